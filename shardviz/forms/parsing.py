@@ -114,23 +114,19 @@ class Einsums:
 
     def elements(self, sizes: str) -> dict[str, int]:
         """Elements of every dimension: those that a text says, and the others. Raises `QuestionError`."""
-        from shardviz.planner.problem.sizes import dimension_sizes
+        from shardviz.notation import parse_sizes
+        from shardviz.planner.problem.sizes import dimension_sizes, program_sizes
 
         if self.program is None:
             return dimension_sizes(self.parts, sizes)
-        from shardviz.notation import parse_sizes
-        from shardviz.planner.problem.sizes import program_sizes
-
         return program_sizes(self.program, parse_sizes(sizes), sizes)
 
     @property
     def written_specs(self) -> tuple[PartitionSpec | None, ...] | None:
         """The specs that subscripts say, one a row; None where nothing has a subscript."""
-        from shardviz.planner.problem.reading import parts_of_product
+        from shardviz.planner.problem.reading import parts_of_product, written_specs
 
         if self.program is not None:
-            from shardviz.planner.problem.programs import written_specs
-
             specs = written_specs(self.program)
             return None if specs is None else tuple(specs[row.name] for row in self.rows)
         product = self.product
@@ -180,12 +176,10 @@ def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int
     """
     from shardviz.notation import parse_chain, parse_product
     from shardviz.notation.program import is_program, split_layers
-    from shardviz.planner.problem.reading import parts_of_product, usual_names
+    from shardviz.planner.problem.reading import parts_of_product, read_program, usual_names
 
     text, layers = split_layers(text)
     if is_program(text):
-        from shardviz.planner.problem.programs import read_program
-
         program = read_program(text, {}, axis_sizes)
         einsums = tuple(each.einsum for each in program.statements)
         return Einsums(einsums, (), tuple(_program_rows(program)), program=program, layers=layers)

@@ -283,7 +283,7 @@ class _Resolver:
             return None
         axis_types: Literal["auto", "explicit"] = "explicit" if draft.axis_types == "explicit" else "auto"
         if einsums.program is not None:
-            from shardviz.planner.problem.programs import program_problem
+            from shardviz.planner.problem.reading import program_problem
 
             by_name = {array.name: array.spec for array in arrays}
             problem = program_problem(einsums.program, mesh, by_name, size, dtype, axis_types)

@@ -18,7 +18,7 @@ from shardviz.models.model import LAYER, Architecture, ArchitectureParameter, de
 from shardviz.models.sources import bare_name
 from shardviz.models.splitting import SplitModel, SplitParameter
 from shardviz.planner.problem.problem import Problem
-from shardviz.planner.problem.programs import program_problem, read_program
+from shardviz.planner.problem.reading import program_problem, read_program
 from shardviz.planner.problem.sizes import program_sizes
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import SubAxis, whole_axis

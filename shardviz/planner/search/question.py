@@ -12,7 +12,7 @@ from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.spec_string import parse_named_specs
 from shardviz.planner.problem import Problem, Statement, problem_from_text
 from shardviz.planner.problem.functions import statement_flops
-from shardviz.planner.problem.programs import read_program
+from shardviz.planner.problem.reading import read_program
 from shardviz.planner.problem.roles import Roles, roles_of
 from shardviz.planner.problem.training import Training
 from shardviz.planner.search.mesh_search import OVERLAPS, Overlap
