@@ -168,10 +168,8 @@ def repeated_work(plan: Plan) -> RepeatedWork | None:
     and wants them, but none of its dimensions while the devices multiply. None where there is none."""
     found: dict[tuple[str, ...], list[int]] = {}
     for step in plan.steps:
-        if step.op == "einsum":
-            idle = _idle(plan, step, plan.problem.parts[step.part])
-            if idle:
-                found.setdefault(idle, []).append(step.part)
+        if step.op == "einsum" and (idle := _idle(plan, step, plan.problem.parts[step.part])):
+            found.setdefault(idle, []).append(step.part)
     if not found:
         return None
     mesh = plan.problem.mesh

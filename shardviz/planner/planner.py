@@ -77,6 +77,7 @@ class Planner:
         self.mesh, self.objective, self.anywhere = mesh, objective, anywhere
         self.is_bounded = is_bounded
         self.placed = placed or place_mesh(assumed_machine(), mesh)
+        self._margin = MARGIN if objective == "given" else 0.0
         self.prices = Prices(self.placed, objective)
         self._searches: dict[object, CheapestPaths] = {}
         self._programs: dict[tuple[AxisPool, frozenset[tuple[str, str]] | None], StatementChoices] = {}
@@ -86,7 +87,8 @@ class Planner:
         check_devices(problem)
         # Of equal moves those that a search finds depend on what it was asked before.
         self._searches = {}
-        found = self._found(problem)
+        planned = self._tree if problem.is_tree else self._program
+        found = planned(problem)
         if ways := [self._cut(problem, left, steps) for left, steps in cut_first(problem)]:
             found = min((found, *ways), key=self._cost)
         # A collective may have been measured that takes less over more devices, which no bound expects.
@@ -97,8 +99,8 @@ class Planner:
         return found
 
     def _cut(self, problem: Problem, left: Problem, steps: Sequence[Step]) -> Plan:
-        """The plan that takes these steps, and then plans what is left."""
-        after = self._found(left)
+        """The plan of a tree that takes these steps, and then plans what is left."""
+        after = self._tree(left)
         array = next(each for each in problem.arguments if each.name == steps[0].array)
         return replace(
             after,
@@ -107,9 +109,6 @@ class Planner:
             faster=None,
             asked=after.asked and problem,
         )
-
-    def _found(self, problem: Problem) -> Plan:
-        return self._tree(problem) if problem.is_tree else self._program(problem)
 
     def _cost(self, found: Plan) -> Cost:
         """The cost of a plan's moves and of its work."""
@@ -215,10 +214,6 @@ class Planner:
         """Return whether a plan costs so much more than the best that it does not do for it."""
         ratio = self.prices.ratio(cost, best)
         return cost > best if ratio is None else ratio > 1 + self._margin
-
-    @property
-    def _margin(self) -> float:
-        return MARGIN if self.objective == "given" else 0.0
 
     def _ways(self, pool: AxisPool, allowed: frozenset[tuple[str, str]] | None) -> StatementWays:
         return StatementWays(pool, self.mesh, self.prices, allowed, self._searches)

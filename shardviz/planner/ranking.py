@@ -7,18 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
 from math import prod
-from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
+from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.plan import Plan, einsum_parts, multiply_adds
 from shardviz.planner.planner import Planner
+from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.problem import Problem
 from shardviz.sharding import PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import whole_axis
-
-if TYPE_CHECKING:
-    from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner.pricing.costs import PlanCost
 
 MAX_PLANS = 1500
 """Plans that a ranking may need: some seconds of work."""
@@ -103,7 +100,7 @@ def _choices(problem: Problem) -> Iterator[dict[str, PartitionSpec]]:
         ]
         if any(map(_uses_twice, arrays, placed)):
             continue
-        given = {array.name: _extended(array, own) for array, own in zip(arrays, placed, strict=True)}
+        given = dict(zip([array.name for array in arrays], map(_extended, arrays, placed), strict=True))
         if all(
             size % parts == 0
             for array in arrays
@@ -146,9 +143,6 @@ def _decided(problem: Problem, given: dict[str, PartitionSpec]) -> Problem:
 
 
 def _candidate(plan: Plan, placed: PlacedMesh) -> Candidate:
-    # Loaded here: most users of the planner ask for no times.
-    from shardviz.planner.pricing.costs import price
-
     problem = plan.problem
     arrays = (*problem.arguments, problem.result.with_spec(plan.result_spec))
     memory = sum(array.bytes_per_device(problem.mesh) for array in arrays)
@@ -166,8 +160,7 @@ def _ranked(candidates: list[Candidate]) -> Iterator[Candidate]:
 
     front: list[tuple[float, ...]] = []
     for one in sorted(
-        candidates,
-        key=lambda one: (is_timed and one.cost.over_bytes > 0, *figures(one), *one.bytes_and_work),
+        candidates, key=lambda one: (is_timed and one.cost.over_bytes > 0, *figures(one), *one.bytes_and_work)
     ):
         own = figures(one)
         is_best = not (is_timed and one.cost.over_bytes) and not any(

@@ -60,10 +60,7 @@ def _doing(part: Statement, pieces: Sequence[str]) -> str:
 
 
 def explain_moves(
-    choice: PlannedStatement,
-    next_input: ShardedArray | None,
-    array: ShardedArray,
-    moves: Sequence[Step],
+    choice: PlannedStatement, next_input: ShardedArray | None, array: ShardedArray, moves: Sequence[Step]
 ) -> list[str]:
     """One sentence for each move of one operand, or of the result, on its way to one state; `next_input` is
     the result as the next statement is given it, None after the last."""

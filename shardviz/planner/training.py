@@ -54,14 +54,6 @@ def with_backward(problem: Problem, training: Training) -> Problem:
     return _Backward(problem, training).problem()
 
 
-def _kept_results(problem: Problem, training: Training) -> set[str]:
-    """The results of forward statements that the backward pass need not compute again."""
-    kept = [] if training.remat == "layer" else problem.forward
-    if training.remat == "dots":
-        kept = [part for part in kept if is_matmul(part)]
-    return {*problem.results, *(part.result.name for part in kept)}
-
-
 def _derived(part: Statement) -> Iterator[tuple[ShardedArray, Derivative]]:
     for operand, derivative in zip(part.operands, derivatives(part), strict=True):
         if derivative is not None:
@@ -94,7 +86,9 @@ class _Backward:
         self._made = {part.result.name: part for part in problem.parts}
         self._taken = {*self._arguments, *self._made}
         self._trained = () if training.optimizer is None else problem.parameters
-        self._kept = _kept_results(problem, training)
+        # What the backward pass need not compute again.
+        kept = [part for part in problem.parts if training.remat == "none" or is_matmul(part)]
+        self._kept = {*problem.results, *(part.result.name for part in kept if training.remat != "layer")}
         self._left = _uses(problem)
         arrays = (*self._arguments.values(), *(part.result for part in problem.parts))
         self._gradients = {each.name: self._gradient(each) for each in arrays if self._left[each.name]}
@@ -109,8 +103,10 @@ class _Backward:
             if name in self._gradients:
                 self._give(name)
         for part in reversed(self._problem.parts):
-            if part.result.name in self._sums:
-                self._differentiate(part)
+            if (gradient := self._sums.get(part.result.name)) is not None:
+                for operand, derivative in _derived(part):
+                    if operand.name in self._gradients:
+                        self._add(operand.name, self._summand(part, operand, derivative, gradient))
         made = {name: self._sums[name] for name in self._arguments if name in self._sums}
         if not made:
             raise QuestionError(
@@ -190,13 +186,6 @@ class _Backward:
         self._given[name] = given.name
         self._add(name, given)
 
-    def _differentiate(self, part: Statement) -> None:
-        """Add what one forward statement says about the gradients of its operands."""
-        gradient = self._sums[part.result.name]
-        for operand, derivative in _derived(part):
-            if operand.name in self._gradients:
-                self._add(operand.name, self._summand(part, operand, derivative, gradient))
-
     def _summand(
         self, part: Statement, operand: ShardedArray, derivative: Derivative, gradient: ShardedArray
     ) -> ShardedArray:
@@ -224,15 +213,12 @@ class _Backward:
         result = replace(part.result, spec=None)
         if taken == GRADIENT:
             return self._read(gradient)
-        if taken == RESULT:
-            return result
         if taken == ROW_SUMS:
-            sums = replace(part.operands[1], dtype=gradient.dtype, spec=None)
-            sums = replace(sums, name=self._unused(f"d{part.result.name}_sum"))
+            name = self._unused(f"d{part.result.name}_sum")
+            sums = replace(part.operands[1], name=name, dtype=gradient.dtype, spec=None)
             self._state("backward", "multiply", (self._read(gradient), result), sums, part, None)
             return sums
-        assert isinstance(taken, int)
-        return part.operands[taken]
+        return part.operands[taken] if isinstance(taken, int) else result
 
     def _add(self, name: str, summand: ShardedArray) -> None:
         self._left[name] -= 1
@@ -343,10 +329,8 @@ def _of_multiply(part: Statement) -> Derivatives:
     places = range(len(part.operands))
     if len(places) == 1:
         return (PASSED_ON,)
-    return tuple(
-        Derivative("multiply", tuple(GRADIENT if other == own else other for other in places))
-        for own in places
-    )
+    takes = (tuple(GRADIENT if other == own else other for other in places) for own in places)
+    return tuple(Derivative("multiply", taken) for taken in takes)
 
 
 def _points(part: Statement) -> int:

@@ -88,13 +88,13 @@ def price(plan: Plan, placed: PlacedMesh) -> PlanCost:
 
 def _faster(cost: PricedPlan) -> PricedPlan | None:
     shown, problem = cost.plan, cost.plan.question
-    if shown.faster is not None:
-        return priced_plan(shown.faster, cost.placed)
-    if shown.objective == "time" or (
-        shown.objective == "given" and (problem.is_tree or shown.optimal or not is_searched_anywhere(problem))
-    ):
-        return None
-    return priced_plan(Planner(problem.mesh, cost.placed, "time", anywhere=True).plan(problem), cost.placed)
+    found = shown.faster
+    if found is None:
+        is_best = problem.is_tree or shown.optimal or not is_searched_anywhere(problem)
+        if shown.objective == "time" or (shown.objective == "given" and is_best):
+            return None
+        found = Planner(problem.mesh, cost.placed, "time", anywhere=True).plan(problem)
+    return priced_plan(found, cost.placed)
 
 
 def _same(one: PricedPlan, other: PricedPlan) -> bool:

@@ -72,7 +72,8 @@ def priced_steps(plan: Plan, placed: PlacedMesh) -> tuple[PricedStep, ...]:
     """The cost of every step of a plan, whose mesh lies on a machine as `placed`."""
     mesh = plan.problem.mesh
     taken = iter(zip(plan.problem.parts, einsum_parts(plan), strict=True))
-    bytes_of = _shard_bytes(plan)
+    arrays = {array.name: array for array in plan.problem.arrays}
+    bytes_of = cache(lambda name, spec: arrays[name].with_spec(spec).bytes_per_device(mesh))
     steps = []
     for step, held in zip(plan.steps, _resident(plan, bytes_of), strict=True):
         flops, hbm_bytes, dtype = 0, 0, ""
@@ -88,11 +89,6 @@ def priced_steps(plan: Plan, placed: PlacedMesh) -> tuple[PricedStep, ...]:
 
 
 ShardBytes = Callable[[str, PartitionSpec], int]
-
-
-def _shard_bytes(plan: Plan) -> ShardBytes:
-    arrays = {array.name: array for array in plan.problem.arrays}
-    return cache(lambda name, spec: arrays[name].with_spec(spec).bytes_per_device(plan.problem.mesh))
 
 
 def _priced(

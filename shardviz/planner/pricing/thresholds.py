@@ -68,16 +68,11 @@ def thresholds(cost: PricedPlan) -> tuple[Threshold, ...]:
 def _threshold(cost: PricedPlan, dim: str, size: int) -> Threshold:
     excess, limit = _excess(cost, dim, size)
     multiple = parts_of(cost.plan, dim)
-    least, largest = _interval(lambda count: excess(count * multiple), MAX_SIZE // multiple)
-    beyond = size if least is None else (least - 1) * multiple if least > 1 else (largest or 0) * multiple + 1
-    return Threshold(
-        dim,
-        size,
-        multiple,
-        None if least is None else least * multiple,
-        None if largest is None else largest * multiple,
-        "" if least == 1 and largest is None else limit(beyond),
-    )
+    ends = _interval(lambda count: excess(count * multiple), MAX_SIZE // multiple)
+    least, largest = (None if count is None else count * multiple for count in ends)
+    beyond = size if least is None else least - multiple if least > multiple else (largest or 0) + 1
+    is_every_size = least == multiple and largest is None
+    return Threshold(dim, size, multiple, least, largest, "" if is_every_size else limit(beyond))
 
 
 def _excess(cost: PricedPlan, dim: str, size: int) -> tuple[Callable[[int], float], Callable[[int], str]]:

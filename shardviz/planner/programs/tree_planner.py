@@ -179,12 +179,7 @@ class TreePlanner:
         return found[::-1]
 
     def _planned_statement(
-        self,
-        part: Statement,
-        order: _Order,
-        way: Way,
-        came: _Came,
-        after: dict[str, CheapestPaths],
+        self, part: Statement, order: _Order, way: Way, came: _Came, after: dict[str, CheapestPaths]
     ) -> PlannedStatement:
         """A statement as planned; adds what its operands come from, and where they go next."""
         starts, before = [], []

@@ -17,6 +17,7 @@ stays exact.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from math import prod
 from typing import NamedTuple
 
@@ -125,23 +126,12 @@ def least_of_stars(factors: Sequence[Factor], sizes: Mapping[str, int]) -> tuple
         if allowed <= 2 * ROUNDING * abs(known):
             return known, chosen
         kept = {name: np.flatnonzero(each <= allowed) for name, each in bounds.excess().items()}
-        try:
-            return _least_among(factors, kept, MAX_ENTRIES if sweeps == SWEEPS[-1] else SMALL)
-        except TooWideError:
-            continue
+        own = [Factor(names, table[np.ix_(*(kept[name] for name in names))]) for names, table in factors]
+        counts = {name: len(values) for name, values in kept.items()}
+        with suppress(TooWideError):
+            found, chosen = least(own, counts, MAX_ENTRIES if sweeps == SWEEPS[-1] else SMALL)
+            return found, {name: int(kept[name][place]) for name, place in chosen.items()}
     raise TooWideError
-
-
-def _least_among(
-    factors: Sequence[Factor], kept: Mapping[str, NDArray[np.intp]], max_entries: int
-) -> tuple[float, dict[str, int]]:
-    """The least sum with these values of each variable alone."""
-    own = [
-        Factor(each.variables, each.table[np.ix_(*(kept[name] for name in each.variables))])
-        for each in factors
-    ]
-    found, chosen = least(own, {name: len(values) for name, values in kept.items()}, max_entries)
-    return found, {name: int(kept[name][place]) for name, place in chosen.items()}
 
 
 class _Edge:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import cluster_named
@@ -245,21 +246,19 @@ def mesh_shapes(axes: Sequence[SearchAxis], devices: int) -> tuple[Mesh, ...]:
     Raises `QuestionError` where none has the sizes that are fixed, and where there are more than
     `MAX_MESHES`.
     """
-    found: list[Mesh] = []
-    for sizes in _sizes([axis.size for axis in axes], devices):
-        found.append(Mesh(tuple(axis.name for axis in axes), sizes))
-        if len(found) > MAX_MESHES:
-            raise QuestionError(
-                f"there are more than {MAX_MESHES:,} meshes of {devices:,} devices with {len(axes)} axes",
-                "name fewer axes, or fix the size of some: --axes data,tensor=8",
-            )
-    if not found:
+    sizes = list(islice(_sizes([axis.size for axis in axes], devices), MAX_MESHES + 1))
+    if len(sizes) > MAX_MESHES:
+        raise QuestionError(
+            f"there are more than {MAX_MESHES:,} meshes of {devices:,} devices with {len(axes)} axes",
+            "name fewer axes, or fix the size of some: --axes data,tensor=8",
+        )
+    if not sizes:
         said = ", ".join(f"{axis.name}={axis.size}" for axis in axes if axis.size is not None) or "no axes"
         raise QuestionError(
             f"no mesh of {devices:,} devices has {said}",
             f"choose sizes that divide {devices:,}, and leave one axis free",
         )
-    return tuple(found)
+    return tuple(Mesh(tuple(axis.name for axis in axes), own) for own in sizes)
 
 
 def _sizes(fixed: Sequence[int | None], devices: int) -> Iterator[tuple[int, ...]]:
@@ -268,14 +267,10 @@ def _sizes(fixed: Sequence[int | None], devices: int) -> Iterator[tuple[int, ...
             yield ()
         return
     first, *rest = fixed
-    for size in [first] if first is not None else _divisors(devices):
+    for size in [first] if first is not None else range(1, devices + 1):
         if devices % size == 0:
             for others in _sizes(rest, devices // size):
                 yield (size, *others)
-
-
-def _divisors(number: int) -> list[int]:
-    return [size for size in range(1, number + 1) if number % size == 0]
 
 
 def on_machine(machine: Machine, mesh: Mesh) -> PlacedMesh:

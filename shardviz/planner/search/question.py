@@ -56,8 +56,7 @@ class SearchQuestion:
             )
         if any(axis.kind == "pipeline" for axis in self.axes) and self.problem.layers == 1:
             raise QuestionError(
-                "a pipeline splits layers, and the program is one",
-                "say how many: end the program with x 32",
+                "a pipeline splits layers, and the program is one", "say how many: end the program with x 32"
             )
 
         if len(self._lacking) == 2:
@@ -100,16 +99,10 @@ class SearchQuestion:
         if self.training is None:
             return self.problem
         # The gradient of a result is given as the result is split, which is not known yet.
-        results = set(self.problem.results)
-        whole = {
-            each.name: PartitionSpec.replicated(each.rank)
-            for each in self.problem.arrays
-            if each.name in results
-        }
-        arguments = {each.name: PartitionSpec.replicated(each.rank) for each in self.problem.arguments}
-        return _respecified(
-            with_backward(_respecified(self.problem, arguments | whole), self.training), self.kept
-        )
+        names = {*self.problem.results, *(each.name for each in self.problem.arguments)}
+        arrays = (each for each in self.problem.arrays if each.name in names)
+        whole = {each.name: PartitionSpec.replicated(each.rank) for each in arrays}
+        return _respecified(with_backward(_respecified(self.problem, whole), self.training), self.kept)
 
     @cached_property
     def roles(self) -> Roles:
@@ -179,7 +172,10 @@ def question_from_text(
             f"{elsewhere} is kept on devices of its own, and a search looks for the mesh of all arrays",
             "keep the axes that split it",
         )
-    unnamed = _unnamed(program, problem)
+    unnamed: frozenset[str] = frozenset()
+    if is_program(text := split_layers(program)[0]):
+        made = {part.result.name for part in problem.parts}
+        unnamed = frozenset(made.difference(read_program(text, {}, None).named))
     return SearchQuestion(
         _respecified(problem, specs), machine, axes, training, overlap, microbatches, unnamed
     )
@@ -203,14 +199,6 @@ def _in_pairs(problem: Problem) -> Problem:
         parts += cheapest
         names.update(part.result.name for part in parts)
     return replace(problem, parts=tuple(parts))
-
-
-def _unnamed(program: str, problem: Problem) -> frozenset[str]:
-    text, _ = split_layers(program)
-    if not is_program(text):
-        return frozenset()
-    named = read_program(text, {}, None).named
-    return frozenset(part.result.name for part in problem.parts).difference(named)
 
 
 def _respecified(problem: Problem, specs: dict[str, PartitionSpec]) -> Problem:

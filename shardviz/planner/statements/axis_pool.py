@@ -146,14 +146,10 @@ class AxisPool:
 
     def uneven_of(self, array: ShardedArray) -> frozenset[tuple[int, Axes]]:
         """The uneven splits of an array, by the number of the dimension."""
-        if not self.uneven:
-            return frozenset()
-        return frozenset(
-            (number, axes)
-            for number, dim in enumerate(array.dims)
-            for name, axes in self.uneven
-            if name == dim
+        pairs = (
+            (number, own) for number, dim in enumerate(array.dims) for own in self.uneven if own[0] == dim
         )
+        return frozenset((number, axes) for number, (_, axes) in pairs)
 
 
 def _spread(splits: set[tuple[str, str]], problem: Problem) -> None:

@@ -215,8 +215,17 @@ class StateSpace:
         return [taken for _, taken, _ in self._shortened(node)]
 
     @remembered
-    def _shortened(self, node: Node) -> tuple[_Taken, ...]:
-        return tuple(_shortened(node.state[0]))
+    def _shortened(self, node: Node) -> list[_Taken]:
+        """Every way to take minor axes away: the dimensions without them, the axes, the first dimension."""
+        dims = node.state[0]
+        found: list[_Taken] = []
+        for cuts in product(*(range(len(axes), -1, -1) for axes in dims)):
+            taken = [axes[cut:] for axes, cut in zip(dims, cuts, strict=True)]
+            first = next((dim for dim, axes in enumerate(taken) if axes), None)
+            if first is not None:
+                kept = tuple(axes[:cut] for axes, cut in zip(dims, cuts, strict=True))
+                found.append((kept, tuple(axis for axes in taken for axis in axes), first))
+        return found
 
     def _carried(
         self, node: Node, op: str, arriving: Axes | None, groups: Iterable[_Taken] | None = None
@@ -242,9 +251,11 @@ class StateSpace:
         for kept, taken, first in groups:
             if may_pend is not None and not may_pend.issuperset(taken):
                 continue
-            rest = _without(pending, taken) if source == "pending" else pending
+            rest = pending
+            if source == "pending":
+                rest = tuple([axis for axis in pending if axis not in taken])
             if target != "split":
-                yield op, taken, first, kept, _with(rest, taken) if target == "pending" else rest
+                yield op, taken, first, kept, tuple(sorted((*rest, *taken))) if target == "pending" else rest
                 continue
             others = [dim for dim in range(len(dims)) if kept[dim] == dims[dim]]
             for held, order, other in _appended(kept, taken, others):
@@ -282,29 +293,11 @@ class StateSpace:
                     yield (axis, *rest)
 
 
-def _with(pending: Axes, axes: Axes) -> Axes:
-    return tuple(sorted((*pending, *axes)))
-
-
-def _without(pending: Axes, axes: Axes) -> Axes:
-    return tuple([axis for axis in pending if axis not in axes])
-
-
 def subsets(axes: Iterable[str]) -> Iterator[Axes]:
     """Every subset but the empty one, in the order of the axes."""
     axes = tuple(axes)
     for size in range(1, len(axes) + 1):
         yield from combinations(axes, size)
-
-
-def _shortened(dims: Dims) -> Iterator[_Taken]:
-    """Every way to take minor axes away: the dimensions without them, the axes, the first dimension."""
-    for cuts in product(*(range(len(axes), -1, -1) for axes in dims)):
-        taken = [axes[cut:] for axes, cut in zip(dims, cuts, strict=True)]
-        first = next((dim for dim, axes in enumerate(taken) if axes), None)
-        if first is not None:
-            kept = tuple(axes[:cut] for axes, cut in zip(dims, cuts, strict=True))
-            yield kept, tuple(axis for axes in taken for axis in axes), first
 
 
 def _appended(dims: Dims, axes: Axes, targets: list[int]) -> Iterator[tuple[Dims, Axes, int]]:

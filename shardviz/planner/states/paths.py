@@ -240,11 +240,7 @@ class CheapestPaths:
         return found
 
     def _trace(
-        self,
-        node: Node,
-        total: Cost,
-        costs: Mapping[Node, Cost],
-        came: Mapping[Node, tuple[Node, StateMove]],
+        self, node: Node, total: Cost, costs: Mapping[Node, Cost], came: Mapping[Node, tuple[Node, StateMove]]
     ) -> Cost:
         """Note the costs along a path that has been found."""
         while True:
