@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from shardviz.answers.requests import answer_of
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine_file import named_machine
+from shardviz.lazy_names import LazyImports
 from shardviz.planner.pricing.costs import price
+
+with LazyImports():
+    from shardviz.reports import target_times
 
 if TYPE_CHECKING:
     from shardviz.answers.plans import PricedProblem
@@ -29,6 +34,11 @@ class ExplainAnswer:
     cost: PlanCost
     results: tuple[TargetResult, ...] = ()
 
+    @classmethod
+    def planned(cls, question: PricedProblem) -> Self:
+        """The plan of a question, before any target has answered."""
+        return cls(question, question.cost())
+
     @property
     def plan(self) -> Plan:
         return self.cost.plan
@@ -42,7 +52,7 @@ class ExplainAnswer:
         answered = {each.target for each in self.results}
         return not self.plan.optimal and "shardy" in targets and "shardy" not in answered
 
-    def with_result(self, result: TargetResult) -> ExplainAnswer:
+    def with_result(self, result: TargetResult) -> Self:
         """The answer with the result of one more target.
 
         A plan that splits arrays as Shardy does takes the place of one that costs more.
@@ -67,18 +77,12 @@ class ExplainAnswer:
 
     def result(self, target: str) -> TargetResult:
         """The result of one target. Raises `QuestionError` for one that was not asked."""
-        for each in self.results:
-            if each.target == target:
-                return each
-        asked = ", ".join(each.target for each in self.results) or "none"
-        raise QuestionError(f"{target} was not asked", f"the targets that were asked: {asked}")
+        return answer_of(target, self.results)
 
     def times(self, result: TargetResult, machine: str | Machine | None = None) -> TimesAnswer:
         """When each operation of a target's program runs, on its own hardware or a machine that is named."""
-        from shardviz.reports.target_times import answer_times
-
         named = named_machine(machine) if isinstance(machine, str) else machine
-        return answer_times(result, self.problem.mesh, named)
+        return target_times.answer_times(result, self.problem.mesh, named)
 
     def target_times(self, result: TargetResult, machine: str | Machine | None = None) -> TargetTimes:
         """As `times`. Raises `QuestionError` where there are none."""
@@ -86,14 +90,6 @@ class ExplainAnswer:
         if found.times is None:
             raise found.error or QuestionError(f"{found.target} has no times")
         return found.times
-
-
-def planned(question: PricedProblem, results: Iterable[TargetResult] = ()) -> ExplainAnswer:
-    """The plan of a question, and the results of targets, as far as there are."""
-    answer = ExplainAnswer(question, question.cost())
-    for result in results:
-        answer = answer.with_result(result)
-    return answer
 
 
 def told_of(

@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from shardviz.compiler.requests import settled
-from shardviz.errors import CompilerError, JobLost, ShardvizError
+from shardviz.errors import CompilerError, JobLost, QuestionError, ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest
+    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.target_result import TargetResult
     from shardviz.targets import Target
 
 T = TypeVar("T")
+Answer = TypeVar("Answer", "TargetResult", "TargetProgram")
 
 
 class TargetRequests(Generic[T]):
@@ -58,3 +61,12 @@ class TargetRequests(Generic[T]):
         """Cancel what nobody waits for any more."""
         for _, request in self._pending:
             request.cancel()
+
+
+def answer_of(target: str, answers: Sequence[Answer]) -> Answer:
+    """The answer of one target. Raises `QuestionError` for one that was not asked."""
+    for each in answers:
+        if each.target == target:
+            return each
+    asked = ", ".join(each.target for each in answers) or "none"
+    raise QuestionError(f"{target} was not asked", f"the targets that were asked: {asked}")

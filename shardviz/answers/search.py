@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.planner.problem.training import parse_training
-from shardviz.planner.search import parse_axes, question_from_text
+from shardviz.planner.search import best_meshes, parse_axes, question_from_text, with_smallest_machine
 from shardviz.sharding import Mesh
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
-    from shardviz.planner.search import SearchQuestion
+    from shardviz.planner.search import MeshRanking, SearchQuestion
 
 
 def search_question(
@@ -42,3 +42,8 @@ def search_question(
         overlap=overlap,
         microbatches=microbatches,
     )
+
+
+def searched(question: SearchQuestion) -> MeshRanking:
+    """The answer; where no mesh fits the machine, with the smallest machine on which one does."""
+    return with_smallest_machine(best_meshes(question))

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shardviz.errors import QuestionError, plural, quote
+from shardviz.hardware.machine import Machine
+from shardviz.hardware.machine_file import named_machine, read_machine
 from shardviz.notation import parse_chain, parse_mesh
 from shardviz.notation.mesh import with_device_order
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.mesh import writable_names
 
 if TYPE_CHECKING:
-    from shardviz.hardware.machine import Machine
     from shardviz.notation.einsum import Einsum
 
 
@@ -100,9 +101,6 @@ of the first target."""
 
 def as_machine(machine: MachineLike | Any) -> Machine | None:
     """The machine; None where none is named. Raises `QuestionError` for what is not one."""
-    from shardviz.hardware.machine import Machine
-    from shardviz.hardware.machine_file import named_machine, read_machine
-
     if machine is None or isinstance(machine, Machine):
         return machine
     if isinstance(machine, str):

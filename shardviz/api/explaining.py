@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.answers import plans
-from shardviz.answers.explain import planned
+from shardviz.answers.explain import ExplainAnswer
 from shardviz.answers.plans import PricedProblem
 from shardviz.api.arguments import (
     MachineLike,
@@ -26,6 +26,7 @@ from shardviz.api.shown import Shown, TimelineReport
 from shardviz.documents.plans import SWEEP, ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError
+from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_sizes
 from shardviz.planner.problem import Objective
 from shardviz.planner.problem.training import Remat
@@ -34,13 +35,16 @@ from shardviz.reports.target_times import TargetTimes
 from shardviz.targets import parse_targets
 from shardviz.timeline.of_plan import plan_timeline
 
+with LazyImports():
+    from shardviz.answers import search as searching
+    from shardviz.documents import searches
+    from shardviz.render import cost_view, plans_compared, search_view, sweep_view
+    from shardviz.render.programs import target_answers
+
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.answers.explain import ExplainAnswer
-    from shardviz.compare import Difference
-    from shardviz.planner import Candidate, Plan, Problem
-    from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.planner import Candidate, Problem
     from shardviz.planner.pricing.sweep import Sweep
     from shardviz.planner.search import MeshRanking, MeshSharding
     from shardviz.render.palette import Palette
@@ -52,35 +56,17 @@ DEFAULT_TARGET = "shardy,cpu"
 
 
 @dataclass(frozen=True, repr=False)
-class Explanation(Shown):
+class Explanation(Shown, ExplainAnswer):
     """The answer of `shardviz explain`: the plan with its cost, each target's answer, and its differences."""
-
-    answer: ExplainAnswer
-
-    @property
-    def cost(self) -> PlanCost:
-        return self.answer.cost
 
     @property
     def compiled(self) -> tuple[TargetResult, ...]:
         """The answers of the targets, in their order."""
-        return self.answer.results
-
-    @property
-    def differences(self) -> tuple[Difference, ...]:
-        return self.answer.differences
-
-    @property
-    def plan(self) -> Plan:
-        return self.answer.plan
-
-    @property
-    def problem(self) -> Problem:
-        return self.answer.problem
+        return self.results
 
     def target(self, name: str) -> TargetResult:
         """The answer of one target; `QuestionError` for one that was not asked."""
-        return self.answer.result(name)
+        return self.result(name)
 
     def timeline(self, target: str | None = None, machine: MachineLike = None) -> TimelineReport:
         """When each operation runs, and the memory that is live: of a target's program, or of the plan.
@@ -91,15 +77,12 @@ class Explanation(Shown):
         """
         if target is None:
             return TimelineReport(TargetTimes(plan_timeline(self.cost)))
-        return TimelineReport(self.answer.target_times(self.target(target), as_machine(machine)))
+        return TimelineReport(self.target_times(self.target(target), as_machine(machine)))
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.cost_view import explain_view
-        from shardviz.render.programs.target_answers import answers_view
-
         return [
-            *explain_view(self.cost, width, palette),
-            *answers_view(self.answer.told, self.problem, width, palette),
+            *cost_view.explain_view(self.cost, width, palette),
+            *target_answers.answers_view(self.told, self.problem, width, palette),
         ]
 
     def document(self) -> dict[str, Any]:
@@ -148,11 +131,10 @@ def explain(
         einsum, mesh, specs, sizes, dtype, device_order, axis_types=axis_types, objective=objective
     )
     problem = train_step(forward, backward=backward, remat=remat, optimizer=optimizer or "none")
-    answer = planned(PricedProblem(problem, as_machine(machine), asked))
-    if asked:
-        for result in ask(problem, asked, timeout, target == DEFAULT_TARGET, times):
-            answer = answer.with_result(result)
-    return Explanation(answer)
+    answer = Explanation.planned(PricedProblem(problem, as_machine(machine), asked))
+    for result in ask(problem, asked, timeout, target == DEFAULT_TARGET, times) if asked else ():
+        answer = answer.with_result(result)
+    return answer
 
 
 def decided_problem(*question: Any, **options: Any) -> Problem:
@@ -213,9 +195,7 @@ class Ranking(Shown):
     candidates: tuple[Candidate, ...]
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.plans_compared import ranking_view
-
-        return ranking_view(self.problem, self.candidates, width, palette, SHOWN)
+        return plans_compared.ranking_view(self.problem, self.candidates, width, palette, SHOWN)
 
     def document(self) -> dict[str, Any]:
         return ranking_document(self.candidates)
@@ -247,9 +227,7 @@ class CostCurve(Shown):
     sweep: Sweep
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.sweep_view import sweep_view
-
-        return sweep_view(self.sweep, width, palette)
+        return sweep_view.sweep_view(self.sweep, width, palette)
 
     def document(self) -> dict[str, Any]:
         return SWEEP.document(self.sweep)
@@ -291,14 +269,10 @@ class SearchReport(Shown):
         return self.ranking.found
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.search_view import search_view
-
-        return search_view(self.ranking, width, palette, SHOWN_MESHES)
+        return search_view.search_view(self.ranking, width, palette, SHOWN_MESHES)
 
     def document(self) -> dict[str, Any]:
-        from shardviz.documents.searches import search_document
-
-        return search_document(self.ranking)
+        return searches.search_document(self.ranking)
 
 
 def search(
@@ -323,13 +297,10 @@ def search(
     step, and `remat` and `optimizer` say of what kind. Raises `QuestionError` for a question that cannot be
     read.
     """
-    from shardviz.answers.search import search_question
-    from shardviz.planner.search import best_meshes, with_smallest_machine
-
     named = as_machine(machine)
     if named is None:
         raise QuestionError("a search needs a machine", "give machine='v5p:4x4x8'")
-    question = search_question(
+    question = searching.search_question(
         program,
         named,
         axes,
@@ -342,4 +313,4 @@ def search(
         overlap=overlap,
         microbatches=microbatches,
     )
-    return SearchReport(with_smallest_machine(best_meshes(question)))
+    return SearchReport(searching.searched(question))

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from shardviz.answers.programs import summary_of
+from shardviz.answers.requests import answer_of
 from shardviz.api.arguments import (
     JaxMesh,
     MachineLike,
@@ -26,7 +27,8 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.hlo import HloModule, read
 from shardviz.hlo import read_hlo as read_compiled
 from shardviz.hlo.arguments import arguments_of
-from shardviz.reports.entries import entries_of
+from shardviz.lazy_names import LazyImports
+from shardviz.reports.entries import BY_COST, entries_of
 from shardviz.reports.program_report import report_of
 from shardviz.reports.rematerialization import rematerializations_of
 from shardviz.reports.suggestions import suggestions
@@ -36,6 +38,12 @@ from shardviz.reports.target_times import TargetTimes
 from shardviz.reports.why import reasons
 from shardviz.targets import parse_targets
 from shardviz.timeline.of_program import program_timeline
+
+with LazyImports():
+    from shardviz.render import lines as render_lines
+    from shardviz.render import palette as palettes
+    from shardviz.render.programs import cost_lines, program_view
+    from shardviz.render.times import live_memory
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -174,19 +182,12 @@ class Report(Shown):
         return TimelineReport(TargetTimes(replace(model, notes=(*model.notes, *self.notes))))
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.lines import sentence
-        from shardviz.render.programs.program_view import hlo_view
-
         if self.compiled is not None:
-            from shardviz.render.programs.program_view import program_view
-
-            return program_view(self.compiled, self._on_target, width, palette)
-        from shardviz.render.programs.cost_lines import rematerialization_lines
-
-        lines = hlo_view(self._on_target, self.given, width, palette)
-        lines += rematerialization_lines(self.rematerializations, width)
+            return program_view.program_view(self.compiled, self._on_target, width, palette)
+        lines = program_view.hlo_view(self._on_target, self.given, width, palette)
+        lines += cost_lines.rematerialization_lines(self.rematerializations, width)
         for note in (*self.notes, *self.module.unread):
-            lines += sentence(note, width, lead="note: ")
+            lines += render_lines.sentence(note, width, lead="note: ")
         return lines
 
     def document(self) -> dict[str, Any]:
@@ -229,14 +230,11 @@ class WhyReport(Shown):
     def lines(self, width: int, palette: Palette) -> list[Text]:
         from rich.text import Text
 
-        from shardviz.render.programs.cost_lines import shape_lines, why_lines
-        from shardviz.reports.entries import BY_COST
-
         if not self.report.entries:
             return [Text("no collective: nothing is sent")]
         if self.compiled is None:
-            return shape_lines(self.report, BY_COST, width, palette)[1:]
-        return why_lines(self.report, self.reasons, BY_COST, width, palette, self.suggestions)[1:]
+            return cost_lines.shape_lines(self.report, BY_COST, width, palette)[1:]
+        return cost_lines.why_lines(self.report, self.reasons, BY_COST, width, palette, self.suggestions)[1:]
 
     def document(self) -> dict[str, Any]:
         if self.compiled is None:
@@ -258,16 +256,10 @@ class TargetReports(Shown):
     def __getitem__(self, target: str) -> Report:
         """The report of one target. Raises `QuestionError` for one that was not asked, and what the target
         said where it has no program."""
-        for each in self.programs:
-            if each.target == target:
-                return _report(each)
-        asked = ", ".join(each.target for each in self.programs)
-        raise QuestionError(f"{target} was not asked", f"the targets that were asked: {asked}")
+        return _report(answer_of(target, self.programs))
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.programs.program_view import programs_view
-
-        return programs_view(self._priced, width, palette)
+        return program_view.programs_view(self._priced, width, palette)
 
     def document(self) -> dict[str, Any]:
         return program_document(self.name, self._priced)
@@ -343,14 +335,11 @@ def inspect(
 
 
 def _report(compiled: TargetProgram) -> Report:
-    """The report of one target. Raises what it said where it has no program."""
     try:
         compiled.check()
     except OutOfMemoryError as error:
-        from shardviz.render.palette import PLAIN
-        from shardviz.render.times.live_memory import memory_report_lines
-
-        error.add_note("\n".join(line.plain for line in memory_report_lines(error.memory, NOTE_WIDTH, PLAIN)))
+        lines = live_memory.memory_report_lines(error.memory, NOTE_WIDTH, palettes.PLAIN)
+        error.add_note("\n".join(line.plain for line in lines))
         raise
     assert compiled.module is not None
     return Report(compiled.module, compiled.mesh, compiled.answer.text, compiled.notes, compiled)
@@ -365,7 +354,6 @@ def _compiled_for(
     times: bool,
     timeout: float,
 ) -> tuple[TargetProgram, ...]:
-    """Each target's answer. Where several are asked, one that cannot be has the reason in its place."""
     asked = parse_targets(names)
     if not asked:
         raise QuestionError("no target is named", "name hardware such as v5e:2x4")
@@ -383,7 +371,6 @@ def _compiled_for(
 def _inspected(
     program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: dict[str, Any]
 ) -> Report:
-    """The report of a program that this process compiles."""
     compiled = compile_program(program, args, kwargs, options)
     text = compiled.as_text()
     if not text:
@@ -431,7 +418,6 @@ def _with_ids(collectives: Sequence[Collective], ids: Sequence[int] | None) -> t
 
 
 def _meshes(shardings: Sequence[Any]) -> tuple[JaxMesh, ...]:
-    """The meshes of shardings, each once."""
     found: dict[tuple[object, ...], JaxMesh] = {}
     for sharding in shardings:
         mesh = JaxMesh.of(getattr(sharding, "mesh", None))

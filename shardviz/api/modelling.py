@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shown import Shown
 from shardviz.errors import QuestionError, quote
-from shardviz.models.answer import ModelAnswer, ModelMemory, ModelStep, answered
+from shardviz.lazy_names import LazyImports
+from shardviz.models.answer import ModelAnswer, answered
 from shardviz.models.model import Model, ModelParameter
-from shardviz.models.question import ModelQuestion, model_question
+from shardviz.models.question import model_question
 from shardviz.models.rules.rule_files import function_rules, named_rules, rules_of_pairs, spec_of_jax
 from shardviz.models.rules.rule_set import RuleSet
 from shardviz.models.sources import read_model
@@ -21,6 +22,10 @@ from shardviz.models.splitting import SplitParameter
 from shardviz.planner.problem.training import parse_training
 from shardviz.sharding import PartitionSpec, canonical_dtype
 from shardviz.targets.hardware import placed_for
+
+with LazyImports():
+    from shardviz.documents import models
+    from shardviz.render import model_view
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -39,25 +44,9 @@ function of a name and a shape; None for what the parameters say themselves."""
 
 
 @dataclass(frozen=True, repr=False)
-class ModelReport(Shown):
-    """The answer of `shardviz model`."""
-
-    answer: ModelAnswer
-
-    @property
-    def question(self) -> ModelQuestion:
-        """The model as it is split, the mesh, the tokens and the machine."""
-        return self.answer.question
-
-    @property
-    def memory(self) -> ModelMemory:
-        """Bytes of a device."""
-        return self.answer.memory
-
-    @property
-    def step(self) -> ModelStep | None:
-        """The plan of a step; None where nothing says how the parameters are used."""
-        return self.answer.step
+class ModelReport(Shown, ModelAnswer):
+    """The answer of `shardviz model`: the model as it is split with the mesh, the tokens and the machine
+    (`question`), bytes of a device (`memory`), and the plan of a step (`step`)."""
 
     @property
     def parameters(self) -> tuple[SplitParameter, ...]:
@@ -70,17 +59,13 @@ class ModelReport(Shown):
         return self.memory.parameters
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.model_view import answer_view, parameters_view
-
         return [
-            *parameters_view(self.question, width, palette),
-            *answer_view(self.answer, width, palette),
+            *model_view.parameters_view(self.question, width, palette),
+            *model_view.answer_view(self, width, palette),
         ]
 
     def document(self) -> dict[str, Any]:
-        from shardviz.documents.models import model_document
-
-        return model_document(self.answer)
+        return models.model_document(self)
 
 
 def model(
@@ -119,7 +104,7 @@ def model(
         sequence=sequence,
         inputs=inputs,
     )
-    return ModelReport(answered(question))
+    return ModelReport(**vars(answered(question)))
 
 
 def as_model(source: ModelLike) -> Model:
@@ -150,7 +135,6 @@ def as_rules(rules: RulesLike, mesh: Mesh) -> RuleSet:
 
 
 def _value(value: Any) -> Any:
-    """A value of a rule, a spec of JAX's as ours."""
     is_plain = value is None or isinstance(value, str | list) or type(value) is tuple
     return value if is_plain else spec_of_jax(value, "rules")
 
@@ -201,7 +185,6 @@ def _key(entry: Any) -> str:
 
 
 def _is_box(node: Any) -> bool:
-    """The node is a leaf in a box that has annotations."""
     return hasattr(node, "value") and (
         hasattr(node, "names") or callable(getattr(node, "get_metadata", None))
     )
@@ -213,7 +196,6 @@ def _is_array(value: Any) -> bool:
 
 
 def _parameter(name: str, leaf: Any, array: Any) -> ModelParameter:
-    """The parameter of a leaf, which is an array or a box around it."""
     shape, dtype = tuple(map(int, array.shape)), canonical_dtype(str(array.dtype))
     entries = _annotations(leaf)
     if entries is None or len(entries) != len(shape):
@@ -239,7 +221,6 @@ def _annotations(leaf: Any) -> tuple[Any, ...] | None:
 
 
 def _spec(entries: tuple[Any, ...], rank: int) -> PartitionSpec | None:
-    """The spec of a sharding's entries; None where there are none."""
     if not entries:
         return None
     dims = tuple(

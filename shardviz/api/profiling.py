@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shared_worker import module_texts
-from shardviz.api.shown import Shown
+from shardviz.api.shown import ShownTimes
 from shardviz.documents.profiles import PROFILE
 from shardviz.errors import QuestionError
+from shardviz.lazy_names import LazyImports
 from shardviz.targets.installed import installed_versions, libtpu_mismatch
+
+with LazyImports():
+    from shardviz.answers import profile as answers
+    from shardviz.profiles import trace_files
+    from shardviz.render import profile_view
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -25,8 +31,8 @@ if TYPE_CHECKING:
 
     from shardviz.profiles.collective_timing import CollectiveTiming
     from shardviz.profiles.profile import MeasuredStep, Profile
-    from shardviz.render.exports import Subject
     from shardviz.render.palette import Palette
+    from shardviz.timeline.program_timeline import ProgramTimeline
 
 
 def profiled(
@@ -55,15 +61,12 @@ def profiled(
     Raises `QuestionError` where JAX is not imported, or would end this process as it profiles; at the end of
     the block also for what `profile_of` refuses.
     """
-    # With numpy, which a name of the interface should not load.
-    from shardviz.answers.profile import profile_with_texts
-
-    named = None if mesh is None else as_mesh(mesh)
-    read = partial(profile_with_texts, mesh=named, machine=as_machine(machine), device=device, step=step)
+    named, on = None if mesh is None else as_mesh(mesh), as_machine(machine)
+    read = partial(answers.profile_with_texts, mesh=named, machine=on, device=device, step=step)
     return ProfileReport(None if folder is None else str(folder), timeout, read)
 
 
-class ProfileReport(Shown):
+class ProfileReport(ShownTimes):
     """The answer of `shardviz profile` about a block of Python, which is there when the block has ended."""
 
     def __init__(self, kept: str | None, timeout: float, read: Callable[..., Profile]) -> None:
@@ -97,24 +100,20 @@ class ProfileReport(Shown):
             if self._kept and self._folder != self._kept:
                 self._folder = self._among_others(self._kept)
             if kind is None:
-                from shardviz.profiles.trace_files import read_trace
-
                 find_texts = partial(module_texts, timeout=self._timeout)
-                self._profile = self._read(read_trace(self._folder), find_texts)
+                self._profile = self._read(trace_files.read_trace(self._folder), find_texts)
 
     def _among_others(self, kept: str) -> str:
         """Move what this process has written to other processes' files, under its own name; return its
         profile."""
-        from shardviz.profiles.trace_files import XPLANE, host_name, profile_files
-
         found = kept
-        for file in profile_files(self._folder)[0].parent.iterdir():
-            host = host_name(file)
+        for file in trace_files.profile_files(self._folder)[0].parent.iterdir():
+            host = trace_files.host_name(file)
             process = f"{host}-p{sys.modules['jax'].process_index()}"
             session = Path(kept, "plugins", "profile", file.parent.name)
             session.mkdir(parents=True, exist_ok=True)
             moved = file.rename(session / f"{process}{file.name.removeprefix(host)}")
-            found = str(moved) if file.name.endswith(XPLANE) else found
+            found = str(moved) if file.name.endswith(trace_files.XPLANE) else found
         return found
 
     @property
@@ -137,30 +136,15 @@ class ProfileReport(Shown):
         return self.profile.collectives
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.profile_view import profile_view
-
-        return profile_view(self.profile, width, palette)
+        return profile_view.profile_view(self.profile, width, palette)
 
     def document(self) -> dict[str, Any]:
         return PROFILE.document(self.profile)
 
-    def svg(self) -> str:
-        """A picture for slides."""
-        from shardviz.render.exports.recorded import svg
-
-        return svg(self._subject)
-
-    def html(self) -> str:
-        """A page for a browser, which loads nothing."""
-        from shardviz.render.exports.html import html
-
-        return html(self._subject)
-
     @property
-    def _subject(self) -> Subject:
-        from shardviz.render.exports import Subject, Timelines
-
-        return Subject(Timelines(self.profile.timelines), self.profile.timeline.title)
+    def tellers(self) -> tuple[ProgramTimeline, ...]:
+        """The step that is shown as it ran, and as it is predicted."""
+        return self.profile.timelines
 
     def __repr__(self) -> str:
         return super().__repr__() if self._profile is not None else "<a profile that is being taken>"

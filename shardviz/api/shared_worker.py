@@ -10,11 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.answers.requests import TargetRequests
+from shardviz.compiler import Worker
 from shardviz.errors import CompilerError, ShardvizError, TargetError
+from shardviz.lazy_names import LazyImports
 from shardviz.reports.target_result import without_answer
 
+with LazyImports():
+    from shardviz.compiler import lowering
+    from shardviz.reports import target_program
+
 if TYPE_CHECKING:
-    from shardviz.compiler import CompilerRequest, Worker
+    from shardviz.compiler import CompilerRequest
     from shardviz.planner import Problem
     from shardviz.reports.lowered_module import LoweredModule
     from shardviz.reports.suggestions import ShardingCandidate
@@ -61,17 +67,14 @@ def ask_program(
     Where a compiler failed, or took longer than `timeout` seconds, its answer says so. So does one of several
     targets that cannot have the program; one alone raises `TargetError`, or what JAX raises as it lowers.
     """
-    from shardviz.compiler.lowering import refusal_of
-    from shardviz.reports.target_program import without_program
-
     worker = _worker()
     worker.start(*targets)  # they load JAX while it traces here
 
     def submit(target: Target) -> CompilerRequest[TargetProgram]:
         return worker.compile(program_for(target.platform), target, options, with_costs, changes=changes)
 
-    refused = _raised if len(targets) == 1 else refusal_of
-    return _answers(submit, targets, timeout, without_program, refused)
+    refused = _raised if len(targets) == 1 else lowering.refusal_of
+    return _answers(submit, targets, timeout, target_program.without_program, refused)
 
 
 def module_texts(protos: Sequence[bytes], timeout: float) -> tuple[str, ...]:
@@ -123,8 +126,6 @@ def _raised(_error: Exception) -> None:
 
 
 def _worker() -> Worker:
-    from shardviz.compiler import Worker
-
     with _lock:
         worker = _workers.get(os.getpid())
         if worker is None:

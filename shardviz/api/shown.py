@@ -8,11 +8,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shardviz.lazy_names import LazyImports
+from shardviz.render.exports import Subject, Timelines
+
+with LazyImports():
+    from shardviz.documents import timelines
+    from shardviz.render import lines as render_lines
+    from shardviz.render import page, palette
+    from shardviz.render.exports import html, recorded
+    from shardviz.render.times import report, timeline_rows
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.text import Text
 
-    from shardviz.render.exports import Subject
     from shardviz.render.palette import Palette
     from shardviz.reports.target_times import TargetTimes
     from shardviz.timeline.program_timeline import MemoryReport, ProgramTimeline
@@ -38,29 +47,43 @@ class Shown(ABC):
         """The JSON document that the command line prints with ``--json``."""
 
     def __repr__(self) -> str:
-        from shardviz.render.page import plain_text
-
         width = max(shutil.get_terminal_size((PAGE_WIDTH, 24)).columns, MIN_WIDTH)
-        return plain_text(self.lines, width)
+        return page.plain_text(self.lines, width)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        from shardviz.render.lines import printable_line
-        from shardviz.render.palette import palette_for
-
-        palette = palette_for(None if console.no_color else console.color_system)
-        for line in self.lines(max(options.max_width, MIN_WIDTH), palette):
+        colours = palette.palette_for(None if console.no_color else console.color_system)
+        for line in self.lines(max(options.max_width, MIN_WIDTH), colours):
             line.no_wrap = True
-            yield printable_line(line)
+            yield render_lines.printable_line(line)
 
     def _repr_mimebundle_(self, **_kwargs: Any) -> dict[str, str]:
-        """The forms for a notebook, which shows the richest that it can."""
-        from shardviz.render.page import html
+        return {"text/plain": repr(self), "text/html": page.html(self.lines, PAGE_WIDTH)}
 
-        return {"text/plain": repr(self), "text/html": html(self.lines, PAGE_WIDTH)}
+
+class ShownTimes(Shown):
+    """Timelines, which can be exported too."""
+
+    @property
+    @abstractmethod
+    def tellers(self) -> tuple[ProgramTimeline, ...]:
+        """The timelines below one another; the first is the one that is asked for."""
+
+    def svg(self) -> str:
+        """A picture for slides."""
+        return recorded.svg(self._subject)
+
+    def html(self) -> str:
+        """A page for a browser, which loads nothing."""
+        return html.html(self._subject)
+
+    @property
+    def _subject(self) -> Subject:
+        first = self.tellers[0]
+        return Subject(Timelines(self.tellers), f"{first.title} on {first.machine}")
 
 
 @dataclass(frozen=True, repr=False)
-class TimelineReport(Shown):
+class TimelineReport(ShownTimes):
     """A plan or a program on a machine: `timeline` has each operation in seconds.
 
     `scheduler` is the same by the compiler's own scheduler, where that was asked and has simulated it.
@@ -87,39 +110,15 @@ class TimelineReport(Shown):
         return self.timeline.memory
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        from shardviz.render.times.report import times_view
-
-        return times_view(self.times, width, palette)
+        return report.times_view(self.times, width, palette)
 
     def document(self) -> dict[str, Any]:
-        from shardviz.documents.timelines import TIMELINE_KIND
-
-        return TIMELINE_KIND.document(self.timeline)
-
-    def svg(self) -> str:
-        """A picture for slides."""
-        from shardviz.render.exports.recorded import svg
-
-        return svg(self._subject)
-
-    def html(self) -> str:
-        """A page for a browser, which loads nothing."""
-        from shardviz.render.exports.html import html
-
-        return html(self._subject)
+        return timelines.TIMELINE_KIND.document(self.timeline)
 
     def trace(self) -> str:
         """Chrome's trace events, which https://ui.perfetto.dev opens."""
-        from shardviz.render.times.timeline_rows import trace
-
-        return trace(self._tellers)
+        return timeline_rows.trace(self.tellers)
 
     @property
-    def _subject(self) -> Subject:
-        from shardviz.render.exports import Subject, Timelines
-
-        return Subject(Timelines(self._tellers), f"{self.timeline.title} on {self.timeline.machine}")
-
-    @property
-    def _tellers(self) -> tuple[ProgramTimeline, ...]:
+    def tellers(self) -> tuple[ProgramTimeline, ...]:
         return (self.timeline,) if self.scheduler is None else (self.timeline, self.scheduler)

@@ -14,7 +14,6 @@ from shardviz.cli.output import CommandOutput, print_json
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, quote
-from shardviz.forms.form import PROBLEM_FIELDS
 from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_mesh
 from shardviz.targets import check_mesh, parse_targets
@@ -40,36 +39,15 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
     from shardviz.targets import Target
 
-EXAMPLES = (
-    (
-        "Two compiled programs, with seconds and memory on a TPU",
-        "shardviz diff old.txt new.txt --machine v5e:2x4",
-    ),
-    (
-        "Exit with 1 where a limit is broken, for a CI",
-        "shardviz diff old.txt new.txt --machine v5e:2x4 --fail-on seconds+5%",
-    ),
-    (
-        "With the names of the mesh's axes, for a script",
-        "shardviz diff old.txt new.txt --mesh X=2,Y=4 --json",
-    ),
-)
 
-
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("diff", cls=ExampleCommand)
 @click.argument("old")
 @click.argument("new")
 @click.option(
     "--mesh", metavar="NAME=SIZE,…", help="Axes of the mesh; default: inferred from the texts' groups."
 )
-@options.of_field(
-    PROBLEM_FIELDS["targets"],
-    default=None,
-    show_default=False,
-    shell_complete=options.targets,
-    help="Target of functions; with a comma those of OLD and of NEW.",
-)
-@options.of_field(PROBLEM_FIELDS["axis_types"])
+@options.field("targets", default=None, help="Target of functions; with a comma those of OLD and of NEW.")
+@options.field("axis_types")
 @options.machine
 @click.option(
     "--fail-on",
@@ -140,7 +118,6 @@ def _is_function(text: str) -> bool:
 
 
 def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | None]:
-    """The target of each program that is a function."""
     if not any(functions):
         if named is not None:
             raise TargetError("--target is for functions, and neither program is one", "leave it out")
@@ -159,7 +136,6 @@ def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | 
 def _of_functions(
     asked: Sequence[tuple[str, Target]], mesh: Mesh, axis_types: str, machine: Machine | None, timeout: float
 ) -> list[ReportSummary]:
-    """The summary of each function as its target compiles it. Raises what a file or a compiler has said."""
     functions = {text: user_file.find_function(text) for text, _ in asked}
     targets = tuple(dict.fromkeys(target for _, target in asked))
     for target in targets:

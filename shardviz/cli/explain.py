@@ -1,4 +1,5 @@
-"""`shardviz explain`: the plan of a matmul, and what the compilers make of it."""
+"""`shardviz explain`: the plan of a matmul, and what the compilers make of it. `rank`, `sweep` and `versus`,
+which ask the planner alone: all ways to split a problem's arrays, its cost over sizes, two ways."""
 
 from __future__ import annotations
 
@@ -21,12 +22,10 @@ from shardviz.targets import parse_targets
 
 with LazyImports():
     from shardviz.answers import explain, plans
-    from shardviz.cli import rank as rank_command
     from shardviz.cli import step as step_command
-    from shardviz.cli import sweep as sweep_command
-    from shardviz.cli import versus as versus_command
+    from shardviz.documents import plans as documents
     from shardviz.documents import programs, rounds
-    from shardviz.render import cost_view, machine_view, plan_view
+    from shardviz.render import cost_view, machine_view, plan_view, plans_compared, sweep_view
     from shardviz.render.programs import hlo_picture, target_answers
     from shardviz.render.rounds import matmul_picture
     from shardviz.render.times import report
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from shardviz.answers.plans import PlanStep, PricedProblem
     from shardviz.cli.step import StepOptions
     from shardviz.devices.job import JobAddress
+    from shardviz.planner import Problem
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
@@ -44,53 +44,12 @@ _OPEN_DIM = re.compile(r"[\w)]\s*\?|\?\s*[\w(?]|UNCONSTRAINED")
 _OPEN = re.compile(r"([A-Za-z][\w']*)\s*=\s*\?")
 _USUAL = re.compile(r"Out|H\d+")
 """Results of letters that have no names."""
-EXAMPLES = (
-    (
-        "A matmul split on both operands, by the planner, Shardy and XLA",
-        "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --sizes b=8,d=2048,f=8192",
-    ),
-    ("Every sharding worth considering, ranked", "shardviz explain 'bd,df->bf' --mesh X=2,Y=4 --specs"),
-    ("Only those in which the batch is split", "shardviz explain 'bd,df->bf' --specs 'X_,?->X_'"),
-    (
-        "The plan's second step, round by round",
-        "shardviz explain 'bd,df->bf' --specs 'XY,Y_' --sizes b=4,d=8,f=4 --step 2",
-    ),
-    (
-        "What two TPUs would run, beside simulated devices, with neither here",
-        "shardviz explain 'bd,df->bf' --specs 'XY,_Y' --target cpu,v2:2x2,v5e:2x4",
-    ),
-    (
-        "The program that a compiler makes of it",
-        "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --target cpu --hlo",
-    ),
-    (
-        "Compute and communication over a range of batch sizes, and where they cross",
-        "shardviz explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi",
-    ),
-    (
-        "Two shardings side by side",
-        "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --versus 'X_,_Y->XY'",
-    ),
-    (
-        "When each instruction runs on a TPU, and what waits",
-        "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --target v5e:2x4 --time",
-    ),
-    (
-        "A program: an MLP with its weights split by columns, then rows",
-        "shardviz explain 'h=bd,df->bf; y=silu(h),fd->bd' --specs 'W1=_Y,W2=Y_'",
-    ),
-    (
-        "Both directions of an MLP, its weights split over the batch's axis",
-        "shardviz explain 'bd,df->bf;bf,fd->bd' --specs 'X_,X_;,_X->X_' --backward",
-    ),
-    (
-        "In the scaling book's notation, without a compiler",
-        "shardviz explain 'A[B_X, D] * W[D, F_Y]' --target none",
-    ),
+_limit = click.option(
+    "--limit", type=options.Count(1), metavar="N", default=20, show_default=True, help="Lines of a ranking."
 )
 
 
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("explain", cls=ExampleCommand)
 @options.program("einsum")
 @options.problem(
     click.option(
@@ -103,9 +62,7 @@ EXAMPLES = (
         "? ranks only the shardings of that operand or dimension.",
     )
 )
-@click.option(
-    "--limit", type=options.Count(1), metavar="N", default=20, show_default=True, help="Lines of a ranking."
-)
+@_limit
 @click.option(
     "--step", type=options.Count(), metavar="N", help="Step through the plan's step N, a collective."
 )
@@ -181,9 +138,9 @@ def command(
         stated()  # what is wrong with the program comes first
         raise
     if versus is not None:
-        return versus_command.print_comparison(stated(), stated(versus).problem, output)
+        return _print_comparison(stated(), stated(versus).problem, output)
     if vary is not None:
-        return sweep_command.print_sweep(stated(), vary, output)
+        return _print_sweep(stated(), vary, output)
     links = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if step is not None:
         names = ("number", "play", "speed", "transfers", "compare")
@@ -196,11 +153,99 @@ def command(
     with TargetSession(() if ranked else parse_targets(target), timeout, not chosen, job) as session:
         question = stated()
         if ranked:
-            return rank_command.print_ranking(question, output, given["limit"])
+            return _print_ranking(question, output, given["limit"])
         session.ask(question.problem, with_costs=given["with_times"])
         with working("planning"):
-            answer = explain.planned(question)
+            answer = explain.ExplainAnswer.planned(question)
         return _print_answer(answer, session, output, ctx.params)
+
+
+@click.command("rank", cls=ExampleCommand)
+@options.program("einsum")
+@options.problem(
+    click.option(
+        "--specs",
+        metavar="SPECS",
+        help="How arrays are split; of an operand or a dimension that is ? all ways are ranked.",
+    ),
+    without=("targets", "backward", "remat", "optimizer"),
+)
+@_limit
+@options.output
+def rank(
+    einsum: str, specs: str | None, machine: str | None, limit: int, output: CommandOutput, **problem: Any
+) -> int:
+    """Rank all ways to split the arrays of EINSUM over a mesh: time, bytes sent, memory, collectives.
+
+    The planner alone answers. EINSUM is what shardviz explain takes.
+    """
+    question = plans.PricedProblem(options.stated_problem(einsum, specs, problem, ranked=True), machine)
+    return _print_ranking(question, output, limit)
+
+
+def _print_ranking(question: PricedProblem, output: CommandOutput, limit: int) -> int:
+    with working("ranking all shardings"):
+        candidates = question.ranking()
+    if output.as_json:
+        print_json(documents.ranking_document(candidates))
+    else:
+        output.show(plans_compared.ranking_view(question.problem, candidates, *output.page, limit))
+    return ExitCode.FINE
+
+
+@click.command("sweep", cls=ExampleCommand)
+@options.program("einsum")
+@click.argument("over", metavar="NAME=FIRST:LAST")
+@options.problem(options.of_field(SPECS), without=("targets",))
+@options.output
+def sweep(
+    einsum: str, over: str, specs: str | None, machine: str | None, output: CommandOutput, **problem: Any
+) -> int:
+    """Chart compute and communication of EINSUM over sizes of a dimension or of a mesh axis.
+
+    Sizes go from FIRST to LAST in powers of two; b=1Ki:1Mi:4 in powers of four. The plan is made anew for
+    each. EINSUM is what shardviz explain takes.
+    """
+    question = plans.PricedProblem(options.stated_problem(einsum, specs, problem), machine)
+    return _print_sweep(question, over, output)
+
+
+def _print_sweep(question: PricedProblem, over: str, output: CommandOutput) -> int:
+    with working("planning"):
+        curve = question.sweep(over)
+    if output.as_json:
+        print_json(documents.SWEEP.document(curve))
+    else:
+        output.show(sweep_view.sweep_view(curve, *output.page))
+    return ExitCode.FINE
+
+
+@click.command("versus", cls=ExampleCommand)
+@click.argument("einsum")
+@click.argument("specs")
+@click.argument("others", metavar="OTHERS")
+@options.problem(lambda command: command, without=("targets",))
+@options.output
+def versus(
+    einsum: str, specs: str, others: str, machine: str | None, output: CommandOutput, **problem: Any
+) -> int:
+    """Compare the plan of EINSUM split as SPECS say with the same arrays split as OTHERS: time, bytes, memory
+    and collectives side by side.
+
+    EINSUM is what shardviz explain takes.
+    """
+    first, second = (options.stated_problem(einsum, each, problem) for each in (specs, others))
+    return _print_comparison(plans.PricedProblem(first, machine), second, output)
+
+
+def _print_comparison(question: PricedProblem, other: Problem, output: CommandOutput) -> int:
+    with working("planning"):
+        first, second = question.versus(other)
+    if output.as_json:
+        print_json(documents.VERSUS.document(first=first, second=second))
+    else:
+        output.show(plans_compared.versus_view(first, second, *output.page))
+    return ExitCode.FINE
 
 
 def is_ranking(einsum: str, specs: str | None) -> bool:
@@ -234,7 +279,6 @@ def leaves_open(einsum: str, specs: str) -> bool:
 
 
 def _is_made(name: str, einsum: str) -> bool:
-    """Return whether an array is a result of the text, and not an operand."""
     made = rf"(?:\A|[;\n])\s*{name}\s*(?:\[[^\]]*\]\s*)?=|->\s*{name}\s*\["
     return re.search(made, einsum) is not None or ("[" not in einsum and _USUAL.fullmatch(name) is not None)
 
@@ -296,7 +340,6 @@ def refuse_stepping(given: Mapping[str, object]) -> None:
 def _print_answer(
     answer: ExplainAnswer, session: TargetSession, output: CommandOutput, given: Mapping[str, Any]
 ) -> int:
-    """Show the plan, and the targets' answers as they come; the exit code."""
     results = session.answers()
     while answer.waits_for(session.requested):
         result = next(results)
@@ -313,7 +356,7 @@ def _print_answer(
             )
         )
         return session.exit_code
-    problem, page = answer.problem, (output.width, output.palette)
+    problem, page = answer.problem, output.page
     if session.job is not None:
         axes = [(axis,) for axis in problem.mesh.axis_names]
         output.show(machine_view.job_lines(session.job, problem.mesh, axes, *page))
@@ -335,7 +378,6 @@ def _print_answer(
 
 
 def _print_matmul(find_step: Callable[[], PlanStep], shown: StepOptions) -> int:
-    """Show which block of a matmul is multiplied when, while the collective of a step moves its blocks."""
     others = {"--transfers": shown.transfers, "--compare": shown.compare, "--play": shown.play}
     for flag, is_given in others.items():
         if is_given:
@@ -349,12 +391,11 @@ def _print_matmul(find_step: Callable[[], PlanStep], shown: StepOptions) -> int:
     if output.as_json:
         print_json(rounds.matmul_document(found, step.number))
     else:
-        output.show(matmul_picture.matmul_lines(found, output.width, output.palette, shown.number))
+        output.show(matmul_picture.matmul_lines(found, *output.page, shown.number))
     return ExitCode.FINE
 
 
 def _verifier(target: str) -> str:
-    """The devices among the targets that are chosen, on which JAX verifies a step."""
     names = [each.name for each in parse_targets(target)]
     return next((name for name in ("real", "cpu") if name in names), "none")
 
@@ -366,7 +407,6 @@ def _print_step(
     job: JobAddress,
     shown: StepOptions,
 ) -> int:
-    """Step through one collective of the plan; JAX verifies it on the devices among the targets, if any."""
     shown.check(verifier, "--target")
     on = "none" if shown.compare else verifier
     with step_command.Verifier(on, timeout, job, "--target") as jax:
@@ -376,6 +416,6 @@ def _print_step(
         if not output.as_json:
             from rich.text import Text
 
-            lines = plan_view.step_lines(step.plan, step.number, output.width, output.palette)
+            lines = plan_view.step_lines(step.plan, step.number, *output.page)
             heading = [*lines, Text()]
         return step_command.print_step(step.fastest, jax, shown, heading)

@@ -6,18 +6,17 @@ import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from shardviz.cli.group import ExampleCommand
+from shardviz.cli.group import ExampleCommand, command_named
 from shardviz.cli.options import is_given, stated_problem
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import TargetSession
 from shardviz.errors import QuestionError, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_layout, parse_mesh
+from shardviz.notation import parse_mesh
 from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, title_of
 from shardviz.render.exports.writing import target_path, write_file
 from shardviz.targets import Target, parse_targets
@@ -26,6 +25,7 @@ with LazyImports():
     from shardviz.answers import explain, plans
     from shardviz.cli import explain as explain_command
     from shardviz.cli import hlo as hlo_command
+    from shardviz.cli import layout as layout_command
     from shardviz.cli import profile as profile_command
     from shardviz.cli import step as step_command
     from shardviz.forms import command_line, resolve, share
@@ -48,41 +48,9 @@ if TYPE_CHECKING:
 
 Form = Literal["python", "notebook", "svg", "html", "cast", "trace"]
 FORMS = ("python", "notebook", "svg", "html", "cast", "trace")
-EXAMPLES = (
-    (
-        "A program that prints the collectives of a matmul",
-        "shardviz export python explain 'bd,df->bf' --specs 'XY,Y_->X_'",
-    ),
-    (
-        "Its plan by hand: every collective in jax.shard_map",
-        "shardviz export python --as plan explain 'bd,df->bf' --specs 'XY,Y_->X_'",
-    ),
-    (
-        "A notebook for Jupyter and Colab, of a lesson",
-        "shardviz export notebook lesson 11 -o lesson-11.ipynb",
-    ),
-    ("A picture of a layout", "shardviz export svg layout 8x16 --spec XY -o layout.svg"),
-    ("A page with everything on it", "shardviz export html explain 'A[B_X, D] * W[D, F_Y]' -o plan.html"),
-    (
-        "A chart of compute and communication over batch sizes",
-        "shardviz export svg explain 'bd,df->bf' --specs 'X_,X_' --vary b=1Ki:1Mi",
-    ),
-    (
-        "A recording of a collective, for asciinema",
-        "shardviz export cast step all_gather --mesh i=4 -o gather.cast",
-    ),
-    (
-        "When each instruction runs, as a page",
-        "shardviz export html hlo step.txt --machine v5e:2x4 -o step.html",
-    ),
-    (
-        "The same for Perfetto",
-        "shardviz export trace hlo step.txt --machine v5e:2x4 -o step.json",
-    ),
-)
 
 
-@click.command(cls=ExampleCommand, examples=EXAMPLES, context_settings={"ignore_unknown_options": True})
+@click.command("export", cls=ExampleCommand, context_settings={"ignore_unknown_options": True})
 @click.argument("form", metavar="FORMAT", type=click.Choice(FORMS))
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND…")
 @click.option(
@@ -169,7 +137,6 @@ def written(request: ExportRequest, form: Form) -> str:
 
 
 def _free(output: str, force: bool) -> Path:
-    """The file to write. Raises `QuestionError` for a name that no file can have, or that one has."""
     path = target_path(output)
     if os.path.lexists(path) and not force:
         raise QuestionError(f"there is a file {quote(str(path))} already", "use another name, or add --force")
@@ -179,21 +146,8 @@ def _free(output: str, force: bool) -> Path:
 Part = Literal["problem", "plan", "rounds", "start"]
 EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "profile")
 """Those whose words can be exported."""
-PRINTED = {
-    "number": "--round",
-    "play": "--play",
-    "compare": "--compare",
-    "no_layout": "--no-layout",
-    "with_hlo": "--hlo",
-    "picture": "--picture",
-    "devices": "--devices",
-    "style": "--style",
-    "plain": "--plain",
-    "tui": "--tui",
-    "as_json": "--json",
-    **{mode: f"--{mode}" for mode in ("present", "check", "reset")},
-    "as_list": "--list",
-}
+PRINTED = {"as_json", "as_list", "check", "compare", "devices", "no_layout", "number", "picture", "plain"}
+PRINTED |= {"play", "present", "reset", "style", "tui", "with_hlo"}
 """Options that choose what of an answer a terminal shows."""
 
 
@@ -217,30 +171,49 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
             f"{quote(name, 30)} is not a command that can be exported",
             "write explain before an einsum; others are sweep, step, layout, lesson, hlo and profile",
         )
-    command = import_module(f"shardviz.cli.{name}").command
+    command = command_named(name)
     given = command.make_context(name, list(rest), parent=ctx.parent)
-    readers = {
-        "explain": _explained,
-        "sweep": _swept,
-        "step": _stepped,
-        "layout": _laid_out,
-        "lesson": _lesson,
-        "hlo": _program,
-        "profile": _profiled,
-    }
-    has_no_parts = name in ("sweep", "step", "layout", "hlo", "profile") or (
-        part == "start" and name == "explain"
-    )
-    if part is not None and has_no_parts:
+    if part is not None and (name not in ("explain", "lesson") or (part == "start" and name == "explain")):
         raise QuestionError(f"{name} has no {part} to choose", "leave out --as")
-    subject = replace(readers[name](given, part), command=shlex.join(["shardviz", name, *rest]))
-    for parameter, option in PRINTED.items():
-        if given.get_parameter_source(parameter) is not None and is_given(given, parameter):
+    subject = replace(_subject_of_command(given, part), command=shlex.join(["shardviz", name, *rest]))
+    for option in command.params:
+        if option.name in PRINTED and is_given(given, option.name):
             raise QuestionError(
-                f"{option} chooses what a terminal shows, and an export has all of it",
-                f"leave out {option}",
+                f"{option.opts[0]} chooses what a terminal shows, and an export has all of it",
+                f"leave out {option.opts[0]}",
             )
     return ExportRequest(subject, given.params.get("width"), given.params.get("speed"))
+
+
+def _subject_of_command(ctx: click.Context, part: Part | None) -> Subject:
+    """What a command is asked for: the question is the command's own."""
+    given = ctx.params
+    match ctx.info_name:
+        case "explain":
+            return _explained(ctx, part)
+        case "sweep":
+            problem = stated_problem(given["einsum"], given["specs"], given)
+            return _chart(plans.PricedProblem(problem, given["machine"]), given["over"])
+        case "step":
+            run = step_command.asked_run(given)
+            return Subject(run, title_of(run))
+        case "layout":
+            layout = layout_command.asked_layout(ctx)
+            return Subject(layout, title_of(layout))
+        case "hlo":
+            mesh = None if given["mesh"] is None else parse_mesh(given["mesh"], given["device_order"])
+            machine = hlo_command.pricing_machine(given["machine"])
+            text = hlo_command.read_text(given["file"])
+            return _times_of(of_program.program_timeline(text, machine, mesh=mesh, infer=True))
+        case "profile":
+            profile = profile_command.read_profile(given)
+            return replace(_times_of(profile.timeline), shown=Timelines(profile.timelines))
+        case _:
+            return _lesson(given["lessons"], part)
+
+
+def _times_of(timeline: ProgramTimeline) -> Subject:
+    return Subject(Timelines((timeline,)), f"{timeline.title} on {timeline.machine}")
 
 
 def request_of_string(text: str, part: Part | None) -> ExportRequest:
@@ -261,7 +234,6 @@ def request_of_string(text: str, part: Part | None) -> ExportRequest:
 
 
 def _explained(ctx: click.Context, part: Part | None) -> Subject:
-    """The problem of `shardviz explain`, its plan, or one step of it."""
     given = ctx.params
     if explain_command.is_ranking(given["einsum"], given["specs"]):
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
@@ -306,14 +278,6 @@ def _chart(question: PricedProblem, over: str) -> Subject:
     return Subject(SweepChart(found), f"{question.problem.text} over sizes of {found.name}")
 
 
-def _swept(ctx: click.Context, part: Part | None) -> Subject:
-    """The chart of `shardviz sweep`."""
-    del part
-    given = ctx.params
-    problem = stated_problem(given["einsum"], given["specs"], given)
-    return _chart(plans.PricedProblem(problem, given["machine"]), given["over"])
-
-
 def _timed(question: PricedProblem, targets: Sequence[Target], timeout: float) -> Subject:
     """The times of the targets' programs on a machine or their own hardware; of the plan without targets.
 
@@ -322,7 +286,9 @@ def _timed(question: PricedProblem, targets: Sequence[Target], timeout: float) -
     timelines: list[ProgramTimeline] = []
     with TargetSession(targets, timeout, may_drop=False) as session:
         session.ask(question.problem, with_costs=True)
-        answer = explain.planned(question, session.answers())
+        answer = explain.ExplainAnswer.planned(question)
+        for result in session.answers():
+            answer = answer.with_result(result)
     for result in answer.results:
         times = answer.target_times(result, question.machine)
         timelines += [each for each in (times.model, times.scheduler) if each is not None]
@@ -330,54 +296,14 @@ def _timed(question: PricedProblem, targets: Sequence[Target], timeout: float) -
     return Subject(Timelines(shown), f"{title_of(question.problem)}: what runs when")
 
 
-def _program(ctx: click.Context, part: Part | None) -> Subject:
-    """The timeline of the program of `shardviz hlo`."""
-    del part
-    given = ctx.params
-    mesh = None if given["mesh"] is None else parse_mesh(given["mesh"], given["device_order"])
-    machine = hlo_command.pricing_machine(given["machine"])
-    timeline = of_program.program_timeline(
-        hlo_command.read_text(given["file"]), machine, mesh=mesh, infer=True
-    )
-    return Subject(Timelines((timeline,)), f"{timeline.title} on {timeline.machine}")
-
-
-def _profiled(ctx: click.Context, part: Part | None) -> Subject:
-    """The step that `shardviz profile` shows, with what is predicted of it."""
-    del part
-    names = ("path", "hlo", "mesh", "device_order", "machine", "step", "device", "timeout")
-    profile = profile_command.read_profile(**{name: ctx.params[name] for name in names})
-    return Subject(Timelines(profile.timelines), f"{profile.timeline.title} on {profile.timeline.machine}")
-
-
-def _stepped(ctx: click.Context, part: Part | None) -> Subject:
-    """The collective of `shardviz step`."""
-    del part
-    run = step_command.asked_run(ctx.params)
-    return Subject(run, title_of(run))
-
-
-def _laid_out(ctx: click.Context, part: Part | None) -> Subject:
-    """The array of `shardviz layout`."""
-    del part
-    given = ctx.params
-    mesh = parse_mesh(given["mesh"], given["device_order"])
-    dtype = given["dtype"] if is_given(ctx, "dtype") else None
-    layout = parse_layout(given["shape"], mesh, given["spec"], dtype)
-    return Subject(layout, title_of(layout))
-
-
-def _lesson(ctx: click.Context, part: Part | None) -> Subject:
-    """A lesson's own program, or what its solution shows, or its start."""
-    lessons = ctx.params["lessons"]
+def _lesson(lessons: Sequence[str], part: Part | None) -> Subject:
     if len(lessons) != 1:
         raise QuestionError("an export shows one lesson", "give its number or its name: lesson 11")
     lesson = course.find(lessons[0])
     if lesson.program and part is None:
         return Subject(JaxProgram(lesson.program), _title(lesson))
-    if part == "start":
-        return _subject_of(resolve.resolve(lesson.setup), lesson.screen, None, _title(lesson))
-    return _subject_of(resolve.resolve(lesson.solution), lesson.screen, part, _title(lesson))
+    draft, part = (lesson.setup, None) if part == "start" else (lesson.solution, part)
+    return _subject_of(resolve.resolve(draft), lesson.screen, part, _title(lesson))
 
 
 def _title(lesson: Lesson) -> str:

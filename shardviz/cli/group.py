@@ -7,7 +7,9 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -46,14 +48,9 @@ COMMANDS = {
 }
 """Every command, in the order people meet them, with its line in the list."""
 
-EXAMPLES = (
-    (
-        "A matmul split on both operands, by the planner, Shardy and XLA",
-        "shardviz explain 'bd,df->bf' --specs 'XY,Y_->X_' --sizes b=8,d=2048,f=8192",
-    ),
-    ("Four numbers, gathered around a ring", "shardviz step all_gather --mesh i=4 --data 3,9,5,2"),
-)
-"""Of the commands' own, which are not loaded for the list of commands."""
+MODULES = dict.fromkeys(("rank", "sweep", "versus"), "explain")
+MODULES |= dict.fromkeys(("targets", "info", "schema"), "about")
+"""The modules of commands that share one, where each has its name; another has a module to itself."""
 TOP_EXAMPLES = 2
 """Examples that stand above the options; the others follow below."""
 MAX_WIDTH = 80
@@ -99,13 +96,17 @@ class HelpContext(click.Context):
 
 
 class ExampleCommand(click.Command):
-    """A command whose help begins with examples; `tests/cli` runs every one of them."""
+    """A command whose help begins with its examples, those of `examples.toml`; `tests/cli` runs them."""
 
     context_class = HelpContext
 
-    def __init__(self, *args: Any, examples: Sequence[tuple[str, str]] = (), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.examples = tuple(examples)
+    @cached_property
+    def examples(self) -> list[tuple[str, str]]:
+        """What each example is for, and its line."""
+        import tomllib  # which no answer needs
+
+        table = tomllib.loads(Path(__file__).with_name("examples.toml").read_text(encoding="utf-8"))
+        return [*table[self.name or ""].items()]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -135,16 +136,13 @@ def _write_examples(formatter: click.HelpFormatter, title: str, examples: Sequen
 
 
 class LazyGroup(ExampleCommand, click.Group):
-    """Commands by name, from `COMMANDS`; the module of the same name holds each as `command`."""
+    """Commands by name, from `COMMANDS`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"shardviz.cli.{cmd_name}").command
-        return command
+        return command_named(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -165,19 +163,20 @@ class LazyGroup(ExampleCommand, click.Group):
         return super().resolve_command(ctx, args)
 
 
+def command_named(name: str) -> ExampleCommand:
+    """The command of a name in `COMMANDS`."""
+    module = import_module(f"shardviz.cli.{MODULES.get(name, name)}")
+    command: ExampleCommand = getattr(module, name if name in MODULES else "command")
+    return command
+
+
 def commands_with(option: str) -> list[str]:
     """The commands that have an option of this name."""
-    loaded = {name: import_module(f"shardviz.cli.{name}").command for name in COMMANDS}
-    return [
-        name for name, each in loaded.items() if any(option in parameter.opts for parameter in each.params)
-    ]
+    return [name for name in COMMANDS if any(option in each.opts for each in command_named(name).params)]
 
 
 @click.group(
-    cls=LazyGroup,
-    examples=EXAMPLES,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(__version__, message="shardviz %(version)s", help="Print the version.")
 @click.pass_context

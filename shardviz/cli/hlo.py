@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from shardviz.cli import options, saving
+from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
@@ -36,10 +36,8 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Sequence
 
-    from shardviz.answers.programs import ProgramAnswer
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import HloModule, ShardyModule
-    from shardviz.hlo.listing import Listing
     from shardviz.hlo.passes.dump_files import DumpFile
     from shardviz.reports.changes import ReportSummary
     from shardviz.reports.entries import Selection
@@ -52,21 +50,9 @@ MAX_NOTES = 5
 """Notes on text that cannot be read; `--json` has all of them."""
 LINES_AT_ONCE = 500
 HINT = "save all of compiled.as_text() again, as it is"
-EXAMPLES = (
-    ("What a compiled program sends, from a file", "shardviz hlo step.txt"),
-    ("With the names of its mesh's axes", "shardviz hlo step.txt --mesh data=2,model=4"),
-    ("The five that cost most on a TPU", "shardviz hlo step.txt --machine v5e:2x4 --top 5"),
-    ("The final program of each module in a folder of dumps", "shardviz hlo dumps --machine v5e:2x4"),
-    ("The program itself, what overlaps at the left", "shardviz hlo step.txt --picture"),
-    ("What XLA's log says of arrays that it makes whole", "shardviz hlo compile.log --mesh data=2,model=4"),
-    (
-        "When each instruction runs on a TPU, and live memory",
-        "shardviz hlo step.txt --machine v5e:2x4 --time",
-    ),
-)
 
 
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("hlo", cls=ExampleCommand)
 @click.argument("file")
 @click.option(
     "--mesh", metavar="NAME=SIZE,…", help="Axes of the mesh; default: inferred from the program's groups."
@@ -80,7 +66,7 @@ EXAMPLES = (
 @click.option(
     "--time", "with_times", is_flag=True, help="Show when each instruction runs instead, and live memory."
 )
-@saving.save
+@options.save
 @options.output
 def command(
     file: str,
@@ -105,13 +91,11 @@ def command(
 
     --json has the collectives that the page has, in program order.
     """
-    if picture and output.as_json:
-        raise QuestionError("--picture and --json cannot be combined", "leave out one of them")
-    if picture and (with_times or machine or save or why):
-        option = "--time" if with_times else "--machine" if machine else "--save" if save else "--why"
-        raise QuestionError(f"--picture and {option} cannot be combined", "leave out one of them")
-    if why and with_times and not output.as_json:
-        raise QuestionError("--why and --time cannot be combined", "leave out one of them, or add --json")
+    if picture:
+        others = {"--json": output.as_json, "--time": with_times, "--machine": bool(machine)}
+        options.refuse_both({"--picture": True, **others, "--save": save is not None, "--why": why})
+    if not output.as_json:
+        options.refuse_both({"--why": why, "--time": with_times}, "leave out one of them, or add --json")
     if mesh is None and device_order is not None:
         raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
     given = None if mesh is None else parse_mesh(mesh, device_order)
@@ -136,8 +120,8 @@ def command(
             return _list_modules(found, given, machine, selection, save, output)
         file = found[0].path
     text = read_text(file)
-    if text.startswith("{") and (saved := _saved(file, text)) is not None:
-        return _show_saved(file, saved, output)
+    if text.startswith("{") and summaries.says_summary(text[: summaries.HEAD]):
+        return _show_saved(file, summaries.read_summary(text, file), output)
     if trips is not None:
         text = trip_count.with_trip_counts(text, trip_count.parse_trip_counts(trips))
     question = programs.ProgramQuestion(text, given)
@@ -147,7 +131,12 @@ def command(
     if picture:
         listing = listings.list_hlo(question.whole, given, infer=True)
         code = note_unread(listing.module)
-        _draw(listing, given, output)
+        output.show(program_view.module_lines(listing.module, given, *output.page))
+        output.show([])
+        drawn, count = hlo_picture.HloPicture(listing, *output.page), len(listing.lines)
+        # Some lines after the other: a reader who has seen enough need not wait.
+        for start in range(0, count, LINES_AT_ONCE):
+            output.show([drawn.line(number) for number in range(start, min(start + LINES_AT_ONCE, count))])
         return code
     if save is not None and question.is_log_alone:
         raise QuestionError("--save keeps a program, and this is a log alone", "leave out --save")
@@ -155,13 +144,18 @@ def command(
     del question
     report, remade = answer.report, answer.remade
     if report is None:
-        return _show_log(answer, given, output)
+        if output.as_json:
+            print_json(documents.rematerializations_document(remade, answer.mesh, given))
+        else:
+            is_given = given is not None
+            output.show(cost_lines.log_lines(remade, answer.mesh, output.width, is_given=is_given))
+        return ExitCode.FINE
     module, timeline = report.module, report.timeline
     code = note_unread(module)
     selection.check(report.entries, module.mesh)
     if save is not None:
-        saving.keep(save, programs.summary_of(report), module.unread)
-    page = output.width, output.palette
+        options.keep(save, programs.summary_of(report), module.unread)
+    page = output.page
     if output.as_json:
         print_json(documents.hlo_document(report, given, selection, remade))
         return code
@@ -177,12 +171,6 @@ def command(
     if remade:
         output.show(cost_lines.rematerialization_lines(remade, output.width))
     return code
-
-
-def _saved(name: str, text: str) -> ReportSummary | None:
-    """The report that `--save` has written; None of a text that is none. Raises `QuestionError` for a damaged
-    one."""
-    return summaries.read_summary(text, name) if summaries.says_summary(text[: summaries.HEAD]) else None
 
 
 def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitCode:
@@ -201,16 +189,6 @@ def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitC
     return ExitCode.FINE
 
 
-def _show_log(answer: ProgramAnswer, given: Mesh | None, output: CommandOutput) -> ExitCode:
-    """Print what a log alone tells of arrays that are made whole."""
-    if output.as_json:
-        print_json(documents.rematerializations_document(answer.remade, answer.mesh, given))
-    else:
-        is_given = given is not None
-        output.show(cost_lines.log_lines(answer.remade, answer.mesh, output.width, is_given=is_given))
-    return ExitCode.FINE
-
-
 def _list_modules(
     finals: Sequence[DumpFile],
     given: Mesh | None,
@@ -219,7 +197,6 @@ def _list_modules(
     save: Path | None,
     output: CommandOutput,
 ) -> ExitCode:
-    """Print a line for each module, or the documents of all."""
     on = machine_file.named_machine(machine) if machine else None
     modules = [program_report.read_dumped(each, read_text(each.path), given, on) for each in finals]
     reports = [each.report for each in modules if each.report is not None]
@@ -227,7 +204,7 @@ def _list_modules(
     errors = [each.error for each in modules if each.error]
     code = ExitCode.QUESTION if errors else ExitCode.FINE
     if save is not None:
-        saving.keep(save, programs.modules_summary(modules), errors)
+        options.keep(save, programs.modules_summary(modules), errors)
     if output.as_json:
         print_json(documents.modules_document(modules, given, selection))
     else:
@@ -241,16 +218,6 @@ def pricing_machine(named: str | None) -> Machine:
     Raises `QuestionError` for a machine that does not exist.
     """
     return machine_file.named_machine(named) if named else machines.assumed_machine()
-
-
-def _draw(listing: Listing, given: Mesh | None, output: CommandOutput) -> None:
-    """Print the program, some lines after the other: a reader who has seen enough need not wait."""
-    output.show(program_view.module_lines(listing.module, given, output.width, output.palette))
-    output.show([])
-    picture = hlo_picture.HloPicture(listing, output.width, output.palette)
-    count = len(listing.lines)
-    for start in range(0, count, LINES_AT_ONCE):
-        output.show([picture.line(number) for number in range(start, min(start + LINES_AT_ONCE, count))])
 
 
 def note_unread(module: HloModule | ShardyModule) -> ExitCode:

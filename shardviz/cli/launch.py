@@ -9,28 +9,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from importlib import import_module
 from signal import Signals
 from typing import IO
 
 import click
 
 from shardviz.cli import options
-from shardviz.cli.group import COMMANDS, ExampleCommand, commands_with
+from shardviz.cli.group import COMMANDS, ExampleCommand, command_named, commands_with
 from shardviz.cli.output import print_error
 from shardviz.cli.process import SIGNALLED, ExitCode, first_interrupt, on_signal
 from shardviz.errors import QuestionError, quote
 
-EXAMPLES = (
-    (
-        "An all-reduce over the devices of four processes",
-        "shardviz launch -n 4 --devices 2 -- step psum --mesh i=8 --on real",
-    ),
-    (
-        "The program that XLA compiles for all of them",
-        "shardviz launch -n 4 -- explain 'A[B_X,D]*W[D,F]' --mesh X=4 --target real",
-    ),
-)
 MAX_PROCESSES = 64
 END_S = 10.0
 """Processes that have lost another one, or were interrupted, end by themselves well within this time; then
@@ -38,7 +27,7 @@ they are killed."""
 LOOK_S = 0.05
 
 
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("launch", cls=ExampleCommand)
 @click.option(
     "-n",
     "number",
@@ -79,11 +68,12 @@ def _check(words: tuple[str, ...]) -> None:
         problem = f"there is no command {quote(name)}"
         if name in COMMANDS:
             problem = f"{name} cannot run in several processes"
-        raise QuestionError(problem, f"launch takes {', '.join(able)}, as in {EXAMPLES[0][1]}")
+        example = command_named("launch").examples[0][1]
+        raise QuestionError(problem, f"launch takes {', '.join(able)}, as in {example}")
     given = [word for word in ("--coordinator", "--processes", "--process") if word in rest]
     if given:
         raise QuestionError(f"{given[0]} is launch's to give", f"leave out {given[0]}")
-    import_module(f"shardviz.cli.{name}").command.make_context(f"shardviz {name}", rest)
+    command_named(name).make_context(f"shardviz {name}", rest)
 
 
 _PROCESS = """\
@@ -167,7 +157,6 @@ class _LaunchedJob:
         return [process for process in self._processes if process.poll() is None]
 
     def _first_that_failed(self) -> tuple[int, int] | None:
-        """Number and code of a process that has failed."""
         codes = enumerate(process.returncode for process in self._processes)
         return next(((number, code) for number, code in codes if code), None)
 

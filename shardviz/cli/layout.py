@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from shardviz.cli import options
@@ -11,18 +13,17 @@ from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_layout, parse_mesh
 
-MAX_LISTED = 2**15
 with LazyImports():
     from shardviz.documents import meshes
     from shardviz.render.layouts import layout_view
 
-EXAMPLES = (
-    ("Columns over four devices", "shardviz layout 16384x16384 --mesh axis=4 --spec '_ axis'"),
-    ("Exactly as JAX draws it", "shardviz layout 8x16 --spec XY --style jax --device-kind TPU"),
-)
+if TYPE_CHECKING:
+    from shardviz.sharding import Layout
+
+MAX_LISTED = 2**15
 
 
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("layout", cls=ExampleCommand)
 @click.argument("shape")
 @options.mesh
 @options.device_order
@@ -47,20 +48,10 @@ EXAMPLES = (
 @options.output
 @click.pass_context
 def command(
-    ctx: click.Context,
-    shape: str,
-    mesh: str,
-    device_order: str | None,
-    spec: str,
-    dtype: str,
-    style: str,
-    device_kind: str,
-    devices: bool,
-    output: CommandOutput,
+    ctx: click.Context, /, style: str, device_kind: str, devices: bool, output: CommandOutput, **_: Any
 ) -> None:
     """Draw which slice of an array of SHAPE, such as 16384x16384, every device of a mesh holds."""
-    chosen = options.is_given(ctx, "dtype")
-    layout = parse_layout(shape, parse_mesh(mesh, device_order), spec, dtype if chosen else None)
+    layout = asked_layout(ctx)
     if output.as_json:
         if layout.mesh.size > MAX_LISTED:
             raise QuestionError(
@@ -69,11 +60,16 @@ def command(
             )
         print_json(meshes.LAYOUT.document(layout))
     elif style == "jax":
-        click.echo(
-            layout_view.jax_style(
-                layout, device_kind, output.columns or min(output.width, layout_view.MAX_WIDTH)
-            ),
-            nl=False,
-        )
+        columns = output.columns or min(output.width, layout_view.MAX_WIDTH)
+        click.echo(layout_view.jax_style(layout, device_kind, columns), nl=False)
     else:
-        output.show(layout_view.layout_view(layout, output.width, output.palette, devices))
+        output.show(layout_view.layout_view(layout, *output.page, devices))
+
+
+def asked_layout(ctx: click.Context) -> Layout:
+    """The layout of a command's options; the text of the spec may say the dtype where they do not."""
+    given = ctx.params
+    dtype = given["dtype"] if options.is_given(ctx, "dtype") else None
+    return parse_layout(
+        given["shape"], parse_mesh(given["mesh"], given["device_order"]), given["spec"], dtype
+    )

@@ -22,18 +22,11 @@ with LazyImports():
     from shardviz.cli import open_app as cli_open_app
     from shardviz.render import lesson_view
 
-EXAMPLES = (
-    ("The course, and your progress", "shardviz lesson"),
-    ("The fourth lesson, where it was left", "shardviz lesson 4"),
-    ("The same lesson before a class: answers wait for space", "shardviz lesson 4 --present"),
-    ("Check a lesson that you write", "shardviz lesson --check my-lesson.toml"),
-    ("For a script", "shardviz lesson --list --json"),
-)
 MODES = ("list", "check", "reset", "present")
 """Options that each say what is to be done."""
 
 
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("lesson", cls=ExampleCommand)
 @click.argument("lessons", nargs=-1, metavar="[LESSON]…")
 @click.option("--list", "as_list", is_flag=True, help="List all lessons, as without LESSON.")
 @click.option("--present", is_flag=True, help="For a class: large and light, answers hidden until space.")
@@ -92,7 +85,6 @@ def _mode(given: dict[str, bool], lessons: tuple[str, ...], yes: bool, as_json: 
 
 
 def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
-    """Open the lesson that `text` names, at the stage where it was left; before a class from its start."""
     lesson = find(text)
     if output.as_json:
         print_json(LESSON.document(lesson=lesson))
@@ -106,7 +98,6 @@ def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
 
 
 def _list_lessons(output: CommandOutput) -> int:
-    """List the course, with the state of every lesson, and say what opens the next one."""
     progress = _progress()
     for fault in faults():
         print_note(fault.message)
@@ -119,7 +110,6 @@ def _list_lessons(output: CommandOutput) -> int:
 
 
 def _reset_progress(texts: tuple[str, ...], is_sure: bool) -> int:
-    """Forget one lesson, or all; on a terminal only when that is wanted. Raises `StateError`."""
     lesson = find(texts[0]) if texts else None
     what = "the whole course" if lesson is None else f"“{lesson.title}”"
     if not is_sure and sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
@@ -139,7 +129,6 @@ def _reset_progress(texts: tuple[str, ...], is_sure: bool) -> int:
 
 
 def _progress() -> CourseProgress:
-    """The learner's progress; what is wrong with its file is told on stderr."""
     progress = load()
     if progress.notice:
         print_note(progress.notice)

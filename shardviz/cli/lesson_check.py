@@ -215,7 +215,6 @@ class LessonVerifier:
 
 
 def _of_either(worker: Worker, question: PlanQuestion, shardy: TargetResult) -> str:
-    """Shardy's disagreement, unless XLA's program for simulated devices agrees."""
     if not question.disagreement([shardy]):
         return ""
     answers = [shardy]
@@ -225,8 +224,6 @@ def _of_either(worker: Worker, question: PlanQuestion, shardy: TargetResult) -> 
 
 
 def _said(verdict: Verdict) -> Verdict:
-    """The same, where JAX's failure is a verdict too."""
-
     def said() -> str:
         try:
             return verdict()

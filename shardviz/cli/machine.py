@@ -8,7 +8,6 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
 from shardviz.errors import QuestionError
-from shardviz.forms.form import PROBLEM_FIELDS
 from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_mesh
 
@@ -18,17 +17,10 @@ with LazyImports():
     from shardviz.hardware import machine_file
     from shardviz.render import machine_view as render_machine_view
 
-EXAMPLES = (
-    ("A slice of TPU v5p: its figures and its links", "shardviz machine v5p:4x4x8"),
-    ("Where jax.make_mesh puts the axes of a mesh", "shardviz machine v5e:4x8 --mesh X=4,Y=8"),
-    ("Two nodes of GPUs", "shardviz machine h100:2x8 --mesh X=2,Y=8"),
-    ("Several slices, joined by the data-center network", "shardviz machine 2*v6e:4x4 --mesh D=2,X=4,Y=4"),
-)
 
-
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("machine", cls=ExampleCommand)
 @click.argument("name", shell_complete=options.targets)
-@options.of_field(PROBLEM_FIELDS["mesh"], default=None, help="A mesh to place on it; default: none.")
+@options.field("mesh", default=None, help="A mesh to place on it; default: none.")
 @options.device_order
 @options.output
 def command(name: str, mesh: str | None, device_order: str | None, output: CommandOutput) -> None:
@@ -45,4 +37,4 @@ def command(name: str, mesh: str | None, device_order: str | None, output: Comma
         print_json(machines.machine_document(machine, asked, placed))
         return
 
-    output.show(render_machine_view.machine_view(machine, asked, placed, output.width, output.palette))
+    output.show(render_machine_view.machine_view(machine, asked, placed, *output.page))

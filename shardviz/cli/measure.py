@@ -13,12 +13,10 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.job import join_job
 from shardviz.cli.output import TICK_S, CommandOutput, ProgressLine, print_error, print_json, print_note
 from shardviz.cli.process import ExitCode, first_interrupt
-from shardviz.cli.target_session import started_worker
+from shardviz.cli.target_session import join_job, started_worker
 from shardviz.errors import CompilerError, QuestionError, plural, quote
-from shardviz.forms.form import PROBLEM_FIELDS
 from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_mesh
 from shardviz.targets import TARGETS
@@ -45,20 +43,6 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
     from shardviz.targets import Target
 
-EXAMPLES = (
-    (
-        "An all-reduce over eight simulated devices",
-        "shardviz measure psum --devices 8 --sizes 4KiB:1MiB:16",
-    ),
-    (
-        "The same into a machine's file, which --machine takes",
-        "shardviz measure psum --devices 8 --sizes 64KiB,1MiB -o my-cluster.toml",
-    ),
-    (
-        "Arithmetic and memory of one device",
-        "shardviz measure matmul,copy --devices 1 --dtype f32 --sizes 64KiB",
-    ),
-)
 USUAL = "all_gather,psum,psum_scatter,all_to_all,ppermute"
 LACKING = {
     "matmul,copy": "Of arithmetic and memory it says nothing",
@@ -70,11 +54,9 @@ LEAST_PASSES = 6
 """How often a case runs at least: to warm up, to find how often, and three times on the clock."""
 
 
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("measure", cls=ExampleCommand)
 @click.argument("operations", default=USUAL, metavar="[OP,…]")
-@options.of_field(
-    PROBLEM_FIELDS["mesh"], default=None, show_default=False, help="Mesh axes; default: all devices along X."
-)
+@options.field("mesh", default=None, help="Mesh axes; default: all devices along X.")
 @click.option(
     "--axis", "axes", multiple=True, metavar="X[,Y]", help="Groups along these axes; may be given again."
 )
@@ -97,11 +79,7 @@ LEAST_PASSES = 6
 @click.option(
     "--devices", type=options.Count(1, 2048), metavar="N", help="Simulate N devices on this host's CPU."
 )
-@options.of_field(
-    PROBLEM_FIELDS["machine"],
-    shell_complete=options.targets,
-    help="Hardware, or a file, whose predictions are to stand beside.",
-)
+@options.field("machine", help="Hardware, or a file, whose predictions are to stand beside.")
 @click.option("-o", "--save", metavar="FILE.toml", help="Write a machine's file of what was measured.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead.")
 @options.job
@@ -159,7 +137,6 @@ def command(
 
 
 def _conclude(session: _Session, code: int, path: Path | None, as_csv: bool, output: CommandOutput) -> int:
-    """Save and print what there is after the last row; return the exit code."""
     words, unsaved = "", None
     if path is not None and session.rows:
         # Before anything is printed, as the terminal may be gone.
@@ -310,7 +287,6 @@ class _Session:
 
 
 def _mesh(text: str | None, job: Job | None, simulated: int | None) -> Mesh:
-    """The mesh that is given, else one axis of all devices."""
     devices = len(job.process_of) if job is not None else simulated or 1
     mesh = parse_mesh(f"X={devices}" if text is None else text)
     # Of several processes all must take part: theirs refuse another mesh.
@@ -328,7 +304,6 @@ def _placed(machine: str, question: MeasureQuestion) -> PlacedMesh:
 
 
 def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable[[Measurement], None]:
-    """A function that shows a row as soon as it is there."""
     question, placed = session.question, session.placed
     if output.as_json:
         return lambda _row: None
@@ -341,8 +316,8 @@ def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable
 
         return print_line
 
-    table = measurements.MeasuredRows(question, placed, output.width, output.palette)
-    page = output.width, output.palette
+    table = measurements.MeasuredRows(question, placed, *output.page)
+    page = output.page
     if session.job is not None and (
         lines := machine_view.job_lines(session.job, question.mesh, question.groups, *page)
     ):
@@ -358,11 +333,10 @@ def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable
 
 
 def _show_end(session: _Session, output: CommandOutput) -> None:
-    """The charts, the lines, and what is to be said of the rows."""
     output.show([])
     for words in measurements.rows_words(session.rows):
         _show(words, output)
-    output.show(measurements.fits_view(session.fits, session.question.mesh, output.width, output.palette))
+    output.show(measurements.fits_view(session.fits, session.question.mesh, *output.page))
     if words := measurements.too_few_sizes(fitting.of_one_size(session.rows)):
         output.show(render_lines.sentence(words, output.width))
 
@@ -391,7 +365,6 @@ def _check_writable(path: Path, job: Job | None) -> None:
 
 
 def _save(path: Path, session: _Session, is_partial: bool) -> str:
-    """Write the machine's file atomically; return what is to be said of it."""
     question, device = session.question, session.rows[0].device
     count, job = question.mesh.size, session.job
     node = count if job is None or job.processes == 1 else job.devices_per_host

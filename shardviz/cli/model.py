@@ -10,7 +10,6 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.target_session import TargetSession
-from shardviz.forms.form import PROBLEM_FIELDS
 from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_mesh
 from shardviz.targets import parse_targets
@@ -32,31 +31,8 @@ if TYPE_CHECKING:
     from shardviz.models.answer import ModelStep
     from shardviz.reports.target_result import TargetResult
 
-EXAMPLES = (
-    (
-        "Llama 3 8B, fully sharded over 16 chips",
-        "shardviz model llama-3-8b --rules fsdp --mesh data=16 --machine v5e:4x4",
-    ),
-    (
-        "The forward pass alone, with axes of other names",
-        "shardviz model llama-2-7b --rules Y=tensor --mesh X=2,Y=4 --no-backward",
-    ),
-    (
-        "Fully sharded, and tensor parallelism",
-        "shardviz model gemma-7b --rules fsdp+tensor --mesh data=4,tensor=2",
-    ),
-    (
-        "Experts on devices of their own",
-        "shardviz model mixtral-8x7b --rules expert --mesh expert=8 --no-backward",
-    ),
-    (
-        "What Shardy makes of a layer, and where that differs from the plan",
-        "shardviz model gpt2 --rules tensor --mesh tensor=4 --target shardy",
-    ),
-)
 
-
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("model", cls=ExampleCommand)
 @click.argument("source")
 @click.option(
     "--rules",
@@ -73,19 +49,9 @@ EXAMPLES = (
 )
 @options.mesh
 @options.device_order
-@options.of_field(
-    PROBLEM_FIELDS["targets"],
-    default="none",
-    shell_complete=options.targets,
-    help="Compilers that are asked about one layer, comma-separated.",
-)
+@options.field("targets", default="none", help="Compilers that are asked about one layer, comma-separated.")
 @options.machine
-@options.of_field(
-    PROBLEM_FIELDS["dtype"],
-    default=None,
-    show_default=False,
-    help="Dtype of the weights; default: the source's.",
-)
+@options.field("dtype", default=None, help="Dtype of the weights; default: the source's.")
 @click.option(
     "--batch", type=options.Count(1), metavar="N", help="Sequences of a step; default: one for each part."
 )
@@ -100,14 +66,14 @@ EXAMPLES = (
     "axes data and fsdp.",
 )
 @click.option("--no-backward", is_flag=True, help="Plan the forward pass alone: no gradients, no optimizer.")
-@options.of_field(
-    PROBLEM_FIELDS["remat"],
+@options.field(
+    "remat",
     default="layer",
     help="What the backward pass computes again of a layer: all (layer), all but its matrix products (dots), "
     "or nothing (none).",
 )
-@options.of_field(
-    PROBLEM_FIELDS["optimizer"],
+@options.field(
+    "optimizer",
     default="adam",
     help="none, sgd or adam; adam,moments=bf16,over=X differs from f32 and splits more.",
 )
@@ -155,29 +121,28 @@ def command(
         question = model_question.with_changes(question, moves)
         if not output.as_json:
             # What does not need a plan is there at once.
-            output.show(model_view.parameters_view(question, output.width, output.palette))
+            output.show(model_view.parameters_view(question, *output.page))
         with working("planning a step"):
             answer = model_answer.answered(question)
             moved = model_answer.change(model_answer.answered(unchanged), answer) if changes else None
         if answer.step is None:
             print_note(f"nothing says how {question.model.name} uses its parameters: no step is planned")
         if not output.as_json:
-            output.show(model_view.answer_view(answer, output.width, output.palette))
+            output.show(model_view.answer_view(answer, *output.page))
         if moved is not None and not output.as_json:
-            output.show_below(model_view.change_lines(moved, output.width, output.palette))
+            output.show_below(model_view.change_lines(moved, *output.page))
         told = _answers(session, answer.step)
         if output.as_json:
             print_json(documents.model_document(answer, told, moved))
         elif answer.step is not None and told:
             problem = answer.step.layer.cost.plan.problem
-            output.show(target_answers.answers_view(told, problem, output.width, output.palette))
+            output.show(target_answers.answers_view(told, problem, *output.page))
         return session.exit_code
 
 
 def _answers(
     session: TargetSession, step: ModelStep | None
 ) -> tuple[tuple[TargetResult, tuple[Difference, ...]], ...]:
-    """The answers of the targets for a layer, and where they differ from its plan."""
     if step is None:
         return ()
     plan = step.layer.cost.plan

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -18,11 +19,18 @@ from shardviz.notation import parse_mesh
 
 with LazyImports():
     from shardviz.answers import plans
+    from shardviz.devices import job as devices_job
+    from shardviz.documents import summaries
+    from shardviz.hardware import quantities
+    from shardviz.reports import entries
+    from shardviz.targets import hardware
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from shardviz.forms.examples import Example
     from shardviz.planner import Problem
+    from shardviz.reports.changes import ReportSummary
     from shardviz.reports.entries import Sort
 
 
@@ -62,30 +70,46 @@ def targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
     """Targets to complete a value with, the one after its last comma."""
     from click.shell_completion import CompletionItem
 
-    from shardviz.targets.hardware import target_groups
-
     before, comma, name = incomplete.rpartition(",")
     return [
         CompletionItem(f"{before}{comma}{choice.name}", help=choice.what)
-        for group in target_groups()
+        for group in hardware.target_groups()
         for choice in group.choices
         if choice.name.startswith(name)
     ]
 
 
-def _algorithms(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+def _names(of: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
+    return lambda _ctx, _param, incomplete: [name for name in of() if name.startswith(incomplete)]
+
+
+def _algorithms() -> Iterable[str]:
     from shardviz.collectives.algorithms import ALGORITHMS
 
-    return [name for name in ALGORITHMS if name.startswith(incomplete)]
+    return ALGORITHMS
+
+
+def _examples() -> Mapping[str, Example]:
+    from shardviz.forms.examples import named_examples
+
+    return named_examples()
+
+
+def refuse_both(options: Mapping[str, bool], hint: str = "leave out one of them") -> None:
+    """Raise `QuestionError` where two of some options are given."""
+    first, *others = [option for option, is_given in options.items() if is_given] or [""]
+    if others:
+        raise QuestionError(f"{first} and {others[0]} cannot be combined", hint)
 
 
 def _all(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """One decorator of several, which stand in this order in the help."""
-
     def add(command: F) -> F:
         return reduce(lambda done, option: option(done), reversed(options), command)
 
     return add
+
+
+_COMPLETIONS = {"targets": targets, "machine": targets, "algorithm": _names(_algorithms)}
 
 
 def of_field(field: FormField, **changes: Any) -> Callable[[F], F]:
@@ -96,24 +120,29 @@ def of_field(field: FormField, **changes: Any) -> Callable[[F], F]:
         words = {"flag_value": YES_OR_NO[1], "type": str, "default": field.default, "help": field.help}
     elif field.choices:
         words["type"] = click.Choice(field.choices)
-    return click.option(field.flag, **(words | changes))
+    if field.name in _COMPLETIONS:
+        words["shell_complete"] = _COMPLETIONS[field.name]
+    words |= changes
+    if "show_default" in words:
+        words["show_default"] = words["default"] is not None
+    return click.option(field.flag, **words)
 
 
-mesh, device_order, dtype = (of_field(PROBLEM_FIELDS[name]) for name in ("mesh", "device_order", "dtype"))
-machine = of_field(PROBLEM_FIELDS["machine"], shell_complete=targets)
-algorithm = of_field(COLLECTIVE_FIELDS["algorithm"], shell_complete=_algorithms)
+def field(name: str, **changes: Any) -> Callable[[F], F]:
+    """The option of a problem's field of that name, as `of_field` has it."""
+    return of_field(PROBLEM_FIELDS[name], **changes)
+
+
+mesh, device_order, dtype, machine = map(field, ("mesh", "device_order", "dtype", "machine"))
+algorithm = of_field(COLLECTIVE_FIELDS["algorithm"])
 
 
 def problem(specs: Callable[[F], F], without: Sequence[str] = (), **target: Any) -> Callable[[F], F]:
     """The options of a problem beside its einsum: a command's own for `specs`, and its words for `target`;
     fields that it is `without` have none."""
-    own: dict[str, Callable[[Any], Any]] = {
-        "specs": specs,
-        "targets": of_field(PROBLEM_FIELDS["targets"], shell_complete=targets, **target),
-        "machine": machine,
-    }
-    usual = {name: of_field(each) for name, each in PROBLEM_FIELDS.items() if each.flag}
-    return _all(*((usual | own)[name] for name in TABLE_KEYS if name not in ("einsum", *without)))
+    own: dict[str, Callable[[Any], Any]] = {"specs": specs, "targets": field("targets", **target)}
+    names = [name for name in TABLE_KEYS if name not in ("einsum", *without)]
+    return _all(*(own.get(name) or field(name) for name in names))
 
 
 collective = _all(
@@ -138,9 +167,8 @@ def job(command: Callable[..., Any]) -> Callable[..., Any]:
     def in_job(
         *given: Any, coordinator: str | None, processes: int | None, process: int | None, **more: Any
     ) -> Any:
-        from shardviz.devices.job import job_address
-
-        return command(*given, job=job_address(coordinator, processes, process), **more)
+        address = devices_job.job_address(coordinator, processes, process)
+        return command(*given, job=address, **more)
 
     add = _all(
         click.option(
@@ -185,7 +213,7 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
     ``selection``."""
 
     @wraps(command)
-    def chosen(
+    def with_selection(
         *given: Any,
         sort: Sort,
         top: int | None,
@@ -195,11 +223,9 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
         source: str,
         **more: Any,
     ) -> Any:
-        from shardviz.hardware.quantities import SIZE
-        from shardviz.reports.entries import Selection
-
-        least = 0 if least_bytes is None else SIZE.parse(least_bytes)
-        return command(*given, selection=Selection(sort, top, ops, axes, least, source), **more)
+        least = 0 if least_bytes is None else quantities.SIZE.parse(least_bytes)
+        chosen = entries.Selection(sort, top, ops, axes, least, source)
+        return command(*given, selection=chosen, **more)
 
     add = _all(
         click.option(
@@ -233,12 +259,60 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Only from a file, a line such as step.py:12, a scope or an argument.",
         ),
     )
-    return add(chosen)
+    return add(with_selection)
 
 
 trips = click.option(
     "--trips", metavar="LOOP=N,…", help="How often loops run whose length the program does not tell."
 )
+
+
+class SummaryPath(click.ParamType):  # type: ignore[type-arg]
+    """The file of a summary: one that is not there, is empty or has another summary.
+
+    It is looked at before anything is compiled, and a program that was named by mistake is not lost.
+    """
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            # A link stays one: what it names is written.
+            path = Path(value).resolve()
+            if not path.exists():
+                taken = ""
+            elif not path.is_file():
+                taken = "is not a file"
+            else:
+                with path.open(encoding="utf-8", errors="replace") as file:
+                    head = file.read(summaries.HEAD)
+                taken = "" if not head.strip() or summaries.says_summary(head) else "holds something else"
+        except (OSError, ValueError) as error:
+            taken = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        if taken or value == "-":
+            self.fail(f"{quote(str(value))} {taken or 'is not the name of a file'}", param, ctx)
+        return path
+
+
+save = click.option(
+    "--save",
+    type=SummaryPath(),
+    metavar="FILE",
+    help="Keep all collectives, seconds and memory in FILE too, for shardviz diff.",
+)
+
+
+def keep(path: Path, summary: ReportSummary, unread: Sequence[str]) -> None:
+    """Write a program, or several that run one after the other.
+
+    Raises `QuestionError` where that fails, and where not all of them could be read: what is kept would be
+    short.
+    """
+    if unread:
+        raise QuestionError(
+            f"{quote(str(path))} is not written: {unread[0]}", "it would not have the whole program"
+        )
+    summaries.save_summary(summary, path)
 
 
 def _write_plainly(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
@@ -260,10 +334,10 @@ def _take_example(ctx: click.Context, _param: click.Parameter, name: str | None)
     """Have the fields of an example stand for options that are not given; without a name, list all."""
     if name is None or ctx.resilient_parsing:
         return
-    from shardviz.forms.examples import named_example, named_examples
+    from shardviz.forms.examples import named_example
 
     if not name:
-        for each in named_examples().values():
+        for each in _examples().values():
             click.echo(f"{each.name:10} {each.title}")
         ctx.exit()
     fields = named_example(name).options
@@ -275,12 +349,6 @@ def _refuse_beside_example(ctx: click.Context, param: click.Parameter, given: st
     if ctx.default_map and source is click.core.ParameterSource.COMMANDLINE:
         raise QuestionError(f"{quote(given)} and --example are two programs", "leave out one of them")
     return given
-
-
-def _example_names(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from shardviz.forms.examples import named_examples
-
-    return [name for name in named_examples() if name.startswith(incomplete)]
 
 
 def program(name: str) -> Callable[[F], F]:
@@ -296,7 +364,7 @@ def program(name: str) -> Callable[[F], F]:
             expose_value=False,
             metavar="[NAME]",
             callback=_take_example,
-            shell_complete=_example_names,
+            shell_complete=_names(_examples),
             help="A layer that ships, with its mesh, sizes and specs; without a name, list all.",
         ),
     )

@@ -61,6 +61,11 @@ class CommandOutput:
         return palette_for(self._color_system)
 
     @property
+    def page(self) -> tuple[int, Palette]:
+        """The columns and the colours, which every picture takes."""
+        return self.width, self.palette
+
+    @property
     def _color_system(self) -> str | None:
         return color_system(self.color, sys.stdout.isatty(), os.environ)
 
@@ -227,6 +232,5 @@ class ProgressLine:
 
 
 def _rewrite(line: str) -> None:
-    """Replace the line of progress."""
     sys.stderr.write(f"{CLEAR_LINE}{line}")
     sys.stderr.flush()

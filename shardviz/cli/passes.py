@@ -26,20 +26,6 @@ if TYPE_CHECKING:
     from shardviz.targets import Target
 
 ALL = "all"
-EXAMPLES = (
-    (
-        "How XLA for CPU gets to its all-reduce",
-        "shardviz passes 'bd,df->bf' --specs 'XY,Y_->X_' --sizes b=8,d=2048,f=8192",
-    ),
-    (
-        "How the TPU compiler takes an all-gather apart, with the diff of stage 3",
-        "shardviz passes 'bd,df->bf' --specs 'XY,_Y' --target v5e:2x4 --diff 3",
-    ),
-    (
-        "Shardy alone, on a mesh that nobody has",
-        "shardviz passes 'bd,df->bf' --mesh X=512 --specs '_X,X_' --target shardy",
-    ),
-)
 
 
 class StageNumber(click.ParamType):  # type: ignore[type-arg]
@@ -56,7 +42,7 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
 
 
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("passes", cls=ExampleCommand)
 @click.argument("einsum")
 @options.problem(
     of_field(SPECS, is_flag=False, flag_value="", type=click.UNPROCESSED),
@@ -101,7 +87,7 @@ def command(
     if output.as_json:
         print_json(programs.passes_document(traced, stated, diffs))
     else:
-        output.show(programs_passes_view.passes_view(traced, stated, output.width, output.palette, diffs))
+        output.show(programs_passes_view.passes_view(traced, stated, *output.page, diffs))
     return ExitCode.FINE
 
 
@@ -114,7 +100,6 @@ def _one_target(text: str) -> Target:
 
 
 def _check(traced: PassTrace) -> None:
-    """Raise what the target said where it gave no answer."""
     compiled = traced.compiled
     if compiled.status == "unavailable":
         raise TargetError(compiled.error, compiled.hint)
@@ -123,7 +108,6 @@ def _check(traced: PassTrace) -> None:
 
 
 def _chosen(diff: int | str | None, count: int) -> frozenset[int]:
-    """The numbers of the stages whose diff is wanted."""
     if diff is None:
         return frozenset()
     if diff == ALL:

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from shardviz.cli import options, saving
+from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, quote
-from shardviz.forms.form import PROBLEM_FIELDS
 from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_mesh
 from shardviz.targets import check_mesh, parse_targets
@@ -38,29 +37,6 @@ if TYPE_CHECKING:
     Reported = Sequence[tuple[TargetProgram, ProgramReport | None]]
     """Each target's answer, and the report on the program that it has made."""
 
-EXAMPLES = (
-    (
-        "A train step that ships with shardviz, on 16 simulated devices",
-        "shardviz program train_step --mesh data=4,model=4",
-    ),
-    (
-        "Your own on two kinds of TPU, side by side",
-        "shardviz program step.py:step --mesh data=4 --target v5e:2x2,v5p:2x2x1",
-    ),
-    (
-        "Why its collectives are there, and what avoids them",
-        "shardviz program train_step --mesh data=4,model=4 --why",
-    ),
-    (
-        "What runs when, and live memory",
-        "shardviz program step.py:step --mesh data=4 --target v5e:2x2 --time",
-    ),
-    (
-        "Its report in a file, for shardviz diff",
-        "shardviz program step.py:step --mesh data=4 --save before.json",
-    ),
-)
-
 
 class CompilerOption(click.ParamType):  # type: ignore[type-arg]
     """``NAME=VALUE``, an option of a compiler."""
@@ -78,17 +54,11 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
         return name, text
 
 
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("program", cls=ExampleCommand)
 @click.argument("function", metavar="FILE.py:FUNCTION")
-@options.of_field(PROBLEM_FIELDS["mesh"], default=None, show_default=False)
-@options.of_field(
-    PROBLEM_FIELDS["targets"],
-    default="cpu",
-    show_default=True,
-    shell_complete=options.targets,
-    help="Hardware to compile for, comma-separated.",
-)
-@options.of_field(PROBLEM_FIELDS["axis_types"])
+@options.field("mesh", default=None)
+@options.field("targets", default="cpu", help="Hardware to compile for, comma-separated.")
+@options.field("axis_types")
 @click.option(
     "--option",
     "compiler_options",
@@ -101,15 +71,11 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--why", "with_reasons", is_flag=True, help="Show why each collective is there, and what avoids it."
 )
-@options.of_field(
-    PROBLEM_FIELDS["machine"],
-    shell_complete=options.targets,
-    help="Hardware that times are for, or FILE.toml; default: the target's.",
-)
+@options.field("machine", help="Hardware that times are for, or FILE.toml; default: the target's.")
 @click.option(
     "--time", "with_times", is_flag=True, help="Show when each instruction runs instead, and live memory."
 )
-@saving.save
+@options.save
 @options.timeout
 @options.output
 def command(
@@ -182,7 +148,6 @@ def command(
 
 
 def _note_machine(machine: Machine, reported: Reported, told: Sequence[TimesAnswer]) -> None:
-    """Tell of each target's program where its seconds are not those of the machine that is named."""
     for (each, report), times in zip(reported, told, strict=True):
         if report is None:
             continue
@@ -196,7 +161,7 @@ def _save(path: Path, program: TargetProgram, report: ProgramReport | None) -> N
     if report is None or program.answer.status != "ok":
         print_note(f"{path} is not written: there is no program that runs")
         return
-    saving.keep(path, programs.summary_of(report, program), report.module.unread)
+    options.keep(path, programs.summary_of(report, program), report.module.unread)
 
 
 def _show(

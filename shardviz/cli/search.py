@@ -12,7 +12,6 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, ProgressLine, print_json, print_note
 from shardviz.cli.process import ExitCode, first_interrupt
 from shardviz.errors import CompilerError, QuestionError, plural, quote
-from shardviz.forms.form import PROBLEM_FIELDS
 from shardviz.lazy_names import LazyImports
 from shardviz.targets import parse_targets
 
@@ -20,7 +19,7 @@ with LazyImports():
     from shardviz.answers import search
     from shardviz.cli import target_session
     from shardviz.documents import searches
-    from shardviz.forms import command_line, found_sharding
+    from shardviz.forms import command_line
     from shardviz.forms import options as form_options
     from shardviz.hardware import machine_file
     from shardviz.render import search_view
@@ -32,37 +31,10 @@ if TYPE_CHECKING:
     from shardviz.planner.search import MeshRanking, SearchQuestion
     from shardviz.targets import Target
 
-EXAMPLES = (
-    (
-        "The fastest ways to run a product on 16 chips",
-        "shardviz search 'btd,df->btf' --machine v5e:4x4 --sizes b=64",
-    ),
-    (
-        "A train step of 32 layers",
-        "shardviz search 'bd,df->bf; bf,fd->bd x 32' --machine v5e:4x4 --backward",
-    ),
-    (
-        "The same with the state of Adam",
-        "shardviz search 'bd,df->bf' --machine v5e:4x4 --backward --optimizer adam",
-    ),
-    (
-        "Any two axes, with a weight that must stay as it is",
-        "shardviz search 'bd,df->bf' --machine h100:8 --axes X,Y --keep 'W=X Y'",
-    ),
-    (
-        "The best two of a Megatron MLP, compiled for the TPU",
-        "shardviz search 'bd,df->bf; bf,fd->bd' --machine v5e:2x4 --compile 2",
-    ),
-)
 
-
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("search", cls=ExampleCommand)
 @options.program("program")
-@options.of_field(
-    PROBLEM_FIELDS["machine"],
-    shell_complete=options.targets,
-    help="Hardware to run on, such as v5p:4x4x8, or FILE.toml.",
-)
+@options.field("machine", help="Hardware to run on, such as v5p:4x4x8, or FILE.toml.")
 @click.option(
     "--axes",
     default="data,fsdp,tensor",
@@ -71,12 +43,12 @@ EXAMPLES = (
     help="Axes of the meshes, by kind: data, fsdp, tensor, sequence, expert, pipeline; others split any "
     "dimension. X=fsdp gives a kind, tensor=8 a size.",
 )
-@options.of_field(PROBLEM_FIELDS["sizes"])
+@options.field("sizes")
 @options.dtype
 @click.option("--keep", default="", metavar="ARRAY=SPEC,…", help="Shardings that may not change.")
-@options.of_field(PROBLEM_FIELDS["backward"])
-@options.of_field(PROBLEM_FIELDS["remat"])
-@options.of_field(PROBLEM_FIELDS["optimizer"])
+@options.field("backward")
+@options.field("remat")
+@options.field("optimizer")
 @click.option(
     "--overlap",
     type=click.Choice(["parameters", "none", "all"]),
@@ -127,12 +99,12 @@ def command(
     answer, interrupted = _searched(question)
     if not output.as_json:
         opened = _opened(program, machine, given, answer) if answer.found else ""
-        output.show(search_view.search_view(answer, output.width, output.palette, limit, opened))
+        output.show(search_view.search_view(answer, *output.page, limit, opened))
     rows = None
     if target is not None and answer.is_complete and answer.found:
         rows = _compiled(answer, compiled or 0, target, timeout)
         if not output.as_json:
-            output.show(search_view.compiled_view(answer, rows, output.width, output.palette))
+            output.show(search_view.compiled_view(answer, rows, *output.page))
     if output.as_json:
         print_json(searches.search_document(answer, rows))
     if not answer.is_complete:
@@ -144,7 +116,6 @@ def command(
 
 
 def _opened(program: str, machine: str, given: Mapping[str, Any], answer: MeshRanking) -> str:
-    """The command line that explains the best row."""
     from shardviz.planner.search import shown_mesh
 
     best = answer.found[0]
@@ -154,12 +125,10 @@ def _opened(program: str, machine: str, given: Mapping[str, Any], answer: MeshRa
         program, mesh=str(best.mesh), targets="none", machine=machine, **words
     )
     shown = shown_mesh(answer.question, best)
-    return command_line.to_command_line(found_sharding.with_shardings(form, shown, dict(best.specs)))
+    return command_line.to_command_line(form_options.with_shardings(form, shown, dict(best.specs)))
 
 
 def _target(machine: str) -> Target:
-    """The compiler's target of the same name. Raises `QuestionError` for a machine from a file, and for one
-    whose compiler is not installed."""
     try:
         (target,) = parse_targets(machine)
     except QuestionError as error:
@@ -170,7 +139,6 @@ def _target(machine: str) -> Target:
 
 
 def _compiled(answer: MeshRanking, count: int, target: Target, timeout: float) -> list[CompiledSharding]:
-    """The best rows as the compiler makes them, by its times. A row that cannot be compiled says why."""
     from shardviz.compare.compiled_sharding import by_compiled_time, compiled_sharding, one_layer
 
     line, rows = ProgressLine(), []

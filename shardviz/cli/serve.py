@@ -25,17 +25,9 @@ from shardviz.serve.addresses import listen, own_address
 SESSIONS = 10
 IDLE_MINUTES = 60
 KEY_BYTES = 16
-EXAMPLES = (
-    ("On this machine alone, at http://127.0.0.1:8000", "shardviz serve"),
-    ("A class on this network: everybody begins with lesson 4", "shardviz serve --host 0.0.0.0 --lesson 4"),
-    (
-        "A lecture: thirty pages follow the teacher's until somebody takes over",
-        "shardviz serve --host 0.0.0.0 --lesson 4 --follow --sessions 30",
-    ),
-)
 
 
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("serve", cls=ExampleCommand)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address or name to listen on.")
 @click.option(
     "--port",
@@ -94,7 +86,6 @@ def _check_installed() -> None:
 
 
 def _beginning(lesson: str | None, shared: str | None) -> str:
-    """The first problem or lesson of every visitor, as a string. Raises `QuestionError` if it is unknown."""
     if lesson is not None and shared is not None:
         raise QuestionError("--lesson and --from both say how to begin", "leave out one of them")
     if lesson is not None:

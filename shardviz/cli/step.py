@@ -45,12 +45,6 @@ if TYPE_CHECKING:
     from shardviz.stepping.collective_run import CollectiveRun, Verdict
     from shardviz.stepping.question import CollectiveQuestion
 
-EXAMPLES = (
-    ("Four numbers, gathered around a ring", "shardviz step all_gather --mesh i=4 --data 3,9,5,2"),
-    ("An all-reduce: reduce-scatter, then all-gather", "shardviz step psum --mesh i=4"),
-    ("Every message of its rounds", "shardviz step psum --mesh i=4 --transfers"),
-    ("Every algorithm for it, on eight devices", "shardviz step psum --mesh i=8 --compare"),
-)
 MAX_PIECES = 1024
 MAX_TRANSFERS = 10_000
 USUAL_SPEED = 1.0
@@ -65,7 +59,6 @@ _TOGETHER = (
 
 
 def _parameters(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command an option for every parameter of an operation."""
     for parameter in reversed(PARAMETERS.values()):
         operation, *others = takers(parameter)
         text = f"{parameter.help}." if others else f"{operation}: {parameter.help}."
@@ -78,7 +71,7 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("step", cls=ExampleCommand)
 @click.argument("operation", metavar="OP")
 @options.mesh
 @options.machine
@@ -278,15 +271,12 @@ def print_step(
     output = shown.output
     with working("stepping"):
         if shown.transfers:
-            lines = transfer_table.transfer_lines(run, output.width, output.palette, number)
+            lines = transfer_table.transfer_lines(run, *output.page, number)
         else:
-            lines = step_view.step_view(run, output.width, output.palette, number)
+            lines = step_view.step_view(run, *output.page, number)
     if verifier.job is not None:
         axes = [run.operation.axes]
-        heading = [
-            *heading,
-            *machine_view.job_lines(verifier.job, run.mesh, axes, output.width, output.palette),
-        ]
+        heading = [*heading, *machine_view.job_lines(verifier.job, run.mesh, axes, *output.page)]
     output.show([*heading, *lines])
     # JAX works while the rounds are read.
     verdict = verifier.verdict(run)
@@ -298,7 +288,6 @@ def print_step(
 
 
 def _compare(run: CollectiveRun, shown: StepOptions, heading: Sequence[Text]) -> None:
-    """Every algorithm for the question; none of them is run on values."""
     pattern, links = run.schedule.pattern, run.links
     with working("comparing"):
         _ = run.rows  # refused before the crossovers are looked for
@@ -349,21 +338,17 @@ def check_listed(run: CollectiveRun, number: int | None) -> None:
     anything reads."""
     if unlisted := run.unlisted(number):
         raise QuestionError(
-            f"--json lists {unlisted}",
-            "take a smaller mesh or array, or leave out --json for a summary",
+            f"--json lists {unlisted}", "take a smaller mesh or array, or leave out --json for a summary"
         )
 
 
 def _document(run: CollectiveRun, verdict: Verdict | None, job: Job | None, shown: StepOptions) -> Document:
-    """The document of the rounds, or of their transfers."""
     if shown.transfers:
         return documents.transfers_document(run, shown.number, verdict, job)
     return documents.step_document(run, verdict, job)
 
 
 def _played(run: CollectiveRun, shown: StepOptions) -> int:
-    """Play the frames, and return the number of the one at which the show ended."""
-
     @lru_cache(maxsize=1)
     def stage(width: int, height: int, palette: Palette) -> player.PlayedTable:
         return player.PlayedTable(run, width, height, palette)

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from shardviz.cli.job import end_with_job, join_job
-from shardviz.cli.output import print_error, print_note, wait_for, working
-from shardviz.cli.process import ExitCode, on_signal
+from shardviz.cli.output import print_error, print_errors_alone, print_note, wait_for, working
+from shardviz.cli.process import ExitCode, end_all, on_signal
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.lazy_names import LazyImports
 from shardviz.targets import Target, check_axis_types, check_devices, check_mesh, parse_targets
@@ -23,12 +22,32 @@ if TYPE_CHECKING:
     from shardviz.compiler import Worker
     from shardviz.compiler.user_file import UserProgram
     from shardviz.devices.job import Job, JobAddress
+    from shardviz.errors import JobLost
     from shardviz.planner import Problem
     from shardviz.reports.suggestions import ShardingCandidate, Suggestion
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import TargetResult
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
+
+
+def join_job(worker: Worker, question: str = "") -> Job:
+    """Wait until all processes are there; to be called before the first line of an answer. All must have the
+    same `question`."""
+    job = wait_for(worker.job(question), "real")
+    if not job.is_first:
+        print_errors_alone()
+    return job
+
+
+def end_with_job(lost: JobLost) -> None:
+    """End this process where another one is lost. Process 0 goes on, with the error for its answer: it may
+    have results to keep."""
+    if lost.process == 0:
+        return
+    if not lost.is_told:
+        print_error(lost.message, lost.hint)
+    end_all(ExitCode.COMPILER)
 
 
 def started_worker(timeout: float, *targets: Target, job: JobAddress | None = None) -> Worker:

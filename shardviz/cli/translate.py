@@ -8,7 +8,6 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
 from shardviz.errors import QuestionError, ShardvizError, quote
-from shardviz.forms.any_notation import read_any
 from shardviz.forms.form import ProblemForm
 from shardviz.lazy_names import LazyImports
 from shardviz.notation import find_notation, write_all
@@ -16,16 +15,11 @@ from shardviz.notation.notations import write_sharding
 
 with LazyImports():
     from shardviz.documents import meshes
+    from shardviz.forms import enter
     from shardviz.render import caption
 
-EXAMPLES = (
-    ("In every notation", "shardviz translate \"P('X', None)\""),
-    ("Every array of a product", "shardviz translate 'A[I_X, J] * B[J, K_Y]' --to jax"),
-    ("From HLO to the scaling book", "shardviz translate '{devices=[2,4]<=[8]}' --mesh X=2,Y=4 --to book"),
-)
 
-
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("translate", cls=ExampleCommand)
 @click.argument("text")
 @click.option("--to", metavar="NOTATION", help="Print that notation alone, such as book or gspmd.")
 @click.option("--from", "origin", metavar="NOTATION", help="The notation of TEXT, where several fit.")
@@ -42,18 +36,13 @@ EXAMPLES = (
 )
 @options.output
 def command(
-    text: str,
-    to: str | None,
-    origin: str | None,
-    mesh: str | None,
-    rank: int | None,
-    output: CommandOutput,
+    text: str, to: str | None, origin: str | None, mesh: str | None, rank: int | None, output: CommandOutput
 ) -> None:
     """Translate a sharding from any notation into one other, or into all of them.
 
     In a product, or in the specs of an einsum, every array is translated.
     """
-    notation, readings, context = read_any(text, origin, mesh, rank)
+    notation, readings, context = enter.read_any(text, origin, mesh, rank)
     for reading in readings:
         if rank is not None and reading.spec.rank != rank:
             raise QuestionError(
@@ -72,6 +61,4 @@ def command(
         for one in written:
             click.echo(one[to])
     else:
-        output.show(
-            caption.translate_view(readings, notation, written, context.mesh, output.width, output.palette)
-        )
+        output.show(caption.translate_view(readings, notation, written, context.mesh, *output.page))

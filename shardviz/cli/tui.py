@@ -20,21 +20,10 @@ from shardviz.forms.state_file import SESSION_NAME, SavedSession, StateError, lo
 from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import attempt_of
 
-EXAMPLES = (
-    ("The application, on the problem that it begins with", "shardviz tui"),
-    (
-        "On a problem, in the words of explain",
-        "shardviz tui 'bd,df->bf' --specs 'XY,Y_->X_' --target cpu,v5e:2x4",
-    ),
-    ("In the scaling book's notation, on its plan", "shardviz tui 'A[I_X, J_Y] * B[J_Y, K]' --screen plan"),
-    ("The last session, continued", "shardviz tui --last"),
-    ("A problem that somebody has sent (y makes such a string)", "shardviz tui --from shardviz1-Fb_FN6uuBQA"),
-)
-
 ELSEWHERE = "open it in a terminal; shardviz explain prints an answer anywhere"
 
 
-@click.command(cls=ExampleCommand, examples=EXAMPLES)
+@click.command("tui", cls=ExampleCommand)
 @click.argument("einsum", required=False)
 @options.problem(options.of_field(SPECS))
 @click.option(
@@ -104,14 +93,12 @@ def _last_session() -> tuple[SavedSession | None, str]:
 
 
 def _check_alone(option: str, others: set[str]) -> None:
-    """Raise `QuestionError` where something else says as well what to open."""
     if others:
         named = "EINSUM" if "einsum" in others else f"--{min(others).replace('_', '-')}"
         raise QuestionError(f"{option} opens a problem, and so does {named}", "leave out one of them")
 
 
 def _open_shared(string: str, screen: str | None, as_json: bool, is_animated: bool) -> int:
-    """Open what a shared string says, on another screen where one is given, or print it."""
     shared = from_string(string)
     if as_json:
         print_json(SHARED.document(shared=shared))

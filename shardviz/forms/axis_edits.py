@@ -9,8 +9,11 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.form import ProblemForm, one_line
 from shardviz.forms.parsing import Spec, parsed, spec_texts
 from shardviz.forms.retain_fields import with_subscripts_moved
+from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import ROW_MAJOR
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import whole_axis
+from shardviz.sharding.mesh import MAX_DEVICES
 
 FRESH = "XYZWVUTSRQPONMLKJIHGFEDCBA"
 """Names for axes that nobody has named, in this order."""
@@ -51,8 +54,6 @@ def resize_axis(form: ProblemForm, axis: str, size: int) -> ProblemForm:
 
 def double_axis(form: ProblemForm, axis: str) -> ProblemForm:
     """Grow an axis to the next power of two, unless the mesh becomes larger than any question needs."""
-    from shardviz.sharding.mesh import MAX_DEVICES
-
     mesh = parsed(form).mesh
     if mesh is None or axis not in mesh.axis_names:
         return form
@@ -108,8 +109,6 @@ def enter_mesh(form: ProblemForm, text: str) -> ProblemForm:
     The specs follow: where one name stands in the place of another, the axis is renamed, and an axis that is
     gone leaves the specs.
     """
-    from shardviz.notation import parse_mesh
-
     before = parsed(form).mesh
     try:
         after = parse_mesh(_named(text, form, before))
@@ -151,8 +150,6 @@ def replace_mesh(form: ProblemForm, text: str) -> ProblemForm:
 
 def enter_device_order(form: ProblemForm, text: str) -> ProblemForm:
     """Put text into the order of the devices; ids stay as they were typed where they do not fit the mesh."""
-    from shardviz.notation.mesh import ROW_MAJOR
-
     mesh = parsed(replace(form, device_order=text)).mesh
     if text.strip().lower() == ROW_MAJOR:
         return replace(form, device_order=ROW_MAJOR)
@@ -247,8 +244,6 @@ def cycle_unreduced(form: ProblemForm, row: int) -> ProblemForm:
 
 def _is_whole_mesh(text: str, form: ProblemForm, mesh: Mesh) -> bool:
     """Return whether text for one axis is a whole mesh: ``X=2,Y=4``, ``2x4``, or as JAX prints it."""
-    from shardviz.notation import parse_mesh
-
     try:
         said = parse_mesh(_named(text, form, mesh))
     except ShardvizError:
@@ -257,7 +252,6 @@ def _is_whole_mesh(text: str, form: ProblemForm, mesh: Mesh) -> bool:
 
 
 def _dividing(axes: Sequence[str], elements: int, mesh: Mesh) -> tuple[str, ...]:
-    """Those of the axes over which so many elements can be split evenly."""
     kept: tuple[str, ...] = ()
     for axis in axes:
         if elements % mesh.group_size((*kept, axis)) == 0:
@@ -306,7 +300,6 @@ def _new_name(axis: str, names: Mapping[str, str | None]) -> str | None:
 
 
 def _text(mesh: Mesh, axis: str, text: str) -> str:
-    """The mesh with other text in the place of one axis."""
     return ",".join(text if name == axis else f"{name}={size}" for name, size in mesh.shape.items())
 
 
@@ -331,13 +324,11 @@ def _whole(rank: int) -> PartitionSpec:
 
 
 def _free(mesh: Mesh, used: Iterable[str]) -> list[str]:
-    """The axes of which none, and no part, is used."""
     taken = {whole_axis(axis) for axis in used}
     return [axis for axis in mesh.axis_names if axis not in taken]
 
 
 def _without(spec: PartitionSpec, axes: Iterable[str]) -> PartitionSpec:
-    """The spec without some axes, and without parts of them."""
     gone = {*axes}
     dims = tuple(tuple(axis for axis in dim if whole_axis(axis) not in gone) for dim in spec.dims)
     kept = tuple(axis for axis in spec.unreduced if whole_axis(axis) not in gone)

@@ -27,6 +27,7 @@ from shardviz.forms.options import form_from_options
 from shardviz.forms.parsing import Einsums, parsed, spec_texts
 from shardviz.forms.retain_fields import sizes_text
 from shardviz.forms.spans import split_product
+from shardviz.notation import Einsum, parse_mesh
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
@@ -145,15 +146,12 @@ def _named(specs: tuple[str, ...], einsums: Einsums) -> str:
 
 
 def _letters(einsums: Einsums) -> Mapping[str, str]:
-    """A letter for each dimension: its own where it is one."""
     taken = {dim for dim in einsums.dims if len(dim) == 1}
     free = iter([letter for letter in LETTERS if letter not in taken])
     return {dim: dim if len(dim) == 1 else next(free, dim) for dim in einsums.dims}
 
 
 def _in_letters(einsums: Einsums, letters: Mapping[str, str]) -> str:
-    from shardviz.notation import Einsum
-
     def renamed(dims: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(letters[dim] for dim in dims)
 
@@ -186,10 +184,11 @@ def form_from_arguments(words: Sequence[str], form: ProblemForm) -> ProblemForm:
         )
     given, options = _read(name, left)
     if (example := options.pop("example", None)) is not None:
-        from shardviz.forms.examples import named_example
-
         if given:
             raise QuestionError(f"{quote(given[0])} and --example are two programs", "leave out one of them")
+        # With a reader of TOML, which other lines do not need.
+        from shardviz.forms.examples import named_example
+
         shipped = named_example(example).options
         given, options = [shipped.pop("einsum")], {**shipped, **options}
     if len(given) > 1 or (name == "explain" and not given):
@@ -217,7 +216,6 @@ def with_collective_from_line(text: str, form: ProblemForm) -> ProblemForm:
 
 
 def _collective(words: Sequence[str]) -> tuple[CollectiveFields, str | None, str | None]:
-    """The collective, the mesh and the machine of a line of ``step``."""
     given, options = _read("step", words)
     if len(given) != 1:
         shown = " ".join(map(quote, given)) or "nothing"
@@ -275,8 +273,6 @@ def _click_command(name: str) -> click.Command:
 
 def _on_mesh(form: ProblemForm, mesh: str) -> ProblemForm:
     """The form on the mesh of a collective; on another than its own nothing is split, so that it fits."""
-    from shardviz.notation import parse_mesh
-
     asked = str(parse_mesh(mesh))
     before = parsed(form).mesh
     if before is not None and asked == str(before):

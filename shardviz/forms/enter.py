@@ -9,18 +9,27 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from shardviz.errors import ShardvizError
+from shardviz.errors import NotationError, QuestionError, ShardvizError
 from shardviz.forms.axis_edits import enter_device_order, enter_mesh, replace_mesh
 from shardviz.forms.command_line import form_from_line, with_collective_from_line
 from shardviz.forms.form import OPEN, PROBLEM_FIELDS, CollectiveFields, ProblemForm, one_line
 from shardviz.forms.parsing import check_array, looks_like_command, parsed, reader_errors, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, enter_sizes, sizes_text
+from shardviz.lazy_names import LazyImports
+from shardviz.notation import Context, parse_mesh, parse_product, parse_specs
+from shardviz.notation.mesh import mesh_in_text, spec_alone
 from shardviz.notation.program import joined_lines
+from shardviz.notation.spec_string import is_named, parse_named_specs
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
+from shardviz.targets import parse_targets
+
+with LazyImports():
+    from shardviz.hardware import clusters
+    from shardviz.notation import notations
 
 if TYPE_CHECKING:
     from shardviz.forms.parsing import Einsums
-    from shardviz.notation import Reading
+    from shardviz.notation import Notation, Reading
 
 
 def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:
@@ -82,8 +91,6 @@ def _enter_axis_types(form: ProblemForm, text: str) -> ProblemForm:
 
 def _enter_targets(form: ProblemForm, text: str) -> ProblemForm:
     """Names with commas or blanks between them; ``none`` alone asks nobody."""
-    from shardviz.targets import parse_targets
-
     for written in (text, ",".join(text.replace(",", " ").split())):
         try:
             names = [target.name for target in parse_targets(written)]
@@ -94,11 +101,8 @@ def _enter_targets(form: ProblemForm, text: str) -> ProblemForm:
 
 
 def _enter_machine(form: ProblemForm, text: str) -> ProblemForm:
-    """A name as ``--machine`` shows it; a file's stays."""
-    from shardviz.hardware.clusters import cluster_named
-
     name = text.strip()
-    cluster = cluster_named(name) if name and not name.endswith(".toml") else None
+    cluster = clusters.cluster_named(name) if name and not name.endswith(".toml") else None
     return replace(form, machine=name if cluster is None else cluster.name)
 
 
@@ -140,8 +144,6 @@ def enter_sharding(form: ProblemForm, row: int, text: str) -> ProblemForm:
     typed = replace(form, specs=tuple(specs))
     if text.strip() == OPEN:
         return replace(typed, specs=(*specs[:row], OPEN, *specs[row + 1 :]))
-    from shardviz.notation.mesh import spec_alone
-
     try:
         return _entered(_with_mesh(form, text), row, spec_alone(text)) or typed
     except ShardvizError:
@@ -149,15 +151,13 @@ def enter_sharding(form: ProblemForm, row: int, text: str) -> ProblemForm:
 
 
 def _entered(form: ProblemForm, row: int, text: str) -> ProblemForm | None:
-    from shardviz.notation import Context, detect, parse_product, read_sharding
-
     mesh = parsed(form).mesh
     if mesh is None:
         return None
     einsums = parsed(form).einsums
     if einsums is not None and len(einsums.rows) != len(form.specs):
         einsums = None
-    if detect(text).key == "book":
+    if notations.detect(text).key == "book":
         product = parse_product(text, mesh.shape)
         if len(product.operands) > 1 or product.result is not None:
             return enter_einsum(form, text)
@@ -165,7 +165,7 @@ def _entered(form: ProblemForm, row: int, text: str) -> ProblemForm | None:
     if whole is not None:
         return replace(form, specs=whole)
     rank = None if einsums is None else len(einsums.rows[row].dims)
-    reading = read_sharding(text, Context(mesh, rank))
+    reading = notations.read_sharding(text, Context(mesh, rank))
     if einsums is not None:
         check_array(reading, einsums.rows[row])
     specs = list(form.specs)
@@ -176,9 +176,6 @@ def _entered(form: ProblemForm, row: int, text: str) -> ProblemForm | None:
 
 def _all_specs(text: str, form: ProblemForm, mesh: Mesh, einsums: Einsums) -> tuple[str, ...] | None:
     """The specs of all rows, if the text has them: ``XY,Y_->X_`` for ``bd,df->bf``, or some by name."""
-    from shardviz.notation import parse_specs
-    from shardviz.notation.spec_string import is_named, parse_named_specs
-
     if is_named(text):
         named = parse_named_specs(text, mesh.shape, {row.name: len(row.dims) for row in einsums.rows})
         rows = zip(einsums.rows, form.specs, strict=True)
@@ -202,7 +199,6 @@ def _all_specs(text: str, form: ProblemForm, mesh: Mesh, einsums: Einsums) -> tu
 
 
 def _with_types(form: ProblemForm, einsums: Einsums, row: int, reading: Reading) -> ProblemForm:
-    """The form with the sizes and the dtype that the text says, too."""
     if reading.shape is not None:
         dims = einsums.rows[row].dims
         form = enter_sizes(form, sizes_text(dict(zip(dims, reading.shape, strict=True))))
@@ -214,11 +210,41 @@ def _with_mesh(form: ProblemForm, text: str) -> ProblemForm:
 
     HLO's names need not be the user's: its text is read by places of the form's mesh.
     """
-    from shardviz.notation import detect
-    from shardviz.notation.mesh import mesh_in_text
-
-    mesh = None if detect(text).key == "gspmd" else mesh_in_text(text)
+    mesh = None if notations.detect(text).key == "gspmd" else mesh_in_text(text)
     if mesh is None:
         return form
     entered = enter_mesh(form, mesh)
     return form if parsed(entered).mesh is None else entered
+
+
+def read_any(
+    text: str, origin: str | None = None, mesh: str | None = None, rank: int | None = None
+) -> tuple[Notation, tuple[Reading, ...], Context]:
+    """Read against the mesh, or that of the text; against the usual one if there is none and it fits, else
+    against none. `origin` is the key of the notation where several fit, `rank` the number of dimensions.
+
+    Raises `NotationError` for a text that is in no notation, and `QuestionError` for another mesh than its
+    own.
+    """
+    notation = notations.find_notation(origin) if origin else notations.detect(spec_alone(text))
+    own = mesh_in_text(text)
+    given = own if mesh is None else mesh
+    asked = parse_mesh(ProblemForm.mesh if given is None else given)
+    context = Context(asked, rank)
+    if own is not None and spec_alone(text) != text and parse_mesh(own).shape != asked.shape:
+        raise QuestionError(f"the text is on the mesh {parse_mesh(own)}, not {asked}", "leave out --mesh")
+    text = spec_alone(text)
+    try:
+        return notation, notations.read_arrays(text, context, notation), context
+    except ShardvizError as error:
+        if given is not None:
+            raise
+        unfit = error
+    try:
+        without = Context(rank=rank)
+        return notation, notations.read_arrays(text, without, notation), without
+    except NotationError:
+        raise
+    except ShardvizError:
+        # Without any mesh the complaint would be that there is none.
+        raise unfit from None

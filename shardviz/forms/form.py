@@ -50,12 +50,10 @@ class FormField:
 
 
 def _text(default: str, label: str, **words: Any) -> Any:
-    """A field that is one text; `words` are those of `FormField`."""
     return field(default=default, metadata={"label": label, **words})
 
 
 def _fields(form: type) -> dict[str, FormField]:
-    """The fields of a form that are one text, by name."""
     texts = [each for each in fields(form) if each.metadata]
     return {each.name: FormField(each.name, getattr(form, each.name), **each.metadata) for each in texts}
 
@@ -140,10 +138,7 @@ class ProblemForm:
         hint="X=2,Y=4, or 2x4",
     )
     einsum: str = _text(
-        "bd,df->bf",
-        "einsum",
-        hint="bd,df->bf; a chain ab,bc->ac;ac,cd->ad; A[I_X, J] * B[J, K]",
-        group=1,
+        "bd,df->bf", "einsum", hint="bd,df->bf; a chain ab,bc->ac;ac,cd->ad; A[I_X, J] * B[J, K]", group=1
     )
     specs: tuple[str, ...] = ("XY", "Y_", "X_")
     sizes: str = _text(

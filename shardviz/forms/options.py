@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.forms.axis_edits import enter_device_order, enter_mesh
-from shardviz.forms.form import (
-    TABLE_KEYS,
-    CollectiveFields,
-    ProblemForm,
-    one_line,
-)
+from shardviz.forms.form import TABLE_KEYS, CollectiveFields, ProblemForm, one_line
 from shardviz.forms.parsing import parsed, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, sizes_text
+from shardviz.notation import parse_mesh, parse_sizes, parse_specs
+from shardviz.notation.mesh import ROW_MAJOR
 from shardviz.notation.program import joined_lines
 from shardviz.notation.spec_string import is_named
+from shardviz.planner.problem.reading import problem_from_text
+from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.targets import parse_targets
 
 if TYPE_CHECKING:
     from shardviz.planner import Problem
@@ -45,10 +45,6 @@ def form_from_options(
     specs is not split. Raises `ShardvizError` as `problem_from_text` does, and for unknown targets; a machine
     is read where it is needed, since it may be a file that is not here.
     """
-    from shardviz.notation import parse_mesh
-    from shardviz.planner import problem_from_text
-    from shardviz.targets import parse_targets
-
     usual = ProblemForm()
     text = usual.einsum if einsum is None else one_line(joined_lines(einsum))
     asked = parse_mesh(usual.mesh if mesh is None else mesh, device_order)
@@ -79,7 +75,6 @@ def form_from_options(
 
 
 def _row_specs(form: ProblemForm, problem: Problem) -> tuple[str, ...]:
-    """The specs of a form's rows, as a problem has them."""
     arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
     einsums = parsed(form).einsums
     if einsums is None or einsums.program is None:
@@ -91,8 +86,6 @@ def _row_specs(form: ProblemForm, problem: Problem) -> tuple[str, ...]:
 
 def _given_sizes(problem: Problem, text: str, sizes: str) -> str:
     """The sizes as they were given; those of all dimensions where only the specs say how many there are."""
-    from shardviz.notation import parse_sizes
-
     known = {
         dim: size
         for part in problem.parts
@@ -125,8 +118,6 @@ def form_from_table(table: Mapping[str, Any]) -> ProblemForm:
 
 def _specs_of_rows(text: str, form: ProblemForm) -> tuple[str, ...]:
     """The specs of all rows of a form, from ``XY,Y_->X_``."""
-    from shardviz.notation import parse_specs
-
     mesh = parsed(form).mesh
     assert mesh is not None
     parts = parse_specs(text, mesh.shape)
@@ -137,3 +128,18 @@ def _specs_of_rows(text: str, form: ProblemForm) -> tuple[str, ...]:
             f"{quote(text)} has {said}, and there are {arrays}", "write one for each array: XY,Y_->X_"
         )
     return specs
+
+
+def with_shardings(form: ProblemForm, mesh: Mesh, specs: Mapping[str, PartitionSpec]) -> ProblemForm:
+    """The form on a mesh, its arrays split as `specs` has them by name; what that lacks is open.
+
+    A mesh with an order has its devices in that of their ids.
+    """
+    einsums = parsed(form).einsums
+    rows = () if einsums is None else einsums.rows
+    return replace(
+        form,
+        mesh=str(mesh),
+        device_order=ROW_MAJOR if mesh.device_order else "",
+        specs=spec_texts([specs.get(row.name) for row in rows]),
+    )

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.form import OPEN, ArrayRow, ProblemForm
+from shardviz.lazy_names import LazyImports
+from shardviz.notation import Context, parse_chain, parse_mesh, parse_product, parse_sizes, write_spec
+from shardviz.notation.program import is_program, split_layers
+from shardviz.notation.spec_string import read_spec_string
+from shardviz.planner.problem.reading import parts_of_product, read_program, usual_names, written_specs
+from shardviz.planner.problem.sizes import dimension_sizes, program_sizes
 from shardviz.sharding import Mesh, PartitionSpec
+
+with LazyImports():
+    from shardviz.notation import notations
 
 if TYPE_CHECKING:
     from shardviz.notation import Einsum, Product, Reading
@@ -50,8 +59,6 @@ class ParsedForm:
 @lru_cache(maxsize=16)  # each key asks several times about the form before it and the one after it
 def parsed(form: ProblemForm) -> ParsedForm:
     """Read the mesh, the sizes, the einsum and the specs of a form, once."""
-    from shardviz.notation import parse_sizes
-
     errors: dict[str, ShardvizError] = {}
 
     def attempt(field: str, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
@@ -114,9 +121,6 @@ class Einsums:
 
     def elements(self, sizes: str) -> dict[str, int]:
         """Elements of every dimension: those that a text says, and the others. Raises `QuestionError`."""
-        from shardviz.notation import parse_sizes
-        from shardviz.planner.problem.sizes import dimension_sizes, program_sizes
-
         if self.program is None:
             return dimension_sizes(self.parts, sizes)
         return program_sizes(self.program, parse_sizes(sizes), sizes)
@@ -124,8 +128,6 @@ class Einsums:
     @property
     def written_specs(self) -> tuple[PartitionSpec | None, ...] | None:
         """The specs that subscripts say, one a row; None where nothing has a subscript."""
-        from shardviz.planner.problem.reading import parts_of_product, written_specs
-
         if self.program is not None:
             specs = written_specs(self.program)
             return None if specs is None else tuple(specs[row.name] for row in self.rows)
@@ -162,8 +164,6 @@ def looks_like_command(text: str) -> bool:
 @reader_errors()
 def read_mesh(text: str, device_order: str) -> Mesh:
     """The mesh, its devices in an order, or as JAX has them where that is empty. Raises `ShardvizError`."""
-    from shardviz.notation import parse_mesh
-
     return parse_mesh(text, device_order.strip() or None)
 
 
@@ -174,10 +174,6 @@ def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int
 
     Raises `NotationError`.
     """
-    from shardviz.notation import parse_chain, parse_product
-    from shardviz.notation.program import is_program, split_layers
-    from shardviz.planner.problem.reading import parts_of_product, read_program, usual_names
-
     text, layers = split_layers(text)
     if is_program(text):
         program = read_program(text, {}, axis_sizes)
@@ -215,19 +211,13 @@ def _rows(parts: Sequence[Einsum], names: Sequence[Names]) -> list[ArrayRow]:
 @reader_errors()
 def read_spec(text: str, mesh: Mesh, row: ArrayRow | None) -> PartitionSpec | None:
     """A row's spec, None where it is open. Raises `ShardvizError`, also for the text of another array."""
-    from shardviz.notation.reading import Context
-
     if text.strip() == OPEN:
         return None
     context = Context(mesh, None if row is None else len(row.dims))
     if _SPEC_STRING.fullmatch(text):
         # Spared: loading all the other notations.
-        from shardviz.notation.spec_string import read_spec_string
-
         return read_spec_string(text, context).spec
-    from shardviz.notation import read_sharding
-
-    reading = read_sharding(text, context)
+    reading = notations.read_sharding(text, context)
     if row is not None:
         check_array(reading, row)
     return reading.spec
@@ -246,7 +236,6 @@ def check_array(reading: Reading, row: ArrayRow) -> None:
 
 
 def _same(names: Sequence[str], others: Sequence[str]) -> bool:
-    """Return whether names are the same, capital or not."""
     return [name.casefold() for name in names] == [name.casefold() for name in others]
 
 
@@ -257,6 +246,4 @@ def ellipsis_rank(sizes: Mapping[str, int] | None) -> int:
 
 def spec_texts(specs: Sequence[Spec]) -> tuple[str, ...]:
     """The specs as a form has them."""
-    from shardviz.notation import write_spec
-
     return tuple(spec if isinstance(spec, str) else write_spec(spec) for spec in specs)

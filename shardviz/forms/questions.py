@@ -9,6 +9,10 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.form import History
 from shardviz.forms.resolve import ResolvedProblem, resolve
 from shardviz.forms.summary import SummaryPart, summary
+from shardviz.lazy_names import LazyImports
+
+with LazyImports():
+    from shardviz.planner import planner
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
@@ -61,10 +65,7 @@ def earlier_questions(history: History, asked: AskedQuestions) -> Iterator[Resol
 
 
 def _quick_plan(problem: Problem, placed: PlacedMesh) -> Plan | None:
-    from shardviz.planner import plan
-    from shardviz.planner.planner import is_planned_quickly
-
-    return plan(problem, placed) if is_planned_quickly(problem) else None
+    return planner.plan(problem, placed) if planner.is_planned_quickly(problem) else None
 
 
 def is_same_question(one: ResolvedProblem, other: ResolvedProblem) -> bool:

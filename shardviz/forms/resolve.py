@@ -1,38 +1,42 @@
-"""The problem that a form states and its plan, or the errors of its fields; a collective's question."""
+"""The problem that a form states and its plan, or the errors of its fields."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
-from shardviz.forms.form import (
-    FLAG,
-    PROBLEM_FIELDS,
-    YES_OR_NO,
-    ArrayRow,
-    CollectiveFields,
-    FieldError,
-    ProblemForm,
-)
+from shardviz.forms.form import FLAG, PROBLEM_FIELDS, YES_OR_NO, ArrayRow, FieldError, ProblemForm
 from shardviz.forms.parsing import Einsums, looks_like_command, parsed, reader_errors
+from shardviz.lazy_names import LazyImports
+from shardviz.planner.plan import Plan
+from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem.reading import program_problem
+from shardviz.planner.problem.sizes import padded
+from shardviz.planner.problem.training import Training, parse_optimizer, parse_remat
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+from shardviz.targets import Target, parse_targets
+
+with LazyImports():
+    from shardviz.forms import collective as collectives
+    from shardviz.forms import command_line
+    from shardviz.hardware import machine, machine_file
+    from shardviz.planner import planner, training
+    from shardviz.planner.pricing import costs
+    from shardviz.targets import hardware
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
-    from shardviz.planner import Plan, Planner, Problem
+    from shardviz.planner import Planner
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Objective
-    from shardviz.planner.problem.training import Training
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.targets import Target
 
 MAX_PARTS = 32
 """Einsums of a chain; planning a longer one takes longer than a key may."""
-MAX_PIECES = 1024
 MOST_DEVICES_AT_ONCE = 8
 """On so many devices one einsum is planned before anybody notices that it was not."""
 
@@ -85,9 +89,7 @@ class ResolvedProblem:
     @cached_property
     def cost(self) -> PlanCost:
         """The cost of the plan on that machine."""
-        from shardviz.planner.pricing.costs import price
-
-        return price(self.plan, self.placed)
+        return costs.price(self.plan, self.placed)
 
     @property
     def machine(self) -> Machine:
@@ -151,8 +153,6 @@ def resolve_as_given(draft: ProblemForm) -> ResolvedProblem | None:
         return None
     if len(problem.parts) > 1 or any(array.spec is None for array in problem.arrays):
         return None
-    from shardviz.planner.plan import Plan
-
     assert problem.result.spec is not None
     plan = Plan(problem, (), problem.result.spec, ())
     return ResolvedProblem(draft, problem, plan, einsums.rows, targets, None, draft, planning=problem)
@@ -173,7 +173,6 @@ def _with_last(
     targets: tuple[Target, ...] | None,
     collective: CollectiveQuestion | None,
 ) -> tuple[ProblemForm, tuple[Problem, Plan], tuple[Target, ...], CollectiveQuestion | None]:
-    """The parts of a form with errors that are valid, else the last ones."""
     shown = draft
     if found is None:
         values = {name: getattr(last.shown, name) for name in (*PROBLEM_FIELDS, "specs") if name != "targets"}
@@ -208,7 +207,6 @@ class _Resolver:
             self.errors.setdefault(name, _better(error, text))
 
     def _check_parsed(self, name: str, text: str) -> None:
-        """Keep the error of a field that could not be read."""
         with self._field(name, text):
             if name in self._parsed.errors:
                 raise self._parsed.errors[name]
@@ -252,9 +250,6 @@ class _Resolver:
 
     def stated(self, mesh: Mesh | None, einsums: Einsums | None) -> Problem | None:
         """The problem; None where a field that it needs is wrong."""
-        from shardviz.planner.problem import Problem, Statement
-        from shardviz.planner.problem.sizes import padded
-
         draft = self.draft
         dtype = ""
         with self._field("dtype", draft.dtype):
@@ -270,7 +265,7 @@ class _Resolver:
                     f"{quote(draft.objective)} is not an objective",
                     "the objectives are given, time and bytes",
                 )
-        training = None if mesh is None else self._training(mesh)
+        train = None if mesh is None else self._training(mesh)
         specs = None if mesh is None else self._specs(einsums)
         size: dict[str, int] = {}
         if einsums is not None and "sizes" not in self.errors:
@@ -283,8 +278,6 @@ class _Resolver:
             return None
         axis_types: Literal["auto", "explicit"] = "explicit" if draft.axis_types == "explicit" else "auto"
         if einsums.program is not None:
-            from shardviz.planner.problem.reading import program_problem
-
             by_name = {array.name: array.spec for array in arrays}
             problem = program_problem(einsums.program, mesh, by_name, size, dtype, axis_types)
         else:
@@ -295,11 +288,9 @@ class _Resolver:
             problem = Problem(mesh, tuple(parts), axis_types)
         objective = cast("Objective", draft.objective)
         problem = replace(padded(problem), layers=einsums.layers, objective=objective)
-        if training is not None:
-            from shardviz.planner.training import with_backward
-
+        if train is not None:
             with self._field("backward"):
-                problem = with_backward(problem, training)
+                problem = training.with_backward(problem, train)
             if self.errors:
                 return None
         return problem
@@ -335,8 +326,6 @@ class _Resolver:
                 raise QuestionError(f"{quote(draft.backward)} is neither yes nor no", "enter yes or no")
         if draft.backward != FLAG:
             return None
-        from shardviz.planner.problem.training import Training, parse_optimizer, parse_remat
-
         with self._field("remat"):
             remat = parse_remat(draft.remat)
         with self._field("optimizer"):
@@ -374,13 +363,8 @@ class _Resolver:
         return specs
 
     def _arrays(
-        self,
-        einsums: Einsums,
-        specs: list[PartitionSpec | None],
-        size: dict[str, int],
-        dtype: str,
+        self, einsums: Einsums, specs: list[PartitionSpec | None], size: dict[str, int], dtype: str
     ) -> list[ShardedArray]:
-        """The array of every row."""
         arrays = []
         for row, spec in zip(einsums.rows, specs, strict=True):
             with self._field("sizes"):
@@ -390,8 +374,6 @@ class _Resolver:
 
     def targets(self) -> tuple[Target, ...] | None:
         """The targets to ask."""
-        from shardviz.targets import parse_targets
-
         with self._field("targets", self.draft.targets):
             return parse_targets(self.draft.targets)
         return None
@@ -401,15 +383,12 @@ class _Resolver:
         last, text = self._last, self.draft.machine
         if mesh is None or not text.strip():
             return None
-        from shardviz.hardware.machine import place_mesh
-        from shardviz.hardware.machine_file import named_machine
-
         with self._field("machine", text):
             if last is not None and last.named is not None and last.shown.machine == text:
                 if last.problem.mesh == mesh:
                     return last.named
-                return place_mesh(last.named.machine, mesh)
-            return place_mesh(named_machine(text), mesh)
+                return machine.place_mesh(last.named.machine, mesh)
+            return machine.place_mesh(machine_file.named_machine(text), mesh)
         return None
 
     def collective(self, mesh: Mesh | None) -> CollectiveQuestion | None:
@@ -422,7 +401,7 @@ class _Resolver:
             if same_mesh and last.shown.collective == draft.collective:
                 return last.collective
         with self._field("collective", draft.collective.op):
-            return collective_question(draft.collective, mesh)
+            return collectives.collective_question(draft.collective, mesh)
         return None
 
 
@@ -433,26 +412,19 @@ def planned(problem: Problem, placed: PlacedMesh) -> Plan:
 
 @lru_cache(maxsize=1)  # most edits leave the mesh, and a planner remembers prices on its own
 def _planner(mesh: Mesh, placed: PlacedMesh, objective: Objective) -> Planner:
-    from shardviz.planner import Planner
-
-    return Planner(mesh, placed, objective)
+    return planner.Planner(mesh, placed, objective)
 
 
 def _usual_place(targets: tuple[Target, ...] | None, mesh: Mesh) -> PlacedMesh:
-    """The mesh on the machine of the first target that has one, else on an assumed one."""
-    from shardviz.targets.hardware import placed_for
-
-    return placed_for(None, targets or (), mesh)
+    return hardware.placed_for(None, targets or (), mesh)
 
 
 def _better(error: ShardvizError, text: str) -> ShardvizError:
     """The error of a text, or of the command line that it is."""
     if not looks_like_command(text):
         return error
-    from shardviz.forms.command_line import form_from_line
-
     try:
-        form_from_line(text, ProblemForm())
+        command_line.form_from_line(text, ProblemForm())
     except ShardvizError as wrong:
         return wrong
     return error
@@ -467,90 +439,3 @@ def _rows_of(draft: ProblemForm, last: ResolvedProblem | None) -> tuple[ArrayRow
         ArrayRow(0, place, f"array {place + 1}", (), "operand" if place + 1 < count else "result")
         for place in range(count)
     )
-
-
-class CollectiveFieldError(QuestionError):
-    """An error of one `field` of a collective, by its name in `CollectiveFields` or of a parameter, for a
-    `reason`; the message names the field."""
-
-    def __init__(self, field: str, reason: str, hint: str) -> None:
-        super().__init__(f"{'operation' if field == 'op' else field}: {reason}", hint)
-        self.field, self.reason = field, reason
-
-
-def collective_question(collective: CollectiveFields, mesh: Mesh) -> CollectiveQuestion:
-    """The question of `shardviz step` with these fields.
-
-    Raises `CollectiveFieldError` where one field is wrong, and other `ShardvizError`s.
-    """
-    from shardviz.collectives.operations import check_needed, check_operation
-    from shardviz.notation import parse_axes
-    from shardviz.stepping.question import question_from_options
-
-    given = _parameters(collective)
-    pieces = given.pop("pieces")
-    _of("op", check_operation, collective.op, given)
-    _check_parts(collective, mesh)
-    axes = parse_axes(collective.axis, mesh) if collective.axis else mesh.axis_names
-    _of("op", check_needed, collective.op, given, mesh.group_size(axes))
-    return question_from_options(
-        collective.op,
-        given,
-        mesh=mesh,
-        axis=collective.axis or None,
-        data=collective.data or None,
-        shape=collective.shape or None,
-        spec=collective.spec or None,
-        dtype=collective.dtype or None,
-        algorithm=collective.algorithm or None,
-        pieces=pieces,
-    )
-
-
-def _check_parts(collective: CollectiveFields, mesh: Mesh) -> None:
-    """Raise for a field that is wrong on its own."""
-    from shardviz.notation import parse_axes, parse_numbers, parse_shape
-
-    if collective.axis:
-        _of("axis", parse_axes, collective.axis, mesh)
-    if collective.data:
-        _of("data", parse_numbers, collective.data)
-    if collective.shape:
-        _of("shape", parse_shape, collective.shape)
-    if collective.dtype:
-        _of("dtype", canonical_dtype, collective.dtype)
-
-
-def _parameters(collective: CollectiveFields) -> dict[str, Any]:
-    """All that `question_from_options` takes; None for what is left out."""
-    from shardviz.collectives.operations import PARAMETERS
-
-    kinds = {"pieces": int} | {name: parameter.kind for name, parameter in PARAMETERS.items()}
-    given: dict[str, Any] = dict.fromkeys(kinds)
-    for name, text in collective.parameters:
-        if name not in given:
-            raise QuestionError(
-                f"no operation has the parameter {quote(name, 30)}", f"they are {', '.join(kinds)}"
-            )
-        given[name] = True if kinds[name] is bool else _number(name, text) if kinds[name] is int else text
-    return given
-
-
-def _number(name: str, text: str) -> int:
-    sign, digits = ("-", text.strip()[1:]) if text.strip().startswith("-") else ("", text.strip())
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
-        raise CollectiveFieldError(name, f"{quote(text, 30)} is not a whole number", "write for example 0")
-    number = int(sign + digits)
-    if name == "pieces" and not 1 <= number <= MAX_PIECES:
-        raise CollectiveFieldError(
-            name, f"{number} is outside the range 1 to {MAX_PIECES:,}", "write for example 4"
-        )
-    return number
-
-
-def _of(field: str, check: Callable[..., Any], *texts: str | int | Mesh | Mapping[str, Any]) -> None:
-    """Check one field."""
-    try:
-        check(*texts)
-    except ShardvizError as error:
-        raise CollectiveFieldError(field, error.message, error.hint) from None

@@ -7,15 +7,11 @@ from dataclasses import replace
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import ArrayRow, ProblemForm
-from shardviz.forms.parsing import (
-    Einsums,
-    Spec,
-    ellipsis_rank,
-    parsed,
-    read_einsums,
-    spec_texts,
-)
+from shardviz.forms.parsing import Einsums, Spec, ellipsis_rank, parsed, read_einsums, spec_texts
 from shardviz.forms.spans import product_text
+from shardviz.notation import parse_shape, parse_sizes
+from shardviz.notation.program import without_subscripts
+from shardviz.planner.problem.sizes import usual_sizes
 from shardviz.sharding import PartitionSpec
 
 
@@ -48,8 +44,6 @@ def with_subscripts_moved(form: ProblemForm) -> ProblemForm:
 def enter_sizes(form: ProblemForm, text: str) -> ProblemForm:
     """Put sizes into their field: ``b=8,d=2048``, where dimensions left out keep theirs, or the shapes of the
     operands, ``8x2048,2048x8192``. The dimensions of an ellipsis are as many as have sizes."""
-    from shardviz.notation import parse_sizes
-
     if not text.strip():
         return _with_rank(form, "")
     einsums = parsed(form).einsums
@@ -82,8 +76,6 @@ def _dims_with_rank(text: str, einsums: Einsums, rank: int) -> tuple[str, ...]:
 
 def _completed(dims: Sequence[str], known: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
     """Sizes for all of `dims`: those known, else the defaults; of an ellipsis only those given, if any."""
-    from shardviz.planner.problem.sizes import usual_sizes
-
     usual = usual_sizes(dims)
     outer = ellipsis_rank(dict(given))
     fitting = {
@@ -104,8 +96,6 @@ def _with_rank(form: ProblemForm, sizes: str) -> ProblemForm:
 def _of_shapes(text: str, einsums: Einsums | None) -> dict[str, int]:
     """Sizes by dimension from the operands' shapes in order; none where the text is not a list of
     shapes that fit."""
-    from shardviz.notation import parse_shape
-
     if einsums is None or "=" in text:
         return {}
     operands = [row for row in einsums.rows if row.role == "operand"]
@@ -125,8 +115,6 @@ def _of_shapes(text: str, einsums: Einsums | None) -> dict[str, int]:
 def _canonical(text: str, einsums: Einsums) -> str:
     """The einsums as the field has them; the text itself where that would say something else."""
     if einsums.program is not None:
-        from shardviz.notation.program import without_subscripts
-
         return without_subscripts(text)
     layers = f" x {einsums.layers}" if einsums.layers > 1 else ""
     if einsums.product is not None:

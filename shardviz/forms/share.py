@@ -97,7 +97,6 @@ def from_document(document: StrictTable) -> ProblemForm:
 
 
 def _length(document: object) -> int:
-    """Characters of all texts in it."""
     if isinstance(document, Mapping):
         document = list(document.values())
     return sum(map(_length, document)) if isinstance(document, list) else len(str(document or ""))
@@ -187,7 +186,6 @@ def to_shared_document(shared: Shared) -> dict[str, Any]:
 
 
 def _read_shared(document: dict[str, Any]) -> Shared:
-    """Read what `to_shared_document` wrote. Raises `QuestionError` for other values."""
     table = StrictTable(document, _error_at)
     screen = table.choice("screen", SCREENS)
     lesson = table.line("lesson", 60)
@@ -211,7 +209,6 @@ def _json_of(packed: bytes) -> object:
 
 
 def _shortened(document: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a document that are not the usual ones."""
     return {
         key: _shortened(value, _usual(key, usual)) if key in _INNER and value else value
         for key, value in document.items()
@@ -220,7 +217,6 @@ def _shortened(document: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[st
 
 
 def _completed(short: StrictTable, usual: Mapping[str, Any]) -> dict[str, Any]:
-    """A document with all that `_shortened` leaves out."""
     short.only(list(usual))
     return {**usual, **short.values} | {
         key: _completed(short.table(key), _usual(key, usual))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shardviz.errors import NotationError
+from shardviz.notation import parse_product, write_book, write_spec
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ Spans = tuple[TextSpan, ...]
 
 def spec_spans(spec: PartitionSpec | None) -> Spans:
     """The spec string of an array: ``X``, ``_``."""
-    from shardviz.notation import write_spec
-
     text = write_spec(spec)
     cutter = _Cutter(text)
     for axis in () if spec is None else spec.axes:
@@ -42,8 +41,6 @@ def array_spans(
     name: str, dims: Sequence[str], spec: PartitionSpec, axis_names: Sequence[str] | None = None
 ) -> Spans:
     """The array as the scaling book writes it: ``A[I_``, ``X``, ``, J]``."""
-    from shardviz.notation import write_book
-
     cutter = _Cutter(write_book(name, dims, spec, axis_names))
     cutter.skip(name)
     for dim, axes in zip(dims, spec.dims, strict=True):
@@ -94,8 +91,6 @@ def split_product(
     It has no place for the specs of intermediates, and a result that is the compiler's choice is not written,
     so that the product must have it without that.
     """
-    from shardviz.notation import parse_product
-
     product = einsums.product
     if product is None:
         return None

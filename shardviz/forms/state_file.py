@@ -206,7 +206,6 @@ def save_session(session: SavedSession) -> None:
 
 
 def _document(session: SavedSession, steps: int) -> dict[str, Any]:
-    """The session with at most so many steps of undo, and of redo."""
     return {
         "schema": SESSION_SCHEMA,
         "screen": session.screen,

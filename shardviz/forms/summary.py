@@ -63,7 +63,6 @@ def collective_summary(resolved: ResolvedProblem) -> tuple[SummaryPart, ...]:
 
 
 def _parts(fields: Mapping[str, FormField], texts: Mapping[str, str]) -> list[SummaryPart]:
-    """The fields that have a text, each with the word that leads it."""
     return [
         SummaryPart(name, (TextSpan(f"{fields[name].lead}{text.strip()}"),))
         for name, text in texts.items()
@@ -72,7 +71,6 @@ def _parts(fields: Mapping[str, FormField], texts: Mapping[str, str]) -> list[Su
 
 
 def _problem(draft: ProblemForm) -> list[SummaryPart]:
-    """The einsum, and the specs where it has no subscripts."""
     read = parsed(draft)
     mesh, einsums = read.mesh, read.einsums
     assert mesh is not None

@@ -170,7 +170,6 @@ def _screen(key: str, screen: str, resolved: ResolvedProblem) -> Iterator[Compla
 
 
 def _resolved(draft: ProblemForm) -> ResolvedProblem | ShardvizError:
-    """The problem of a form, or its first error."""
     try:
         return resolve_once(draft)
     except ShardvizError as error:

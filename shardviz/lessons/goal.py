@@ -233,7 +233,6 @@ def _order(mesh: Mesh) -> tuple[int, ...]:
 
 
 def _einsums(problem: Problem) -> str:
-    """The einsums with their arrays: ``A[I, J] W[J, K] -> Out[I, K]``."""
     return "; ".join(
         " ".join(f"{array.name}[{', '.join(array.dims)}]" for array in part.operands)
         + f" -> {part.result.name}[{', '.join(part.result.dims)}]"
@@ -242,7 +241,6 @@ def _einsums(problem: Problem) -> str:
 
 
 def _given(problem: Problem) -> tuple[ShardedArray, ...]:
-    """The arguments of the forward pass."""
     return replace(problem, parts=problem.forward).arguments
 
 
@@ -282,7 +280,6 @@ def layout_difference(
 
 
 def _first(held: Sequence[T], wanted: Sequence[T]) -> int | None:
-    """The first place at which two lists differ."""
     if held == wanted:
         return None
     return next(place for place, pair in enumerate(zip(held, wanted, strict=True)) if pair[0] != pair[1])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
@@ -37,21 +38,35 @@ SAME_MOVES = {"promoted_dtype", "narrowed_dtype", "padded", *compare.SAME_TRAFFI
 """Codes of differences with which the same collectives run over the same axes, to the same result."""
 
 
-@dataclass(frozen=True)
-class ArraysQuestion:
-    """Which elements every device of `mesh` holds of `arrays`. What JAX says of them must give `answer`, the
-    one to the measure `ask`; without a measure, each array's whole layout must be ours."""
+@dataclass(frozen=True, kw_only=True)
+class _LessonQuestion:
+    """A question about a key of a lesson's file. What JAX says must give `answer`; without one it must be as
+    we say."""
 
     key: str
-    mesh: Mesh
-    arrays: tuple[ShardedArray, ...]
-    ask: str = ""
     answer: ComputedAnswer | None = None
 
     @property
     def is_of_answer(self) -> bool:
         """JAX says the answer itself, not only what it follows from."""
         return self.answer is not None
+
+    def _otherwise(self, theirs: str) -> str:
+        """The disagreement of the answer with what JAX gives; empty where that is the same."""
+        assert self.answer is not None
+        with suppress(QuestionError):
+            if self.answer.is_same(theirs):
+                return ""
+        return f"the answer is {self.answer.text}; JAX gives {quote(theirs, 100)}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArraysQuestion(_LessonQuestion):
+    """Which elements every device of `mesh` holds of `arrays`; `answer` is the one to the measure `ask`."""
+
+    mesh: Mesh
+    arrays: tuple[ShardedArray, ...]
+    ask: str = ""
 
     def disagreement(self, held: Sequence[HeldArray]) -> str:
         """Where JAX says otherwise; empty where it agrees."""
@@ -60,7 +75,7 @@ class ArraysQuestion:
         if self.answer is not None:
             theirs = layouts_say(self.ask, self.mesh, held)
             assert theirs is not None
-            return "" if _is_same(self.answer, theirs) else _otherwise(self.answer, theirs)
+            return self._otherwise(theirs)
         for array, each in zip(self.arrays, held, strict=True):
             ours = [(device.id, device.slices) for device in Layout(array, self.mesh)]
             for (device, slices), (_, theirs_slices) in zip(ours, each.devices, strict=True):
@@ -69,20 +84,13 @@ class ArraysQuestion:
         return ""
 
 
-@dataclass(frozen=True)
-class RunQuestion:
-    """A collective that JAX runs on the same numbers. With an `answer`, what it leaves on the device with the
-    id `device` must give that."""
+@dataclass(frozen=True, kw_only=True)
+class RunQuestion(_LessonQuestion):
+    """A collective that JAX runs on the same numbers; `answer` is what it leaves on the device with the id
+    `device`."""
 
-    key: str
     question: CollectiveQuestion
     device: int = 0
-    answer: ComputedAnswer | None = None
-
-    @property
-    def is_of_answer(self) -> bool:
-        """As of `ArraysQuestion`."""
-        return self.answer is not None
 
     def disagreement(self, verdict: Verdict) -> str:
         """Where JAX's numbers are others; empty where they are ours."""
@@ -95,18 +103,16 @@ class RunQuestion:
         assert verdict.ran.shards is not None
         position = [mesh.device_id(each) for each in range(mesh.size)].index(self.device)
         theirs = ", ".join(f"{value:.6g}" for value in verdict.ran.shards[position].reshape(-1).tolist())
-        return "" if _is_same(self.answer, theirs) else _otherwise(self.answer, theirs)
+        return self._otherwise(theirs)
 
 
-@dataclass(frozen=True)
-class PlanQuestion:
-    """A plan of which Shardy, or XLA for simulated devices, must insert the same collectives; they must give
-    `answer`, the one to the measure `ask`. Of ``result_spec`` only the result's split is asked."""
+@dataclass(frozen=True, kw_only=True)
+class PlanQuestion(_LessonQuestion):
+    """A plan of which Shardy, or XLA for simulated devices, must insert the same collectives; `answer` is the
+    one to the measure `ask`. Of ``result_spec`` only the result's split is asked."""
 
-    key: str
     plan: Plan
     ask: str = ""
-    answer: ComputedAnswer | None = None
 
     @property
     def is_of_answer(self) -> bool:
@@ -128,19 +134,16 @@ class PlanQuestion:
             return f"{answer.target} gives no answer: {answer.error}"
         if self.answer is not None and self.ask.split()[0] == "result_spec":
             spec = answer.result_spec
-            if spec is not None and _is_same(self.answer, str(spec)):
+            if spec is not None and not self._otherwise(str(spec)):
                 return ""
             return f"the answer is {self.answer.text}; {answer.target} leaves the result as {spec}"
         if self.answer is not None and self.is_count_alone:
-            count = collectives_say(self.ask, answer.collectives) or ""
-            return "" if _is_same(self.answer, count) else _otherwise(self.answer, count)
+            return self._otherwise(collectives_say(self.ask, answer.collectives) or "")
         differences = compare.differences(self.plan, answer)
         if found := [one for one in differences if one.code not in SAME_MOVES]:
             return found[0].message.rstrip(".")
         theirs = None if differences or self.answer is None else collectives_say(self.ask, answer.collectives)
-        if theirs is None or self.answer is None or _is_same(self.answer, theirs):
-            return ""
-        return _otherwise(self.answer, theirs)
+        return "" if theirs is None else self._otherwise(theirs)
 
 
 JaxQuestion = ArraysQuestion | RunQuestion | PlanQuestion
@@ -158,7 +161,7 @@ def jax_questions(lesson: Lesson) -> list[JaxQuestion]:
     for name in lesson.goal.holds or ():
         found += _of_arrays(f"goal.holds.{name}", solution, [array_named(solution, name)])
     if lesson.goal.collectives is not None:
-        found.append(PlanQuestion("goal.collectives", solution.plan))
+        found.append(PlanQuestion(key="goal.collectives", plan=solution.plan))
     return found
 
 
@@ -181,7 +184,7 @@ def _of_measure(key: str, ask: str, draft: ProblemForm) -> Iterator[JaxQuestion]
         name in (OF_STEPS if resolved.problem.training is not None else (*OF_PLANS, *OF_TIMES))
         and resolved.collective is None
     ):
-        yield PlanQuestion(key, resolved.plan, ask, answer)
+        yield PlanQuestion(key=key, plan=resolved.plan, ask=ask, answer=answer)
 
 
 def _of_arrays(
@@ -195,7 +198,7 @@ def _of_arrays(
     mesh = resolved.problem.mesh
     layouts = [Layout(array, mesh) for array in arrays]
     if not any(layout.uneven or layout.spec.unreduced for layout in layouts):
-        yield ArraysQuestion(key, mesh, tuple(arrays), ask, answer)
+        yield ArraysQuestion(key=key, mesh=mesh, arrays=tuple(arrays), ask=ask, answer=answer)
 
 
 def _of_run(
@@ -203,18 +206,7 @@ def _of_run(
 ) -> Iterator[RunQuestion]:
     """Nothing where there is no collective, or none with numbers."""
     if question is not None and question.shards is not None:
-        yield RunQuestion(key, question, device, answer)
-
-
-def _is_same(answer: ComputedAnswer, text: str) -> bool:
-    try:
-        return answer.is_same(text)
-    except QuestionError:
-        return False
-
-
-def _otherwise(answer: ComputedAnswer, theirs: str) -> str:
-    return f"the answer is {answer.text}; JAX gives {quote(theirs, 100)}"
+        yield RunQuestion(key=key, question=question, device=device, answer=answer)
 
 
 def layouts_say(ask: str, mesh: Mesh, held: Sequence[HeldArray]) -> str | None:
@@ -223,8 +215,10 @@ def layouts_say(ask: str, mesh: Mesh, held: Sequence[HeldArray]) -> str | None:
     None for a measure that such layouts do not answer.
     """
     name, *arguments = ask.split()
-    answer = _ANSWERS.get(name)
-    return None if answer is None or not held else answer(mesh, held, arguments)
+    if name not in MEASURES or not held:
+        return None
+    said: str = getattr(_JaxLayouts(mesh, held), name)(*arguments)
+    return said
 
 
 def collectives_say(ask: str, collectives: Sequence[Collective]) -> str | None:
@@ -240,90 +234,73 @@ def collectives_say(ask: str, collectives: Sequence[Collective]) -> str | None:
     return None
 
 
-def _devices(_mesh: Mesh, held: Sequence[HeldArray], _arguments: list[str]) -> str:
-    return str(len(held[0].devices))
+@dataclass(frozen=True)
+class _JaxLayouts:
+    """Arrays on a mesh as JAX holds them. A method answers the measure of its name, and is written apart from
+    that, so that neither repeats the other's error."""
 
+    mesh: Mesh
+    held: Sequence[HeldArray]
 
-def _device(mesh: Mesh, held: Sequence[HeldArray], arguments: list[str]) -> str:
-    wanted = {
-        name.strip(): int(place)
-        for name, _, place in (part.partition("=") for part in " ".join(arguments).split(","))
-    }
-    for position, (device, _) in enumerate(held[0].devices):
-        coords = dict(zip(mesh.axis_names, mesh.coords(position), strict=True))
-        if wanted.items() <= coords.items():
-            return str(device)
-    raise AssertionError(f"no device at {wanted}")
+    @property
+    def _places(self) -> list[tuple[int, dict[str, int]]]:
+        return [
+            (device, dict(zip(self.mesh.axis_names, self.mesh.coords(position), strict=True)))
+            for position, (device, _) in enumerate(self.held[0].devices)
+        ]
 
+    def devices(self) -> str:
+        return str(len(self.held[0].devices))
 
-def _coordinates(mesh: Mesh, held: Sequence[HeldArray], arguments: list[str]) -> str:
-    position = [device for device, _ in held[0].devices].index(int(arguments[0]))
-    coords = zip(mesh.axis_names, mesh.coords(position), strict=True)
-    return ", ".join(f"{name}={place}" for name, place in coords)
+    def device(self, *places: str) -> str:
+        pairs = (part.partition("=") for part in " ".join(places).split(","))
+        wanted = {name.strip(): int(place) for name, _, place in pairs}
+        return next(str(device) for device, at in self._places if wanted.items() <= at.items())
 
+    def coordinates(self, device: str) -> str:
+        return ", ".join(f"{name}={place}" for name, place in dict(self._places)[int(device)].items())
 
-def _shard_shape(_mesh: Mesh, held: Sequence[HeldArray], _arguments: list[str]) -> str:
-    return "x".join(map(str, held[0].shard_shape))
+    def shard_shape(self, _array: str) -> str:
+        return "x".join(map(str, self.held[0].shard_shape))
 
+    def slices(self, _array: str, device: str) -> str:
+        return ", ".join(f"{start}:{stop}" for start, stop in dict(self.held[0].devices)[int(device)])
 
-def _slices(_mesh: Mesh, held: Sequence[HeldArray], arguments: list[str]) -> str:
-    return ", ".join(f"{start}:{stop}" for start, stop in dict(held[0].devices)[int(arguments[1])])
+    def holders(self, _array: str, device: str) -> str:
+        mine = dict(self.held[0].devices)[int(device)]
+        return ", ".join(str(other) for other, bounds in sorted(self.held[0].devices) if bounds == mine)
 
+    def replicas(self, _array: str) -> str:
+        devices = self.held[0].devices
+        return str(len(devices) // len({bounds for _, bounds in devices}))
 
-def _holders(_mesh: Mesh, held: Sequence[HeldArray], arguments: list[str]) -> str:
-    mine = dict(held[0].devices)[int(arguments[1])]
-    return ", ".join(str(device) for device, bounds in sorted(held[0].devices) if bounds == mine)
+    def bytes(self, _array: str) -> str:
+        stops = ([stop for _, stop in bounds] for _, bounds in self.held[0].devices)
+        return f"{_octets(prod(map(max, zip(*stops, strict=True))) * self.held[0].bits)} B"
 
+    def shard_bytes(self, _array: str = "") -> str:
+        return f"{sum(_octets(prod(each.shard_shape) * each.bits) for each in self.held)} B"
 
-def _replicas(_mesh: Mesh, held: Sequence[HeldArray], _arguments: list[str]) -> str:
-    devices = held[0].devices
-    return str(len(devices) // len({bounds for _, bounds in devices}))
+    def loads(self, _array: str, process: str, each: str) -> str:
+        """The box around the parts of the devices of one process."""
+        own = (bounds for device, bounds in self.held[0].devices if device // int(each) == int(process))
+        sides = zip(*own, strict=True)
+        return ", ".join(
+            f"{min(start for start, _ in side)}:{max(stop for _, stop in side)}" for side in sides
+        )
 
-
-def _bytes(_mesh: Mesh, held: Sequence[HeldArray], _arguments: list[str]) -> str:
-    stops = ([stop for _, stop in bounds] for _, bounds in held[0].devices)
-    whole = map(max, zip(*stops, strict=True))
-    return f"{_octets(prod(whole) * held[0].bits)} B"
-
-
-def _shard_bytes(_mesh: Mesh, held: Sequence[HeldArray], _arguments: list[str]) -> str:
-    return f"{sum(_octets(prod(each.shard_shape) * each.bits) for each in held)} B"
-
-
-def _loads(_mesh: Mesh, held: Sequence[HeldArray], arguments: list[str]) -> str:
-    """The box around the parts of the devices of one process."""
-    number, each = map(int, arguments[1:])
-    sides = zip(*(bounds for device, bounds in held[0].devices if device // each == number), strict=True)
-    return ", ".join(f"{min(start for start, _ in side)}:{max(stop for _, stop in side)}" for side in sides)
-
-
-def _crossing(mesh: Mesh, held: Sequence[HeldArray], arguments: list[str]) -> str:
-    axis, each = arguments
-    hosts: dict[tuple[int, ...], set[int]] = {}
-    for position, (device, _) in enumerate(held[0].devices):
-        elsewhere = zip(mesh.axis_names, mesh.coords(position), strict=True)
-        group = tuple(place for name, place in elsewhere if name != axis)
-        hosts.setdefault(group, set()).add(device // int(each))
-    return str(sum(len(those) > 1 for those in hosts.values()))
+    def crossing(self, axis: str, each: str) -> str:
+        hosts: dict[tuple[int, ...], set[int]] = {}
+        for device, at in self._places:
+            group = tuple(place for name, place in at.items() if name != axis)
+            hosts.setdefault(group, set()).add(device // int(each))
+        return str(sum(len(those) > 1 for those in hosts.values()))
 
 
 def _octets(bits: int) -> int:
     return -(-bits // 8)
 
 
-_ANSWERS: dict[str, Callable[[Mesh, Sequence[HeldArray], list[str]], str]] = {
-    "devices": _devices,
-    "device": _device,
-    "coordinates": _coordinates,
-    "shard_shape": _shard_shape,
-    "slices": _slices,
-    "holders": _holders,
-    "replicas": _replicas,
-    "bytes": _bytes,
-    "shard_bytes": _shard_bytes,
-    "loads": _loads,
-    "crossing": _crossing,
-}
 _OPS = {
     "all_gather": "all-gather",
     "psum": "all-reduce",
@@ -334,5 +311,5 @@ _OPS = {
 """Operations of plans as programs call them."""
 OF_ONE_ARRAY = ("shard_shape", "slices", "holders", "replicas", "bytes", "shard_bytes", "loads")
 """Those whose first argument is an array's name; `shard_bytes` without one is of all operands."""
-MEASURES = frozenset(_ANSWERS)
+MEASURES = frozenset({*OF_ONE_ARRAY, "devices", "device", "coordinates", "crossing"})
 """The measures that JAX's layouts answer."""

@@ -121,7 +121,6 @@ def _figure(table: StrictTable, setup: Options, asked: Sequence[StrictTable]) ->
 
 
 def _reason(wrong: StrictTable, answer: str) -> str:
-    """The reason why an answer is wrong; the answer itself is shown, too."""
     wrong.check_shown(answer, answer.replace("\n", "\0"))
     return wrong.text(answer)
 
@@ -158,7 +157,6 @@ def _mesh(table: StrictTable) -> str:
 
 
 def _collectives(table: StrictTable) -> tuple[str, ...]:
-    """``all_gather A X`` each."""
     found = table.texts("collectives", 100)
     for number, text in enumerate(found, 1):
         words = text.split()
@@ -200,7 +198,6 @@ def _collective(table: StrictTable) -> Options:
 
 
 def _varied(table: StrictTable, key: str, setup: Options) -> ProblemForm:
-    """The draft of the setup with the keys of a table put over it."""
     return _draft(table, key, _put_over(_options(table.table(key)), setup))
 
 

@@ -182,7 +182,6 @@ def _document(attempt: Attempt) -> dict[str, Any]:
 
 
 def _attempt(document: Mapping[str, Any], lesson: Lesson, is_solved: bool) -> Attempt:
-    """Raises `QuestionError` for a document of another lesson, or of none."""
     table = StrictTable(document, state_error)
     table.exactly(("of", "stage", "answers", "hints", "draft"))
     if table.values["of"] != _print(lesson):

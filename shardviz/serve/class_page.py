@@ -34,7 +34,6 @@ def class_page(led: Shared, counts: ClassCounts) -> str:
 
 
 def _stages(lesson: Lesson, led: Shared, counts: ClassCounts) -> str:
-    """A row for each stage of the lesson that the teacher shows."""
     here = {place.number: count for place, count in counts.places.items() if place.lesson == led.lesson}
     rows = []
     for number, stage in enumerate(stages(lesson)):
@@ -54,7 +53,6 @@ def _elsewhere(led: Shared, counts: ClassCounts) -> str:
 
 
 def _prediction(place: LessonPlace, counts: ClassCounts) -> str:
-    """A row for each answer that was given to a question, the most frequent first."""
     lesson, said = find(place.lesson, may_read_files=False), counts.predictions[place]
     if place.number >= len(lesson.predictions):
         return ""
@@ -76,7 +74,6 @@ def _table(title: str, rows: Iterable[tuple[str, int]], most: int, text: str = "
 
 
 def _title(name: str) -> str:
-    """``Lesson 4: All-gather``."""
     if not name:
         return "A problem in no lesson"
     lesson = find(name, may_read_files=False)

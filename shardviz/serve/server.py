@@ -136,7 +136,6 @@ class Server:
             await runner.cleanup()
 
     def _application(self) -> web.Application:
-        """The pages and their rules."""
         app = web.Application(middlewares=[self._check])
         static = Path(textual_serve.__file__).parent / "static"
         app.router.add_get("/", self._page)
@@ -197,7 +196,6 @@ class Server:
         return await self._open(request, "visitor" if self._lecture is None else "pupil", self._visits)
 
     async def _teach(self, request: web.Request) -> web.StreamResponse:
-        """The page that leads from now on."""
         before = [websocket.close(code=REPLACED) for websocket in self._teachers.values()]
         await asyncio.gather(*before, return_exceptions=True)
         return await self._open(request, "teacher", self._teachers)
@@ -282,7 +280,6 @@ class Server:
                     return
 
     async def _close(self, _app: web.Application) -> None:
-        """End all sessions at once."""
         sessions = self._visits | self._teachers
         closing = [websocket.close(code=ENDED) for websocket in sessions.values()]
         ending = [self._end(session) for session in sessions]

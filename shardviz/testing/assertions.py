@@ -156,7 +156,6 @@ def report_on(
 
 
 def _expected(op: str, given: Runs | Mapping[str | tuple[str, ...], Runs]) -> Expected:
-    """The runs, those over each group of axes where these are named; None for any."""
     if not isinstance(given, Mapping):
         return _number(op, given)
     found: dict[tuple[str, ...], int | None] = {}
@@ -185,7 +184,6 @@ def _check_axes(expected: Mapping[str, Expected], report: Report) -> None:
 
 
 def _number(op: str, given: Any) -> int | None:
-    """The number, None for any. Raises `QuestionError` for what is not a number of runs."""
     if given is ...:
         return None
     try:
@@ -201,7 +199,6 @@ def _number(op: str, given: Any) -> int | None:
 
 
 def _most(name: str, given: float | str | None, quantity: Quantity) -> float | None:
-    """The limit in bytes or seconds. Raises `QuestionError` for what is none."""
     if given is None:
         return None
     try:
@@ -282,4 +279,4 @@ def assert_fits(
     if memory.over(memory.training if backward else memory.serving):
         from shardviz.render.model_view import memory_text
 
-        raise AssertionError(memory_text(report.answer))
+        raise AssertionError(memory_text(report))

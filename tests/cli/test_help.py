@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from importlib import import_module
 from pathlib import Path
 
 import click
@@ -11,20 +10,13 @@ import pytest
 
 import shardviz
 from shardviz.cli import group
-from shardviz.cli.group import COMMANDS, ExampleCommand, run
+from shardviz.cli.group import COMMANDS, command_named, run
 from shardviz.cli.streams import no_terminal
 from shardviz.lessons.course import file_names
 from tests.conftest import one_in
 
-
-def command(name: str) -> ExampleCommand:
-    found = import_module(f"shardviz.cli.{name}").command
-    assert isinstance(found, ExampleCommand)
-    return found
-
-
-EXAMPLES = [line for name in COMMANDS if name != "launch" for _, line in command(name).examples]
-LAUNCHING = [pytest.param(line, marks=pytest.mark.slow) for _, line in command("launch").examples]
+EXAMPLES = [line for name in COMMANDS if name != "launch" for _, line in command_named(name).examples]
+LAUNCHING = [pytest.param(line, marks=pytest.mark.slow) for _, line in command_named("launch").examples]
 
 
 PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
@@ -82,14 +74,14 @@ def test_example_runs(
 def test_every_command_has_two_examples_at_the_top_of_its_help(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert len(command(name).examples) >= 2
+    assert len(command_named(name).examples) >= 2
     assert run([name, "--help"]) == 0
     out = capsys.readouterr().out
     top = out[: out.index("\nOptions:\n")]
     assert [line.strip() for line in top.splitlines() if line.startswith("    shardviz ")] == [
-        line for _, line in command(name).examples[:2]
+        line for _, line in command_named(name).examples[:2]
     ]
-    for words, line in command(name).examples:
+    for words, line in command_named(name).examples:
         assert words in out
         assert f"shardviz {name} " in f"{line} "
         assert line in out
@@ -98,10 +90,10 @@ def test_every_command_has_two_examples_at_the_top_of_its_help(
 def test_the_main_help_begins_with_two_examples_of_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--help"]) == 0
     out = capsys.readouterr().out
-    assert len(group.EXAMPLES) == 2
-    for words, line in group.EXAMPLES:
+    assert len(group.shardviz.examples) == 2
+    for words, line in group.shardviz.examples:
         assert out.index(words) < out.index(line) < out.index("Options:") < out.index("Commands:")
-        assert (words, line) in command(line.split()[1]).examples
+        assert (words, line) in command_named(line.split()[1]).examples
 
 
 @pytest.mark.parametrize("columns", [40, 50, 80, 200])
@@ -114,13 +106,13 @@ def test_help_fits_the_terminal(
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= min(columns, 80)
     pasted = [" ".join(line.split()) for line in out.replace(" \\\n", " ").splitlines()]
-    for _, line in command(*words).examples if words else group.EXAMPLES:
+    for _, line in command_named(*words).examples if words else group.shardviz.examples:
         assert line in pasted
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_option_is_explained(name: str) -> None:
-    for parameter in command(name).params:
+    for parameter in command_named(name).params:
         if isinstance(parameter, click.Option):
             assert parameter.help
             assert parameter.help.endswith("."), parameter.name

@@ -9,8 +9,8 @@ import sys
 
 import numpy as np
 
-from shardviz.cli.job import end_with_job, join_job
 from shardviz.cli.output import print_error
+from shardviz.cli.target_session import end_with_job, join_job
 from shardviz.collectives.operations import operation_for
 from shardviz.compiler import Worker
 from shardviz.devices.job import JobAddress

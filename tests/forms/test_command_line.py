@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shardviz.cli.group import command_named
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.command_line import (
     _click_command,
@@ -204,6 +204,6 @@ def test_an_example_can_stand_in_a_pasted_line():
 
 @pytest.mark.parametrize("name", ["explain", "tui", "step"])
 def test_every_option_of_a_command_can_stand_in_a_pasted_line(name):
-    options = {flag for each in import_module(f"shardviz.cli.{name}").command.params for flag in each.opts}
+    options = {flag for each in command_named(name).params for flag in each.opts}
     known = {flag for each in _click_command(name).params for flag in each.opts}
     assert {flag for flag in options if flag.startswith("--")} - known <= {"--from"}

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shardviz.errors import ShardvizError
+from shardviz.forms import axis_edits, parsing, retain_fields
 from shardviz.forms.axis_edits import (
     add_axis,
     assign,
@@ -33,7 +34,8 @@ from shardviz.forms.resolve import resolve
 from shardviz.forms.share import from_document, from_string, to_document
 from shardviz.forms.state_file import state_error
 from shardviz.forms.summary import summary
-from shardviz.notation import parse_layout, parse_mesh, parse_shape
+from shardviz.notation import mesh as notation_mesh
+from shardviz.notation import notations, parse_layout, parse_mesh, parse_shape
 from shardviz.planner import problem_from_text
 from shardviz.sharding import Mesh
 from shardviz.strict_table import StrictTable
@@ -145,19 +147,21 @@ def out_of_order(*_args, **_kwargs):
 @pytest.mark.parametrize(
     ("field", "text", "reader"),
     [
-        ("mesh", "X=4", "mesh.parse_mesh"),
-        ("device_order", "0,1,2,3,4,5,6,7", "mesh.with_device_order"),
-        ("einsum", "ab->a", "einsum.parse_chain"),
-        ("einsum", "A[I, J]", "book.parse_product"),
-        ("sizes", "b=8,d=8,f=8", "numbers.parse_sizes"),
-        ("specs.0", "X_", "spec_string.read_spec_string"),
-        ("specs.0", "P('X', None)", "notations.read_sharding"),
+        ("mesh", "X=4", "parse_mesh"),
+        ("device_order", "0,1,2,3,4,5,6,7", "with_device_order"),
+        ("einsum", "ab->a", "parse_chain"),
+        ("einsum", "A[I, J]", "parse_product"),
+        ("sizes", "b=8,d=8,f=8", "parse_sizes"),
+        ("specs.0", "X_", "read_spec_string"),
+        ("specs.0", "P('X', None)", "read_sharding"),
     ],
 )
 def test_whatever_a_reader_raises_is_a_fault_of_its_field(field, text, reader, monkeypatch):
     last = resolve(ProblemForm())
     read_mesh.cache_clear()
-    monkeypatch.setattr(f"shardviz.notation.{reader}", out_of_order)
+    for module in (notation_mesh, notations, parsing, retain_fields, axis_edits):
+        if hasattr(module, reader):
+            monkeypatch.setattr(module, reader, out_of_order)
     draft = enter(ProblemForm(), field, text)
     scene = resolve(draft, last)
     assert "StopIteration" in {fault.field: fault for fault in scene.faults}[field].message

@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from shardviz.cli.group import COMMANDS as COMMAND_LINE
-from shardviz.cli.group import run
+from shardviz.cli.group import command_named, run
 from shardviz.forms.form import SCREENS, ProblemForm
 from shardviz.tui.dialogs.export import strips_of
 from shardviz.tui.own_keys import NAMED, textual_name
@@ -189,7 +188,7 @@ WITHOUT_ANSWER = {"export", "launch", "schema", "serve"}
 def test_every_command_with_an_answer_has_json():
     without = set()
     for name in COMMAND_LINE:
-        command = import_module(f"shardviz.cli.{name}").command
+        command = command_named(name)
         if "--json" not in {option for parameter in command.params for option in parameter.opts}:
             without.add(name)
     assert without == WITHOUT_ANSWER

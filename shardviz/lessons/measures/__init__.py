@@ -2,7 +2,7 @@
 
 answers     computed answers and their kinds: numbers, bytes, shapes, …
 subject     the arrays, devices and collectives that measures are about
-layout, plan, time, memory, compiled, experts, pipeline, hosts, collective  the measures
+layout, plan, cost, parallelism, hosts, collective  the measures
 """
 
 from __future__ import annotations
@@ -17,17 +17,7 @@ from typing import TYPE_CHECKING
 from shardviz.forms.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
-from shardviz.lessons.measures import (
-    collective,
-    compiled,
-    experts,
-    hosts,
-    layout,
-    memory,
-    pipeline,
-    plan,
-    time,
-)
+from shardviz.lessons.measures import collective, cost, hosts, layout, parallelism, plan
 from shardviz.lessons.measures.answers import ComputedAnswer, whole_number
 from shardviz.lessons.measures.subject import position_of, resolve_once
 from shardviz.strict_table import closest
@@ -55,22 +45,22 @@ MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {
     "line": (plan.line, "all_gather"),
     "sent": (plan.sent, ""),
     "longer": (plan.longer, "197e12 45e9"),
-    "seconds": (time.seconds, "all_gather"),
-    "overlapped": (time.overlapped, ""),
-    "step": (time.step, ""),
-    "exposed": (time.exposed, ""),
-    "bound": (time.bound, ""),
-    "threshold": (time.threshold, "b"),
-    "utilisation": (time.utilisation, ""),
-    "fastest": (time.fastest, "X=4,Y=2 X=2,Y=4"),
-    "compiled": (compiled.compiled, "four-layers exposed"),
-    "peak": (memory.peak, ""),
-    "memory": (memory.memory, "optimizer"),
-    "size": (experts.size, "c"),
-    "dropped": (experts.dropped, "c 9,3,2,2"),
-    "ticks": (pipeline.ticks, "stage m"),
-    "busy": (pipeline.busy, "stage m 0"),
-    "bubble": (pipeline.bubble, "stage m"),
+    "seconds": (cost.seconds, "all_gather"),
+    "overlapped": (cost.overlapped, ""),
+    "step": (cost.step, ""),
+    "exposed": (cost.exposed, ""),
+    "bound": (cost.bound, ""),
+    "threshold": (cost.threshold, "b"),
+    "utilisation": (cost.utilisation, ""),
+    "fastest": (cost.fastest, "X=4,Y=2 X=2,Y=4"),
+    "compiled": (cost.compiled, "four-layers exposed"),
+    "peak": (cost.peak, ""),
+    "memory": (cost.memory, "optimizer"),
+    "size": (parallelism.size, "c"),
+    "dropped": (parallelism.dropped, "c 9,3,2,2"),
+    "ticks": (parallelism.ticks, "stage m"),
+    "busy": (parallelism.busy, "stage m 0"),
+    "bubble": (parallelism.bubble, "stage m"),
     "links": (hosts.links, "X"),
     "crossing": (hosts.crossing, "X 4"),
     "process": (hosts.process, "5 4"),
@@ -106,7 +96,6 @@ def measured(ask: str, resolved: ResolvedProblem) -> ComputedAnswer:
 def _bound(
     ask: str, resolved: ResolvedProblem
 ) -> tuple[Callable[..., ComputedAnswer], inspect.BoundArguments]:
-    """A measure and its arguments by parameter."""
     name, *arguments = ask.split() or [""]
     if name not in MEASURES:
         raise QuestionError(f"there is no measure {quote(name, 30)}", closest(name, tuple(MEASURES)))
@@ -145,7 +134,7 @@ def answer_location(prediction: Prediction) -> AnswerLocation:
     device = answer_of(prediction).text if measure is layout.device else of.get("device", "")
     position = position_of(resolved.problem.mesh, device) if device else 0
     hardware = (target.name for target in resolved.targets if target.cluster is not None)
-    target = next(hardware, "") if measure is compiled.compiled else ""
+    target = next(hardware, "") if measure is cost.compiled else ""
     round_ = whole_number(of.get("round", "0"))
     return AnswerLocation(of.get("array", ""), position, of.get("op", ""), round_, target)
 
@@ -161,7 +150,6 @@ def choices(prediction: Prediction) -> tuple[str, ...]:
 
 
 def _rank(answer: ComputedAnswer, text: str) -> tuple[bool, tuple[object, ...] | str]:
-    """Numbers by their size, anything else by its text."""
     try:
         value = answer.read(text)
         shown = answer.write(value)

@@ -9,7 +9,7 @@ from textual import work
 from textual.worker import get_current_worker
 
 from shardviz.errors import ShardvizError
-from shardviz.forms.found_sharding import with_shardings
+from shardviz.forms.options import with_shardings
 from shardviz.forms.wording import error_words
 from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 

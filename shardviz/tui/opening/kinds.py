@@ -243,7 +243,7 @@ def _notation(text: str) -> Openable | None:
     """A sharding; a plain word or a path that is not finished would be one in some notation, and is none."""
     if "/" in text or not SIGNS & set(text):
         return None
-    from shardviz.forms.any_notation import read_any
+    from shardviz.forms.enter import read_any
 
     try:
         read_any(text)

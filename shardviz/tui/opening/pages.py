@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from shardviz.errors import ShardvizError, plural
-from shardviz.forms.any_notation import read_any
+from shardviz.forms.enter import read_any
 from shardviz.forms.wording import error_words
 from shardviz.notation import write_all
 from shardviz.render.caption import translate_view

@@ -17,8 +17,8 @@ from textual.widgets import Input, Static
 
 from shardviz.collectives.operations import OPERATIONS, PARAMETERS, takers
 from shardviz.errors import ShardvizError
+from shardviz.forms.collective import CollectiveFieldError, collective_question
 from shardviz.forms.form import COLLECTIVE_FIELDS, CollectiveFields
-from shardviz.forms.resolve import CollectiveFieldError, collective_question
 from shardviz.forms.wording import as_sentence
 from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 

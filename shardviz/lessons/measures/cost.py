@@ -1,28 +1,42 @@
-"""Seconds on a machine, of plans and of collectives: their bound, what overlap hides, the best mesh."""
+"""Seconds and bytes on a machine, of plans, of collectives and of programs that ship compiled: what bounds
+them, what overlap hides, the best mesh, what the memory is for."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
+from importlib.resources import files
 from math import fsum
 from typing import TYPE_CHECKING, get_args
 
 from shardviz.errors import QuestionError, quote
-from shardviz.lessons.measures.answers import NUMBER, PERCENT, SECONDS, AnswerKind, ComputedAnswer
+from shardviz.lazy_names import LazyImports
+from shardviz.lessons.measures.answers import BYTES, NUMBER, PERCENT, SECONDS, AnswerKind, ComputedAnswer
 from shardviz.lessons.measures.plan import OPS
 from shardviz.lessons.measures.subject import resolve_once, walk_of
-from shardviz.planner.pricing.costs import PlanCost, price
+from shardviz.notation import parse_mesh
 from shardviz.planner.pricing.priced_steps import COMPUTE, HBM, LATENCY, PricedStep
 from shardviz.planner.problem import Phase
 from shardviz.strict_table import closest
 
+with LazyImports():
+    from shardviz.timeline import of_program
+
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.hardware.machine import Machine
+    from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.sharding import Mesh
+    from shardviz.timeline.program_timeline import ProgramTimeline
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 PARTS = ("einsum", *OPS, *PHASES)
 """The steps of a plan that have a time of their own: by operation, or by phase of a train step."""
 BOUNDS = ("compute", "memory", "network", "latency")
+PURPOSES = ("parameters", "gradients", "optimizer", "activations")
+FIGURES = ("total", "sending", "exposed")
+"""Times of a compiled program."""
 
 
 def seconds(resolved: ResolvedProblem, part: str = "") -> ComputedAnswer:
@@ -96,16 +110,59 @@ def fastest(resolved: ResolvedProblem, *meshes: str) -> ComputedAnswer:
     return _MESH.answer(_mesh(meshes[values.index(best)]))
 
 
+def peak(resolved: ResolvedProblem) -> ComputedAnswer:
+    """The most bytes that a device holds at once, in all layers."""
+    return BYTES.answer(resolved.cost.layers_peak_bytes)
+
+
+def memory(resolved: ResolvedProblem, purpose: str) -> ComputedAnswer:
+    """Bytes of a device in a train step that serve one of `PURPOSES`."""
+    if purpose not in PURPOSES:
+        raise QuestionError(f"no memory is for {quote(purpose, 30)}", closest(purpose, PURPOSES))
+    found = resolved.cost.training_memory
+    if found is None:
+        raise QuestionError("only a train step has this memory", 'write backward = "yes" in the setup')
+    return BYTES.answer(getattr(found, purpose))
+
+
+def compiled(resolved: ResolvedProblem, program: str, figure: str) -> ComputedAnswer:
+    """A time of a compiled program on the problem's machine: in all; of its sending, hidden or not; and of
+    that for which the device waits."""
+    if program not in programs():
+        raise QuestionError(f"there is no program {quote(program, 30)}", closest(program, programs()))
+    if figure not in FIGURES:
+        raise QuestionError(f"a program has no figure {quote(figure, 30)}", closest(figure, FIGURES))
+    timeline = compiled_timeline(program, resolved.machine, resolved.problem.mesh)
+    links = {lane.name for lane in timeline.lanes if lane.kind in ("axis", "network")}
+    sending = fsum(taken for name, taken in timeline.communication_seconds if name in links)
+    exposed = fsum(waited for name, waited in timeline.exposed_seconds if name in links)
+    found = {"total": timeline.seconds, "sending": sending, "exposed": exposed}
+    return SECONDS.answer(Fraction(found[figure]))
+
+
+@cache
+def compiled_timeline(program: str, machine: Machine, mesh: Mesh) -> ProgramTimeline:
+    """The timeline of one of `programs`. Raises `QuestionError` for a mesh or a machine of another size."""
+    text = (files("shardviz.lessons") / "compiled" / f"{program}.txt").read_text(encoding="utf-8")
+    return of_program.program_timeline(text, machine, mesh=mesh)
+
+
+@cache
+def programs() -> tuple[str, ...]:
+    """The names of the programs that ship with the lessons."""
+    folder = files("shardviz.lessons") / "compiled"
+    return tuple(sorted(each.name.removesuffix(".txt") for each in folder.iterdir()))
+
+
 def priced(resolved: ResolvedProblem) -> PlanCost:
     """The plan with its cost on the problem's machine. Raises `QuestionError` where that is not known."""
-    cost = price(resolved.plan, resolved.placed)
+    cost = resolved.cost
     if cost.unknown:
         raise QuestionError(cost.missing_figure, "take another machine, or another dtype")
     return cost
 
 
 def _belongs(step: PricedStep, part: str, cost: PlanCost) -> bool:
-    """Return whether a step is of an operation or a phase, or of the plan where none is named."""
     if part in PHASES:
         return cost.plan.problem.parts[step.step.part].phase == part
     return not part or step.step.op == part
@@ -120,8 +177,6 @@ def _read_bound(text: str) -> str:
 
 def _mesh(text: str) -> str:
     """A mesh as it is shown, axes of one device included: they tell what was chosen."""
-    from shardviz.notation import parse_mesh
-
     return ", ".join(f"{name}={size}" for name, size in parse_mesh(text).shape.items())
 
 

@@ -1,0 +1,53 @@
+"""`shardviz targets`, `info` and `schema`: what can answer here, in which version, and in which form."""
+
+from __future__ import annotations
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import CommandOutput, print_json
+from shardviz.documents.kinds import KINDS, schema_of
+from shardviz.lazy_names import LazyImports
+
+with LazyImports():
+    from shardviz.documents import machines
+    from shardviz.render import machine_view
+    from shardviz.targets import hardware, installed
+
+
+@click.command("targets", cls=ExampleCommand)
+@options.output
+def targets(output: CommandOutput) -> None:
+    """List the values of --target, and what each needs. The TPUs and GPUs need not be here."""
+    groups = hardware.target_groups()
+    if output.as_json:
+        print_json(machines.TARGETS.document(groups=groups))
+    else:
+        output.show(machine_view.targets_view(groups, output.width))
+
+
+@click.command("info", cls=ExampleCommand)
+@options.output
+def info(output: CommandOutput) -> None:
+    """Show the versions that answers depend on; shardviz targets lists the targets."""
+    versions = installed.installed_versions()
+    warning = installed.libtpu_mismatch(versions)
+    if output.as_json:
+        print_json(machines.INFO.document(versions=versions, warning=warning))
+    else:
+        output.show(machine_view.info_view(versions, warning, output.width))
+
+
+@click.command("schema", cls=ExampleCommand)
+@click.argument("kind", required=False, type=click.Choice([*KINDS]), metavar="[KIND]")
+@options.plain
+@click.pass_context
+def schema(ctx: click.Context, kind: str | None) -> None:
+    """Print the schema of a KIND of document, in JSON Schema 2020-12; without KIND list the kinds."""
+    if kind is not None:
+        print_json(schema_of(kind))
+        return
+    kinds = ctx.make_formatter()
+    kinds.write_dl([(name, f"{each.summary} (shardviz {each.printed_by})") for name, each in KINDS.items()])
+    click.echo(kinds.getvalue(), nl=False)

@@ -1,0 +1,92 @@
+"""The question of a collective of its own, from its fields in a form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shardviz.collectives.operations import PARAMETERS, check_needed, check_operation
+from shardviz.errors import QuestionError, ShardvizError, quote
+from shardviz.forms.form import CollectiveFields
+from shardviz.notation import parse_axes, parse_numbers, parse_shape
+from shardviz.sharding import Mesh, canonical_dtype
+from shardviz.stepping.question import CollectiveQuestion, question_from_options
+
+MAX_PIECES = 1024
+
+
+class CollectiveFieldError(QuestionError):
+    """An error of one `field` of a collective, by its name in `CollectiveFields` or of a parameter, for a
+    `reason`; the message names the field."""
+
+    def __init__(self, field: str, reason: str, hint: str) -> None:
+        super().__init__(f"{'operation' if field == 'op' else field}: {reason}", hint)
+        self.field, self.reason = field, reason
+
+
+def collective_question(collective: CollectiveFields, mesh: Mesh) -> CollectiveQuestion:
+    """The question of `shardviz step` with these fields.
+
+    Raises `CollectiveFieldError` where one field is wrong, and other `ShardvizError`s.
+    """
+    given = _parameters(collective)
+    pieces = given.pop("pieces")
+    _of("op", check_operation, collective.op, given)
+    _check_parts(collective, mesh)
+    axes = parse_axes(collective.axis, mesh) if collective.axis else mesh.axis_names
+    _of("op", check_needed, collective.op, given, mesh.group_size(axes))
+    return question_from_options(
+        collective.op,
+        given,
+        mesh=mesh,
+        axis=collective.axis or None,
+        data=collective.data or None,
+        shape=collective.shape or None,
+        spec=collective.spec or None,
+        dtype=collective.dtype or None,
+        algorithm=collective.algorithm or None,
+        pieces=pieces,
+    )
+
+
+def _check_parts(collective: CollectiveFields, mesh: Mesh) -> None:
+    if collective.axis:
+        _of("axis", parse_axes, collective.axis, mesh)
+    if collective.data:
+        _of("data", parse_numbers, collective.data)
+    if collective.shape:
+        _of("shape", parse_shape, collective.shape)
+    if collective.dtype:
+        _of("dtype", canonical_dtype, collective.dtype)
+
+
+def _parameters(collective: CollectiveFields) -> dict[str, Any]:
+    """All that `question_from_options` takes; None for what is left out."""
+    kinds = {"pieces": int} | {name: parameter.kind for name, parameter in PARAMETERS.items()}
+    given: dict[str, Any] = dict.fromkeys(kinds)
+    for name, text in collective.parameters:
+        if name not in given:
+            raise QuestionError(
+                f"no operation has the parameter {quote(name, 30)}", f"they are {', '.join(kinds)}"
+            )
+        given[name] = True if kinds[name] is bool else _number(name, text) if kinds[name] is int else text
+    return given
+
+
+def _number(name: str, text: str) -> int:
+    sign, digits = ("-", text.strip()[1:]) if text.strip().startswith("-") else ("", text.strip())
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
+        raise CollectiveFieldError(name, f"{quote(text, 30)} is not a whole number", "write for example 0")
+    number = int(sign + digits)
+    if name == "pieces" and not 1 <= number <= MAX_PIECES:
+        raise CollectiveFieldError(
+            name, f"{number} is outside the range 1 to {MAX_PIECES:,}", "write for example 4"
+        )
+    return number
+
+
+def _of(field: str, check: Callable[..., Any], *texts: str | int | Mesh | Mapping[str, Any]) -> None:
+    try:
+        check(*texts)
+    except ShardvizError as error:
+        raise CollectiveFieldError(field, error.message, error.hint) from None
