@@ -49,6 +49,7 @@ class LinesView(ScrollView, can_focus=True):
         """The widget's own style, which takes as long to find as a line to draw."""
         self._on_screen: dict[int, Text | None] = {}
         """The lines that were drawn last; None for one below the canvas."""
+        self._is_blank = False
         self._ahead: tuple[Canvas, tuple[Offset, int], dict[int, Text | None]] = (
             self.canvas,
             (Offset(), 0),
@@ -71,7 +72,7 @@ class LinesView(ScrollView, can_focus=True):
 
     def show(self, canvas: Canvas) -> None:
         """Show another canvas in place of this one, or one that looks different now."""
-        self.canvas = canvas
+        self.canvas, self._is_blank = canvas, False
         size = Size(canvas.width, canvas.height)
         if self._bars(size) != (self.show_horizontal_scrollbar, self.show_vertical_scrollbar):
             self.virtual_size = size
@@ -85,6 +86,12 @@ class LinesView(ScrollView, can_focus=True):
         self._ahead = canvas, self._window, {y: lines[y] for y in changed}
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
+
+    def blank(self) -> None:
+        """Show no line until `show` is called: without a size a pane draws nothing, and would come back with
+        what it drew last."""
+        self._is_blank = True
+        self.refresh()
 
     @property
     def _window(self) -> tuple[Offset, int]:
@@ -124,10 +131,11 @@ class LinesView(ScrollView, can_focus=True):
         return self._ground.strip(text, width, self.app.console)
 
     def _draw(self, y: int) -> Text | None:
-        """Line `y` of what is seen; None below the canvas."""
+        """Line `y` of what is seen; None below the canvas, and where nothing is."""
         left, top = self.scroll_offset
         row = top + y
-        return self.draw_line(row, left, left + self.size.width) if row < self.canvas.height else None
+        is_there = row < self.canvas.height and not self._is_blank
+        return self.draw_line(row, left, left + self.size.width) if is_there else None
 
     @property
     def seen(self) -> tuple[int, int, int, int]:

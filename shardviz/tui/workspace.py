@@ -18,6 +18,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from shardviz.tui.bars import WIDE
+from shardviz.tui.lines_view import LinesView
 from shardviz.tui.pane import Pane, Side
 from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import CommandsChanged
@@ -180,15 +181,20 @@ class Workspace(Horizontal):
         """Draw the problem: at once what has the keys, its fields or a pane, then the other one, the figures
         below the fields and the other panes, each in a frame of its own: no key waits for all of them.
 
-        For the first frame fields and pane are drawn together.
+        For the first frame fields and pane are drawn together, and after a time without a problem all panes:
+        what stands in them is of no problem that was asked for.
         """
+        is_back = not (self.room.visible or self.state.is_empty)
+        for view in self.room.query(LinesView) if is_back else ():
+            view.blank()
         self.room.visible = not self.state.is_empty
         self._waiting.clear()  # what they waited to draw is of the problem before
         pane, *others = self._drawings(lambda pane: pane.show_problem(self.state.resolved))
         first, second = (self._draw_fields, pane) if self.is_left else (pane, self._draw_fields)
         first()
-        if is_first:
-            second()
+        if is_first or is_back:
+            for draw in (second, *(others if is_back else ())):
+                draw()
             self._draw_later(self.panel.draw_figures)
         else:
             self._draw_later(second, self.panel.draw_figures, *others)

@@ -22,6 +22,7 @@ from shardviz.lessons.course import find
 from shardviz.planner import plan, planner
 from shardviz.planner.planner import is_planned_quickly
 from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.tui.app import ShardvizApp
 from shardviz.tui.planning import plans
 from shardviz.tui.planning.plans import Plans
 from shardviz.tui.planning.process import PlanningProcess
@@ -125,8 +126,14 @@ def test_until_the_first_plan_is_here_there_is_nothing_to_see(gate):
     drive(script, draft=TRAINED, screen="plan")
 
 
-def test_a_lesson_shows_its_own_plan_or_none(gate):
+def test_a_lesson_shows_its_own_plan_or_none(gate, monkeypatch):
     """Until it is planned nothing is drawn: what was on screen before is another problem."""
+    frames: list[str] = []
+    display = ShardvizApp._display
+
+    def displayed(app, *frame):
+        display(app, *frame)
+        frames.append(text_of(app))
 
     async def script(pilot):
         app = pilot.app
@@ -137,8 +144,11 @@ def test_a_lesson_shows_its_own_plan_or_none(gate):
         assert app.state.is_empty
         assert "case 3" not in text_of(app)
         assert "planning …" in text_of(app)
+        monkeypatch.setattr(ShardvizApp, "_display", displayed)
         gate.unlink()
         await until(pilot, lambda: "does not fit" in text_of(app))
+        assert frames
+        assert not [frame for frame in frames if "case 3" in frame or "Planning what you entered" in frame]
         await pilot.press("Q")
         assert "case 3" in text_of(app)
 
