@@ -8,6 +8,7 @@ collective. It is said where the target's program sends less, too, and saves mor
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -88,8 +89,8 @@ def suggestions(ask: AskChanged, compiled: TargetProgram) -> dict[Reason, Sugges
 
     A change that Shardy or the target refuses is passed over.
     """
-    reasons = dearest_reasons(compiled)
-    if not reasons:
+    sent_for = dearest_reasons(compiled)
+    if not sent_for:
         return {}
     plain = ask("shardy", ())
     if plain.module is None or plain.mesh is None:
@@ -104,7 +105,6 @@ def suggestions(ask: AskChanged, compiled: TargetProgram) -> dict[Reason, Sugges
             answer = ask("shardy", (change,))
             partitioned[change] = None if answer.module is None else _outcome(answer)
         after = partitioned[change]
-        assert reason.meeting is not None
         return None if after is None else suggestion(change, reason.meeting, before, after)
 
     def on_target(one: Suggestion) -> Suggestion | None:
@@ -117,9 +117,15 @@ def suggestions(ask: AskChanged, compiled: TargetProgram) -> dict[Reason, Sugges
 
     found: dict[Reason, Suggestion] = {}
     looked_at = 0
-    for reason in reasons:
+    for reason, own in sent_for.items():
         changes = candidates(reason, step, mesh)
-        known = (each for each in dict.fromkeys(found.values()) if each.candidate in changes)
+        # Of what Shardy would not have done so, the saving tells whether it is gone.
+        least = own if reason.meeting is None else 0
+        known = (
+            each
+            for each in dict.fromkeys(found.values())
+            if each.candidate in changes and each.saved_bytes >= least
+        )
         if helps := next((each for each in known if on_shardy(each.candidate, reason)), None):
             found[reason] = helps
         elif changes and looked_at < MOST_REASONS:
@@ -127,28 +133,28 @@ def suggestions(ask: AskChanged, compiled: TargetProgram) -> dict[Reason, Sugges
             likely = filter(None, (on_shardy(each, reason) for each in changes))
             by_saving = sorted(likely, key=lambda each: -each.saved_bytes)[:MOST_COMPILED]
             told = filter(None, map(on_target, by_saving))
-            if kept := [each for each in told if each.is_worth(sent)]:
+            if kept := [each for each in told if each.is_worth(sent) and each.saved_bytes >= least]:
                 found[reason] = best(kept)
     return found
 
 
-def dearest_reasons(program: TargetProgram) -> tuple[Reason, ...]:
-    """The reasons of a program's collectives, those first whose collectives send most; contractions over
-    other axes than the batch's are last, since sums of them are seldom avoided without more work on each
-    device."""
+def dearest_reasons(program: TargetProgram) -> dict[Reason, int]:
+    """The bytes that a device sends for each reason of a program, those of the dearest collectives first;
+    contractions over other axes than the batch's are last, since sums of them are seldom avoided without more
+    work on each device."""
     if program.module is None or not program.reshards:
-        return ()
-    entries = entries_of(program.module)
+        return {}
     batch = TrainStep(program.explicit_reshards).batch_axes
-    told = zip(entries, program.reasons, strict=True)
-    by_cost = sorted(
-        told,
-        key=lambda pair: (
-            pair[1].kind == "contraction" and not batch & {*pair[0].collective.axes},
-            -(pair[0].all_wire_bytes or pair[0].collective.wire_bytes),
-        ),
-    )
-    return tuple(dict.fromkeys(reason for _, reason in by_cost))
+    told = [
+        (entry.all_wire_bytes or entry.collective.wire_bytes, entry.collective.axes, reason)
+        for entry, reason in zip(entries_of(program.module), program.reasons, strict=True)
+    ]
+    found: Counter[Reason] = Counter()
+    for sent, _, reason in sorted(
+        told, key=lambda one: (one[2].kind == "contraction" and not batch & {*one[1]}, -one[0])
+    ):
+        found[reason] += sent
+    return found
 
 
 def _compared(candidate: ShardingCandidate, before: TargetProgram, after: TargetProgram) -> Suggestion | None:
@@ -170,7 +176,8 @@ def _outcome(program: TargetProgram) -> Outcome:
 
 def candidates(reason: Reason, step: TrainStep, mesh: Mesh) -> tuple[ShardingCandidate, ...]:
     """The changes to try, the most likely first; none for what is expected."""
-    if reason.meeting is None or reason.is_expected:
+    meeting = reason.meeting
+    if reason.is_expected or (meeting is None and reason.kind != "contraction"):
         return ()
     # Arguments may be on another of the program's meshes.
     known = {*mesh.axis_names}
@@ -179,9 +186,9 @@ def candidates(reason: Reason, step: TrainStep, mesh: Mesh) -> tuple[ShardingCan
         for one in step.program.arguments
         if all(axis.partition(":")[0] in known for dim in one.spec.dims for axis in dim)
     ]
-    lost = step.lost_batch() if {*reason.meeting.axes} & step.batch_axes else None
+    lost = step.lost_batch() if meeting is None or {*meeting.axes} & step.batch_axes else None
     kept = [] if lost is None else [*_kept_batch(lost, step.batch_axes)]
-    found = dict.fromkeys([*kept, *_candidates(reason.meeting, arguments, mesh)])
+    found = dict.fromkeys([*kept, *(_candidates(meeting, arguments, mesh) if meeting is not None else ())])
     return tuple(found)[:MOST]
 
 
@@ -229,15 +236,17 @@ def _of_argument(one: SplitArgument, spec: PartitionSpec, mesh: Mesh) -> Shardin
 
 
 def suggestion(
-    candidate: ShardingCandidate, meeting: Meeting, before: Outcome, after: Outcome
+    candidate: ShardingCandidate, meeting: Meeting | None, before: Outcome, after: Outcome
 ) -> Suggestion | None:
-    """The candidate, where Shardy says that it helps."""
+    """The candidate, where Shardy says that it helps: less is sent, and of the meeting, where it knows it,
+    there are fewer."""
     saved = before.wire_bytes - after.wire_bytes
-    key = _key(meeting)
-    gone = sum(_key(each) == key for each in after.meetings) < sum(
-        _key(each) == key for each in before.meetings
+    left, had = (
+        sum(meeting is not None and _key(each) == _key(meeting) for each in one.meetings)
+        for one in (after, before)
     )
-    if saved <= 0 or not gone or after.products > before.products * MARGIN:
+    is_there = meeting is not None and left >= had
+    if saved <= 0 or is_there or after.products > before.products * MARGIN:
         return None
     return Suggestion(candidate, saved, candidate.memory_bytes)
 

@@ -35,6 +35,8 @@ CONSTRAINTS = frozenset(("sharding_constraint", "reshard"))
 """JAX's names of operations that say how a value is split."""
 LEAST = 2.0
 """Points for names and sizes from which on a collective and a meeting belong together."""
+SAME_NAME = 2.0
+"""Points for a name that is the same."""
 _MOVES = frozenset(("all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"))
 
 
@@ -46,8 +48,8 @@ class Reason:
     that hold parts of the batch, a "parameter" is stored in parts and wanted whole, a "constraint" and a
     "result" are split as the program says, and in a "reshard" two operations want a value in two ways. Where
     the kind is "unknown" there is no `meeting`, and `words` say what shapes and groups tell; nor where
-    several parameters fit, which are all named. It `is_expected`
-    where it is proved to be there by design (`TrainStep`).
+    several parameters fit, which are all named, nor where the compiler sums what Shardy would gather first.
+    It `is_expected` where it is proved to be there by design (`TrainStep`).
     """
 
     kind: ReasonKind
@@ -109,7 +111,18 @@ def _reason(entry: CollectiveEntry, step: TrainStep, mesh: Mesh | None) -> Reaso
         return Reason("parameter", words, is_expected=all(reason.is_expected for reason in told))
     if entry.gradient_of:
         return Reason("gradient", _of_gradient(entry.collective.axes))
+    if summed := _summed_by(entry):
+        return Reason("contraction", _of_contraction(summed, entry.collective.axes))
     return Reason("unknown", _of_shapes(entry.collective))
+
+
+def _summed_by(entry: CollectiveEntry) -> str:
+    """The matmul of the forward pass after which a sum is named; "" where it is another sum."""
+    collective = entry.collective
+    is_sum = collective.op in ("all-reduce", "reduce-scatter") and collective.arrays == 1
+    is_named = program_place(collective.op_name).primitive in CONTRACTIONS
+    known = is_sum and is_named and entry.phase == "forward" and collective.axes
+    return _operation("", collective.op_name) if known else ""
 
 
 def _met(entry: CollectiveEntry, meeting: Meeting, step: TrainStep) -> Reason:
@@ -144,8 +157,10 @@ def lost_batch(told: Iterable[tuple[CollectiveEntry, Reason]], step: TrainStep) 
             source = f" ({PurePath(entry.collective.source).name})" if entry.collective.source else ""
         if reason.is_expected:
             by_design += sent
-        elif meeting is not None and reason.kind == "contraction" and entry.phase == "forward":
-            summed += sent * (meeting.producer in CONTRACTIONS and bool({*meeting.axes} & step.batch_axes))
+        elif reason.kind == "contraction" and entry.phase == "forward":
+            is_matmul = meeting is None or meeting.producer in CONTRACTIONS
+            over = entry.collective.axes if meeting is None else meeting.axes
+            summed += sent * (is_matmul and bool({*over} & step.batch_axes))
     if summed <= by_design:
         return ""
     axes = " and ".join(sorted(step.batch_axes))
@@ -158,6 +173,11 @@ def lost_batch(told: Iterable[tuple[CollectiveEntry, Reason]], step: TrainStep) 
         f"{split}the batch stops being sharded over {axes} at {place}{source}: matmuls sum activations "
         f"over {axes}, of which a device sends {human_bytes(summed)}"
     )
+
+
+def _of_contraction(operation: str, axes: Sequence[str]) -> str:
+    words = " and ".join(axes)
+    return f"{operation} sums over a dimension that is split over {words}: each device holds a partial sum"
 
 
 def _of_gradient(axes: Sequence[str]) -> str:
@@ -188,6 +208,9 @@ def _points(entry: CollectiveEntry, meeting: Meeting, mesh: Mesh) -> float:
     if not size and entry.argument and meeting.argument and not is_argument:
         return 0.0
     likeness = _likeness(collective.op_name or collective.source, meeting)
+    if not size and not is_argument and likeness < SAME_NAME:
+        # Another operation of its kind, such as the next matmul.
+        return 0.0
     return likeness + size + (axes == own) * 0.5 + is_argument
 
 
@@ -215,13 +238,13 @@ def _only_gathers(meeting: Meeting) -> bool:
 
 
 def _likeness(op_name: str, meeting: Meeting) -> float:
-    """2 for the name of an operation on one of both sides, less for one around it."""
+    """`SAME_NAME` for the name of an operation on one of both sides, less for another one like it."""
     if not op_name:
         return 0.0
     op_name = op_name.partition(";")[0]
     names = meeting.name, meeting.producer_name, meeting.consumer_name
     if op_name in names:
-        return 2.0
+        return SAME_NAME
     mine, places = program_place(op_name), [program_place(name) for name in names if name]
     same = [each for each in places if each.phase == mine.phase]
     return max(((1.5 if each.primitive == mine.primitive else 0.5) for each in same), default=0.0)
@@ -272,7 +295,7 @@ def _words(kind: ReasonKind, entry: CollectiveEntry, meeting: Meeting, step: Tra
         value = "a value from outside of this function"
     match kind:
         case "contraction":
-            return f"{made} sums over a dimension that is split over {axes}: each device holds a partial sum"
+            return _of_contraction(made, meeting.axes)
         case "gradient" if step.is_gradient(meeting):
             return f"a gradient, summed over the devices along {axes}, which each hold part of the batch"
         case "gradient":

@@ -21,6 +21,7 @@ from shardviz.reports.suggestions import (
 from shardviz.reports.why import TrainStep, alike_reasons
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.targets import parse_targets
+from shardviz.units import human_bytes
 
 MIB = 2**20
 MESH = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
@@ -223,6 +224,50 @@ def test_the_place_where_the_batch_is_lost_is_told_and_mended(worker):
     assert mended.warnings == ()
     assert mended.bytes_sent < compiled.bytes_sent / 2
     assert compiled.bytes_sent - one.saved_bytes == pytest.approx(mended.bytes_sent, rel=0.1)
+
+
+def tied_embedding():
+    """The table makes the logits, too, and the labels have them split as the batch is."""
+    mesh = AbstractMesh((4,), ("data",), axis_types=(AxisType.Auto,))
+
+    def split(shape, dtype, *spec):
+        return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, P(*spec)))
+
+    def loss(w, tokens):
+        x = w["table"][tokens]
+        with jax.named_scope("mlp"):
+            x = x + jnp.tanh(x @ w["up"]) @ w["down"]
+        with jax.named_scope("logits"):
+            logits = x @ w["table"].T
+        wanted = jnp.take_along_axis(logits, tokens[..., None], axis=-1)[..., 0]
+        return jnp.mean(jax.nn.logsumexp(logits, axis=-1) - wanted)
+
+    shapes = {"table": (512, 64), "up": (64, 256), "down": (256, 64)}
+    weights = {name: split(shape, jnp.float32, None, "data") for name, shape in shapes.items()}
+    kept = jax.tree.map(lambda each: each.sharding, weights)
+    step = jax.jit(lambda w, tokens: updated(w, jax.grad(loss)(w, tokens)), out_shardings=kept)
+    return step, (weights, split((64, 128), jnp.int32, "data"))
+
+
+def test_a_sum_that_shardy_would_not_make_is_of_its_matmul_and_mended(worker):
+    """Shardy gathers the table before it makes the logits; XLA sums them, which is most of what is sent."""
+    program, arguments = tied_embedding()
+    compiled = ask(worker, program, arguments)
+    ((entry, reason),) = (
+        (entry, reason)
+        for entry, reason in zip(entries_of(compiled.module), compiled.reasons, strict=True)
+        if entry.collective.op == "all-reduce" and entry.collective.result_shape == (64, 128, 512)
+    )
+    words = (
+        "logits/dot_general sums over a dimension that is split over data: each device holds a partial sum"
+    )
+    assert (reason.kind, reason.words, reason.meeting) == ("contraction", words, None)
+    (said,) = compiled.warnings
+    assert said.endswith(f"of which a device sends {human_bytes(entry.all_wire_bytes)}")
+    assert entry.all_wire_bytes == 2 * 3 * 64 * 128 * 512 * 4 // 4
+    found = suggestions(lambda name, changes: ask(worker, program, arguments, name, changes), compiled)
+    assert found[reason].candidate.made_by.endswith("gather")
+    assert found[reason].saved_bytes > entry.all_wire_bytes
 
 
 @pytest.mark.parametrize(
