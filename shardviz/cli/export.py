@@ -186,7 +186,7 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
 
 
 def _subject_of_command(ctx: click.Context, part: Part | None) -> Subject:
-    """What a command is asked for: the question is the command's own."""
+    """The subject that a command is asked for: the question is the command's own."""
     given = ctx.params
     match ctx.info_name:
         case "explain":
