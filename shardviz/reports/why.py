@@ -37,6 +37,8 @@ LEAST = 2.0
 """Points for names and sizes from which on a collective and a meeting belong together."""
 SAME_NAME = 2.0
 """Points for a name that is the same."""
+SAME_DIMS = 3.0
+"""Points for a device's part with the same dimensions."""
 _MOVES = frozenset(("all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"))
 
 
@@ -208,8 +210,8 @@ def _points(entry: CollectiveEntry, meeting: Meeting, mesh: Mesh) -> float:
     if not size and entry.argument and meeting.argument and not is_argument:
         return 0.0
     likeness = _likeness(collective.op_name or collective.source, meeting)
-    if not size and not is_argument and likeness < SAME_NAME:
-        # Another operation of its kind, such as the next matmul.
+    if size < SAME_DIMS and not is_argument and likeness < SAME_NAME:
+        # Another operation of its kind, such as the next matmul, may move as many elements.
         return 0.0
     return likeness + size + (axes == own) * 0.5 + is_argument
 
@@ -251,14 +253,14 @@ def _likeness(op_name: str, meeting: Meeting) -> float:
 
 
 def _size_points(collective: Collective, meeting: Meeting, mesh: Mesh) -> float:
-    """3 where a device's part of the value before or after it has the same dimensions in some order, 2 where
-    it has as many elements."""
+    """`SAME_DIMS` where a device's part of the value before or after it has the same dimensions in some order,
+    2 where it has as many elements."""
     pairs = [
         (collective.operand_shape, shard_shape(meeting.shape, meeting.before, mesh)),
         (collective.result_shape, shard_shape(meeting.shape, meeting.after, mesh)),
     ]
     if any(_dims(shape) == _dims(part) for shape, part in pairs):
-        return 3.0
+        return SAME_DIMS
     # The tuple form of an all-to-all has an array for each device.
     arrays = collective.arrays if collective.op == "all-to-all" else 1
     return 2.0 * any(math.prod(shape) * arrays == math.prod(part) for shape, part in pairs)
