@@ -53,10 +53,8 @@ class ExplainAnswer:
         return not self.plan.optimal and "shardy" in targets and "shardy" not in answered
 
     def with_result(self, result: TargetResult) -> Self:
-        """The answer with the result of one more target.
-
-        A plan that splits arrays as Shardy does takes the place of one that costs more.
-        """
+        """The answer with the result of one more target. A plan that splits arrays as Shardy does takes the
+        place of one that costs more."""
         answer = replace(self, results=(*self.results, result))
         if result.target != "shardy" or self.plan.optimal:
             return answer

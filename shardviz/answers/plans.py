@@ -5,15 +5,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
+from shardviz.lazy_names import LazyImports
 from shardviz.notation.numbers import parse_range
 from shardviz.planner import planner, ranking
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import train_step
 from shardviz.targets.hardware import placed_for
+
+with LazyImports():
+    from shardviz.planner.pricing import sweep as sweeping
+    from shardviz.stepping import collective_matmul, collective_run, plan_step
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
@@ -31,35 +36,23 @@ def problem_of(
     text: str,
     mesh: Mesh,
     *,
-    specs: str | None = None,
-    sizes: str = "",
-    dtype: str = "bf16",
-    axis_types: Literal["auto", "explicit"] = "auto",
     objective: Objective = "given",
     backward: bool = False,
     remat: str = "none",
     optimizer: str = "none",
-    ranked: bool = False,
+    **words: Any,
 ) -> Problem:
-    """The problem in the words of the options, with its backward pass if that is asked for; specs of operands
-    may be open where it is `ranked`.
-
-    Raises `QuestionError` for options that do not state one.
-    """
-    problem = problem_from_text(
-        text, mesh=mesh, specs=specs, sizes=sizes, dtype=dtype, axis_types=axis_types, ranked=ranked
-    )
-    asked = replace(problem, objective=objective)
-    return train_step(asked, backward=backward, remat=remat, optimizer=optimizer)
+    """The problem in the words of the options, with its backward pass if that is asked for; `words` are those
+    of `problem_from_text`, which raises `QuestionError` for such as do not state one."""
+    problem = replace(problem_from_text(text, mesh=mesh, **words), objective=objective)
+    return train_step(problem, backward=backward, remat=remat, optimizer=optimizer)
 
 
 @dataclass(frozen=True)
 class PricedProblem:
     """A problem on hardware: `machine` is the one that is named, else the first of the `targets` with figures
-    prices it, else one that is assumed.
-
-    Raises `QuestionError` for a machine that is not there, or cannot hold the mesh.
-    """
+    prices it, else one that is assumed. Raises `QuestionError` for a machine that is not there, or cannot
+    hold the mesh."""
 
     problem: Problem
     machine: str | Machine | None = None
@@ -90,13 +83,9 @@ class PricedProblem:
         return self.cost(), replace(self, problem=other).cost()
 
     def sweep(self, over: str) -> Sweep:
-        """The cost over sizes of a dimension or of a mesh axis, ``b=1Ki:1Mi``.
-
-        Raises `QuestionError` for a size that its axes do not divide, and where a time is not known.
-        """
-        from shardviz.planner.pricing import sweep
-
-        return sweep.sweep(self.problem, parse_range(over), self._place)
+        """The cost over sizes of a dimension or of a mesh axis, ``b=1Ki:1Mi``. Raises `QuestionError` for a
+        size that its axes do not divide, and where a time is not known."""
+        return sweeping.sweep(self.problem, parse_range(over), self._place)
 
     def step(self, number: int | None = None, algorithm: str | None = None, **links: str | None) -> PlanStep:
         """A step of the plan, as `step_of` has it."""
@@ -115,16 +104,12 @@ class PlanStep:
     @cached_property
     def fastest(self) -> CollectiveRun:
         """The run in as many pieces as take the least time."""
-        from shardviz.stepping.collective_run import pipelined
-
-        return pipelined(self.run)
+        return collective_run.pipelined(self.run)
 
     def matmul(self) -> BlockwiseMatmul:
         """The blocks of the matmul beside it, as they are multiplied while it moves them. Raises
         `QuestionError` where there is none."""
-        from shardviz.stepping.collective_matmul import matmul_of_step
-
-        found = matmul_of_step(self.plan, self.placed, self.number, self.run)
+        found = collective_matmul.matmul_of_step(self.plan, self.placed, self.number, self.run)
         if found is None:
             raise QuestionError(
                 f"no matmul can run beside step {self.number}",
@@ -142,23 +127,16 @@ def step_of(
     bandwidth: str | None = None,
 ) -> PlanStep:
     """A step of a plan as a collective, by default the only one; by its usual algorithm and on the machine's
-    own links where none are named.
-
-    Raises `QuestionError` for a step that does not exist or sends nothing, and for none of several.
-    """
-    from shardviz.stepping.collective_run import run_on
-    from shardviz.stepping.plan_step import question_of_step
-
+    own links where none are named. Raises `QuestionError` for a step that does not exist or sends nothing,
+    and for none of several."""
     number = _only_collective(plan) if number is None else number
-    question = question_of_step(plan, number, algorithm)
-    return PlanStep(plan, placed, number, run_on(question, placed, None, latency, bandwidth))
+    question = plan_step.question_of_step(plan, number, algorithm)
+    return PlanStep(plan, placed, number, collective_run.run_on(question, placed, None, latency, bandwidth))
 
 
 def _only_collective(plan: Plan) -> int:
     """The number of the one collective of a plan. Raises `QuestionError` where it has none, or several."""
-    from shardviz.stepping.plan_step import collective_steps
-
-    places = collective_steps(plan)
+    places = plan_step.collective_steps(plan)
     if len(places) != 1:
         named = ", ".join(f"{place} ({plan.steps[place - 1].op})" for place in places)
         raise QuestionError(

@@ -37,10 +37,8 @@ Has = Callable[[str, Callable[[str], bool]], bool]
 
 @dataclass(frozen=True)
 class ProgramQuestion:
-    """A text of HLO, StableHLO or Shardy, of a compiler's log, or of a program within a log.
-
-    `given` is the mesh whose axes it has; without one they are inferred. `has` searches the text.
-    """
+    """A text of HLO, StableHLO or Shardy, of a compiler's log, or of a program within a log. `given` is the
+    mesh whose axes it has; without one they are inferred. `has` searches the text."""
 
     whole: str
     given: Mesh | None = None
@@ -76,11 +74,9 @@ class ProgramQuestion:
             )
 
     def answer(self, machine: Machine | None = None) -> ProgramAnswer:
-        """The program's collectives, with seconds where there is a machine.
-
-        Raises `NotationError` for a text of another kind, and `QuestionError` for a mesh that is not the
-        program's and for a machine that cannot run it.
-        """
+        """The program's collectives, with seconds where there is a machine. Raises `NotationError` for a text
+        of another kind, and `QuestionError` for a mesh that is not the program's and for a machine that
+        cannot run it."""
         if self.is_log_alone:
             mesh = self.given or mesh_of_warnings(self.log.splitlines())
             return ProgramAnswer(mesh, None, tuple(rematerializations(self.log, mesh)))

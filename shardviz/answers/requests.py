@@ -19,11 +19,9 @@ Answer = TypeVar("Answer", "TargetResult", "TargetProgram")
 
 
 class TargetRequests(Generic[T]):
-    """The requests of one question to several targets.
-
-    Where a target has no answer, `without` makes one of its name and the reason. `wait` gives what a request
-    ends with: it gets the target's name, and the requests after this one by name.
-    """
+    """The requests of one question to several targets. Where a target has no answer, `without` makes one of
+    its name and the reason. `wait` gives what a request ends with: it gets the target's name, and the
+    requests after this one by name."""
 
     def __init__(
         self,

@@ -27,12 +27,9 @@ _MESH_HINT = "give text such as 'X=2,Y=4', a shardviz Mesh or a jax Mesh"
 
 @dataclass(frozen=True)
 class JaxMesh:
-    """A `jax.sharding.Mesh` without JAX: names, sizes and device ids by row-major position.
-
-    `slices` are the TPU slices that the devices are on, None where there are none. An abstract mesh has no
-    devices, and `ids` is None. A name that no notation can write has _ in place of what offends: JAX takes
-    any.
-    """
+    """A `jax.sharding.Mesh` without JAX: names, sizes and device ids by row-major position. `slices` are the
+    TPU slices that the devices are on, None where there are none. An abstract mesh has no devices, and `ids`
+    is None. A name that no notation can write has _ in place of what offends: JAX takes any."""
 
     axis_names: tuple[str, ...]
     axis_sizes: tuple[int, ...]
@@ -72,11 +69,9 @@ class JaxMesh:
 
 
 def as_mesh(mesh: MeshLike, device_order: str | Sequence[int] | None = None) -> Mesh:
-    """The mesh, with its devices in `device_order` if one is given: ids by row-major position.
-
-    A jax Mesh brings its own order; its devices are numbered from 0 in the order of their ids. Raises
-    `QuestionError` for what is not a mesh, and for an order that does not fit it.
-    """
+    """The mesh, with its devices in `device_order` if one is given: ids by row-major position. A jax Mesh
+    brings its own order; its devices are numbered from 0 in the order of their ids. Raises `QuestionError`
+    for what is not a mesh, and for an order that does not fit it."""
     if isinstance(mesh, str):
         found = parse_mesh(mesh)
     elif isinstance(mesh, Mapping):

@@ -144,11 +144,9 @@ _KEY = "key<"
 
 
 def pytree_model(tree: Any, name: str = "model") -> Model:
-    """The model of a tree of parameters, whose names are their paths, joined by ``/``.
-
-    Leaves without a shape and a dtype, such as functions, are left out. Raises `QuestionError` for a tree
-    without parameters, and for a dtype that is not known.
-    """
+    """The model of a tree of parameters, whose names are their paths, joined by ``/``. Leaves without a shape
+    and a dtype, such as functions, are left out. Raises `QuestionError` for a tree without parameters, and
+    for a dtype that is not known."""
     named = ((path, leaf, leaf.value if _is_box(leaf) else leaf) for path, leaf in _leaves(tree))
     parameters = tuple(_parameter("/".join(path), *found) for path, *found in named if _is_array(found[1]))
     if not parameters:

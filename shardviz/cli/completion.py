@@ -47,10 +47,8 @@ class FishLists(FishComplete):
 
 
 def answer_shell(instruction: str, commands: click.Command) -> int:
-    """Print what the value of `COMPLETION` asks for, a shell's script or completions; the exit code.
-
-    click's own answer is bytes, which a stream with stand-ins for lacking characters does not take.
-    """
+    """Print what the value of `COMPLETION` asks for, a shell's script or completions; the exit code. click's
+    own answer is bytes, which a stream with stand-ins for lacking characters does not take."""
     shell, _, wanted = instruction.partition("_")
     found = get_completion_class(shell)
     if found is None or wanted not in ("source", "complete"):

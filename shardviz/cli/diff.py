@@ -182,12 +182,8 @@ def _checked(found: DumpedModule, is_priced: bool) -> ExitCode:
 def _check_figures(limits: Sequence[Limit], found: ReportChanges) -> None:
     """Raise `QuestionError` for a limit of what nobody has told."""
     for limit in limits:
-        pairs = {
-            "seconds": (found.before.seconds, found.after.seconds),
-            "memory": (found.before.memory, found.after.memory),
-        }
-        for number, figure in zip(("OLD", "NEW"), pairs.get(limit.quantity, ()), strict=False):
-            if figure is None:
+        for number, program in (("OLD", found.before), ("NEW", found.after)):
+            if limit.quantity in ("seconds", "memory") and getattr(program, limit.quantity) is None:
                 raise QuestionError(
                     f"{quote(limit.text)} is a limit of {limit.quantity}, which {number} does not have",
                     "add --machine v5e:2x4, or renew the baseline with a target",

@@ -133,7 +133,7 @@ def command(
     try:
         refuse_beside(ctx.params, ranked)
         if step is None:
-            refuse_stepping(ctx.params)
+            refuse_stepping(ctx)
     except QuestionError:
         stated()  # what is wrong with the program comes first
         raise
@@ -143,11 +143,13 @@ def command(
         return _print_sweep(stated(), vary, output)
     links = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if step is not None:
-        names = ("number", "play", "speed", "transfers", "compare")
-        shown = step_command.StepOptions(output, **{name: given[name] for name in names})
+        ways = ("number", "play", "speed", "transfers", "compare")
+        shown = step_command.StepOptions(output, **{name: given[name] for name in ways})
         if given["with_matmul"]:
             return _print_matmul(lambda: stated().step(step, **links), shown)
-        verifier = _verifier(target) if chosen else None
+        # The devices among the targets that are chosen, on which JAX verifies a step.
+        names = [each.name for each in parse_targets(target)]
+        verifier = next((name for name in ("real", "cpu") if name in names), "none") if chosen else None
         return _print_step(lambda: stated().step(step, **links), verifier, timeout, job, shown)
     # The compilers' process loads JAX while this one reads the question and draws.
     with TargetSession(() if ranked else parse_targets(target), timeout, not chosen, job) as session:
@@ -259,10 +261,7 @@ def is_ranking(einsum: str, specs: str | None) -> bool:
 
 def leaves_open(einsum: str, specs: str) -> bool:
     """Return whether the specs leave an operand open, as in ``X_,?->?`` or ``X=X_,W=?``, or a dimension of an
-    array, as in ``X?,Y_``.
-
-    An open intermediate or result is the compiler's choice.
-    """
+    array, as in ``X?,Y_``. An open intermediate or result is the compiler's choice."""
     from shardviz.notation.spec_string import is_named
 
     if is_named(specs):
@@ -317,23 +316,27 @@ def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
         )
 
 
-def refuse_stepping(given: Mapping[str, object]) -> None:
+STEPPING = (
+    "algorithm",
+    "latency",
+    "bandwidth",
+    "number",
+    "play",
+    "speed",
+    "transfers",
+    "with_matmul",
+    "compare",
+)
+"""Options about the rounds of a collective."""
+
+
+def refuse_stepping(ctx: click.Context) -> None:
     """Raise `QuestionError` for options about the rounds of a collective, where none is chosen."""
-    stepping = {
-        "--algorithm": given["algorithm"] is not None,
-        "--latency": given["latency"] is not None,
-        "--bandwidth": given["bandwidth"] is not None,
-        "--round": given["number"] is not None,
-        "--play": given["play"],
-        "--speed": given["speed"] is not None,
-        "--transfers": given["transfers"],
-        "--matmul": given["with_matmul"],
-        "--compare": given["compare"],
-    }
-    for option, is_given in stepping.items():
-        if is_given:
+    flags = {each.name: each.opts[0] for each in ctx.command.params}
+    for name in STEPPING:
+        if options.is_given(ctx, name):
             raise QuestionError(
-                f"{option} is about the rounds of one collective", "choose one of the plan with --step N"
+                f"{flags[name]} is about the rounds of one collective", "choose one of the plan with --step N"
             )
 
 
@@ -393,11 +396,6 @@ def _print_matmul(find_step: Callable[[], PlanStep], shown: StepOptions) -> int:
     else:
         output.show(matmul_picture.matmul_lines(found, *output.page, shown.number))
     return ExitCode.FINE
-
-
-def _verifier(target: str) -> str:
-    names = [each.name for each in parse_targets(target)]
-    return next((name for name in ("real", "cpu") if name in names), "none")
 
 
 def _print_step(

@@ -25,7 +25,7 @@ with LazyImports():
     from shardviz.answers import explain, plans
     from shardviz.cli import explain as explain_command
     from shardviz.cli import hlo as hlo_command
-    from shardviz.cli import layout as layout_command
+    from shardviz.cli import meshes as mesh_commands
     from shardviz.cli import profile as profile_command
     from shardviz.cli import step as step_command
     from shardviz.forms import command_line, resolve, share
@@ -161,10 +161,8 @@ class ExportRequest:
 
 
 def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None) -> ExportRequest:
-    """The subject of ``shardviz`` with these words. Raises what that command would.
-
-    `part` is what of a problem is meant; None is the problem itself, or the step that the words choose.
-    """
+    """The subject of ``shardviz`` with these words. Raises what that command would. `part` is what of a
+    problem is meant; None is the problem itself, or the step that the words choose."""
     name, *rest = words[1:] if words[0] == "shardviz" and len(words) > 1 else words
     if name not in EXPORTABLE:
         raise QuestionError(
@@ -198,7 +196,7 @@ def _subject_of_command(ctx: click.Context, part: Part | None) -> Subject:
             run = step_command.asked_run(given)
             return Subject(run, title_of(run))
         case "layout":
-            layout = layout_command.asked_layout(ctx)
+            layout = mesh_commands.asked_layout(ctx)
             return Subject(layout, title_of(layout))
         case "hlo":
             mesh = None if given["mesh"] is None else parse_mesh(given["mesh"], given["device_order"])
@@ -264,7 +262,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
     if part == "rounds":
         shown = question.step(None, **stepping).fastest
     else:
-        explain_command.refuse_stepping(given)
+        explain_command.refuse_stepping(ctx)
         if part == "plan":
             shown = question.cost().plan
     if len(chosen) > 1:
@@ -280,9 +278,7 @@ def _chart(question: PricedProblem, over: str) -> Subject:
 
 def _timed(question: PricedProblem, targets: Sequence[Target], timeout: float) -> Subject:
     """The times of the targets' programs on a machine or their own hardware; of the plan without targets.
-
-    Raises `ShardvizError` where a target has no times.
-    """
+    Raises `ShardvizError` where a target has no times."""
     timelines: list[ProgramTimeline] = []
     with TargetSession(targets, timeout, may_drop=False) as session:
         session.ask(question.problem, with_costs=True)

@@ -19,6 +19,10 @@ from shardviz.cli.output import MIN_WIDTH, print_error
 from shardviz.cli.process import COMPLETION, ExitCode
 from shardviz.cli.streams import Unwritable
 from shardviz.errors import JobLost, NotationError, QuestionError, ShardvizError, quote
+from shardviz.lazy_names import LazyImports
+
+with LazyImports():
+    from shardviz.render import command_lines
 
 COMMANDS = {
     "tui": "The application: build a mesh, split the arrays, watch what happens.",
@@ -48,8 +52,11 @@ COMMANDS = {
 }
 """Every command, in the order people meet them, with its line in the list."""
 
-MODULES = dict.fromkeys(("rank", "sweep", "versus"), "explain")
-MODULES |= dict.fromkeys(("targets", "info", "schema"), "about")
+MODULES = {
+    **dict.fromkeys(("rank", "sweep", "versus"), "explain"),
+    **dict.fromkeys(("machine", "layout", "translate"), "meshes"),
+    **dict.fromkeys(("targets", "info", "schema"), "about"),
+}
 """The modules of commands that share one, where each has its name; another has a module to itself."""
 TOP_EXAMPLES = 2
 """Examples that stand above the options; the others follow below."""
@@ -72,11 +79,9 @@ class HelpFormatter(click.HelpFormatter):
 
     def write_command_line(self, line: str) -> None:
         """A command line in bold; where it is too long it goes on below, and can still be pasted."""
-        from shardviz.render.command_lines import CONTINUED, command_lines
-
-        for part in command_lines(line, self.width - self.current_indent):
-            end = CONTINUED if part.endswith(CONTINUED) else ""
-            bold = click.style(part.removesuffix(CONTINUED).lstrip(), bold=True)
+        for part in command_lines.command_lines(line, self.width - self.current_indent):
+            end = command_lines.CONTINUED if part.endswith(command_lines.CONTINUED) else ""
+            bold = click.style(part.removesuffix(command_lines.CONTINUED).lstrip(), bold=True)
             indent = self.current_indent + len(part) - len(part.lstrip())
             self.write(f"{'':{indent}}{bold}{end}\n")
 

@@ -213,10 +213,8 @@ def _list_modules(
 
 
 def pricing_machine(named: str | None) -> Machine:
-    """The machine of `--machine`, else one that is assumed.
-
-    Raises `QuestionError` for a machine that does not exist.
-    """
+    """The machine of `--machine`, else one that is assumed. Raises `QuestionError` for a machine that does
+    not exist."""
     return machine_file.named_machine(named) if named else machines.assumed_machine()
 
 
@@ -239,11 +237,9 @@ STDIN = "-"
 
 
 def read_text(name: str) -> str:
-    """The text of a file, ``-`` for standard input; gzip is unpacked, lines end in ``\\n``.
-
-    A note on stderr tells what was cut off or is not UTF-8; it is read as far as possible. Raises
-    `QuestionError` where there is no text.
-    """
+    """The text of a file, ``-`` for standard input; gzip is unpacked, lines end in ``\\n``. A note on stderr
+    tells what was cut off or is not UTF-8; it is read as far as possible. Raises `QuestionError` where there
+    is no text."""
     if name != STDIN:
         found = text_file.read_text_file(name)
     elif sys.stdin is None:

@@ -116,10 +116,8 @@ class _LaunchedJob:
             process.terminate()
 
     def wait(self, interrupted: Callable[[], int]) -> int:
-        """Wait for all: the exit code of process 0, or else of the first that failed.
-
-        An interrupt is passed on to the processes, and process 0 may keep what it has.
-        """
+        """Wait for all: the exit code of process 0, or else of the first that failed. An interrupt is passed
+        on to the processes, and process 0 may keep what it has."""
         end, lost, stopped = float("inf"), None, 0
         while self._running():
             lost = lost or self._first_that_failed()

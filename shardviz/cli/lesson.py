@@ -64,10 +64,8 @@ def command(
 
 def _mode(given: dict[str, bool], lessons: tuple[str, ...], yes: bool, as_json: bool) -> str:
     """The action, one of `MODES`, or "" to open or list. Raises `QuestionError` for a clash."""
-    asked = [name for name in MODES if given[name]]
-    if len(asked) > 1:
-        raise QuestionError(f"--{asked[0]} and --{asked[1]} cannot be combined", "give one of them")
-    mode = asked[0] if asked else ""
+    options.refuse_both({f"--{name}": given[name] for name in MODES}, "give one of them")
+    mode = next((name for name in MODES if given[name]), "")
     if yes and mode != "reset":
         raise QuestionError("--yes answers what only --reset asks", "add --reset, or leave out --yes")
     if as_json and mode in ("reset", "present"):

@@ -89,17 +89,6 @@ class Checked:
         # Only what can be computed can be laid out.
         return cls(file, lesson, found or [Complaint(SIZE, reason) for reason in fits(lesson)])
 
-    def ask(self, verifier: LessonVerifier) -> None:
-        """Ask JAX where shardviz finds nothing wrong."""
-        if self.lesson is not None and not self.complaints:
-            self.asked = verifier.ask(self.lesson)
-
-    def wait(self) -> None:
-        """Wait for JAX's verdicts."""
-        for key, verdict, _ in self.asked:
-            if reason := verdict():
-                self.complaints.append(Complaint(key, reason))
-
     @property
     def lines(self) -> list[str]:
         """A line for each error, or one that says what of the lesson JAX was asked for."""
@@ -126,9 +115,7 @@ class Checked:
 
 def check_lessons(texts: Sequence[str], as_json: bool) -> int:
     """Check the lessons that `texts` name, all of the course where there are none; a line each on stdout.
-
-    Raises `LessonError` for a name or a number that no lesson has.
-    """
+    Raises `LessonError` for a name or a number that no lesson has."""
     with closing(LessonVerifier()) as verifier:
         with working("checking"):
             checked = [Checked.begin(text) for text in texts or _numbers()]
@@ -136,31 +123,30 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
             silence = verifier.silence()
         if silence:
             print_note(f"JAX was not asked, and no program ran: {silence}")
-        else:
-            for each in checked:
-                each.ask(verifier)
+        for each in checked:
+            # Asked where shardviz finds nothing wrong.
+            if each.lesson is not None and not each.complaints and not silence:
+                each.asked = verifier.ask(each.lesson)
         for each in checked:
             with working(f"{each.file}: waiting for JAX"):
-                each.wait()
+                verdicts = [Complaint(key, verdict()) for key, verdict, _ in each.asked]
+            each.complaints += [verdict for verdict in verdicts if verdict.reason]
             if not as_json:
                 click.echo("\n".join(each.lines))
     wrong = [each for each in checked if each.complaints]
     if as_json:
         print_json(LESSON_CHECK.document(lessons=checked, note=silence))
     else:
-        click.echo(_total(len(checked), wrong))
+        lessons, errors = plural(len(checked), "lesson"), sum(len(each.complaints) for each in wrong)
+        total = (
+            f"{plural(errors, 'error')} in {len(wrong)} of {lessons}" if wrong else f"{lessons}, no errors"
+        )
+        click.echo(total)
     return ExitCode.CHECK_FAILED if wrong else ExitCode.FINE
 
 
 def _numbers() -> list[str]:
     return [str(number) for number, _ in enumerate(file_names(), 1)]
-
-
-def _total(count: int, wrong: Sequence[Checked]) -> str:
-    if not wrong:
-        return f"{plural(count, 'lesson')}, no errors"
-    found = sum(len(each.complaints) for each in wrong)
-    return f"{plural(found, 'error')} in {len(wrong)} of {plural(count, 'lesson')}"
 
 
 class LessonVerifier:
@@ -185,10 +171,8 @@ class LessonVerifier:
         return ""
 
     def ask(self, lesson: Lesson) -> list[Asked]:
-        """Send all questions about a lesson at once; a verdict for each, with the key that it is about.
-
-        What nobody here can answer, as of a mesh with too many devices, is left out.
-        """
+        """Send all questions about a lesson at once; a verdict for each, with the key that it is about. What
+        nobody here can answer, as of a mesh with too many devices, is left out."""
         asked = []
         for question in jax_questions(lesson):
             with suppress(TargetError):

@@ -105,10 +105,11 @@ def command(
     OP is all_gather, psum, psum_scatter, all_to_all or ppermute, or matmul or copy, which each device does by
     itself; several with commas between them.
     """
-    if as_csv and output.as_json:
-        raise QuestionError("--csv and --json cannot be combined", "leave out one of them")
+    options.refuse_both({"--csv": as_csv, "--json": output.as_json})
     # Refused before JAX loads.
-    path = None if save is None else _toml_path(save)
+    path = None if save is None else writing.target_path(save)
+    if path is not None and path.suffix != ".toml":
+        raise QuestionError(f"{quote(str(save))} does not end in .toml", "write -o my-cluster.toml")
     devices_question.parse_operations(operations)
     devices_question.parse_sizes(sizes)
     if devices is not None and job.is_given:
@@ -124,7 +125,8 @@ def command(
         question = devices_question.measure_question(operations, found, axes, sizes, dtype, runs)
         if path is not None and (joined is None or joined.is_first):
             _check_writable(path, joined)
-        placed = None if machine is None else _placed(machine, question)
+        on = None if machine is None else machine_file.named_machine(machine)
+        placed = None if on is None else hardware_machine.place_mesh(on, question.mesh)
         session = _Session(question, placed, joined, timeout)
         with first_interrupt() as interrupted:
             code = session.measure(worker, target, _printer(session, as_csv, output), interrupted)
@@ -197,10 +199,8 @@ class _Session:
         show: Callable[[Measurement], None],
         interrupted: Callable[[], int],
     ) -> int:
-        """Measure all cases; return the exit code of an interrupt or a failure, or 0.
-
-        Raises `ShardvizError` where not even the first row can be had.
-        """
+        """Measure all cases; return the exit code of an interrupt or a failure, or 0. Raises `ShardvizError`
+        where not even the first row can be had."""
         try:
             for row in self._measured(worker, target, interrupted):
                 self.rows.append(row)
@@ -299,10 +299,6 @@ def _mesh(text: str | None, job: Job | None, simulated: int | None) -> Mesh:
     return mesh
 
 
-def _placed(machine: str, question: MeasureQuestion) -> PlacedMesh:
-    return hardware_machine.place_mesh(machine_file.named_machine(machine), question.mesh)
-
-
 def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable[[Measurement], None]:
     question, placed = session.question, session.placed
     if output.as_json:
@@ -343,13 +339,6 @@ def _show_end(session: _Session, output: CommandOutput) -> None:
 
 def _show(words: str, output: CommandOutput) -> None:
     output.show(render_lines.sentence(words, output.width, style="dim"))
-
-
-def _toml_path(name: str) -> Path:
-    path = writing.target_path(name)
-    if path.suffix != ".toml":
-        raise QuestionError(f"{quote(name)} does not end in .toml", "write -o my-cluster.toml")
-    return path
 
 
 def _check_writable(path: Path, job: Job | None) -> None:

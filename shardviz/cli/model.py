@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -28,7 +29,6 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
-    from shardviz.models.answer import ModelStep
     from shardviz.reports.target_result import TargetResult
 
 
@@ -131,22 +131,13 @@ def command(
             output.show(model_view.answer_view(answer, *output.page))
         if moved is not None and not output.as_json:
             output.show_below(model_view.change_lines(moved, *output.page))
-        told = _answers(session, answer.step)
+        told: Sequence[tuple[TargetResult, tuple[Difference, ...]]] = ()
+        if answer.step is not None:
+            plan = answer.step.layer.cost.plan
+            session.ask(plan.problem)
+            told = explain.told_of(plan, session.answers()) if session.requested else ()
         if output.as_json:
             print_json(documents.model_document(answer, told, moved))
-        elif answer.step is not None and told:
-            problem = answer.step.layer.cost.plan.problem
-            output.show(target_answers.answers_view(told, problem, *output.page))
+        elif told:
+            output.show(target_answers.answers_view(told, plan.problem, *output.page))
         return session.exit_code
-
-
-def _answers(
-    session: TargetSession, step: ModelStep | None
-) -> tuple[tuple[TargetResult, tuple[Difference, ...]], ...]:
-    if step is None:
-        return ()
-    plan = step.layer.cost.plan
-    session.ask(plan.problem)
-    if not session.requested:
-        return ()
-    return explain.told_of(plan, session.answers())

@@ -268,10 +268,8 @@ trips = click.option(
 
 
 class SummaryPath(click.ParamType):  # type: ignore[type-arg]
-    """The file of a summary: one that is not there, is empty or has another summary.
-
-    It is looked at before anything is compiled, and a program that was named by mistake is not lost.
-    """
+    """The file of a summary: one that is not there, is empty or has another summary. It is looked at before
+    anything is compiled, and a program that was named by mistake is not lost."""
 
     name = "file"
 
@@ -303,11 +301,8 @@ save = click.option(
 
 
 def keep(path: Path, summary: ReportSummary, unread: Sequence[str]) -> None:
-    """Write a program, or several that run one after the other.
-
-    Raises `QuestionError` where that fails, and where not all of them could be read: what is kept would be
-    short.
-    """
+    """Write a program, or several that run one after the other. Raises `QuestionError` where that fails, and
+    where not all of them could be read: what is kept would be short."""
     if unread:
         raise QuestionError(
             f"{quote(str(path))} is not written: {unread[0]}", "it would not have the whole program"
@@ -401,10 +396,8 @@ OF_PROBLEM = [name for name in TABLE_KEYS if name not in ("einsum", "specs", "ta
 
 
 def stated_problem(einsum: str, specs: str | None, given: Mapping[str, Any], ranked: bool = False) -> Problem:
-    """The problem of a command's options; specs of operands may be open where it is `ranked`.
-
-    Raises `QuestionError` for options that do not state one.
-    """
+    """The problem of a command's options; specs of operands may be open where it is `ranked`. Raises
+    `QuestionError` for options that do not state one."""
     words = {name: given[name] for name in OF_PROBLEM if name in given}
     mesh = parse_mesh(words.pop("mesh"), words.pop("device_order"))
     sizes, backward = words.pop("sizes"), words.pop("backward", "no") == "yes"

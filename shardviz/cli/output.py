@@ -18,6 +18,11 @@ import click
 
 from shardviz.cli.process import CLEAR_LINE
 from shardviz.cli.streams import escaped_json
+from shardviz.lazy_names import LazyImports
+
+with LazyImports():
+    from shardviz.render import lines as render_lines
+    from shardviz.render import palette as palettes
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -41,9 +46,7 @@ _OURS = "…·"
 @dataclass(frozen=True)
 class CommandOutput:
     """Standard output as a command's options ask for it: one JSON document if `as_json`, else a page.
-
-    `columns` is None for those of the terminal; `color` is auto, always or never.
-    """
+    `columns` is None for those of the terminal; `color` is auto, always or never."""
 
     as_json: bool = False
     columns: int | None = None
@@ -56,9 +59,7 @@ class CommandOutput:
 
     @property
     def palette(self) -> Palette:
-        from shardviz.render.palette import palette_for
-
-        return palette_for(self._color_system)
+        return palettes.palette_for(self._color_system)
 
     @property
     def page(self) -> tuple[int, Palette]:
@@ -84,8 +85,6 @@ class CommandOutput:
         from rich.console import Console
         from rich.text import Text
 
-        from shardviz.render.lines import printable_line
-
         console = Console(
             width=self.width,
             color_system=self._color_system,  # type: ignore[arg-type]
@@ -95,15 +94,13 @@ class CommandOutput:
             legacy_windows=False,
         )
         with console.capture() as captured:
-            console.print(Text("\n").join(map(printable_line, lines)), soft_wrap=True)
+            console.print(Text("\n").join(map(render_lines.printable_line, lines)), soft_wrap=True)
         return captured.get()
 
 
 def color_system(choice: str, is_terminal: bool, environ: Mapping[str, str]) -> str | None:
-    """Rich's name for the colours to use, or None for none.
-
-    `always` colours a pipe too; `auto` follows https://no-color.org, `FORCE_COLOR` and `TERM=dumb`.
-    """
+    """Rich's name for the colours to use, or None for none. `always` colours a pipe too; `auto` follows
+    https://no-color.org, `FORCE_COLOR` and `TERM=dumb`."""
     term = environ.get("TERM", "")
     if choice == "never":
         return None
@@ -159,10 +156,8 @@ def _recognisable(text: str, encoding: str) -> str:
 def wait_for(
     pending: CompilerRequest[T], name: str, others: Sequence[tuple[str, CompilerRequest[T]]] = ()
 ) -> T:
-    """Wait for an answer; the line shows the target, the stage and the seconds.
-
-    `others` are waited for later: those without an answer are listed after it, as many as the line holds.
-    """
+    """Wait for an answer; the line shows the target, the stage and the seconds. `others` are waited for
+    later: those without an answer are listed after it, as many as the line holds."""
     started = time.monotonic()
     shows = sys.stderr.isatty()
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -20,10 +20,6 @@ from shardviz.targets import parse_targets
 with LazyImports():
     from shardviz.documents import programs
     from shardviz.render.programs import passes_view as programs_passes_view
-
-if TYPE_CHECKING:
-    from shardviz.reports.target_result import PassTrace
-    from shardviz.targets import Target
 
 ALL = "all"
 
@@ -73,7 +69,11 @@ def command(
 
     EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
     """
-    asked = _one_target(target)
+    targets = parse_targets(target)
+    if len(targets) != 1:
+        count = f"{len(targets)} targets are given" if targets else "none is given"
+        raise TargetError(f"passes follows one compiler, and {count}", "give one, such as --target cpu")
+    (asked,) = targets
     if not (specs or "").strip() and "[" not in einsum:
         raise QuestionError(
             "a compiler follows one sharding, and without --specs there are many",
@@ -82,29 +82,17 @@ def command(
     with started_worker(timeout, asked) as worker:
         stated = options.stated_problem(einsum, specs, problem)
         traced = wait_for(worker.trace(stated, asked), asked.name)
-    _check(traced)
+    compiled = traced.compiled
+    if compiled.status == "unavailable":
+        raise TargetError(compiled.error, compiled.hint)
+    if compiled.status != "ok":
+        raise CompilerError(f"{compiled.target}: {compiled.error}", compiled.hint)
     diffs = _chosen(diff, len(traced.stages))
     if output.as_json:
         print_json(programs.passes_document(traced, stated, diffs))
     else:
         output.show(programs_passes_view.passes_view(traced, stated, *output.page, diffs))
     return ExitCode.FINE
-
-
-def _one_target(text: str) -> Target:
-    targets = parse_targets(text)
-    if len(targets) != 1:
-        asked = f"{len(targets)} targets are given" if targets else "none is given"
-        raise TargetError(f"passes follows one compiler, and {asked}", "give one, such as --target cpu")
-    return targets[0]
-
-
-def _check(traced: PassTrace) -> None:
-    compiled = traced.compiled
-    if compiled.status == "unavailable":
-        raise TargetError(compiled.error, compiled.hint)
-    if compiled.status != "ok":
-        raise CompilerError(f"{compiled.target}: {compiled.error}", compiled.hint)
 
 
 def _chosen(diff: int | str | None, count: int) -> frozenset[int]:

@@ -51,10 +51,8 @@ def check_terminal() -> None:
 
 def play(picture: Picture, count: int, per_second: float) -> int:
     """Show pictures 0 to `count` - 1, so many a second, and return the number of the last one shown.
-
-    `picture` draws one as text for a (columns, lines) terminal; it is asked again when the size changes.
-    Any key ends the show at once.
-    """
+    `picture` draws one as text for a (columns, lines) terminal; it is asked again when the size changes. Any
+    key ends the show at once."""
     with _second_screen() as keys:
         for number in range(count):
             if _key_while_shown(picture, number, 1 / per_second, keys):

@@ -54,8 +54,7 @@ def command(tui: bool, output: CommandOutput, **given: Any) -> None:
     idle time; for each collective its time and its bandwidth; the devices for which others waited. With
     --machine what is predicted of the same program stands below what was measured.
     """
-    if tui and output.as_json:
-        raise QuestionError("--tui and --json cannot be combined", "leave out one of them")
+    options.refuse_both({"--tui": tui, "--json": output.as_json})
     if tui and (reason := no_terminal()):
         raise QuestionError(f"--tui opens the application: {reason}", "leave out --tui")
     profile = read_profile(given)

@@ -116,8 +116,9 @@ def command(
             f"--why is about the program of one target, and {len(targets)} are named",
             "name one, or add --json",
         )
-    if with_reasons and with_times and not output.as_json:
-        raise QuestionError("--why and --time cannot be combined", "leave out one of them, or add --json")
+    if not output.as_json:
+        both = {"--why": with_reasons, "--time": with_times}
+        options.refuse_both(both, "leave out one of them, or add --json")
     wanted = parse_mesh(mesh)
     if len(targets) == 1:
         check_mesh(targets[0], wanted)

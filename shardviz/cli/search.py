@@ -22,6 +22,7 @@ with LazyImports():
     from shardviz.forms import command_line
     from shardviz.forms import options as form_options
     from shardviz.hardware import machine_file
+    from shardviz.planner import search as mesh_search
     from shardviz.render import search_view
     from shardviz.reports import target_result
     from shardviz.targets import installed
@@ -116,15 +117,13 @@ def command(
 
 
 def _opened(program: str, machine: str, given: Mapping[str, Any], answer: MeshRanking) -> str:
-    from shardviz.planner.search import shown_mesh
-
     best = answer.found[0]
     names = ("sizes", "dtype", "backward", "remat", "optimizer")
     words = {name: given[name] for name in names}
     form = form_options.form_from_options(
         program, mesh=str(best.mesh), targets="none", machine=machine, **words
     )
-    shown = shown_mesh(answer.question, best)
+    shown = mesh_search.shown_mesh(answer.question, best)
     return command_line.to_command_line(form_options.with_shardings(form, shown, dict(best.specs)))
 
 
@@ -159,16 +158,14 @@ def _compiled(answer: MeshRanking, count: int, target: Target, timeout: float) -
 
 def _searched(question: SearchQuestion) -> tuple[MeshRanking, int]:
     """The answer, or what it has so far when the user interrupts, with the exit code of that."""
-    from shardviz.planner.search import search_meshes, with_smallest_machine
-
     line = ProgressLine()
     with first_interrupt() as interrupted:
-        for answer in search_meshes(question):
+        for answer in mesh_search.search_meshes(question):
             line.show(search_view.progress_words(answer))
             if interrupted():
                 break
         if answer.is_complete and not answer.found:
             line.show("looking for a machine that is large enough")
-            answer = with_smallest_machine(answer)
+            answer = mesh_search.with_smallest_machine(answer)
     line.clear()
     return answer, interrupted()

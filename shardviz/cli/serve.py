@@ -54,35 +54,34 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
     Visitors can use the whole application except files, and of the compilers Shardy and XLA for
     simulated devices. A session ends with its page, or after 60 minutes without a key.
     """
-    _check_installed()
-    begin, key = _beginning(lesson, shared), secrets.token_urlsafe(KEY_BYTES) if follow else ""
-    from shardviz.serve.server import Rules, Server
-
-    listening = listen(host, port)
-    bound, port = listening.getsockname()[:2]
-    is_open = bound in ("0.0.0.0", "::")
-    urls = [f"http://{name}:{port}/" for name in (_open_names() if is_open else [_in_url(bound)])]
-    for url in urls:
-        click.echo(url)
-    if follow:
-        print_note(f"the teacher's page leads, and its address is a secret: {urls[0]}{key}/")
-        print_note(f"where the class is, and what it predicts: {urls[0]}{key}/class")
-    print_note(f"{plural(sessions, 'visitor')} at a time; Ctrl-C ends it")
-    if not _is_local(bound):
-        print_note("no password: anyone who can reach this machine over its network can open a session")
-    server = Server(Rules(begin, host, sessions, IDLE_MINUTES * 60, key))
-    number = asyncio.run(server.serve(listening))
-    # Ctrl-C is how it is meant to end.
-    return ExitCode.FINE if number == signal.SIGINT else ExitCode.INTERRUPTED - signal.SIGINT + number
-
-
-def _check_installed() -> None:
     if os.name != "posix":
         raise QuestionError("shardviz serve needs Linux or macOS", "on Windows, start it in WSL")
     if util.find_spec("textual_serve") is None or util.find_spec("aiohttp") is None:
         raise QuestionError(
             "shardviz serve needs textual-serve, which is not installed", "pip install 'shardviz[serve]'"
         )
+    begin, key = _beginning(lesson, shared), secrets.token_urlsafe(KEY_BYTES) if follow else ""
+    from shardviz.serve.server import Rules, Server
+
+    listening = listen(host, port)
+    bound, port = listening.getsockname()[:2]
+    names = [f"[{bound}]" if ":" in bound else bound]
+    if bound in ("0.0.0.0", "::"):
+        # Under what others reach this machine: its address, and its name where the network knows that.
+        names = [name for name in (own_address(), socket.gethostname()) if name]
+    urls = [f"http://{name}:{port}/" for name in names]
+    for url in urls:
+        click.echo(url)
+    if follow:
+        print_note(f"the teacher's page leads, and its address is a secret: {urls[0]}{key}/")
+        print_note(f"where the class is, and what it predicts: {urls[0]}{key}/class")
+    print_note(f"{plural(sessions, 'visitor')} at a time; Ctrl-C ends it")
+    if bound != "::1" and not bound.startswith("127."):
+        print_note("no password: anyone who can reach this machine over its network can open a session")
+    server = Server(Rules(begin, host, sessions, IDLE_MINUTES * 60, key))
+    number = asyncio.run(server.serve(listening))
+    # Ctrl-C is how it is meant to end.
+    return ExitCode.FINE if number == signal.SIGINT else ExitCode.INTERRUPTED - signal.SIGINT + number
 
 
 def _beginning(lesson: str | None, shared: str | None) -> str:
@@ -95,16 +94,3 @@ def _beginning(lesson: str | None, shared: str | None) -> str:
     if begin.lesson:
         attempt_of(begin)
     return to_string(begin)
-
-
-def _is_local(address: str) -> bool:
-    return address == "::1" or address.startswith("127.")
-
-
-def _open_names() -> list[str]:
-    """Under what others reach this machine: its address, and its name where the network knows that."""
-    return [name for name in (own_address(), socket.gethostname()) if name]
-
-
-def _in_url(address: str) -> str:
-    return f"[{address}]" if ":" in address else address

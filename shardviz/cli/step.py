@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
     from shardviz.collectives.schedule import Schedule
     from shardviz.compiler import CompilerRequest
-    from shardviz.devices.job import Job, JobAddress
-    from shardviz.documents.fields import Document
+    from shardviz.devices.job import JobAddress
     from shardviz.render.palette import Palette
     from shardviz.reports.target_result import ExecutionResult
     from shardviz.stepping.collective_run import CollectiveRun, Verdict
@@ -125,9 +124,7 @@ def command(
 
 def asked_run(given: Mapping[str, Any]) -> CollectiveRun:
     """The collective of a command's options on its links, in as many pieces as they say, else as are fastest.
-
-    Raises `QuestionError` for options that state none.
-    """
+    Raises `QuestionError` for options that state none."""
     names = ("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces")
     question = stepping_question.question_from_options(
         given["operation"],
@@ -142,10 +139,8 @@ def asked_run(given: Mapping[str, Any]) -> CollectiveRun:
 
 @dataclass(frozen=True)
 class StepOptions:
-    """The options that say how a collective is shown.
-
-    `number` is the round to show, None for all. `speed` is in rounds a second, None for the usual one.
-    """
+    """The options that say how a collective is shown. `number` is the round to show, None for all. `speed` is
+    in rounds a second, None for the usual one."""
 
     output: CommandOutput
     number: int | None = None
@@ -156,9 +151,7 @@ class StepOptions:
 
     def check(self, verifier: str | None, option: str = "--on") -> None:
         """Raise `QuestionError` for options that cannot be combined, and for playing without a terminal.
-
-        `verifier` is the value of `option`, None where it is not given.
-        """
+        `verifier` is the value of `option`, None where it is not given."""
         modes = {
             "--round": self.number is not None,
             "--play": self.play,
@@ -185,10 +178,8 @@ class StepOptions:
 
 class Verifier(WorkerSession):
     """JAX, which runs the same collective in a process of its own, so that its results stand beside ours.
-
     `on` is cpu, real or none; None is cpu, and then nothing that goes wrong is an error. `timeout` is in
-    seconds, `option` is where the command line chooses the verifier.
-    """
+    seconds, `option` is where the command line chooses the verifier."""
 
     def __init__(self, on: str | None, timeout: float, job: JobAddress, option: str = "--on") -> None:
         self._target = None if on == "none" else TARGETS[on or "cpu"]
@@ -200,11 +191,8 @@ class Verifier(WorkerSession):
         self._pending: CompilerRequest[ExecutionResult] | None = None
 
     def ask(self, question: CollectiveQuestion) -> None:
-        """Send the collective and its numbers to JAX.
-
-        Raises `TargetError` where the shards have no values, or need more devices than the target has, and
-        the target was chosen.
-        """
+        """Send the collective and its numbers to JAX. Raises `TargetError` where the shards have no values,
+        or need more devices than the target has, and the target was chosen."""
         if self._worker is None or self._target is None:
             return
         self.join()
@@ -217,9 +205,7 @@ class Verifier(WorkerSession):
 
     def verdict(self, run: CollectiveRun) -> Verdict | None:
         """JAX's verdict on the run, as soon as it is ready; None where JAX was not asked or cannot say.
-
-        Raises `CompilerError` where it cannot say and was chosen.
-        """
+        Raises `CompilerError` where it cannot say and was chosen."""
         if self._pending is None or self._target is None:
             return None
         try:
@@ -245,17 +231,18 @@ class Verifier(WorkerSession):
 def print_step(
     run: CollectiveRun, verifier: Verifier, shown: StepOptions, heading: Sequence[Text] = ()
 ) -> int:
-    """Answer on standard output, with a heading unless it is JSON, and return the exit code.
-
-    Raises `ShardvizError`.
-    """
+    """Answer on standard output, with a heading unless it is JSON, and return the exit code. Raises
+    `ShardvizError`."""
     if shown.compare:
         _compare(run, shown, heading)
         return verifier.exit_code
     if shown.number is not None:
         check_round(run.schedule, shown.number)
     if shown.output.as_json:
-        check_listed(run, shown.number)
+        if unlisted := run.unlisted(shown.number):
+            # More sends or numbers than anything reads.
+            hint = "take a smaller mesh or array, or leave out --json for a summary"
+            raise QuestionError(f"--json lists {unlisted}", hint)
     elif shown.transfers:
         check_transfers(run, shown.number)
     verifier.ask(run.question)
@@ -264,7 +251,10 @@ def print_step(
             _ = run.frames.after
         verdict = verifier.verdict(run)
         with working("writing"):
-            document = _document(run, verdict, verifier.job, shown)
+            if shown.transfers:
+                document = documents.transfers_document(run, shown.number, verdict, verifier.job)
+            else:
+                document = documents.step_document(run, verdict, verifier.job)
         print_json(document)
         return verifier.exit_code
     number = _played(run, shown) if shown.play else shown.number
@@ -331,21 +321,6 @@ def check_transfers(run: CollectiveRun, number: int | None) -> None:
         )
     if number and log.count(number) > MAX_TRANSFERS:
         raise QuestionError(f"{most}, and round {number} here has more", "take a smaller mesh")
-
-
-def check_listed(run: CollectiveRun, number: int | None) -> None:
-    """Raise `QuestionError` where a document, of all rounds or of one, would list more sends or numbers than
-    anything reads."""
-    if unlisted := run.unlisted(number):
-        raise QuestionError(
-            f"--json lists {unlisted}", "take a smaller mesh or array, or leave out --json for a summary"
-        )
-
-
-def _document(run: CollectiveRun, verdict: Verdict | None, job: Job | None, shown: StepOptions) -> Document:
-    if shown.transfers:
-        return documents.transfers_document(run, shown.number, verdict, job)
-    return documents.step_document(run, verdict, job)
 
 
 def _played(run: CollectiveRun, shown: StepOptions) -> int:

@@ -120,11 +120,9 @@ class Unwritable(Exception):
 
 
 class OutputStream:
-    """A text stream whose failure is `Unwritable` for all that write: `print`, click and Rich.
-
-    Control characters that are not those of our own pictures are written as escapes.
-    It has no `buffer`, through which click would write UTF-8 to a terminal that cannot show it.
-    """
+    """A text stream whose failure is `Unwritable` for all that write: `print`, click and Rich. Control
+    characters that are not those of our own pictures are written as escapes. It has no `buffer`, through
+    which click would write UTF-8 to a terminal that cannot show it."""
 
     _control = PICTURES
 
@@ -193,10 +191,8 @@ class MessageStream(OutputStream):
 
 def open_standard_streams() -> None:
     """Replace stdout and stderr by an `OutputStream` and a `MessageStream`, and closed streams by something.
-
     A closed stdout stays one that cannot be written. Were it left closed, the next pipe to a compiler would
-    take its number.
-    """
+    take its number."""
     # Each takes the lowest number that is free.
     for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:

@@ -16,6 +16,8 @@ from shardviz.targets import Target, check_axis_types, check_devices, check_mesh
 
 with LazyImports():
     from shardviz.answers import requests
+    from shardviz.compiler import user_file
+    from shardviz.compiler import worker as workers
     from shardviz.reports import suggestions, target_program, target_result
 
 if TYPE_CHECKING:
@@ -53,9 +55,7 @@ def end_with_job(lost: JobLost) -> None:
 def started_worker(timeout: float, *targets: Target, job: JobAddress | None = None) -> Worker:
     """A worker whose compilers for `targets` load from now on; `timeout` is in seconds a target. The real
     devices are those of a `job`, where one is given."""
-    from shardviz.compiler import Worker
-
-    worker = Worker(timeout, job, end_with_job)
+    worker = workers.Worker(timeout, job, end_with_job)
     on_signal(worker.kill)
     worker.start(*targets)
     return worker
@@ -99,11 +99,9 @@ class ProgramSession(WorkerSession):
 
     def run_file(self, file: str, name: str, mesh: Mesh, axis_types: str) -> UserProgram:
         """Call a function of a file with a mesh, in a process of its own. Raises what it has said."""
-        from shardviz.compiler.user_file import UserFileProcess, UserFileRequest
-
         platforms = tuple(dict.fromkeys(each.platform for each in self._targets))
-        request = UserFileRequest(file, name, mesh, platforms, axis_types == "explicit")
-        process = UserFileProcess(request, os.environ)
+        request = user_file.UserFileRequest(file, name, mesh, platforms, axis_types == "explicit")
+        process = user_file.UserFileProcess(request, os.environ)
         on_signal(process.kill)
         with working(f"running {file}"):
             return process.result(self._timeout)
@@ -154,11 +152,8 @@ class ProgramSession(WorkerSession):
 
 
 class TargetSession(WorkerSession):
-    """Questions to targets about one problem.
-
-    `timeout` is in seconds a target. `may_drop`: the user did not choose the targets, so one that cannot hold
-    the mesh is left out with a note.
-    """
+    """Questions to targets about one problem. `timeout` is in seconds a target. `may_drop`: the user did not
+    choose the targets, so one that cannot hold the mesh is left out with a note."""
 
     def __init__(
         self, targets: Sequence[Target], timeout: float, may_drop: bool, job: JobAddress | None = None
@@ -170,11 +165,9 @@ class TargetSession(WorkerSession):
         self._requests = requests.TargetRequests(target_result.without_answer, wait_for)
 
     def ask(self, problem: Problem, with_costs: bool = False) -> None:
-        """Send the problem to every target; `with_costs` is that of `Worker.submit`.
-
-        Raises `TargetError` where a chosen one cannot take it. Where the user chose none, and JAX takes the
-        problem's arrays on no target, that is the answer of each.
-        """
+        """Send the problem to every target; `with_costs` is that of `Worker.submit`. Raises `TargetError`
+        where a chosen one cannot take it. Where the user chose none, and JAX takes the problem's arrays on no
+        target, that is the answer of each."""
         if self._worker is None:
             return
         check_axis_types(problem)
@@ -188,8 +181,15 @@ class TargetSession(WorkerSession):
                 self._requests.refuse(target, error)
             return
         self.join()
-        for target in [target for target in self._targets if self._fits(target, problem)]:
-            self._requests.send(target, self._worker.submit(problem, target, with_costs=with_costs))
+        for target in self._targets:
+            try:
+                check_mesh(target, problem.mesh)
+            except TargetError as error:
+                if not self._may_drop:
+                    raise
+                print_note(f"{target.name} is left out: {error.message}")
+            else:
+                self._requests.send(target, self._worker.submit(problem, target, with_costs=with_costs))
 
     @property
     def requested(self) -> list[str]:
@@ -201,21 +201,9 @@ class TargetSession(WorkerSession):
         """True where a target that was asked is hardware with a name, not simulated devices."""
         return any(target.cluster is not None for target in self._targets if target.name in self.requested)
 
-    def _fits(self, target: Target, problem: Problem) -> bool:
-        try:
-            check_mesh(target, problem.mesh)
-        except TargetError as error:
-            if not self._may_drop:
-                raise
-            print_note(f"{target.name} is left out: {error.message}")
-            return False
-        return True
-
     def answers(self) -> Iterator[TargetResult]:
-        """The answers in the order of the targets, each as soon as it and those before it are ready.
-
-        Where a compiler failed, the reason is in its answer, and `exit_code` remembers it.
-        """
+        """The answers in the order of the targets, each as soon as it and those before it are ready. Where a
+        compiler failed, the reason is in its answer, and `exit_code` remembers it."""
         for result in self._requests.answers():
             if not self._is_refused:
                 self.note(result)

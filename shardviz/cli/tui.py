@@ -81,9 +81,7 @@ def command(
 
 def _last_session() -> tuple[SavedSession | None, str]:
     """The last session; or None, and what was wrong with its file where that was damaged and is set aside.
-
-    Raises `StateError` for a file that stays and cannot be read.
-    """
+    Raises `StateError` for a file that stays and cannot be read."""
     try:
         return load_session(), ""
     except StateError as error:

@@ -104,11 +104,9 @@ def enter_axis(form: ProblemForm, axis: str, text: str) -> ProblemForm:
 
 
 def enter_mesh(form: ProblemForm, text: str) -> ProblemForm:
-    """Put text into the mesh: ``X=2,Y=4``, what JAX prints, or sizes alone, as in ``2x4``.
-
-    The specs follow: where one name stands in the place of another, the axis is renamed, and an axis that is
-    gone leaves the specs.
-    """
+    """Put text into the mesh: ``X=2,Y=4``, what JAX prints, or sizes alone, as in ``2x4``. The specs follow:
+    where one name stands in the place of another, the axis is renamed, and an axis that is gone leaves the
+    specs."""
     before = parsed(form).mesh
     try:
         after = parse_mesh(_named(text, form, before))
@@ -126,10 +124,8 @@ def enter_mesh(form: ProblemForm, text: str) -> ProblemForm:
 
 
 def replace_mesh(form: ProblemForm, text: str) -> ProblemForm:
-    """Another mesh in place of the whole mesh, as `enter_mesh` reads it.
-
-    From a dimension go the axes that do not divide it any more.
-    """
+    """Another mesh in place of the whole mesh, as `enter_mesh` reads it. From a dimension go the axes that do
+    not divide it any more."""
     entered = enter_mesh(form, text)
     mesh = parsed(entered).mesh
     einsums = parsed(entered).einsums
@@ -169,10 +165,8 @@ def fresh_axes(count: int, form: ProblemForm, mesh: Mesh | None) -> list[str]:
 
 
 def cycle(form: ProblemForm, row: int, dim: int) -> ProblemForm:
-    """Put the next free axis on a dimension: none, then each axis that the array does not use, in order.
-
-    A dimension over several axes becomes whole.
-    """
+    """Put the next free axis on a dimension: none, then each axis that the array does not use, in order. A
+    dimension over several axes becomes whole."""
     mesh = parsed(form).mesh
     spec = _spec(form, row)
     if mesh is None or spec is None or not 0 <= dim < spec.rank:
@@ -203,11 +197,9 @@ def clear(form: ProblemForm, row: int, dim: int) -> ProblemForm:
 
 
 def toggle_open(form: ProblemForm, row: int, chosen: PartitionSpec | None = None) -> ProblemForm:
-    """Leave a result or an intermediate to the compiler, or take the decision back.
-
-    Then it is split as `chosen`, or whole where that is None or does not fit. Operands are given to a
-    program, and stay as they are.
-    """
+    """Leave a result or an intermediate to the compiler, or take the decision back. Then it is split as
+    `chosen`, or whole where that is None or does not fit. Operands are given to a program, and stay as they
+    are."""
     einsums = parsed(form).einsums
     if einsums is None or not 0 <= row < len(form.specs) == len(einsums.rows):
         return form
@@ -270,10 +262,8 @@ def _named(text: str, form: ProblemForm, mesh: Mesh | None) -> str:
 
 
 def _settled(form: ProblemForm, before: Mesh, names: Mapping[str, str | None] | None = None) -> ProblemForm:
-    """The form with the specs, which were written for the mesh `before`, under the axes' new names.
-
-    None is the new name of an axis that is gone. Where the new mesh cannot be read, the specs stay.
-    """
+    """The form with the specs, which were written for the mesh `before`, under the axes' new names. None is
+    the new name of an axis that is gone. Where the new mesh cannot be read, the specs stay."""
     if parsed(form).mesh is None:
         return form
     old = replace(form, mesh=str(before))
@@ -287,16 +277,12 @@ def _renamed(spec: Spec, names: Mapping[str, str | None]) -> Spec:
         return spec
 
     def new(axes: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(name for axis in axes if (name := _new_name(axis, names)) is not None)
+        """The axes, or parts of axes, that are left, under their new names."""
+        pieces = [axis.partition(":") for axis in axes]
+        kept = [(names.get(name, name), colon, part) for name, colon, part in pieces]
+        return tuple(f"{name}{colon}{part}" for name, colon, part in kept if name is not None)
 
     return replace(spec, dims=tuple(map(new, spec.dims)), unreduced=new(spec.unreduced))
-
-
-def _new_name(axis: str, names: Mapping[str, str | None]) -> str | None:
-    """The name of an axis, or of a part of one, after some were renamed; None where it is gone."""
-    name, colon, part = axis.partition(":")
-    found = names.get(name, name)
-    return None if found is None else f"{found}{colon}{part}"
 
 
 def _text(mesh: Mesh, axis: str, text: str) -> str:

@@ -25,10 +25,8 @@ class CollectiveFieldError(QuestionError):
 
 
 def collective_question(collective: CollectiveFields, mesh: Mesh) -> CollectiveQuestion:
-    """The question of `shardviz step` with these fields.
-
-    Raises `CollectiveFieldError` where one field is wrong, and other `ShardvizError`s.
-    """
+    """The question of `shardviz step` with these fields. Raises `CollectiveFieldError` where one field is
+    wrong, and other `ShardvizError`s."""
     given = _parameters(collective)
     pieces = given.pop("pieces")
     _of("op", check_operation, collective.op, given)

@@ -62,11 +62,9 @@ def to_command_line(form: ProblemForm, command: CommandName = "explain") -> str:
 
 
 def to_arguments(form: ProblemForm, command: CommandName = "explain") -> list[str]:
-    """The arguments of ``shardviz``, without options that have their defaults.
-
-    ``step`` takes the form's collective; raises `ValueError` where it has none. Fields with errors stay as
-    they are: the command says what is wrong with them.
-    """
+    """The arguments of ``shardviz``, without options that have their defaults. ``step`` takes the form's
+    collective; raises `ValueError` where it has none. Fields with errors stay as they are: the command says
+    what is wrong with them."""
     if command == "step":
         own = form.collective
         if own is None:
@@ -160,11 +158,9 @@ def _in_letters(einsums: Einsums, letters: Mapping[str, str]) -> str:
 
 
 def form_from_line(text: str, form: ProblemForm) -> ProblemForm:
-    """The form of a command line: ``shardviz explain 'bd,df->bf' --mesh X=2 …``.
-
-    The line of ``step`` puts its collective, on its mesh, beside the problem of `form`. Options of a
-    view are passed over. Raises `ShardvizError` for text that is not such a line, and as the command does.
-    """
+    """The form of a command line: ``shardviz explain 'bd,df->bf' --mesh X=2 …``. The line of ``step`` puts
+    its collective, on its mesh, beside the problem of `form`. Options of a view are passed over. Raises
+    `ShardvizError` for text that is not such a line, and as the command does."""
     return form_from_arguments(_split(text), form)
 
 
@@ -203,10 +199,8 @@ def form_from_arguments(words: Sequence[str], form: ProblemForm) -> ProblemForm:
 
 
 def with_collective_from_line(text: str, form: ProblemForm) -> ProblemForm:
-    """The form with the collective of a line of ``step``, with that word or without: ``psum --axis X``.
-
-    It is on the form's mesh unless the line has another. Raises `ShardvizError`.
-    """
+    """The form with the collective of a line of ``step``, with that word or without: ``psum --axis X``. It is
+    on the form's mesh unless the line has another. Raises `ShardvizError`."""
     words = _split(text)
     collective, mesh, machine = _collective(words[1:] if words[:1] == ["step"] else words)
     entered = replace(form, collective=collective)

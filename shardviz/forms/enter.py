@@ -206,10 +206,8 @@ def _with_types(form: ProblemForm, einsums: Einsums, row: int, reading: Reading)
 
 
 def _with_mesh(form: ProblemForm, text: str) -> ProblemForm:
-    """The form on the mesh that the text says, if it does and the mesh can be read.
-
-    HLO's names need not be the user's: its text is read by places of the form's mesh.
-    """
+    """The form on the mesh that the text says, if it does and the mesh can be read. HLO's names need not be
+    the user's: its text is read by places of the form's mesh."""
     mesh = None if notations.detect(text).key == "gspmd" else mesh_in_text(text)
     if mesh is None:
         return form

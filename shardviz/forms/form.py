@@ -61,10 +61,8 @@ def _fields(form: type) -> dict[str, FormField]:
 @dataclass(frozen=True)
 class CollectiveFields:
     """A collective of its own, as the options of `shardviz step`; an empty field has its default.
-
-    `parameters` are some of `parameter_names`, in their order, with their texts:
-    ``(("perm", "(0,1),(1,2)"),)``.
-    """
+    `parameters` are some of `parameter_names`, in their order, with their texts: ``(("perm",
+    "(0,1),(1,2)"),)``."""
 
     op: str = _text("all_gather", "op", hint="all_gather, psum, psum_scatter, all_to_all, ppermute, …")
     axis: str = _text(
@@ -253,11 +251,9 @@ TABLE_KEYS = tuple(dict.fromkeys(("mesh", "device_order", "einsum", "specs", *PR
 
 @dataclass(frozen=True)
 class ArrayRow:
-    """One array of a form: place `place` (operands in order, then the result) of part `part`.
-
-    `role` is "operand", "intermediate" (the result of the part before, of which the spec is a constraint) or
-    "result".
-    """
+    """One array of a form: place `place` (operands in order, then the result) of part `part`. `role` is
+    "operand", "intermediate" (the result of the part before, of which the spec is a constraint) or
+    "result"."""
 
     part: int
     place: int
@@ -331,13 +327,7 @@ UNSHOWN = "\ufffd"
 
 
 def one_line(text: str) -> str:
-    """The text with blanks for line breaks and tabs, and `UNSHOWN` for what cannot be shown.
-
-    A backslash that continues a command line on the next one goes with the line break.
-    """
+    """The text with blanks for line breaks and tabs, and `UNSHOWN` for what cannot be shown. A backslash that
+    continues a command line on the next one goes with the line break."""
     joined = text.replace("\\\r\n", " ").replace("\\\n", " ").replace("\r\n", " ").strip("\r\n")
-    return "".join(char if char.isprintable() else _shown(char) for char in joined)
-
-
-def _shown(char: str) -> str:
-    return " " if char.isspace() else UNSHOWN
+    return "".join(char if char.isprintable() else " " if char.isspace() else UNSHOWN for char in joined)

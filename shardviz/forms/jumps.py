@@ -45,12 +45,14 @@ Jump = DeviceJump | StepJump | InstructionJump
 
 def device_at(text: str, mesh: Mesh) -> DeviceJump | None:
     """The device of a number, ``5``, or of coordinates, ``X=1,Y=2`` or ``X1 Y2``; an axis that is not named
-    counts as 0. None where the text is neither.
-
-    Raises `QuestionError` for a device or a coordinate that the mesh does not have.
-    """
+    counts as 0. None where the text is neither. Raises `QuestionError` for a device or a coordinate that the
+    mesh does not have."""
     if (number := NUMBER.fullmatch(text.strip())) is not None:
-        return _numbered(int(number[1]), mesh)
+        device = int(number[1])
+        if device >= mesh.size:
+            devices = f"the mesh has {plural(mesh.size, 'device')}, 0 to {mesh.size - 1}"
+            raise QuestionError(f"device {quote(str(device))} does not exist", devices)
+        return DeviceJump(device if mesh.device_order is None else mesh.device_order.index(device))
     longest_first = sorted(mesh.axis_names, key=len, reverse=True)
     pair = rf"({'|'.join(longest_first)})\s*=?\s*(\d{{1,12}})"
     if not longest_first or not re.fullmatch(rf"(?:{pair}[\s,]*)+", text.strip()):
@@ -63,13 +65,6 @@ def device_at(text: str, mesh: Mesh) -> DeviceJump | None:
                 f"{axis} has the coordinates 0 to {mesh.axis_size(axis) - 1}",
             )
     return DeviceJump(sum(at * mesh.stride(axis) for axis, at in coordinates.items()))
-
-
-def _numbered(number: int, mesh: Mesh) -> DeviceJump:
-    if number >= mesh.size:
-        devices = f"the mesh has {plural(mesh.size, 'device')}, 0 to {mesh.size - 1}"
-        raise QuestionError(f"device {quote(str(number))} does not exist", devices)
-    return DeviceJump(number if mesh.device_order is None else mesh.device_order.index(number))
 
 
 def instruction_names(text: str) -> tuple[str, ...]:

@@ -131,10 +131,8 @@ def _specs_of_rows(text: str, form: ProblemForm) -> tuple[str, ...]:
 
 
 def with_shardings(form: ProblemForm, mesh: Mesh, specs: Mapping[str, PartitionSpec]) -> ProblemForm:
-    """The form on a mesh, its arrays split as `specs` has them by name; what that lacks is open.
-
-    A mesh with an order has its devices in that of their ids.
-    """
+    """The form on a mesh, its arrays split as `specs` has them by name; what that lacks is open. A mesh with
+    an order has its devices in that of their ids."""
     einsums = parsed(form).einsums
     rows = () if einsums is None else einsums.rows
     return replace(

@@ -39,11 +39,9 @@ _SPEC_STRING = re.compile(r"[\w ]*")
 
 @dataclass(frozen=True)
 class ParsedForm:
-    """The values of a form's fields; None, or a spec's text, where one cannot be read, and the errors.
-
-    `mesh` is without a device order that does not fit. `rows` are the arrays that `specs` belong to; None
-    where there are more or fewer of them, or the einsum cannot be read.
-    """
+    """The values of a form's fields; None, or a spec's text, where one cannot be read, and the errors. `mesh`
+    is without a device order that does not fit. `rows` are the arrays that `specs` belong to; None where
+    there are more or fewer of them, or the einsum cannot be read."""
 
     mesh: Mesh | None
     sizes: Mapping[str, int] | None
@@ -88,11 +86,9 @@ def parsed(form: ProblemForm) -> ParsedForm:
 
 @dataclass(frozen=True)
 class Einsums:
-    """A form's `einsum`, read: the parts of the chain, the names of their arrays, and the rows.
-
-    `product` is what was written where that was a product in brackets, and `program` where that was a
-    program, else None. A program has a row for each argument and then for each result that has a name.
-    """
+    """A form's `einsum`, read: the parts of the chain, the names of their arrays, and the rows. `product` is
+    what was written where that was a product in brackets, and `program` where that was a program, else None.
+    A program has a row for each argument and then for each result that has a name."""
 
     parts: tuple[Einsum, ...]
     names: tuple[Names, ...]
@@ -141,10 +137,8 @@ class Einsums:
 
 @contextmanager
 def reader_errors() -> Iterator[None]:
-    """Raise a `ShardvizError` as it is, and a `QuestionError` for any other exception of the block.
-
-    As a decorator it does so for a function.
-    """
+    """Raise a `ShardvizError` as it is, and a `QuestionError` for any other exception of the block. As a
+    decorator it does so for a function."""
     try:
         yield
     except ShardvizError:
@@ -170,10 +164,7 @@ def read_mesh(text: str, device_order: str) -> Mesh:
 @reader_errors()
 def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int] | None = None) -> Einsums:
     """Read an einsum, a chain, a product in brackets or a program; `axis_sizes` are the axes of a mesh that
-    is known.
-
-    Raises `NotationError`.
-    """
+    is known. Raises `NotationError`."""
     text, layers = split_layers(text)
     if is_program(text):
         program = read_program(text, {}, axis_sizes)

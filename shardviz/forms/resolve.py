@@ -9,7 +9,7 @@ from functools import cache, cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal, cast
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
-from shardviz.forms.form import FLAG, PROBLEM_FIELDS, YES_OR_NO, ArrayRow, FieldError, ProblemForm
+from shardviz.forms.form import FLAG, PROBLEM_FIELDS, ArrayRow, FieldError, ProblemForm
 from shardviz.forms.parsing import Einsums, looks_like_command, parsed, reader_errors
 from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import Plan
@@ -136,11 +136,9 @@ def resolve(
 
 
 def resolve_as_given(draft: ProblemForm) -> ResolvedProblem | None:
-    """The problem of a form before it is planned, for a first picture of its arrays.
-
-    None where a field is wrong, where the plan says how an array is split, or a machine or a collective is
-    named; and where the plan may take longer than a picture without it should stand.
-    """
+    """The problem of a form before it is planned, for a first picture of its arrays. None where a field is
+    wrong, where the plan says how an array is split, or a machine or a collective is named; and where the
+    plan may take longer than a picture without it should stand."""
     if draft.machine.strip() or draft.collective is not None:
         return None
     resolver = _Resolver(draft, None)
@@ -211,6 +209,13 @@ class _Resolver:
             if name in self._parsed.errors:
                 raise self._parsed.errors[name]
 
+    def _check_choice(self, name: str, problem: str, hint: str) -> None:
+        """Keep the error of a field that has none of its choices."""
+        text = getattr(self.draft, name)
+        with self._field(name, text):
+            if text not in PROBLEM_FIELDS[name].choices:
+                raise QuestionError(f"{quote(text)} {problem}", hint)
+
     def mesh(self) -> Mesh | None:
         """The mesh in the devices' order; None where one of both cannot be read."""
         self._check_parsed("mesh", self.draft.mesh)
@@ -254,17 +259,8 @@ class _Resolver:
         dtype = ""
         with self._field("dtype", draft.dtype):
             dtype = canonical_dtype(draft.dtype)
-        with self._field("axis_types", draft.axis_types):
-            if draft.axis_types not in PROBLEM_FIELDS["axis_types"].choices:
-                raise QuestionError(
-                    f"{quote(draft.axis_types)} is not an axis type", "the axis types are auto and explicit"
-                )
-        with self._field("objective", draft.objective):
-            if draft.objective not in PROBLEM_FIELDS["objective"].choices:
-                raise QuestionError(
-                    f"{quote(draft.objective)} is not an objective",
-                    "the objectives are given, time and bytes",
-                )
+        self._check_choice("axis_types", "is not an axis type", "the axis types are auto and explicit")
+        self._check_choice("objective", "is not an objective", "the objectives are given, time and bytes")
         train = None if mesh is None else self._training(mesh)
         specs = None if mesh is None else self._specs(einsums)
         size: dict[str, int] = {}
@@ -321,9 +317,7 @@ class _Resolver:
     def _training(self, mesh: Mesh) -> Training | None:
         """The choices of a train step; the fields beside `backward` say nothing without it."""
         draft = self.draft
-        with self._field("backward"):
-            if draft.backward not in YES_OR_NO:
-                raise QuestionError(f"{quote(draft.backward)} is neither yes nor no", "enter yes or no")
+        self._check_choice("backward", "is neither yes nor no", "enter yes or no")
         if draft.backward != FLAG:
             return None
         with self._field("remat"):

@@ -16,11 +16,9 @@ from shardviz.sharding import PartitionSpec
 
 
 def enter_einsum(form: ProblemForm, text: str) -> ProblemForm:
-    """Put an einsum, a chain or a product into the field `einsum`.
-
-    A product's subscripts move into the rows. Without any, dimensions that stay keep their axes. They keep
-    their sizes, and new dimensions have the defaults.
-    """
+    """Put an einsum, a chain or a product into the field `einsum`. A product's subscripts move into the rows.
+    Without any, dimensions that stay keep their axes. They keep their sizes, and new dimensions have the
+    defaults."""
     mesh = parsed(form).mesh
     try:
         einsums = read_einsums(text, ellipsis_rank(parsed(form).sizes), None if mesh is None else mesh.shape)
@@ -56,7 +54,8 @@ def enter_sizes(form: ProblemForm, text: str) -> ProblemForm:
     if einsums.program is not None:
         known = {**(parsed(form).sizes or {}), **given}
         return replace(form, sizes=text if given.keys() - {*einsums.dims} else sizes_text(known))
-    dims = _dims_with_rank(form.einsum, einsums, ellipsis_rank(given) or ellipsis_rank(parsed(form).sizes))
+    rank = ellipsis_rank(given) or ellipsis_rank(parsed(form).sizes)
+    dims = read_einsums(form.einsum, rank).dims if "..." in form.einsum else einsums.dims
     if not given.keys() <= {*dims}:
         return replace(form, sizes=text)
     return _with_rank(form, sizes_text(_completed(dims, {**(parsed(form).sizes or {}), **given}, given)))
@@ -67,11 +66,6 @@ def sizes_text(sizes: Mapping[str, int]) -> str:
     outer = [str(size) for name, size in sizes.items() if name.startswith("...")]
     words = [f"...={'x'.join(outer)}"] if outer else []
     return ",".join([*words, *(f"{name}={n}" for name, n in sizes.items() if not name.startswith("..."))])
-
-
-def _dims_with_rank(text: str, einsums: Einsums, rank: int) -> tuple[str, ...]:
-    """The dimensions of the einsums if the ellipsis stands for `rank` of them."""
-    return read_einsums(text, rank).dims if "..." in text else einsums.dims
 
 
 def _completed(dims: Sequence[str], known: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:

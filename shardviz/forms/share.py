@@ -67,10 +67,8 @@ def to_document(form: ProblemForm) -> dict[str, Any]:
 
 
 def from_document(document: StrictTable) -> ProblemForm:
-    """The form that `to_document` wrote; its fields may have errors, as they may have had then.
-
-    Raises `UnknownVersion` for another schema, and the table's errors for other keys, types and texts.
-    """
+    """The form that `to_document` wrote; its fields may have errors, as they may have had then. Raises
+    `UnknownVersion` for another schema, and the table's errors for other keys, types and texts."""
     schema = document.values.get("schema")
     if schema != SCHEMA:
         shown = quote(schema, 30) if isinstance(schema, str) else kind_of(schema)
@@ -144,11 +142,9 @@ def to_string(shared: Shared) -> str:
 
 
 def from_string(text: str) -> Shared:
-    """Read a string; white space, line breaks, quotes and backticks from a chat do not matter.
-
-    Raises `QuestionError` for a string that is too long, cut, altered, of another version, or says what no
-    shardviz has written.
-    """
+    """Read a string; white space, line breaks, quotes and backticks from a chat do not matter. Raises
+    `QuestionError` for a string that is too long, cut, altered, of another version, or says what no shardviz
+    has written."""
     if len(text) > 2 * MAX_STRING:
         raise QuestionError(
             f"a shared string has at most {MAX_STRING:,} characters; this has {len(text):,}", _AGAIN

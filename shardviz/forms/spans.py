@@ -86,11 +86,9 @@ def product_text(product: Product) -> str:
 def split_product(
     einsums: Einsums, specs: Sequence[PartitionSpec | None], axis_sizes: Mapping[str, int]
 ) -> Spans | None:
-    """``A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]``; None for einsums in letters and specs that it cannot say.
-
-    It has no place for the specs of intermediates, and a result that is the compiler's choice is not written,
-    so that the product must have it without that.
-    """
+    """``A[I_X, J_Y] * B[J_Y, K] -> C[I_X, K]``; None for einsums in letters and specs that it cannot say. It
+    has no place for the specs of intermediates, and a result that is the compiler's choice is not written, so
+    that the product must have it without that."""
     product = einsums.product
     if product is None:
         return None
@@ -124,13 +122,9 @@ def _whole(array: BookArray) -> Spans:
 
 def _multiplied(product: Product, operands: Sequence[Spans], result: Spans | None) -> Spans:
     spans = operands[0]
-    summed = product.contracted or (None,) * (len(operands) - 1)
-    for dims, operand in zip(summed, operands[1:], strict=True):
-        spans += (TextSpan(f" *{_subscript(dims)} "), *operand)
+    for dims, operand in zip(product.contracted or ((),) * (len(operands) - 1), operands[1:], strict=True):
+        dims = dims or ()  # None where the product does not say them
+        short = all(len(dim) == 1 for dim in dims)
+        subscript = f"_{''.join(dims)}" if short else f"_{{{','.join(dims)}}}"
+        spans += (TextSpan(f" *{subscript if dims else ''} "), *operand)
     return spans if result is None else (*spans, TextSpan(" -> "), *result)
-
-
-def _subscript(dims: tuple[str, ...] | None) -> str:
-    if not dims:
-        return ""
-    return f"_{''.join(dims)}" if all(len(dim) == 1 for dim in dims) else f"_{{{','.join(dims)}}}"

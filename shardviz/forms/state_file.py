@@ -120,11 +120,8 @@ def read_state(
     path: Path, schema: str, what: str, read: Callable[[StrictTable], T], older: Sequence[str] = ()
 ) -> T | None:
     """The file's object, which has this schema or an older one, as `read` reads it; None where there is no
-    file.
-
-    Raises `StateError` for a file that cannot be read, and for one of another version: it stays, and the
-    error calls it `what`. A file that is not JSON or not of this kind is set aside.
-    """
+    file. Raises `StateError` for a file that cannot be read, and for one of another version: it stays, and
+    the error calls it `what`. A file that is not JSON or not of this kind is set aside."""
     try:
         if path.exists() and not path.is_file():
             raise set_aside(path, "it is not a file")
@@ -216,11 +213,8 @@ def _document(session: SavedSession, steps: int) -> dict[str, Any]:
 
 
 def load_session() -> SavedSession | None:
-    """The last session; None where there is none.
-
-    Raises `StateError` for a file that cannot be read: a damaged one is set aside and is gone the next time,
-    that of another version stays.
-    """
+    """The last session; None where there is none. Raises `StateError` for a file that cannot be read: a
+    damaged one is set aside and is gone the next time, that of another version stays."""
     path = state_path(SESSION_NAME)
     return read_state(path, SESSION_SCHEMA, "the last session", _session, OLDER_SESSIONS)
 

@@ -24,11 +24,9 @@ class SummaryPart:
 
 
 def summary(resolved: ResolvedProblem) -> tuple[SummaryPart, ...]:
-    """``bd,df->bf``, ``XY,Y_->X_``, ``X=2 Y=4``, ``bf16`` and the targets, of the draft that is shown.
-
-    A product that was written in brackets has its subscripts, and no specs beside it. Device order, sizes,
-    axis types and the machine are there where they are not the usual ones.
-    """
+    """``bd,df->bf``, ``XY,Y_->X_``, ``X=2 Y=4``, ``bf16`` and the targets, of the draft that is shown. A
+    product that was written in brackets has its subscripts, and no specs beside it. Device order, sizes, axis
+    types and the machine are there where they are not the usual ones."""
     shown = resolved.shown
     names = ["device_order", "sizes", "dtype", "axis_types", "objective"]
     names += ["backward", "remat", "optimizer"] if shown.backward == FLAG else []
@@ -43,10 +41,8 @@ def summary(resolved: ResolvedProblem) -> tuple[SummaryPart, ...]:
 
 
 def collective_summary(resolved: ResolvedProblem) -> tuple[SummaryPart, ...]:
-    """``all_gather``, ``i=4``, ``3,9,5,2``, ``ring`` of a collective of its own, none of the problem.
-
-    What was left to its default is not there, but for the algorithm. Empty where there is no such collective.
-    """
+    """``all_gather``, ``i=4``, ``3,9,5,2``, ``ring`` of a collective of its own, none of the problem. What
+    was left to its default is not there, but for the algorithm. Empty where there is no such collective."""
     draft, question = resolved.shown, resolved.collective
     if draft.collective is None or question is None:
         return ()

@@ -44,11 +44,9 @@ def stages(lesson: Lesson) -> tuple[LessonStage, ...]:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A lesson, the stage at which a learner is, and what was done so far.
-
-    `answers` has the choice of each prediction, None where it was not answered yet. `draft` is the sandbox,
-    as it stands. `hints` counts those that were shown. `is_solved` stays once the goal was met.
-    """
+    """A lesson, the stage at which a learner is, and what was done so far. `answers` has the choice of each
+    prediction, None where it was not answered yet. `draft` is the sandbox, as it stands. `hints` counts those
+    that were shown. `is_solved` stays once the goal was met."""
 
     lesson: Lesson
     place: int
@@ -125,18 +123,14 @@ def shared_of(attempt: Attempt, screen: str) -> Shared:
 
 
 def attempt_of(shared: Shared) -> Attempt:
-    """The attempt at a shared lesson's stage; predictions before it count as not known.
-
-    Raises `LessonError` where the course has no such lesson.
-    """
+    """The attempt at a shared lesson's stage; predictions before it count as not known. Raises `LessonError`
+    where the course has no such lesson."""
     return attempt_at(find(shared.lesson, may_read_files=False), shared)
 
 
 def with_own(sent: Attempt, own: Attempt) -> Attempt:
-    """An attempt that was sent, with what the learner has predicted, asked for and solved.
-
-    One that was sent before its sandbox opens leaves that as it is.
-    """
+    """An attempt that was sent, with what the learner has predicted, asked for and solved. One that was sent
+    before its sandbox opens leaves that as it is."""
     answers = tuple(
         theirs if mine is None else mine for mine, theirs in zip(own.answers, sent.answers, strict=True)
     )

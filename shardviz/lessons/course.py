@@ -41,10 +41,8 @@ def lesson_names() -> tuple[str, ...]:
 
 
 def find(text: str, may_read_files: bool = True) -> Lesson:
-    """The lesson of a number, a name, or the path of a file that ends in ``.toml``.
-
-    Raises `LessonError` for one that there is not, and for a file that is not a lesson, or may not be read.
-    """
+    """The lesson of a number, a name, or the path of a file that ends in ``.toml``. Raises `LessonError` for
+    one that there is not, and for a file that is not a lesson, or may not be read."""
     wanted = text.strip()
     if wanted.endswith(".toml"):
         if not may_read_files:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.forms.form import CollectiveFields
+from shardviz.forms.parsing import read_mesh
 from shardviz.forms.wording import as_sentence
 from shardviz.lessons.lesson import Goal, Lesson
 from shardviz.lessons.measures import measured
@@ -19,6 +20,7 @@ from shardviz.lessons.measures.collective import operands_of, results_of
 from shardviz.lessons.measures.layout import bounds_by_device, sums_by_device
 from shardviz.lessons.measures.plan import sent_by
 from shardviz.lessons.measures.subject import array_named, resolve_once
+from shardviz.notation import Context, read_sharding
 from shardviz.planner.plan import LOCAL_OPS
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray
 from shardviz.units import human_bytes
@@ -63,11 +65,9 @@ _LIMITED = {
 
 
 def first_difference(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> str | None:
-    """The first thing that the goal wants otherwise, as a sentence without its full stop, or None.
-
-    In this order: a fault, what had to stay, the mesh, the types of its axes, who holds what, what is sent,
-    with what it ends, limits. Any sharding passes that leaves every device with the same data.
-    """
+    """The first thing that the goal wants otherwise, as a sentence without its full stop, or None. In this
+    order: a fault, what had to stay, the mesh, the types of its axes, who holds what, what is sent, with what
+    it ends, limits. Any sharding passes that leaves every device with the same data."""
     if resolved.faults:
         return as_sentence(resolved.faults[0].message).removesuffix(".")
     try:
@@ -126,12 +126,8 @@ def _of_algorithm(resolved: ResolvedProblem) -> CollectiveFields | None:
 
 
 def wanted_mesh(lesson: Lesson) -> Mesh:
-    """The goal's mesh; its devices in the order that the lesson gives, where it gives one.
-
-    Raises `ShardvizError` for an order that does not fit.
-    """
-    from shardviz.forms.parsing import read_mesh
-
+    """The goal's mesh; its devices in the order that the lesson gives, where it gives one. Raises
+    `ShardvizError` for an order that does not fit."""
     if lesson.goal.mesh is None:
         return resolve_once(lesson.setup).problem.mesh
     return read_mesh(lesson.goal.mesh, lesson.setup.device_order)
@@ -139,8 +135,6 @@ def wanted_mesh(lesson: Lesson) -> Mesh:
 
 def read_spec(text: str, mesh: Mesh, array: ShardedArray) -> PartitionSpec:
     """The spec of an array in any notation. Raises `ShardvizError`."""
-    from shardviz.notation import Context, read_sharding
-
     sizes = dict(zip(array.dims, array.shape, strict=True))
     spec = read_sharding(text, Context(mesh, array.rank, sizes)).spec
     spec.check(mesh, array.rank, array.name)
@@ -168,11 +162,9 @@ def _exceeded(ask: str, limit: str, resolved: ResolvedProblem) -> str | None:
 def kept_difference(
     setup: ResolvedProblem, resolved: ResolvedProblem, may_change: Collection[str]
 ) -> str | None:
-    """The first field that is not in `may_change` and does not mean what it means in `setup`.
-
-    Where a collective of its own is what may change, of the problem beside it only the mesh counts. Targets
-    may always be others.
-    """
+    """The first field that is not in `may_change` and does not mean what it means in `setup`. Where a
+    collective of its own is what may change, of the problem beside it only the mesh counts. Targets may
+    always be others."""
     return next(_changes(setup, resolved, {*may_change}), None)
 
 
@@ -202,7 +194,8 @@ def _changes(setup: ResolvedProblem, resolved: ResolvedProblem, may_change: set[
     if "einsum" not in may_change and _einsums(now) != _einsums(was):
         yield f"the einsum is {_einsums(now)}; the goal keeps {_einsums(was)}"
     if "einsum" not in may_change and "sizes" not in may_change:
-        for array, before in zip(_given(now), _given(was), strict=True):
+        arguments = (replace(problem, parts=problem.forward).arguments for problem in (now, was))
+        for array, before in zip(*arguments, strict=True):
             if array.shape != before.shape:
                 held, kept = shape_text(array.shape), shape_text(before.shape)
                 yield f"{array.name} has the shape {held}; the goal keeps {kept}"
@@ -238,10 +231,6 @@ def _einsums(problem: Problem) -> str:
         + f" -> {part.result.name}[{', '.join(part.result.dims)}]"
         for part in problem.forward
     )
-
-
-def _given(problem: Problem) -> tuple[ShardedArray, ...]:
-    return replace(problem, parts=problem.forward).arguments
 
 
 T = TypeVar("T")
@@ -333,10 +322,8 @@ MAX_SHOWN = 8
 
 def result_difference(resolved: ResolvedProblem, wanted: ResolvedProblem) -> str | None:
     """The first device, by its number, that ends with other numbers than in another problem, or that begins
-    with other ones: they are what the question is about.
-
-    Raises `QuestionError` for a collective whose numbers are not followed.
-    """
+    with other ones: they are what the question is about. Raises `QuestionError` for a collective whose
+    numbers are not followed."""
     if resolved.collective is None or wanted.collective is None:
         raise QuestionError("no collective is set, and the goal wants one", "press i on the step screen")
     meshes = resolved.problem.mesh, wanted.problem.mesh

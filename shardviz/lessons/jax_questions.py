@@ -210,10 +210,8 @@ def _of_run(
 
 
 def layouts_say(ask: str, mesh: Mesh, held: Sequence[HeldArray]) -> str | None:
-    """The answer to a measure about arrays or devices, from JAX's layout of each array that it is about.
-
-    None for a measure that such layouts do not answer.
-    """
+    """The answer to a measure about arrays or devices, from JAX's layout of each array that it is about. None
+    for a measure that such layouts do not answer."""
     name, *arguments = ask.split()
     if name not in MEASURES or not held:
         return None
@@ -222,10 +220,8 @@ def layouts_say(ask: str, mesh: Mesh, held: Sequence[HeldArray]) -> str | None:
 
 
 def collectives_say(ask: str, collectives: Sequence[Collective]) -> str | None:
-    """The answer to a measure about what is sent, from a partitioner's collectives.
-
-    None for a measure that they do not answer.
-    """
+    """The answer to a measure about what is sent, from a partitioner's collectives. None for a measure that
+    they do not answer."""
     name, *arguments = ask.split()
     if name == "sent":
         return f"{sum(each.wire_bytes * (each.count or 1) for each in collectives)} B"

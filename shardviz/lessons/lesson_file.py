@@ -14,6 +14,7 @@ from shardviz.forms.form import SCREENS, TABLE_KEYS, CollectiveFields, ProblemFo
 from shardviz.forms.options import form_from_table
 from shardviz.lessons.lesson import Goal, Lesson, Prediction, TextFigure
 from shardviz.lessons.measures.plan import OPS
+from shardviz.notation import parse_mesh
 from shardviz.strict_table import StrictTable, closest
 
 MAX_TEXT = 64_000
@@ -47,11 +48,9 @@ class LessonError(QuestionError):
 
 
 def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
-    """The lesson that a file says; `name` is the file's, with its number and ending or without.
-
-    Raises `LessonError` for text that is not TOML, a key that is missing, unknown or of a wrong type, and a
-    problem that cannot be read; `checking` says whether the lesson is valid.
-    """
+    """The lesson that a file says; `name` is the file's, with its number and ending or without. Raises
+    `LessonError` for text that is not TOML, a key that is missing, unknown or of a wrong type, and a problem
+    that cannot be read; `checking` says whether the lesson is valid."""
     if len(text) > MAX_TEXT:
         reason = f"it has {len(text):,} characters"
         raise LessonError(name, "", reason, f"a lesson has at most {MAX_TEXT:,}")
@@ -147,8 +146,6 @@ def _goal(table: StrictTable, setup: Options) -> Goal:
 
 
 def _mesh(table: StrictTable) -> str:
-    from shardviz.notation import parse_mesh
-
     text = table.text("mesh")
     try:
         return str(parse_mesh(text))

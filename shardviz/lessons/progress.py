@@ -38,10 +38,8 @@ class CourseEntry:
 
 
 class CourseProgress:
-    """The progress of one learner. `notice` is for the learner to read, empty where there is none.
-
-    Without a `path` it is forgotten with the process: that of a guest, and where the file cannot be used.
-    """
+    """The progress of one learner. `notice` is for the learner to read, empty where there is none. Without a
+    `path` it is forgotten with the process: that of a guest, and where the file cannot be used."""
 
     def __init__(
         self, path: Path | None = None, entries: Mapping[str, Entry] | None = None, notice: str = ""
@@ -75,11 +73,9 @@ class CourseProgress:
         return self.left(lesson) or replace(begin(lesson), is_solved=self.is_solved(lesson))
 
     def save(self, attempt: Attempt) -> None:
-        """Keep where an attempt stands. What others have saved meanwhile stays.
-
-        Raises `StateError` where that cannot be; also to say that the file was damaged meanwhile, which loses
-        nothing that is known here.
-        """
+        """Keep where an attempt stands. What others have saved meanwhile stays. Raises `StateError` where
+        that cannot be; also to say that the file was damaged meanwhile, which loses nothing that is known
+        here."""
         key = _key(attempt.lesson)
         solved = attempt.is_solved or self.is_solved(attempt.lesson)
         self._entries[key] = entry = {"solved": solved, "attempt": _document(attempt)}

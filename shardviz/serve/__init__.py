@@ -6,7 +6,6 @@ visitor    that process: the application for a guest, kept from files and from s
 apps       the application of each role: a visitor, a pupil who follows, a teacher who leads
 driver     its terminal: keys come in, pictures go out, and nothing else
 lecture    where the teacher and the pupils are, and what they predict, in memory
-class_page that for the teacher, as a page of counts
 addresses  the port to listen at, or the next free one, and the names under which pages may reach it
 page       what the browser loads besides textual-serve's script; nothing comes from elsewhere
 """

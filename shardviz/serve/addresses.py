@@ -23,11 +23,8 @@ _HOST = re.compile(
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 is any free one.
-
-    Raises `QuestionError` for a host that is not this machine's, and for a port that is in use; it then names
-    the next free one.
-    """
+    """A socket that listens; port 0 is any free one. Raises `QuestionError` for a host that is not this
+    machine's, and for a port that is in use; it then names the next free one."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError):
@@ -39,7 +36,10 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             free = _next_free(family, str(address[0]), port)
-            raise QuestionError(f"port {port} of {host} is in use", _use(free)) from None
+            use = (
+                "give another with --port" if free is None else f"the next free one is {free}: --port {free}"
+            )
+            raise QuestionError(f"port {port} of {host} is in use", use) from None
         if error.errno == errno.EACCES:
             raise QuestionError(
                 f"no permission to listen on port {port}", "take one from 1024 on: --port 8000"
@@ -98,10 +98,6 @@ def _next_free(family: int, host: str, port: int) -> int | None:
             continue
         return other
     return None
-
-
-def _use(free: int | None) -> str:
-    return "give another with --port" if free is None else f"the next free one is {free}: --port {free}"
 
 
 def _is_address(name: str) -> bool:

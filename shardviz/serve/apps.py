@@ -61,10 +61,8 @@ class VisitorApp(ShardvizApp):
 
 
 class PupilApp(VisitorApp):
-    """Shows what the teacher's page shows, until the pupil goes elsewhere or changes something.
-
-    A prediction changes nothing: the server counts it, and the answer waits for the teacher.
-    """
+    """Shows what the teacher's page shows, until the pupil goes elsewhere or changes something. A prediction
+    changes nothing: the server counts it, and the answer waits for the teacher."""
 
     BINDINGS = bindings(FOLLOW)
     own_commands = FOLLOW

@@ -25,10 +25,8 @@ MAX_REASON = 300
 
 
 class VisitorDriver(WebDriver):
-    """Textual's driver for the web without its ways to hand out files and open links.
-
-    The process ends with the server's pipe, however the server ends.
-    """
+    """Textual's driver for the web without its ways to hand out files and open links. The process ends with
+    the server's pipe, however the server ends."""
 
     def run_input_thread(self) -> None:
         try:

@@ -19,8 +19,7 @@ import textual_serve
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from shardviz.serve.addresses import is_our_host, is_same_origin
-from shardviz.serve.class_page import class_page
-from shardviz.serve.lecture import Lecture
+from shardviz.serve.lecture import Lecture, class_page
 from shardviz.serve.session import Notes, Session, within
 
 MAX_MESSAGE = 256 * 1024

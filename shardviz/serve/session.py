@@ -60,10 +60,8 @@ class Notes:
 
 
 class Session(AppService):
-    """textual-serve's service without a shell: the words of its command go to no interpreter.
-
-    The process leads a session of its own, in an empty folder of its own that goes with it.
-    """
+    """textual-serve's service without a shell: the words of its command go to no interpreter. The process
+    leads a session of its own, in an empty folder of its own that goes with it."""
 
     def __init__(
         self,

@@ -12,10 +12,14 @@ import pytest
 import shardviz
 from shardviz.cli.export import request_of_words
 from shardviz.cli.group import run
+from shardviz.documents.meshes import LAYOUT
 from shardviz.documents.programs import explain_document, hlo_document
+from shardviz.documents.rounds import step_document
 from shardviz.documents.summaries import DIFF
+from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
+from shardviz.stepping.collective_run import run_on
 from shardviz.tui.opening.kinds import Openable
 from shardviz.tui.opening.progress import ReadingProgress
 from shardviz.tui.opening.reading import Defaults, open_changes, open_program
@@ -58,6 +62,30 @@ COMPARED = [
 ]
 
 
+STEPPED = [
+    ("psum", {"mesh": "i=4"}),
+    ("all_gather", {"mesh": "X=2,Y=4", "axis": "Y", "data": "3,9,5,2"}),
+    ("all_to_all", {"mesh": "i=4", "shape": "4x8", "spec": "i_"}),
+    ("psum_scatter", {"mesh": "i=8", "machine": "v5e:2x4"}),
+]
+LAID_OUT = [
+    ("16x16", "XY", {}),
+    ("8x16", "_ Y", {"dtype": "bf16"}),
+    ("8x16", "X _", {"device-order": "1,0,2,3,4,5,6,7"}),
+]
+MODELS = [
+    ("gpt2", {"rules": "tensor", "mesh": "tensor=4"}),
+    ("gpt2", {"rules": "fsdp", "mesh": "data=4", "machine": "v5e:2x2", "optimizer": "sgd"}),
+]
+SEARCHED = [
+    ("bd,df->bf", {"machine": "v5e:2x2"}),
+    (
+        "btd,df->btf; btf,fd->btd",
+        {"machine": "v5e:2x4", "sizes": "b=16,t=128,d=1024,f=4096", "backward": True, "optimizer": "adam"},
+    ),
+]
+
+
 def words(options):
     given = [(f"--{name}", value) for name, value in options.items()]
     return [word for flag, value in given for word in ([flag] if value is True else [flag, value])]
@@ -80,8 +108,9 @@ def exported(line, part=None):
     return request_of_words(click.Context(click.Command("export")), shlex.split(line), part).subject.shown
 
 
-def test_thirty_questions_are_asked():
-    assert sum(map(len, (EXPLAINED, RANKED, SWEPT, VERSUS, TEXTS, COMPARED))) == 30
+def test_forty_questions_are_asked():
+    asked = EXPLAINED, RANKED, SWEPT, VERSUS, TEXTS, COMPARED, STEPPED, LAID_OUT, MODELS, SEARCHED
+    assert sum(map(len, asked)) == 41
 
 
 @pytest.mark.parametrize(("einsum", "options"), EXPLAINED)
@@ -159,3 +188,38 @@ def test_what_has_changed(old, new, printed):
         found, Defaults("X=2,Y=2", "cpu", "", "", False, None), ReadingProgress(lambda _: None)
     )
     assert changes == written(DIFF.document(shown.changes, broken_limits=()))
+
+
+@pytest.mark.parametrize(("operation", "options"), STEPPED)
+def test_a_collective(operation, options, printed):
+    line = ["step", operation, *words(options)]
+    run = exported(shlex.join(line))
+    assert printed(*line, "--on", "none") == written(step_document(run, None, None))
+    own = {name: text for name, text in options.items() if name not in ("mesh", "machine")}
+    fields = {"mesh": options["mesh"], "machine": options.get("machine", "")}
+    shown = resolve(
+        ProblemForm(**fields, specs=("__", "__", "__"), collective=CollectiveFields(operation, **own))
+    )
+    assert shown.collective == run.question
+    assert run_on(shown.collective, shown.placed).timeline.seconds == run.timeline.seconds
+
+
+@pytest.mark.parametrize(("shape", "spec", "options"), LAID_OUT)
+def test_a_layout(shape, spec, options, printed):
+    line = ["layout", shape, "--spec", spec, *words(options)]
+    assert printed(*line) == written(LAYOUT.document(exported(shlex.join(line))))
+
+
+@pytest.mark.parametrize(("source", "options"), MODELS)
+def test_a_model(source, options, printed):
+    asked = shardviz.model(source, **options)
+    assert printed("model", source, *words(options)) == written(asked.document())
+
+
+@pytest.mark.parametrize(("program", "options"), SEARCHED)
+def test_a_search(program, options, printed):
+    asked = shardviz.search(program, **options)
+    document = printed("search", program, *words(options))
+    assert document == written(asked.document())
+    assert asked.found[0].seconds == document["found"][0]["step_seconds"]
+    assert "MFU" in repr(asked)

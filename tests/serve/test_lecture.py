@@ -11,8 +11,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.lessons.attempt import begin, shared_of
 from shardviz.lessons.course import course, find
-from shardviz.serve.class_page import class_page
-from shardviz.serve.lecture import Lecture, LessonPlace
+from shardviz.serve.lecture import Lecture, LessonPlace, class_page
 
 LESSON = course()[3]
 BEGIN = to_string(shared_of(begin(LESSON), LESSON.screen))

@@ -65,7 +65,8 @@ def examples() -> tuple[Example, ...]:
         Example(
             document["title"], entry["title"], entry["look"], entry["screen"], entry, entry.get("name", "")
         )
-        for document in map(_table, DOCUMENTS)
+        for name in DOCUMENTS
+        for document in [tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))]
         for entry in document["example"]
     )
 
@@ -81,7 +82,3 @@ def named_example(name: str) -> Example:
     if name not in found:
         raise QuestionError(f"there is no example {quote(name)}", f"choose one of {', '.join(found)}")
     return found[name]
-
-
-def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads((files(__package__) / f"{name}.toml").read_text(encoding="utf-8"))

@@ -2,7 +2,7 @@
 
 answers     computed answers and their kinds: numbers, bytes, shapes, …
 subject     the arrays, devices and collectives that measures are about
-layout, plan, cost, parallelism, hosts, collective  the measures
+layout, plan, cost, parallelism, collective  the measures
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from shardviz.forms.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
-from shardviz.lessons.measures import collective, cost, hosts, layout, parallelism, plan
+from shardviz.lessons.measures import collective, cost, layout, parallelism, plan
 from shardviz.lessons.measures.answers import ComputedAnswer, whole_number
 from shardviz.lessons.measures.subject import position_of, resolve_once
 from shardviz.strict_table import closest
@@ -61,10 +61,10 @@ MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {
     "ticks": (parallelism.ticks, "stage m"),
     "busy": (parallelism.busy, "stage m 0"),
     "bubble": (parallelism.bubble, "stage m"),
-    "links": (hosts.links, "X"),
-    "crossing": (hosts.crossing, "X 4"),
-    "process": (hosts.process, "5 4"),
-    "loads": (hosts.loads, "A 1 4"),
+    "links": (parallelism.links, "X"),
+    "crossing": (parallelism.crossing, "X 4"),
+    "process": (parallelism.process, "5 4"),
+    "loads": (parallelism.loads, "A 1 4"),
     "rounds": (collective.rounds, ""),
     "hops": (collective.hops, ""),
     "sends_to": (collective.sends_to, "2 1"),
@@ -79,11 +79,9 @@ array, device, round and op say where the answer is to be seen."""
 
 @lru_cache(maxsize=64)  # the predictions of a lesson or two
 def compute(ask: str, draft: ProblemForm) -> ComputedAnswer:
-    """The answer to a measure with its arguments: ``"shard_shape A"``.
-
-    Raises `QuestionError` for a measure that there is not, for arguments that it does not take, and where it
-    does not apply to the draft; `ShardvizError` for the draft's first fault.
-    """
+    """The answer to a measure with its arguments: ``"shard_shape A"``. Raises `QuestionError` for a measure
+    that there is not, for arguments that it does not take, and where it does not apply to the draft;
+    `ShardvizError` for the draft's first fault."""
     return measured(ask, resolve_once(draft))
 
 
@@ -140,11 +138,8 @@ def answer_location(prediction: Prediction) -> AnswerLocation:
 
 
 def choices(prediction: Prediction) -> tuple[str, ...]:
-    """The right answer and the wrong ones, in an order that does not depend on which is right.
-
-    Wrong ones are as in the lesson's file: `ComputedAnswer.shown` gives each in the same form. Raises as
-    `compute` does.
-    """
+    """The right answer and the wrong ones, in an order that does not depend on which is right. Wrong ones are
+    as in the lesson's file: `ComputedAnswer.shown` gives each in the same form. Raises as `compute` does."""
     answer = answer_of(prediction)
     return tuple(sorted((answer.text, *prediction.wrong), key=lambda text: _rank(answer, text)))
 

@@ -9,6 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from shardviz.errors import QuestionError, quote
+from shardviz.notation import parse_numbers, parse_shape
+from shardviz.units import seconds as human_seconds
 
 
 @dataclass(frozen=True)
@@ -95,9 +97,7 @@ def seconds(text: str) -> Fraction:
 
 def seconds_text(duration: Fraction) -> str:
     """``22 µs``, ``1.24 s``, ``0 s``."""
-    from shardviz.units import seconds as written
-
-    return written(float(duration)) if duration else "0 s"
+    return human_seconds(float(duration)) if duration else "0 s"
 
 
 def figures(text: str) -> dict[str, Fraction]:
@@ -117,8 +117,6 @@ def percent(text: str) -> Fraction:
 
 def shape(text: str) -> tuple[int, ...]:
     """``8x4``, ``8×4`` → (8, 4)."""
-    from shardviz.notation import parse_shape
-
     return parse_shape(text)
 
 
@@ -173,8 +171,6 @@ def coordinates_text(places: tuple[tuple[str, int], ...]) -> str:
 
 def numbers(text: str) -> tuple[float, ...]:
     """``3, 9`` → (3, 9), in their order; ``nothing`` → ()."""
-    from shardviz.notation import parse_numbers
-
     if text.strip().lower() == NOTHING:
         return ()
     found = parse_numbers(text)

@@ -82,9 +82,7 @@ def least_rounds(resolved: ResolvedProblem) -> ComputedAnswer:
 
 def results_of(resolved: ResolvedProblem) -> NDArray[np.float64]:
     """The numbers with which every device ends, by the devices' numbers: (devices, *shape of a result).
-
-    Raises `QuestionError` where no numbers are followed.
-    """
+    Raises `QuestionError` where no numbers are followed."""
     walk = walk_of(resolved)
     return _by_device(walk.mesh, _numbers(walk))
 

@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING
 from shardviz.errors import QuestionError, quote
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
+from shardviz.lazy_names import LazyImports
 from shardviz.lessons.measures.answers import whole_number
+from shardviz.sharding import Layout
+
+with LazyImports():
+    from shardviz.stepping import collective_run, plan_step
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.sharding import Layout, Mesh, ShardedArray
+    from shardviz.sharding import Mesh, ShardedArray
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
 
@@ -24,10 +29,8 @@ def resolve_once(draft: ProblemForm) -> ResolvedProblem:
 
 
 def array_named(resolved: ResolvedProblem, name: str) -> ShardedArray:
-    """An array as it is split: as the problem says, or as the plan decides.
-
-    An intermediate is as the einsum that makes it leaves it. Raises `QuestionError` for another name.
-    """
+    """An array as it is split: as the problem says, or as the plan decides. An intermediate is as the einsum
+    that makes it leaves it. Raises `QuestionError` for another name."""
     arrays = [each for part in resolved.problem.parts for each in (*part.operands, part.result)]
     known = list(dict.fromkeys(array.name for array in arrays))
     found = next((array for array in arrays if array.name == name), None)
@@ -43,8 +46,6 @@ def array_named(resolved: ResolvedProblem, name: str) -> ShardedArray:
 
 def layout_named(resolved: ResolvedProblem, name: str) -> Layout:
     """The layout of an array on the mesh of the problem."""
-    from shardviz.sharding import Layout
-
     return Layout(array_named(resolved, name), resolved.problem.mesh)
 
 
@@ -58,22 +59,17 @@ def position_of(mesh: Mesh, text: str) -> int:
 
 def collective_of(resolved: ResolvedProblem) -> CollectiveQuestion:
     """The collective of the draft, or else the only one of its plan. Raises `QuestionError`."""
-    from shardviz.planner.plan import LOCAL_OPS
-    from shardviz.stepping.plan_step import question_of_step
-
     if resolved.collective is not None:
         return resolved.collective
-    sent = [number for number, step in enumerate(resolved.plan.steps, 1) if step.op not in LOCAL_OPS]
+    sent = plan_step.collective_steps(resolved.plan)
     if len(sent) != 1:
         raise QuestionError(
             f"the plan has {len(sent)} collectives, and one is asked about",
             "give the setup a collective, or take a problem whose plan has one",
         )
-    return question_of_step(resolved.plan, sent[0])
+    return plan_step.question_of_step(resolved.plan, sent[0])
 
 
 def walk_of(resolved: ResolvedProblem) -> CollectiveRun:
     """`collective_of`, step by step."""
-    from shardviz.stepping.collective_run import run_on
-
-    return run_on(collective_of(resolved), resolved.placed)
+    return collective_run.run_on(collective_of(resolved), resolved.placed)

@@ -1,0 +1,148 @@
+"""`shardviz machine`, `layout` and `translate`: a mesh on a machine's chips, an array on a mesh, and how that
+is split in other notations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from shardviz.cli import options
+from shardviz.cli.group import ExampleCommand
+from shardviz.cli.output import CommandOutput, print_json
+from shardviz.errors import QuestionError, ShardvizError, quote
+from shardviz.forms.form import ProblemForm
+from shardviz.lazy_names import LazyImports
+from shardviz.notation import find_notation, parse_layout, parse_mesh, write_all
+from shardviz.notation.notations import write_sharding
+
+with LazyImports():
+    from shardviz.documents import machines, meshes
+    from shardviz.forms import enter
+    from shardviz.hardware import machine as hardware_machine
+    from shardviz.hardware import machine_file
+    from shardviz.render import caption, machine_view
+    from shardviz.render.layouts import layout_view
+
+if TYPE_CHECKING:
+    from shardviz.sharding import Layout
+
+MAX_LISTED = 2**15
+
+
+@click.command("machine", cls=ExampleCommand)
+@click.argument("name", shell_complete=options.targets)
+@options.field("mesh", default=None, help="A mesh to place on it; default: none.")
+@options.device_order
+@options.output
+def machine(name: str, mesh: str | None, device_order: str | None, output: CommandOutput) -> None:
+    """Show the figures of a machine, with their sources, and draw its chips and links.
+
+    NAME is hardware such as v5p:4x4x8, 2*v5e:4x4 or h100:2x8, or a TOML file such as my-cluster.toml.
+    """
+    if mesh is None and device_order is not None:
+        raise QuestionError("--device-order is the order of a mesh, and there is none", "add --mesh X=4,Y=8")
+    found = machine_file.named_machine(name)
+    asked = None if mesh is None else parse_mesh(mesh, device_order)
+    placed = None if asked is None else hardware_machine.place_mesh(found, asked)
+    if output.as_json:
+        print_json(machines.machine_document(found, asked, placed))
+    else:
+        output.show(machine_view.machine_view(found, asked, placed, *output.page))
+
+
+@click.command("layout", cls=ExampleCommand)
+@click.argument("shape")
+@options.mesh
+@options.device_order
+@click.option(
+    "--spec", required=True, help="How it is split, in any notation: 'X _', \"P('X', None)\", 'A[I_X, J]'."
+)
+@options.dtype
+@click.option(
+    "--style",
+    type=click.Choice(["shardviz", "jax"]),
+    default="shardviz",
+    help="jax: the picture that JAX itself prints.",
+)
+@click.option(
+    "--device-kind",
+    type=click.Choice(["CPU", "GPU", "TPU"], case_sensitive=False),
+    default="CPU",
+    show_default=True,
+    help="With --style jax: the word before the device numbers.",
+)
+@click.option("--devices", is_flag=True, help="Also list every device with its slices.")
+@options.output
+@click.pass_context
+def layout(
+    ctx: click.Context, /, style: str, device_kind: str, devices: bool, output: CommandOutput, **_: Any
+) -> None:
+    """Draw which slice of an array of SHAPE, such as 16384x16384, every device of a mesh holds."""
+    found = asked_layout(ctx)
+    if output.as_json:
+        if found.mesh.size > MAX_LISTED:
+            raise QuestionError(
+                f"--json lists every device, and the mesh {found.mesh} has {found.mesh.size:,}",
+                f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary",
+            )
+        print_json(meshes.LAYOUT.document(found))
+    elif style == "jax":
+        columns = output.columns or min(output.width, layout_view.MAX_WIDTH)
+        click.echo(layout_view.jax_style(found, device_kind, columns), nl=False)
+    else:
+        output.show(layout_view.layout_view(found, *output.page, devices))
+
+
+def asked_layout(ctx: click.Context) -> Layout:
+    """The layout of a command's options; the text of the spec may say the dtype where they do not."""
+    given = ctx.params
+    dtype = given["dtype"] if options.is_given(ctx, "dtype") else None
+    return parse_layout(
+        given["shape"], parse_mesh(given["mesh"], given["device_order"]), given["spec"], dtype
+    )
+
+
+@click.command("translate", cls=ExampleCommand)
+@click.argument("text")
+@click.option("--to", metavar="NOTATION", help="Print that notation alone, such as book or gspmd.")
+@click.option("--from", "origin", metavar="NOTATION", help="The notation of TEXT, where several fit.")
+@click.option(
+    "--mesh",
+    metavar="NAME=SIZE,…",
+    help=f"Axes of the mesh; default: TEXT's own, or {ProblemForm.mesh} if that has TEXT's axes.",
+)
+@click.option(
+    "--rank",
+    type=options.Count(0),
+    metavar="N",
+    help="The number of dimensions, where TEXT does not say it, as in '{replicated}'.",
+)
+@options.output
+def translate(
+    text: str, to: str | None, origin: str | None, mesh: str | None, rank: int | None, output: CommandOutput
+) -> None:
+    """Translate a sharding from any notation into one other, or into all of them.
+
+    In a product, or in the specs of an einsum, every array is translated.
+    """
+    notation, readings, context = enter.read_any(text, origin, mesh, rank)
+    for reading in readings:
+        if rank is not None and reading.spec.rank != rank:
+            raise QuestionError(
+                f"--rank is {rank}, but {quote(text)} has an array of rank {reading.spec.rank}",
+                "leave out --rank: the text says it",
+            )
+    written: list[dict[str, str | ShardvizError]] = []
+    for reading in readings:
+        if to is not None:
+            written.append({to: write_sharding(find_notation(to), reading, context)})
+        else:
+            written.append(write_all(reading, context))
+    if output.as_json:
+        print_json(meshes.translate_document(text, notation.key, readings, written, context.mesh))
+    elif to is not None:
+        for one in written:
+            click.echo(one[to])
+    else:
+        output.show(caption.translate_view(readings, notation, written, context.mesh, *output.page))
