@@ -64,8 +64,8 @@ COMPARED = [
 
 STEPPED = [
     ("psum", {"mesh": "i=4"}),
-    ("all_gather", {"mesh": "X=2,Y=4", "axis": "Y", "data": "3,9,5,2"}),
-    ("all_to_all", {"mesh": "i=4", "shape": "4x8", "spec": "i_"}),
+    ("all_gather", {"mesh": "X=2,Y=4", "axis": "Y", "data": "3,9,5,2,1,7,4,8"}),
+    ("all_to_all", {"mesh": "i=4", "shape": "16x8", "spec": "i_"}),
     ("psum_scatter", {"mesh": "i=8", "machine": "v5e:2x4"}),
 ]
 LAID_OUT = [
