@@ -35,7 +35,7 @@ def _steps(plan: Plan) -> Iterator[Beside]:
     return (Beside(step, phase=plan.problem.parts[step.part].phase) for step in plan.steps)
 
 
-_notices = late("shardviz.planner.problem.problem", "notices")
+_notices = late("shardviz.planner.problem", "notices")
 _ARRAY = record(
     "An array of a problem, and how the plan splits it.",
     **array_fields(of(one_of("operand", "intermediate", "result"), "The role of the array in the problem.")),

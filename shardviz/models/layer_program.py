@@ -17,7 +17,7 @@ from shardviz.errors import QuestionError
 from shardviz.models.model import LAYER, Architecture, ArchitectureParameter, described_parameters
 from shardviz.models.sources import bare_name
 from shardviz.models.splitting import SplitModel, SplitParameter
-from shardviz.planner.problem.problem import Problem
+from shardviz.planner.problem import Problem
 from shardviz.planner.problem.reading import program_problem, read_program
 from shardviz.planner.problem.sizes import program_sizes
 from shardviz.sharding import Mesh, PartitionSpec

@@ -13,7 +13,7 @@ from shardviz.lazy_names import lazy_names
 if TYPE_CHECKING:
     from shardviz.planner.plan import Plan as Plan, Step as Step
     from shardviz.planner.planner import Planner as Planner, plan as plan
-    from shardviz.planner.problem.problem import Problem as Problem, Statement as Statement
+    from shardviz.planner.problem import Problem as Problem, Statement as Statement
     from shardviz.planner.problem.reading import problem_from_text as problem_from_text
     from shardviz.planner.ranking import Candidate as Candidate, rank as rank
 else:
@@ -22,7 +22,7 @@ else:
         {
             "plan": "Plan Step",
             "planner": "Planner plan",
-            "problem.problem": "Problem Statement",
+            "problem": "Problem Statement",
             "problem.reading": "problem_from_text",
             "ranking": "Candidate rank",
         },

@@ -18,9 +18,8 @@ from typing import Literal, NamedTuple
 from shardviz.errors import QuestionError, quote
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.planner import plan
-from shardviz.planner.problem import Phase, Problem, Statement
+from shardviz.planner.problem import Phase, Problem, Statement, is_floating, unused_name
 from shardviz.planner.problem.functions import is_matmul
-from shardviz.planner.problem.problem import is_floating, unused_name
 from shardviz.planner.problem.training import Optimizer, Training, parse_training
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 

@@ -9,8 +9,7 @@ from shardviz.errors import plural
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.pricing.priced_steps import PricedStep, ResidentArray
-from shardviz.planner.problem import Problem
-from shardviz.planner.problem.problem import named_statement
+from shardviz.planner.problem import Problem, named_statement
 from shardviz.timeline.program_timeline import (
     COMPUTE,
     Lane,

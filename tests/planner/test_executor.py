@@ -11,7 +11,8 @@ import pytest
 
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner.plan import Plan, Step
-from shardviz.planner.problem import Problem, problem_from_text
+from shardviz.planner.problem import Problem
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes
 from tests.planner.executor import PlanError, run
 from tests.planner.exhaustive import Atoms, Space, State

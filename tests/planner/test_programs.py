@@ -5,7 +5,7 @@ import pytest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.planner import problem_from_text
-from shardviz.planner.problem.problem import named_statement, notices, statement_text
+from shardviz.planner.problem import named_statement, notices, statement_text
 from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh
 

@@ -13,7 +13,7 @@ from shardviz.errors import QuestionError
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner import plan
 from shardviz.planner.pricing.costs import price
-from shardviz.planner.problem import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.search import (
     best_meshes,
     parse_axes,

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from shardviz.notation import Context, parse_mesh, read_sharding
 from shardviz.planner import plan
-from shardviz.planner.problem import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.caption import notes, repetition
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, Copies, DeviceCells
 from shardviz.render.layouts.layout_canvas import (

@@ -1,24 +1,386 @@
-"""The question: statements, how their arrays are split, and how all that is read from text.
-
-Names are imported when they are first used: a form that is read field by field needs no reader of questions.
-"""
+"""The problem: a mesh, and the statements that run on it, and their text: ``H[b,f] = X[b,d] * W1[d,f]``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, count, pairwise
+from typing import Literal, NamedTuple
 
-from shardviz.lazy_names import lazy_names
+from shardviz.notation.einsum import Einsum
+from shardviz.planner.problem.training import Training
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
-if TYPE_CHECKING:
-    from shardviz.planner.problem.problem import (
-        Objective as Objective,
-        PaddedDim as PaddedDim,
-        Phase as Phase,
-        Problem as Problem,
-        Statement as Statement,
-    )
-    from shardviz.planner.problem.reading import problem_from_text as problem_from_text
-else:
-    __getattr__, __dir__, __all__ = lazy_names(
-        __name__, {"problem": "Objective PaddedDim Phase Problem Statement", "reading": "problem_from_text"}
-    )
+Phase = Literal["forward", "recomputed", "backward", "optimizer"]
+"""The part of a train step that a statement belongs to."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of a program: a named array made from others by an einsum, or by another function.
+
+    `einsum` has the dimensions of the operands and of the result; the function (`functions.FUNCTIONS`) is
+    applied at every point of all dimensions, and summed over those that the result lacks. A dimension in
+    `merged` stands for several others, the major first, and is split as they are; those in `whole` cannot be
+    split. An operand that an earlier statement made has that result's name, and its spec is a constraint on
+    it, as `jax.lax.with_sharding_constraint`, or None. `result.spec` is None where the compiler may choose.
+    A statement may have other names for an array's dimensions than the one that made it: the order counts.
+    `number` is what the function takes beside arrays: how many `top_k` keeps, by what `scale` multiplies.
+    `source` is the name of the forward result whose statement this one differentiates or computes again, or
+    of the array whose gradients it adds up or updates; "" in a forward pass.
+    """
+
+    einsum: Einsum
+    operands: tuple[ShardedArray, ...]
+    result: ShardedArray
+    function: str = "multiply"
+    merged: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    whole: tuple[str, ...] = ()
+    phase: Phase = "forward"
+    number: float | None = None
+    source: str = ""
+
+    @property
+    def arrays(self) -> tuple[ShardedArray, ...]:
+        """The operands, and the result last."""
+        return (*self.operands, self.result)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Elements along each dimension."""
+        return sizes_of(self.arrays)
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """The dimensions that are summed over: those that the result lacks, also merged or taken apart."""
+        has = set(self.result.dims)
+        for dim, factors in self.merged:
+            if dim in has or has.issuperset(factors):
+                has.update((dim, *factors))
+        return tuple(dim for dim in self.einsum.dims if dim not in has)
+
+
+def sizes_of(arrays: Iterable[ShardedArray]) -> dict[str, int]:
+    """Elements along each dimension of arrays."""
+    return {dim: size for array in arrays for dim, size in zip(array.dims, array.shape, strict=True)}
+
+
+def is_floating(array: ShardedArray) -> bool:
+    """Return whether the array can have a gradient: ``bf16``, ``f8e4m3fn``."""
+    return array.dtype.removeprefix("b").startswith("f")
+
+
+_SIGNS = {"multiply": " * ", "add": " + ", "subtract": " - ", "divide": " / "}
+
+
+def value_pieces(part: Statement) -> Iterator[str | int]:
+    """The value of a statement in pieces of text, with the number of an operand where that stands."""
+    numbers = range(len(part.operands))
+    function, einsum = part.function, part.einsum
+    if len(numbers) == 1 and function in ("multiply", "sum"):
+        # An einsum of one array sums what its result lacks; a sum over nothing passes the array on.
+        function = "sum" if einsum.contracted else "multiply"
+    if function == "multiply" and len(numbers) > 2:
+        yield from _between(numbers, ", ")
+        yield f" -> {''.join(einsum.result)}"
+    elif function in _SIGNS:
+        yield from _between(numbers, _SIGNS[function])
+    elif function == "negative":
+        yield from ("-", 0)
+    elif function == "scale":
+        yield from (f"{part.number:g} * ", 0)
+    else:
+        yield f"{function}("
+        yield from _between(numbers, ", ")
+        yield from (f", {word}" for word in _words_beside(part, function))
+        yield ")"
+
+
+def _between(numbers: Iterable[int], sign: str) -> Iterator[str | int]:
+    for number in numbers:
+        if number:
+            yield sign
+        yield number
+
+
+def _words_beside(part: Statement, function: str) -> Iterator[str]:
+    if function in ("sum", "mean", "mean_square", "max", "sum_exp", "pick"):
+        yield from part.einsum.contracted
+    elif function == "reshape":
+        for whole, factors in part.merged:
+            yield f"{whole} = {' * '.join(factors)}"
+    elif function in ("top_k", "slots"):
+        yield from part.whole
+        if function == "slots":
+            yield from (dim for dim in part.einsum.result if dim not in part.einsum.operands[0])
+        if part.number is not None:
+            yield f"{part.number:g}"
+
+
+def statement_text(part: Statement) -> str:
+    """A statement with the dimensions of all arrays, which a program's text may have."""
+    return _text(part, dimensions)
+
+
+def named_statement(part: Statement) -> str:
+    """A statement by the names of its arrays: ``H = X * W1``."""
+    return _text(part, lambda array: array.name)
+
+
+def dimensions(array: ShardedArray, sign: str = ",") -> str:
+    """An array with its dimensions: ``X[b,d]``."""
+    return f"{array.name}[{sign.join(array.dims)}]"
+
+
+def _text(part: Statement, written: Callable[[ShardedArray], str]) -> str:
+    pieces = (each if isinstance(each, str) else written(part.operands[each]) for each in value_pieces(part))
+    return f"{written(part.result)} = {''.join(pieces)}"
+
+
+def arguments_of(parts: Iterable[Statement]) -> tuple[ShardedArray, ...]:
+    """The arrays that statements take and do not make, in the order in which they use them first."""
+    arguments: dict[str, ShardedArray] = {}
+    made: set[str] = set()
+    for part in parts:
+        for operand in part.operands:
+            if operand.name not in made:
+                arguments.setdefault(operand.name, operand)
+        made.add(part.result.name)
+    return tuple(arguments.values())
+
+
+def unused_name(name: str, taken: set[str], first: int = 2) -> str:
+    """The name, or the first of ``name_2``, ``name_3``, … that is not `taken`; from here on it is."""
+    numbered = (f"{name}_{number}" for number in count(first))
+    unused = next(word for word in chain([name], numbered) if word not in taken)
+    taken.add(unused)
+    return unused
+
+
+Objective = Literal["given", "time", "bytes"]
+"""What a plan minimises first: the estimated seconds of its steps in sequence, with the work divided as the
+given arrays are ("given") or in any way ("time"), or the bytes that a device sends."""
+
+
+class PaddedDim(NamedTuple):
+    """A dimension of `size` elements that is padded to more, so that its axes divide it (`padding`)."""
+
+    dim: str
+    size: int
+    padded: int
+
+
+UNNAMED = "Out"
+"""The result of what is asked in letters, such as ``bd,df->bf``."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A question to the planner and the compilers. Built from text by `problem_from_text`.
+
+    `parts` are in an order in which they can run. `returned` are the names of results that the program
+    returns beside the last. `layers` is how often the whole program runs, one after the other. `padding` are
+    the dimensions whose sizes in the arrays are larger than asked. `objective` is what its plan minimises.
+
+    A train step (`training.with_backward`) says so in `training`. Its `gradients` are pairs of names: of each
+    result of the forward statements and the argument that is its gradient, then of each argument and its
+    gradient, which is returned, or used by the optimizer. The same gradients are `jax.grad` by these
+    arguments of the sum of the forward results, each multiplied by the argument that is its gradient.
+    `updates` are pairs of arguments and what the optimizer makes of them, in their place.
+    """
+
+    mesh: Mesh
+    parts: tuple[Statement, ...]
+    axis_types: Literal["auto", "explicit"] = "auto"
+    returned: tuple[str, ...] = ()
+    layers: int = 1
+    training: Training | None = None
+    gradients: tuple[tuple[str, str], ...] = ()
+    padding: tuple[PaddedDim, ...] = ()
+    objective: Objective = "given"
+    updates: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def arguments(self) -> tuple[ShardedArray, ...]:
+        """The arrays that the program takes, in the order in which it uses them first."""
+        return arguments_of(self.parts)
+
+    @property
+    def forward_arguments(self) -> tuple[ShardedArray, ...]:
+        """Those of the statements that are not there for training."""
+        return arguments_of(self.forward)
+
+    @property
+    def is_chain(self) -> bool:
+        """Each statement is an einsum whose first operand is the result before it, used nowhere else."""
+        follows = all(part.operands[0].name == before.result.name for before, part in pairwise(self.parts))
+        used = [operand.name for part in self.parts for operand in part.operands]
+        plain = all(part.function == "multiply" and not part.merged and not part.whole for part in self.parts)
+        return follows and plain and not self.returned and len(set(used)) == len(used)
+
+    @property
+    def forward(self) -> tuple[Statement, ...]:
+        """The statements that are not there for training."""
+        return tuple(part for part in self.parts if part.phase == "forward")
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the arguments that training changes: those of floating point but the program's input.
+
+        The input is its integers, such as tokens, and what has all dimensions of one of these; where it has
+        none, its first argument.
+        """
+        integers = [{*array.dims} for array in self.forward_arguments if not is_floating(array)]
+        floating = [array for array in self.forward_arguments if is_floating(array)]
+        if not integers:
+            return tuple(array.name for array in floating[1:])
+        return tuple(array.name for array in floating if not any(dims <= {*array.dims} for dims in integers))
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """The names of all results that the program returns."""
+        return tuple(dict.fromkeys((*self.returned, self.result.name)))
+
+    @property
+    def is_tree(self) -> bool:
+        """Every array is used once at most, and only the last result is returned."""
+        used = [operand.name for part in self.parts for operand in part.operands]
+        return self.results == (self.result.name,) and len({*used, self.result.name}) == len(used) + 1
+
+    @property
+    def result(self) -> ShardedArray:
+        """The last part's result."""
+        return self.parts[-1].result
+
+    @property
+    def passed_on(self) -> ShardedArray | None:
+        """Where the program runs several times, the argument whose place its result takes in the next run:
+        the first of its dimensions and shape, or else the first of all if that has its shape. Of all other
+        arguments each run has its own."""
+        if self.layers == 1:
+            return None
+        result, arguments = self.forward[-1].result, self.forward_arguments
+        alike = [each for each in arguments if (each.dims, each.shape) == (result.dims, result.shape)]
+        return next((each for each in (*alike, arguments[0]) if each.shape == result.shape), None)
+
+    @property
+    def own_arguments(self) -> tuple[str, ...]:
+        """The names of the forward arguments of which each of several runs has its own: weights, caches."""
+        passed = self.passed_on
+        arguments = self.forward_arguments if self.layers > 1 else ()
+        return tuple(each.name for each in arguments if passed is None or each.name != passed.name)
+
+    @property
+    def carried(self) -> ShardedArray | None:
+        """The argument that is `passed_on` by a forward pass, if the result has its dimensions: both are
+        split alike."""
+        passed = self.passed_on if self.training is None else None
+        return passed if passed is not None and passed.dims == self.result.dims else None
+
+    @property
+    def wanted_spec(self) -> PartitionSpec | None:
+        """The spec in which the result is left: its own, or that of the array whose place it takes; None
+        where the compiler may choose."""
+        if self.result.spec is None and self.carried is not None:
+            return self.carried.spec
+        return self.result.spec
+
+    @property
+    def roots(self) -> dict[str, str]:
+        """The first name of every dimension: statements may have other names for an array's dimensions than
+        the one that made it, and what an array has in one place is one dimension."""
+        first: dict[str, str] = {}
+        places: dict[tuple[str, int], str] = {}
+        for array in self.arrays:
+            for place, dim in enumerate(array.dims):
+                first.setdefault(dim, dim)
+                both = {first[dim], first[places.setdefault((array.name, place), dim)]}
+                if len(both) > 1:
+                    root = next(name for name in first if name in both)
+                    first |= {name: root for name, known in first.items() if known in both}
+        return first
+
+    @property
+    def aliases(self) -> tuple[frozenset[str], ...]:
+        """Names of one dimension, where it has several."""
+        groups: dict[str, set[str]] = {}
+        for dim, root in self.roots.items():
+            groups.setdefault(root, set()).add(dim)
+        return tuple(frozenset(group) for group in groups.values() if len(group) > 1)
+
+    def with_arrays(self, changed: Callable[[ShardedArray], ShardedArray]) -> Problem:
+        """The problem with every operand and result changed."""
+        parts = (
+            replace(part, operands=tuple(map(changed, part.operands)), result=changed(part.result))
+            for part in self.parts
+        )
+        return replace(self, parts=tuple(parts))
+
+    def resized(self, sizes: Mapping[str, int]) -> Problem:
+        """The problem with these elements of each dimension."""
+        return self.with_arrays(lambda array: replace(array, shape=tuple(sizes[dim] for dim in array.dims)))
+
+    def with_results(self, specs: Mapping[str, PartitionSpec | None]) -> Problem:
+        """The problem with some results split so, or left to the compiler (None)."""
+        parts = (
+            replace(part, result=part.result.with_spec(specs[part.result.name]))
+            if part.result.name in specs
+            else part
+            for part in self.parts
+        )
+        return replace(self, parts=tuple(parts))
+
+    @property
+    def arrays(self) -> tuple[ShardedArray, ...]:
+        """Operands and result of every part; what one part hands to the next stands twice."""
+        return tuple(array for part in self.parts for array in part.arrays)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Elements along each dimension."""
+        return sizes_of(self.arrays)
+
+    @property
+    def text(self) -> str:
+        """The einsum, or a chain of them with semicolons; of a program its statements, those of its forward
+        pass."""
+        if self.training is not None:
+            return replace(self, parts=self.forward, training=None).text
+        texts = (str(part.einsum) if self.is_chain else statement_text(part) for part in self.parts)
+        return "; ".join(texts) + (f" × {self.layers}" if self.layers > 1 else "")
+
+
+def notices(problem: Problem) -> tuple[str, ...]:
+    """One sentence for each part of a program that its writer may not have meant: it runs, but perhaps for a
+    mistyped letter. None for an einsum or a chain of them."""
+    if problem.is_chain:
+        return ()
+    sentences = []
+    *before, last = problem.forward
+    used = {operand.name for part in problem.forward for operand in part.operands}
+    if unused := [part.result.name for part in before if part.result.name not in used]:
+        verb, returned = ("is", "it is") if len(unused) == 1 else ("are", "they are")
+        *first, final = unused
+        names = f"{', '.join(first)} and {final}" if first else final
+        sentences.append(
+            f"{names} {verb} used by no statement: {returned} returned beside {last.result.name}"
+        )
+    # Arrays with other letters in a second place, where no statement needs two letters for one size: the
+    # scores of attention have the sequence twice, so that the keys need another name for theirs.
+    together = [
+        {*part.result.dims} if part.function == "multiply" else {*part.einsum.dims}
+        for part in problem.forward
+    ]
+    known: dict[str, ShardedArray] = {}
+    for part in problem.forward:
+        for array in part.operands:
+            own = known.setdefault(array.name, array)
+            rows = zip(own.dims, array.dims, array.shape, strict=True)
+            changed = [(old, new, size) for old, new, size in rows if old != new]
+            if changed and not any({old, new} <= dims for old, new, _ in changed for dims in together):
+                same = " and ".join(f"{new} is {old}, {size:,}" for old, new, size in changed)
+                sentences.append(
+                    f"{dimensions(own, ', ')} is also taken as {dimensions(array, ', ')}: {same}"
+                )
+        known.setdefault(part.result.name, part.result)
+    return tuple(dict.fromkeys(sentences))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from shardviz.planner.problem.problem import Statement
+from shardviz.planner.problem import Statement
 from shardviz.sharding import array_bytes
 from shardviz.sharding.array import BITS
 

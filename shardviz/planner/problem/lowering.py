@@ -22,8 +22,8 @@ from shardviz.notation.program import (
     mentions,
 )
 from shardviz.notation.scanner import MAX_RANK
+from shardviz.planner.problem import UNNAMED, unused_name
 from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
-from shardviz.planner.problem.problem import UNNAMED, unused_name
 from shardviz.sharding import PartitionSpec
 
 Dims = tuple[str, ...]

@@ -24,8 +24,8 @@ from shardviz.notation.einsum import Einsum, dims_text, has_words
 from shardviz.notation.mesh import mesh_in_text
 from shardviz.notation.program import EinsumCall, Mention, is_program, mentions, parse_program, split_layers
 from shardviz.notation.spec_string import is_named, list_end, parse_named_specs
+from shardviz.planner.problem import UNNAMED, Problem, Statement, unused_name
 from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, lower
-from shardviz.planner.problem.problem import UNNAMED, Problem, Statement, unused_name
 from shardviz.planner.problem.sizes import dimension_sizes, padded, program_sizes, usual_sizes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from shardviz.planner.problem import Phase, Problem
 from shardviz.planner.problem.functions import FUNCTIONS
-from shardviz.planner.problem.problem import Phase, Problem
 from shardviz.sharding import ShardedArray
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from shardviz.errors import NotationError, quote
 from shardviz.notation.einsum import Einsum
 from shardviz.notation.numbers import parse_sizes
-from shardviz.planner.problem.problem import PaddedDim, Problem
+from shardviz.planner.problem import PaddedDim, Problem
 
 if TYPE_CHECKING:  # an einsum is read without programs
     from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, LoweredStatement

@@ -101,8 +101,7 @@ class _ByPieces:
 
     def __init__(self, uses: ArrayUses) -> None:
         self._uses, self._choices = uses, uses.choices
-        self._sizes = self._choices.pool.sizes
-        self._devices = math.prod(self._sizes.values())
+        self._devices = math.prod(self._choices.pool.sizes.values())
         self._rate, self._latency = _fastest_collective(self._choices.space, self._choices.prices)
         self._receiving = cache(self._received)
         self._ways = cache(lambda form, pending: tuple(self._ways_to_divide(form, pending)))
@@ -164,7 +163,8 @@ class _ByPieces:
 
     def _pieces(self, state: State) -> Pieces:
         dims, pending = state
-        return Pieces(tuple(map(self._group_size, dims)), self._group_size(pending))
+        group_size = self._choices.space.group_size
+        return Pieces(tuple(map(group_size, dims)), group_size(pending))
 
     def _ways_to_divide(self, form: StatementForm, may_pend: Sequence[bool]) -> Iterator[Way]:
         part, function = form.part, FUNCTIONS[form.part.function]
@@ -198,9 +198,6 @@ class _ByPieces:
                 wanted = self._pieces(form.wanted)
                 work, left = work + self._move(form.kinds[-1], left, wanted), wanted
             yield work, tuple(map(Pieces, arrays[:-1], pending)), left
-
-    def _group_size(self, axes: Sequence[str]) -> int:
-        return math.prod([self._sizes[axis] for axis in axes])
 
     def _move(self, kind: ArrayKind, start: Pieces, goal: Pieces) -> Cost:
         """The least cost of a move."""

@@ -33,7 +33,7 @@ from shardviz.planner.programs.statement_choices import (
 from shardviz.planner.statements.planned_statement import Keeping, PlannedStatement, planned_statement
 from shardviz.planner.states.moves import PathMove, State
 from shardviz.planner.states.prices import Cost
-from shardviz.sharding import ShardedArray, array_bytes
+from shardviz.sharding import ShardedArray
 
 WIDTH = 48
 """Partial plans that are followed from statement to statement."""
@@ -115,15 +115,8 @@ class ArrayUses:
         """The copy that takes the least bytes, of arguments the array as it is given."""
         if name in self.starts:
             return self.choices.copies(copies.kind, copies.states[0])
-        group_size = self.problem.mesh.group_size
-
-        def local_bytes(copy: State) -> int:
-            shape = [
-                -(-size // group_size(axes)) for size, axes in zip(copies.kind.shape, copy[0], strict=True)
-            ]
-            return array_bytes(shape, copies.kind.dtype)
-
-        return self.choices.copies(copies.kind, min(copies.states, key=local_bytes))
+        moves = self.choices.to(copies.kind, {copies.states[0]: 0})
+        return self.choices.copies(copies.kind, min(copies.states, key=moves.local_bytes))
 
 
 class _Partial(NamedTuple):

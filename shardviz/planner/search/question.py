@@ -10,9 +10,9 @@ from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import Machine
 from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.spec_string import parse_named_specs
-from shardviz.planner.problem import Problem, Statement, problem_from_text
+from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.problem.functions import statement_flops
-from shardviz.planner.problem.reading import read_program
+from shardviz.planner.problem.reading import problem_from_text, read_program
 from shardviz.planner.problem.roles import Roles, roles_of
 from shardviz.planner.problem.training import Training
 from shardviz.planner.search.mesh_search import OVERLAPS, Overlap

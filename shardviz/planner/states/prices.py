@@ -22,7 +22,7 @@ from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.collective_time import CollectiveTime
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner.plan import HLO_OPS, LOCAL_OPS
-from shardviz.planner.problem.problem import Objective
+from shardviz.planner.problem import Objective
 from shardviz.planner.states.moves import Axes, remembered, wire_bytes_of
 
 Cost = int

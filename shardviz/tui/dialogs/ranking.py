@@ -42,7 +42,7 @@ class RankingDialog(FilteredList):
     @work(thread=True, exit_on_error=False)
     def _rank(self) -> None:
         from shardviz.planner import rank
-        from shardviz.planner.problem import problem_from_text
+        from shardviz.planner.problem.reading import problem_from_text
 
         worker, form, problem = get_current_worker(), self._resolved.shown, self._resolved.problem
         try:
