@@ -20,6 +20,7 @@ from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.pricing.priced_steps import PricedStep
 from shardviz.planner.problem.training import Optimizer, Training
+from shardviz.planner.states.prices import memory_limit
 from shardviz.planner.training import state_spec, with_backward
 from shardviz.sharding import PartitionSpec, ShardedArray, array_bytes, shard_shape
 from shardviz.sharding.axis_parts import whole_axis
@@ -200,7 +201,6 @@ def model_memory(question: ModelQuestion, step: ModelStep | None = None) -> Mode
     """The memory of a model; with a planned step also what that holds."""
     training, parameters = question.training, question.split.parameters
     optimizer = None if training is None else training.optimizer
-    device = question.placed.machine.device
     activations = None
     if step is not None and (kept := step.layer.cost.training_memory) is not None:
         activations = kept.activations
@@ -211,7 +211,7 @@ def model_memory(question: ModelQuestion, step: ModelStep | None = None) -> Mode
         keys_and_values=_cache_bytes(question),
         activations=activations,
         working=None if step is None else _working_bytes(step, optimizer),
-        limit=device.hbm_bytes if device.usable_bytes is None else device.usable_bytes,
+        limit=memory_limit(question.placed.machine),
     )
 
 

@@ -99,10 +99,6 @@ class StepSharding:
     time: StepTime
     least: float
 
-    @property
-    def is_close(self) -> bool:
-        return self.time.seconds <= self.least * (1 + CLOSE)
-
 
 @dataclass(frozen=True)
 class MeshSearch:
@@ -163,7 +159,8 @@ class MeshSearch:
             low_sum, own_sum = (self._sum(one, _scaled(full, share), price) for one in (low, each))
             is_top = high is not None and own_sum >= low_sum * (1 - ROUNDING)
             rises = self._sum(each, full, price) > self._sum(each, (0.0, 0.0), price)
-            if found.is_close or is_top or (high is None and rises):
+            is_close = found.time.seconds <= found.least * (1 + CLOSE)
+            if is_close or is_top or (high is None and rises):
                 break
             low, high = (each, high) if high and rises else (low, each)
             share = self._crossing(low, high, full, price)
