@@ -15,8 +15,8 @@ from shardviz.lazy_names import LazyImports
 from shardviz.models.answer import ModelAnswer, answered
 from shardviz.models.model import Model, ModelParameter
 from shardviz.models.question import model_question
-from shardviz.models.rules.rule_files import function_rules, named_rules, rules_of_pairs, spec_of_jax
-from shardviz.models.rules.rule_set import RuleSet
+from shardviz.models.rule_files import function_rules, named_rules, rules_of_pairs, spec_of_jax
+from shardviz.models.rule_set import RuleSet
 from shardviz.models.sources import read_model
 from shardviz.models.splitting import SplitParameter
 from shardviz.planner.problem.training import parse_training

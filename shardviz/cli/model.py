@@ -20,8 +20,7 @@ with LazyImports():
     from shardviz.documents import models as documents
     from shardviz.models import answer as model_answer
     from shardviz.models import question as model_question
-    from shardviz.models import sources
-    from shardviz.models.rules import rule_files
+    from shardviz.models import rule_files, sources
     from shardviz.planner.problem import training
     from shardviz.render import model_view
     from shardviz.render.programs import target_answers

@@ -11,7 +11,7 @@ from shardviz.planner import Plan, Planner, Problem
 from shardviz.planner.plan import HLO_OPS
 from shardviz.planner.planner import MOST_ANYWHERE
 from shardviz.planner.pricing.costs import price
-from shardviz.planner.programs.tree_planner import given_state, planned_reshard
+from shardviz.planner.statements.tree_planner import given_state, planned_reshard
 from shardviz.planner.states.moves import PathMove, state_of
 from shardviz.planner.steps import plan_of
 from shardviz.sharding import PartitionSpec

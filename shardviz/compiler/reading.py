@@ -21,7 +21,7 @@ from shardviz.hlo.mlir.shardings import named_shardings
 from shardviz.hlo.mlir.shardy import read_module
 from shardviz.hlo.schedule.matmul_order import with_matmul_order
 from shardviz.notation import write_spec
-from shardviz.planner.programs.tree_planner import is_only_reshard
+from shardviz.planner.statements.tree_planner import is_only_reshard
 from shardviz.reports.rematerialization import Rematerialization, rematerializations
 from shardviz.reports.target_program import TargetProgram, widened_types
 from shardviz.reports.target_result import TargetResult

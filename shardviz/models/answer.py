@@ -18,7 +18,7 @@ from shardviz.models.question import ModelQuestion
 from shardviz.models.splitting import FoldedParameter, SplitParameter, folded
 from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import PlanCost, price
-from shardviz.planner.pricing.priced_steps import PricedStep
+from shardviz.planner.pricing.priced_plan import PricedStep
 from shardviz.planner.problem.training import Optimizer, Training
 from shardviz.planner.states.prices import memory_limit
 from shardviz.planner.training import state_spec, with_backward

@@ -10,7 +10,7 @@ from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.models.layer_program import Tokens
 from shardviz.models.model import Model
-from shardviz.models.rules.rule_set import RuleSet, ShardingRule, inputs_spec
+from shardviz.models.rule_set import RuleSet, ShardingRule, inputs_spec
 from shardviz.models.splitting import SplitModel, split_model
 from shardviz.sharding import Mesh, canonical_dtype
 

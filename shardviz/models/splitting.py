@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from shardviz.models.model import Model, ModelParameter
-from shardviz.models.rules.rule_set import RuleSet, ShardingRule
+from shardviz.models.rule_set import RuleSet, ShardingRule
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
 
 

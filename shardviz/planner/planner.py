@@ -23,10 +23,13 @@ from shardviz.hardware.machine import PlacedMesh, assumed_machine, place_mesh
 from shardviz.planner.plan import Plan, Step, einsum_parts
 from shardviz.planner.problem import Objective, Problem
 from shardviz.planner.problem.functions import local_work
-from shardviz.planner.programs.lower_bound import lower_bound, piece_bound
-from shardviz.planner.programs.program_planner import ArrayUses, planned_program
-from shardviz.planner.programs.statement_choices import StatementChoices
-from shardviz.planner.programs.tree_planner import (
+from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
+from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
+from shardviz.planner.statements.lower_bound import lower_bound, piece_bound
+from shardviz.planner.statements.program_planner import ArrayUses, planned_program
+from shardviz.planner.statements.statement_choices import StatementChoices
+from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementWays
+from shardviz.planner.statements.tree_planner import (
     MOST_PRIMES,
     TreePlanner,
     cannot_be_had,
@@ -34,9 +37,6 @@ from shardviz.planner.programs.tree_planner import (
     is_only_reshard,
     planned_reshard,
 )
-from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
-from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
-from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementWays
 from shardviz.planner.states.paths import CheapestPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
 from shardviz.planner.steps import check_devices, cut_first, has_first_steps, plan_of, with_operand

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from shardviz.planner.plan import Step, axes_words
 from shardviz.planner.problem import Statement
-from shardviz.planner.statements.planned_statement import OtherWay, PlannedStatement
+from shardviz.planner.statements.work_split import OtherWay, PlannedStatement
 from shardviz.planner.states.moves import Axes, Dims, spec_of, state_of
 from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
 from shardviz.sharding.axis_parts import finest_parts, parts_within

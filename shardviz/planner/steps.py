@@ -18,8 +18,7 @@ from shardviz.errors import QuestionError
 from shardviz.planner.plan import Plan, Step, axes_words
 from shardviz.planner.problem import Objective, Problem, Statement
 from shardviz.planner.reasons import explain_einsum, explain_moves
-from shardviz.planner.statements.planned_statement import PlannedStatement
-from shardviz.planner.statements.work_split import WorkSplit, case_of
+from shardviz.planner.statements.work_split import PlannedStatement, WorkSplit, case_of
 from shardviz.planner.states.moves import PathMove, move_step, spec_of, state_of
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray, array_bytes
 

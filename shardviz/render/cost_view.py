@@ -13,7 +13,7 @@ from shardviz.planner.pricing.costs import AlternativeName, PlanCost
 from shardviz.planner.pricing.priced_plan import PricedPlan
 from shardviz.planner.pricing.thresholds import Threshold
 from shardviz.planner.problem import PaddedDim, Problem
-from shardviz.planner.programs.tree_planner import is_only_reshard
+from shardviz.planner.statements.tree_planner import is_only_reshard
 from shardviz.render.caption import collectives_text
 from shardviz.render.lines import Cell, sentence, sentences, table
 from shardviz.render.palette import Palette

@@ -14,7 +14,7 @@ from shardviz.models.answer import ModelAnswer, ModelChange, ModelMemory, ModelS
 from shardviz.models.question import ModelQuestion
 from shardviz.models.splitting import FoldedParameter, SplitModel, folded
 from shardviz.notation import write_spec
-from shardviz.planner.pricing.priced_steps import PricedStep
+from shardviz.planner.pricing.priced_plan import PricedStep
 from shardviz.planner.problem import Phase
 from shardviz.render.caption import axes_text, colour_axes, mesh_text
 from shardviz.render.cost_view import machine_words, padding_words

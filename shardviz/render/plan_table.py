@@ -12,7 +12,7 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.planner.plan import LOCAL_OPS, axes_words
 from shardviz.planner.pricing.costs import PlanCost
-from shardviz.planner.pricing.priced_steps import IN_PLACE, PricedStep
+from shardviz.planner.pricing.priced_plan import IN_PLACE, PricedStep
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import GAP, bar, records, sentence
 from shardviz.render.palette import DIM, Palette

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, axes_words, decided_parts, repeated_work
-from shardviz.planner.pricing.priced_steps import HBM, IN_PLACE, PricedStep
+from shardviz.planner.pricing.priced_plan import HBM, IN_PLACE, PricedStep
 from shardviz.planner.problem import UNNAMED, Problem, Statement, notices, statement_text, value_pieces
 from shardviz.planner.statements.work_split import CASES
 from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text

@@ -8,7 +8,7 @@ from itertools import accumulate
 from shardviz.errors import plural
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import PlanCost
-from shardviz.planner.pricing.priced_steps import PricedStep, ResidentArray
+from shardviz.planner.pricing.priced_plan import PricedStep, ResidentArray
 from shardviz.planner.problem import Problem, named_statement
 from shardviz.timeline.program_timeline import (
     COMPUTE,

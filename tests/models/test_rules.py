@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from shardviz.errors import ShardvizError, quote
+from shardviz.models import rule_set
 from shardviz.models.model import ModelParameter
-from shardviz.models.rules import rule_set
-from shardviz.models.rules.rule_files import function_rules, read_rule_file, shipped_rules, shipped_sets
-from shardviz.models.rules.rule_set import RuleSet, ShardingRule, first_found, inputs_spec
+from shardviz.models.rule_files import function_rules, read_rule_file, shipped_rules, shipped_sets
+from shardviz.models.rule_set import RuleSet, ShardingRule, first_found, inputs_spec
 from shardviz.models.splitting import alike_pattern
 from shardviz.notation import parse_mesh, write_spec
 

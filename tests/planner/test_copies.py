@@ -2,8 +2,8 @@
 
 from shardviz.planner import problem_from_text
 from shardviz.planner.planner import Planner
-from shardviz.planner.programs.statement_choices import StatementChoices
 from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.statement_choices import StatementChoices
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.sharding import Mesh
 

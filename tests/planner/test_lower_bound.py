@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from shardviz.planner import Planner, problem_from_text
-from shardviz.planner.programs.lower_bound import lower_bound, piece_bound
-from shardviz.planner.programs.program_planner import ArrayUses
 from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.lower_bound import lower_bound, piece_bound
+from shardviz.planner.statements.program_planner import ArrayUses
 from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.sharding import Mesh
 from tests.planner.exhaustive_programs import least_program_cost

@@ -9,7 +9,7 @@ import pytest
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner import Planner, problem_from_text
 from shardviz.planner.pricing.costs import price
-from shardviz.planner.statements.planned_statement import OtherWay
+from shardviz.planner.statements.work_split import OtherWay
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh
 from shardviz.units import estimated_seconds

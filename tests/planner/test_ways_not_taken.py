@@ -8,8 +8,8 @@ import re
 import pytest
 
 from shardviz.planner import Planner, problem_from_text
-from shardviz.planner.programs.program_planner import planned_program
 from shardviz.planner.statements.axis_pool import AxisPool
+from shardviz.planner.statements.program_planner import planned_program
 from shardviz.sharding import Mesh
 from tests.planner.optimality import KINDS
 from tests.planner.random_problems import Draw

@@ -319,7 +319,7 @@ def test_models_and_rules_of_files_are_refused_whether_they_are_there_or_not(fol
     (folders / "home" / "config.json").write_text("{}")
     paths = [str(folders / "home" / name) for name in ("config.json", "gone.json", "", "gone")]
     tries = "from shardviz.models.sources import read_model\n"
-    tries += "from shardviz.models.rules.rule_files import read_rule_file\n"
+    tries += "from shardviz.models.rule_files import read_rule_file\n"
     tries += "from shardviz.errors import ShardvizError\n"
     files = [("read_model", path) for path in paths]
     files += [("read_rule_file", name) for name in ("mine.toml", f"{Path(os.__file__)}:remove")]

@@ -21,14 +21,12 @@ from typing import Literal
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.plan import Plan
 from shardviz.planner.planner import Planner, is_searched_anywhere, plan
-from shardviz.planner.pricing.priced_plan import PricedPlan, priced_plan
-from shardviz.planner.pricing.priced_steps import priced_steps
+from shardviz.planner.pricing.priced_plan import PricedPlan, priced_plan, priced_steps
 from shardviz.planner.pricing.thresholds import Threshold, thresholds
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.statements.axis_pool import AxisPool
-from shardviz.planner.statements.planned_statement import PlannedStatement, planned_statement
 from shardviz.planner.statements.statement_ways import StatementWays
-from shardviz.planner.statements.work_split import Assignment, WorkSplit
+from shardviz.planner.statements.work_split import Assignment, PlannedStatement, WorkSplit, planned_statement
 from shardviz.planner.states.moves import Axes, PathMove, State
 from shardviz.planner.states.prices import Prices
 from shardviz.planner.steps import plan_of

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from shardviz.planner.plan import Plan
-from shardviz.planner.pricing.priced_plan import PricedPlan, priced_plan
-from shardviz.planner.pricing.priced_steps import HBM, PricedStep
+from shardviz.planner.pricing.priced_plan import HBM, PricedPlan, PricedStep, priced_plan
 from shardviz.planner.problem import Problem
 from shardviz.planner.states.moves import PathMove, move_step, state_of
 from shardviz.planner.states.prices import Prices

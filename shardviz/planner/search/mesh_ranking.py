@@ -16,8 +16,7 @@ from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import cluster_named
 from shardviz.hardware.machine import Machine, PlacedMesh, is_placed, machine_of, place_mesh
 from shardviz.planner.plan import axes_words
-from shardviz.planner.pricing.priced_plan import is_mostly_sent
-from shardviz.planner.pricing.priced_steps import COMPUTE, HBM
+from shardviz.planner.pricing.priced_plan import COMPUTE, HBM, is_mostly_sent
 from shardviz.planner.problem import Problem
 from shardviz.planner.search.least_sum import TooWideError
 from shardviz.planner.search.mesh_search import MeshSearch, Overlap, StepTime, overlapping

@@ -5,7 +5,7 @@ A cost is one number with several fields, of which the first that differs decide
 operands; with "bytes" wire bytes, collectives, FLOPs, nanoseconds, and the rest alike. Costs are added and
 compared as numbers; `parts` has the fields.
 
-Seconds are those of a plan's steps (`priced_steps`), of every step rounded up to nanoseconds, so that no
+Seconds are those of a plan's steps (`priced_plan`), of every step rounded up to nanoseconds, so that no
 operation costs more than two that do half of it each; of plans whose times nobody could tell apart the one
 that sends less is chosen. Where a machine has no peak in a dtype, the choice of a plan goes by another
 dtype's.

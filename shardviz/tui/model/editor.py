@@ -13,8 +13,8 @@ from shardviz.models.question import (
     model_question,
     with_changes,
 )
-from shardviz.models.rules.rule_files import named_rules
-from shardviz.models.rules.rule_set import ShardingRule
+from shardviz.models.rule_files import named_rules
+from shardviz.models.rule_set import ShardingRule
 from shardviz.models.sources import read_model
 from shardviz.notation import parse_mesh
 from shardviz.planner.problem.training import parse_training

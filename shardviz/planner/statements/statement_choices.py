@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from shardviz.planner.problem import Statement
 from shardviz.planner.statements.axis_pool import AxisPool
-from shardviz.planner.statements.planned_statement import Keeping, OtherWay, cost_of_other_way
 from shardviz.planner.statements.statement_ways import StatementWays
-from shardviz.planner.statements.work_split import WorkSplit
+from shardviz.planner.statements.work_split import Keeping, OtherWay, WorkSplit, cost_of_other_way
 from shardviz.planner.states.moves import Axes, PathMove, State, remembered
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths
 from shardviz.planner.states.prices import Cost, Prices

@@ -20,15 +20,15 @@ from dataclasses import dataclass
 from shardviz.errors import QuestionError
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
-from shardviz.planner.statements.planned_statement import (
+from shardviz.planner.statements.statement_ways import StatementWays, Way, WaysByResult
+from shardviz.planner.statements.work_split import (
     Keeping,
     OtherWay,
     PlannedStatement,
+    WorkSplit,
     cost_of_other_way,
     planned_statement,
 )
-from shardviz.planner.statements.statement_ways import StatementWays, Way, WaysByResult
-from shardviz.planner.statements.work_split import WorkSplit
 from shardviz.planner.states.moves import Axes, PathMove, State, spec_of, state_of
 from shardviz.planner.states.paths import CheapestPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost

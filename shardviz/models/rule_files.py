@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
 from shardviz.models.model_files import json_table, text_of
-from shardviz.models.rules.rule_set import (
+from shardviz.models.rule_set import (
     BATCH_AXES,
     STYLES,
     Kind,

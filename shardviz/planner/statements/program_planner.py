@@ -23,14 +23,14 @@ from typing import NamedTuple
 
 from shardviz.errors import QuestionError
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.programs.statement_choices import (
+from shardviz.planner.statements.statement_choices import (
     ArrayCopies,
     Path,
     StatementChoice,
     StatementChoices,
     StatementForm,
 )
-from shardviz.planner.statements.planned_statement import Keeping, PlannedStatement, planned_statement
+from shardviz.planner.statements.work_split import Keeping, PlannedStatement, planned_statement
 from shardviz.planner.states.moves import PathMove, State
 from shardviz.planner.states.prices import Cost
 from shardviz.sharding import ShardedArray
