@@ -41,7 +41,6 @@ PURE = (
     "shardviz.hardware",
     "shardviz.devices.measured_machine",
     "shardviz.devices.question",
-    "shardviz.models.question",
     "shardviz.models.answer",
     "shardviz.hlo",
     "shardviz.compare",

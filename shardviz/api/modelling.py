@@ -12,9 +12,8 @@ from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shown import Shown
 from shardviz.errors import QuestionError, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.models.answer import ModelAnswer, answered
+from shardviz.models.answer import ModelAnswer, answered, model_question
 from shardviz.models.model import Model, ModelParameter
-from shardviz.models.question import model_question
 from shardviz.models.rule_files import function_rules, named_rules, rules_of_pairs, spec_of_jax
 from shardviz.models.rule_set import RuleSet
 from shardviz.models.sources import read_model

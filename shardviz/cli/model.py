@@ -19,7 +19,6 @@ with LazyImports():
     from shardviz.answers import explain
     from shardviz.documents import models as documents
     from shardviz.models import answer as model_answer
-    from shardviz.models import question as model_question
     from shardviz.models import rule_files, sources
     from shardviz.planner.problem import training
     from shardviz.render import model_view
@@ -105,7 +104,7 @@ def command(
     targets = parse_targets(target)
     with TargetSession(targets, timeout, may_drop=False) as session:
         devices = parse_mesh(mesh, device_order)
-        question = model_question.model_question(
+        question = model_answer.model_question(
             sources.read_model(source),
             rule_files.named_rules(rules, devices),
             hardware.placed_for(machine, targets, devices),
@@ -116,8 +115,8 @@ def command(
             sequence=sequence,
             inputs=inputs,
         )
-        unchanged, moves = question, [*map(model_question.read_change, changes)]
-        question = model_question.with_changes(question, moves)
+        unchanged, moves = question, [*map(model_answer.read_change, changes)]
+        question = model_answer.with_changes(question, moves)
         if not output.as_json:
             # What does not need a plan is there at once.
             output.show(model_view.parameters_view(question, *output.page))

@@ -10,8 +10,14 @@ from itertools import groupby
 from rich.text import Text
 
 from shardviz.errors import plural, quote
-from shardviz.models.answer import ModelAnswer, ModelChange, ModelMemory, ModelStep, PlannedPart
-from shardviz.models.question import ModelQuestion
+from shardviz.models.answer import (
+    ModelAnswer,
+    ModelChange,
+    ModelMemory,
+    ModelQuestion,
+    ModelStep,
+    PlannedPart,
+)
 from shardviz.models.splitting import FoldedParameter, SplitModel, folded
 from shardviz.notation import write_spec
 from shardviz.planner.pricing.priced_plan import PricedStep

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from shardviz.models.question import model_question
+from shardviz.models.answer import model_question
 from shardviz.models.rule_files import named_rules
 from shardviz.models.sources import read_model
 from shardviz.notation import parse_mesh

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.models.answer import answered, change
-from shardviz.models.question import read_change, with_changes
+from shardviz.models.answer import answered, change, read_change, with_changes
 
 
 def test_a_change_of_a_pair_of_matrices_moves_their_all_reduce(asked):

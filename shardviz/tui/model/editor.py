@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from shardviz.models.model import Model
-from shardviz.models.question import (
+from shardviz.models.answer import (
     ModelQuestion,
     changed_split,
     model_question,
     with_changes,
 )
+from shardviz.models.model import Model
 from shardviz.models.rule_files import named_rules
 from shardviz.models.rule_set import ShardingRule
 from shardviz.models.sources import read_model
