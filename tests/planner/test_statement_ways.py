@@ -39,7 +39,7 @@ def operands(part):
 
 
 def ways(part, operands, allowed=None):
-    found = StatementWays(POOL, MESH, PRICES, allowed).ways(part, operands)
+    found = StatementWays(POOL, MESH, PRICES, allowed).ways((part, operands))
     every = {state: found.way(state, UNREACHABLE) for state in found.least}
     assert all(found.least[state] <= way.cost for state, way in every.items())
     return every
@@ -79,9 +79,9 @@ def test_none_is_found_below_a_limit(part, operands):
     end = ends(part, (("X",), ()))
     best = WAYS.best(part, operands, end, UNREACHABLE)
     assert WAYS.best(part, operands, end, best.cost) is None
-    found = WAYS.ways(part, operands)
+    found = WAYS.ways((part, operands))
     cost = found.way(best.split.result, UNREACHABLE).cost
-    assert WAYS.ways(part, operands).way(best.split.result, cost) is None
+    assert WAYS.ways((part, operands)).way(best.split.result, cost) is None
     assert found.way(best.split.result, cost) is None
     assert WAYS.best(part, operands, end, best.cost + 1) == best
 

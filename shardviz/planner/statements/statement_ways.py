@@ -24,11 +24,13 @@ MOST_SEARCHED = 5
 class Way(NamedTuple):
     """One way to run a statement: what it costs with the moves of its operands, and how its work is split.
 
-    The moves of an operand are those of its search to its state in `split.operands`.
+    The moves of an operand are those of its search to its state in `split.operands`. Of several statements
+    that make the same, `number` is that of this one.
     """
 
     cost: Cost
     split: WorkSplit
+    number: int = 0
 
 
 class StatementWays:
@@ -85,16 +87,18 @@ class StatementWays:
         ]
         return WorkSplits(part, sizes, places, self.pool.uneven)
 
-    def ways(self, part: Statement, operands: Sequence[CheapestPaths]) -> WaysByResult:
-        """The ways to run a statement, before any move of its result."""
-        bounds = [cache(operand.least) for operand in operands]
-        found: dict[State, list[tuple[Cost, Cost, WorkSplit]]] = {}
-        for split in self.splits(part).every([operand.pending for operand in operands]):
-            work = self.work(part, split)
-            least = work + _least_moves(bounds, split)
-            if least < UNREACHABLE:
-                found.setdefault(split.result, []).append((least, work, split))
-        return WaysByResult(self, operands, found)
+    def ways(self, *several: tuple[Statement, Sequence[CheapestPaths]]) -> WaysByResult:
+        """The ways to run one of several statements that make the same array of their operands, before any
+        move of it."""
+        found: dict[State, list[tuple[int, Cost, Cost, WorkSplit]]] = {}
+        for number, (part, operands) in enumerate(several):
+            bounds = [cache(operand.least) for operand in operands]
+            for split in self.splits(part).every([operand.pending for operand in operands]):
+                work = self.work(part, split)
+                least = work + _least_moves(bounds, split)
+                if least < UNREACHABLE:
+                    found.setdefault(split.result, []).append((number, least, work, split))
+        return WaysByResult(self, [operands for _, operands in several], found)
 
     def best(
         self,
@@ -190,11 +194,11 @@ class WaysByResult:
     def __init__(
         self,
         ways: StatementWays,
-        operands: Sequence[CheapestPaths],
-        splits: Mapping[State, list[tuple[Cost, Cost, WorkSplit]]],
+        operands: Sequence[Sequence[CheapestPaths]],
+        splits: Mapping[State, list[tuple[int, Cost, Cost, WorkSplit]]],
     ) -> None:
         self._ways, self._operands, self._splits = ways, operands, splits
-        self.least = {state: min(least for least, _, _ in own) for state, own in splits.items()}
+        self.least = {state: min(least for _, least, _, _ in own) for state, own in splits.items()}
         self._found: dict[State, Way] = {}
 
     def way(self, state: State, limit: Cost) -> Way | None:
@@ -202,12 +206,12 @@ class WaysByResult:
         found = self._found.get(state)
         if found is not None:
             return found if found.cost < limit else None
-        for least, work, split in sorted(self._splits.get(state, ()), key=itemgetter(0)):
-            if least >= limit:
-                break
-            cost = self._ways.within(self._operands, split, work, limit)
+        for number, least, work, split in sorted(self._splits.get(state, ()), key=itemgetter(0, 1)):
+            cost = None
+            if least < limit:
+                cost = self._ways.within(self._operands[number], split, work, limit)
             if cost is not None:
-                found, limit = Way(cost, split), cost
+                found, limit = Way(cost, split, number), cost
         if found is not None:
             self._found[state] = found
         return found

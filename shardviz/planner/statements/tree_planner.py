@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from shardviz.errors import QuestionError
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
-from shardviz.planner.statements.statement_ways import StatementWays, Way, WaysByResult
+from shardviz.planner.statements.statement_ways import StatementWays, Way
 from shardviz.planner.statements.work_split import (
     Keeping,
     OtherWay,
@@ -46,22 +46,16 @@ MOST_COMPARED = 3
 
 class _Made:
     """An array as it is had: the searches through the states that it must pass, one after the other; where
-    statements make it, the orders of these, each with the ways to run its last."""
+    statements make it, the `orders` of these, and the ways to run the last of one."""
 
-    def __init__(
-        self, ways: StatementWays, array: ShardedArray, made_by: Sequence[tuple[_Order, WaysByResult]] = ()
-    ) -> None:
-        self._ways, self.array, self.made_by = ways, array, made_by
+    def __init__(self, ways: StatementWays, array: ShardedArray, orders: Sequence[_Order] = ()) -> None:
+        self._ways, self.array, self.orders = ways, array, orders
         self.kind = ways.kind(array)
-        self.searches: list[CheapestPaths] = []
-        if made_by:
-            least: dict[State, Cost] = {}
-            for _, own in made_by:
-                for state, cost in own.least.items():
-                    least[state] = min(cost, least.get(state, cost))
-            self.searches.append(ways.of_made(self.kind, least, self._cost))
+        if orders:
+            self._made = ways.ways(*((order.parts[-1], order.searches(order.parts[-1])) for order in orders))
+            self.searches = [ways.of_made(self.kind, self._made.least, self._made.cost)]
         else:
-            self.searches.append(ways.to(self.kind, {ways.pool.state(array.decided_spec): 0}))
+            self.searches = [ways.to(self.kind, {ways.pool.state(array.decided_spec): 0})]
 
     def pass_through(self, spec: PartitionSpec) -> None:
         """Have the array pass through the state of a spec."""
@@ -71,19 +65,11 @@ class _Made:
             raise cannot_be_had(self.array, spec)
         self.searches.append(self._ways.to(self.kind, {state: cost}))
 
-    def way(self, state: State, limit: Cost = UNREACHABLE) -> tuple[_Order, Way] | None:
-        """The cheapest way to make the array in a state in which it can be left, with its order; None where
-        it costs no less than a limit."""
-        found = None
-        for order, ways in self.made_by:
-            way = ways.way(state, limit)
-            if way is not None:
-                found, limit = (order, way), way.cost
-        return found
-
-    def _cost(self, state: State, limit: Cost) -> Cost | None:
-        found = self.way(state, limit)
-        return None if found is None else found[1].cost
+    def way(self, state: State) -> tuple[_Order, Way]:
+        """The cheapest way to make the array in a state, where a path starts, with its order."""
+        way = self._made.way(state, UNREACHABLE)
+        assert way is not None
+        return self.orders[way.number], way
 
 
 @dataclass(frozen=True)
@@ -112,9 +98,7 @@ class TreePlanner:
         not less than `limit`."""
         *before, last = self._problem.parts
         for part in before:
-            made = self._made[part.result.name] = _Made(
-                self._ways, part.result, [(order, self._ways_of(order)) for order in self._orders(part)]
-            )
+            made = self._made[part.result.name] = _Made(self._ways, part.result, [*self._orders(part)])
             if part.result.spec is not None:
                 made.pass_through(part.result.spec)
         best: tuple[_Order, Way] | None = None
@@ -139,15 +123,9 @@ class TreePlanner:
             order = _Order(parts, self._made.new_child())
             for end, step in enumerate(parts[:-1], 1):
                 if parts[:end] not in done:
-                    own = _Order((step,), order.arrays)
-                    done[parts[:end]] = _Made(self._ways, step.result, [(own, self._ways_of(own))])
+                    done[parts[:end]] = _Made(self._ways, step.result, [_Order((step,), order.arrays)])
                 order.arrays[step.result.name] = done[parts[:end]]
             yield order
-
-    def _ways_of(self, order: _Order) -> WaysByResult:
-        """The ways to run the last statement of an order."""
-        part = order.parts[-1]
-        return self._ways.ways(part, order.searches(part))
 
     def _ends(self, part: Statement) -> CheapestPaths:
         """The costs of bringing the last result from each state to where it may be left."""
@@ -171,10 +149,10 @@ class TreePlanner:
         found: list[PlannedStatement] = []
         for whole in reversed(self._problem.parts):
             if whole is not self._problem.parts[-1]:
-                order, way = _way_to(self._made[whole.result.name], came)
+                order, way = self._made[whole.result.name].way(came[whole.result.name][0])
             for part in reversed(order.parts):
                 if part is not order.parts[-1]:
-                    _, way = _way_to(order.arrays[part.result.name], came)
+                    _, way = order.arrays[part.result.name].way(came[part.result.name][0])
                 found.append(self._planned_statement(part, order, way, came, after))
         return found[::-1]
 
@@ -194,7 +172,7 @@ class TreePlanner:
                 state, moves = search.path(state)
                 behind_maker.insert(0, moves)
             came[operand.name] = state, behind_maker
-            if made.made_by:
+            if made.orders:
                 (passed,) = made.searches[1].sources if len(made.searches) > 1 else (None,)
                 after[operand.name] = self._ways.onward(made.kind, [passed.state if passed else needed])
         behind = [(part.result, moves) for moves in came[part.result.name][1]]
@@ -225,13 +203,6 @@ class TreePlanner:
             return cost_of_other_way(ways.prices, way.cost, cost, moves)
 
         return keeping
-
-
-def _way_to(made: _Made, came: _Came) -> tuple[_Order, Way]:
-    """The way that makes an array as it came."""
-    found = made.way(came[made.array.name][0])
-    assert found is not None  # a path starts there
-    return found
 
 
 def cannot_be_had(array: ShardedArray, spec: PartitionSpec) -> QuestionError:
