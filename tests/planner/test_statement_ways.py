@@ -39,7 +39,7 @@ def operands(part):
 
 
 def ways(part, operands, allowed=None):
-    found = StatementWays(POOL, MESH, PRICES, allowed).ways((part, operands))
+    found = StatementWays(POOL, MESH, PRICES, allowed).ways([(part, operands)])
     every = {state: found.way(state, UNREACHABLE) for state in found.least}
     assert all(found.least[state] <= way.cost for state, way in every.items())
     return every
@@ -70,27 +70,27 @@ def test_only_given_splits(part, operands):
 def test_the_best_way_is_the_least_of_all_with_the_moves_of_the_result(part, operands):
     for goal in (((), ()), (("X",), ()), ((), ("X",))):
         end = ends(part, goal)
-        best = WAYS.best(part, operands, end, UNREACHABLE)
+        best = WAYS.best([(part, operands)], end, UNREACHABLE)
         every = [way.cost + end.cost(state) for state, way in ways(part, operands).items()]
         assert best.cost == min(every)
 
 
 def test_none_is_found_below_a_limit(part, operands):
     end = ends(part, (("X",), ()))
-    best = WAYS.best(part, operands, end, UNREACHABLE)
-    assert WAYS.best(part, operands, end, best.cost) is None
-    found = WAYS.ways((part, operands))
+    best = WAYS.best([(part, operands)], end, UNREACHABLE)
+    assert WAYS.best([(part, operands)], end, best.cost) is None
+    found = WAYS.ways([(part, operands)])
     cost = found.way(best.split.result, UNREACHABLE).cost
-    assert WAYS.ways((part, operands)).way(best.split.result, cost) is None
+    assert WAYS.ways([(part, operands)]).way(best.split.result, cost) is None
     assert found.way(best.split.result, cost) is None
-    assert WAYS.best(part, operands, end, best.cost + 1) == best
+    assert WAYS.best([(part, operands)], end, best.cost + 1) == best
 
 
 def test_a_split_that_is_kept(part, operands):
     """The best way costs no more than the best that splits the dimension so, and one of them is the best."""
     end = ends(part, (("X",), ()))
-    best = WAYS.best(part, operands, end, UNREACHABLE)
-    kept = {dim: WAYS.best(part, operands, end, UNREACHABLE, kept=(dim, ("X",))) for dim in "bdf"}
+    best = WAYS.best([(part, operands)], end, UNREACHABLE)
+    kept = {dim: WAYS.best([(part, operands)], end, UNREACHABLE, kept=(dim, ("X",))) for dim in "bdf"}
     assert all(way.split.assignment == {dim: ("X",)} for dim, way in kept.items())
     assert min(way.cost for way in kept.values()) == best.cost
-    assert WAYS.best(part, operands, end, best.cost + 1, kept=("f", ("X",))) in (None, best)
+    assert WAYS.best([(part, operands)], end, best.cost + 1, kept=("f", ("X",))) in (None, best)

@@ -62,13 +62,13 @@ def lower_bound(uses: ArrayUses) -> Cost:
             operands.append(operand)
         kind = form.kinds[-1]
         if part.result.name in uses.used:
-            made = ways.ways((part, operands))
+            made = ways.ways([(part, operands)])
             waiting[part.result.name] = ways.of_made(kind, made.least, made.cost)
             if form.wanted is not None:
                 waiting[part.result.name] = _passed(ways, waiting[part.result.name], form.wanted)
         else:
             goals = uses.open[part.result.name] if form.wanted is None else (form.wanted,)
-            way = ways.best(part, operands, ways.onward(kind, goals), UNREACHABLE)
+            way = ways.best([(part, operands)], ways.onward(kind, goals), UNREACHABLE)
             total += 0 if way is None else way.cost
     return total
 

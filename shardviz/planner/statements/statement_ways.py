@@ -21,6 +21,10 @@ MOST_SEARCHED = 5
 """Parts of axes up to which the cheapest moves are searched: with more, direct ones are taken."""
 
 
+WithOperands = tuple[Statement, Sequence[CheapestPaths]]
+"""A statement with the moves of its operands."""
+
+
 class Way(NamedTuple):
     """One way to run a statement: what it costs with the moves of its operands, and how its work is split.
 
@@ -87,7 +91,7 @@ class StatementWays:
         ]
         return WorkSplits(part, sizes, places, self.pool.uneven)
 
-    def ways(self, *several: tuple[Statement, Sequence[CheapestPaths]]) -> WaysByResult:
+    def ways(self, several: Sequence[WithOperands]) -> WaysByResult:
         """The ways to run one of several statements that make the same array of their operands, before any
         move of it."""
         found: dict[State, list[tuple[int, Cost, Cost, WorkSplit]]] = {}
@@ -102,22 +106,22 @@ class StatementWays:
 
     def best(
         self,
-        part: Statement,
-        operands: Sequence[CheapestPaths],
+        several: Sequence[WithOperands],
         ends: CheapestPaths,
         limit: Cost,
         kept: tuple[str, Axes] | None = None,
     ) -> Way | None:
-        """The cheapest way to run a statement and to have its result where a backward search `ends`; None
-        where none costs less than `limit`. The cost is that of all of it. With a dimension and axes as `kept`
-        only the ways count that split it over these."""
+        """The cheapest way to run one of several statements and to have its result where a backward search
+        `ends`; None where none costs less than `limit`. The cost is that of all of it. With a dimension and
+        axes as `kept` only the ways count that split it over these."""
         found: Way | None = None
-        for least, work, split in self._likely(part, operands, ends, limit, kept):
-            if least >= limit:
-                break
-            cost = self.within((*operands, ends), split, work, limit)
-            if cost is not None:
-                found, limit = Way(cost, split), cost
+        for number, (part, operands) in enumerate(several):
+            for least, work, split in self._likely(part, operands, ends, limit, kept):
+                if least >= limit:
+                    break
+                cost = self.within((*operands, ends), split, work, limit)
+                if cost is not None:
+                    found, limit = Way(cost, split, number), cost
         return found
 
     def _likely(

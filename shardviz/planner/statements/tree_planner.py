@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from shardviz.errors import QuestionError
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
-from shardviz.planner.statements.statement_ways import StatementWays, Way
+from shardviz.planner.statements.statement_ways import StatementWays, Way, WithOperands
 from shardviz.planner.statements.work_split import (
     Keeping,
     OtherWay,
@@ -52,7 +52,7 @@ class _Made:
         self._ways, self.array, self.orders = ways, array, orders
         self.kind = ways.kind(array)
         if orders:
-            self._made = ways.ways(*((order.parts[-1], order.searches(order.parts[-1])) for order in orders))
+            self._made = ways.ways([order.last for order in orders])
             self.searches = [ways.of_made(self.kind, self._made.least, self._made.cost)]
         else:
             self.searches = [ways.to(self.kind, {ways.pool.state(array.decided_spec): 0})]
@@ -84,6 +84,11 @@ class _Order:
         """The searches for the operands of one of the parts."""
         return [self.arrays[operand.name].searches[-1] for operand in part.operands]
 
+    @property
+    def last(self) -> WithOperands:
+        """The last of the parts."""
+        return self.parts[-1], self.searches(self.parts[-1])
+
 
 class TreePlanner:
     """One problem, each of whose arrays is used once, while it is planned."""
@@ -101,14 +106,9 @@ class TreePlanner:
             made = self._made[part.result.name] = _Made(self._ways, part.result, [*self._orders(part)])
             if part.result.spec is not None:
                 made.pass_through(part.result.spec)
-        best: tuple[_Order, Way] | None = None
-        ends = self._ends(last)
-        for order in self._orders(last):
-            part = order.parts[-1]
-            way = self._ways.best(part, order.searches(part), ends, limit)
-            if way is not None:
-                best, limit = (order, way), way.cost
-        return None if best is None else (limit, self._traced(*best, ends))
+        ends, orders = self._ends(last), [*self._orders(last)]
+        best = self._ways.best([order.last for order in orders], ends, limit)
+        return None if best is None else (best.cost, self._traced(orders[best.number], best, ends))
 
     def _orders(self, part: Statement) -> Iterator[_Order]:
         """The orders in which a statement can be computed, with all but the last of their parts done."""
@@ -190,7 +190,7 @@ class TreePlanner:
             if len(pool.sizes) > MOST_COMPARED or dim in part.whole or part.merged:
                 return None
             (own,), _ = pool.state(PartitionSpec((axes,)))
-            way = ways.best(part, searches, ends, UNREACHABLE, (dim, own))
+            way = ways.best([(part, searches)], ends, UNREACHABLE, (dim, own))
             if way is None:
                 return None
             cost = ways.work(part, chosen)
