@@ -121,7 +121,7 @@ def command(
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
     asking = {"a ranking": ranked, "--vary": vary is not None, "--versus": versus is not None}
-    if any(asking.values()) and chosen and any(each.cluster is None for each in parse_targets(target)):
+    if any(asking.values()) and chosen and any(each.machine is None for each in parse_targets(target)):
         print_note(f"{next(filter(asking.get, asking))} asks the planner only, not --target")
 
     def stated(specs: str | None = specs) -> PricedProblem:

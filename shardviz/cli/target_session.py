@@ -199,7 +199,7 @@ class TargetSession(WorkerSession):
     @property
     def has_hardware(self) -> bool:
         """True where a target that was asked is hardware with a name, not simulated devices."""
-        return any(target.cluster is not None for target in self._targets if target.name in self.requested)
+        return any(target.machine is not None for target in self._targets if target.name in self.requested)
 
     def answers(self) -> Iterator[TargetResult]:
         """The answers in the order of the targets, each as soon as it and those before it are ready. Where a

@@ -24,12 +24,12 @@ from shardviz.codegen.program_function import ProgramFunction, returned_arrays, 
 from shardviz.codegen.statement_code import dtype_code
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chip_torus import parts_by_slice
-from shardviz.hardware.clusters import Cluster, GpuNodes, TpuSlices
 from shardviz.sharding import Mesh
 from shardviz.targets import MAX_CPU_DEVICES, TARGETS, check_devices, check_mesh
 from shardviz.targets.hardware import target_config, topology_request
 
 if TYPE_CHECKING:
+    from shardviz.hardware.machine import Machine
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Layout
     from shardviz.targets import Target
@@ -64,7 +64,7 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
         target = TARGETS["cpu" if problem.mesh.size <= MAX_CPU_DEVICES else "shardy"]
     check_mesh(target, problem.mesh)
     title = f"{text} on the mesh {mesh}{'' if target.name in TARGETS else f' of {target.name}'}."
-    run = target.cluster is None and target.name != "shardy" and _can_run(problem)
+    run = target.machine is None and target.name != "shardy" and _can_run(problem)
     guarded = _may_be_refused(problem, target)
     function = ProgramFunction(problem)
     parts = [
@@ -74,7 +74,7 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
         _passes(function, guarded) if target.name == "shardy" else _compiled(function, guarded),
         ["", *_run(function)] if run else [],
     ]
-    is_tpu = target.cluster is not None and target.cluster.process == "tpu"
+    is_tpu = target.machine is not None and target.process == "tpu"
     return program_text(title, parts, _TPU if is_tpu else ())
 
 
@@ -124,7 +124,7 @@ def _may_be_refused(problem: Problem, target: Target) -> bool:
     """True if the target may refuse, and will say why: hardware that is not here, a type that not all have,
     pending sums, a result that Explicit axes leave open, or dimensions that do not divide."""
     return (
-        target.cluster is not None
+        target.machine is not None
         or problem.arguments[0].dtype not in SURE
         or is_uneven(problem)
         or any(array.spec is not None and array.spec.unreduced for array in problem.arrays)
@@ -253,8 +253,8 @@ def _mesh_for(target: Target, problem: Problem) -> list[str]:
     wide = wide_code(problem.arguments[0].dtype)
     if target.name == "shardy":
         return [*wide, *_shardy_mesh(mesh, types)]
-    if target.cluster is not None:
-        return [*wide, *_described_mesh(target.cluster, mesh, types)]
+    if target.machine is not None:
+        return [*wide, *_described_mesh(target, target.machine, mesh, types)]
     devices = devices_code(mesh.size, problem.arguments[0].dtype) if target.name == "cpu" else wide
     return [*devices, *[""] * bool(devices), *mesh_code(mesh, types)]
 
@@ -270,41 +270,41 @@ _SPLIT = ("v5e",)
 """Chips of which `jax.make_mesh` splits an axis of the torus between two of the mesh."""
 
 
-def _described_mesh(cluster: Cluster, mesh: Mesh, axis_types: str) -> list[str]:
+def _described_mesh(target: Target, machine: Machine, mesh: Mesh, axis_types: str) -> list[str]:
     """Lines that describe the hardware and place the mesh on it as JAX would."""
-    lines = _gpus(cluster) if isinstance(cluster, GpuNodes) else _tpus(cluster)
+    lines = (_tpus if target.process == "tpu" else _gpus)(target.description.removeprefix(_XLA), machine)
     lines = ['jax.config.update("jax_platforms", "cpu")', "", *lines]
-    if mesh.device_order is None and isinstance(cluster, TpuSlices) and cluster.slices > 1:
-        return [*lines, *_over_slices(cluster, mesh, axis_types)]
+    if mesh.device_order is None and machine.family.slices > 1:
+        return [*lines, *_over_slices(machine, mesh, axis_types)]
     return [*lines, *mesh_code(mesh, axis_types, "devices")]
 
 
-def _tpus(cluster: TpuSlices) -> list[str]:
-    request = topology_request(cluster)
+def _tpus(words: str, machine: Machine) -> list[str]:
+    request = topology_request(machine)
     options = "".join(f", {name}={value!r}" for name, value in request.options).replace("'", '"')
-    key = "(device.slice_index, device.id)" if cluster.slices > 1 else "device.id"
+    key = "(device.slice_index, device.id)" if machine.family.slices > 1 else "device.id"
     return [
-        f"# {cluster.description.removeprefix(_XLA)}, which need not be here: libtpu compiles for them.",
+        f"# {words}, which need not be here: libtpu compiles for them.",
         f'found = topologies.get_topology_desc("{request.topology}", platform="tpu"{options})',
         f"devices = sorted(found.devices, key=lambda device: {key})",
     ]
 
 
-def _gpus(cluster: GpuNodes) -> list[str]:
+def _gpus(words: str, machine: Machine) -> list[str]:
     return [
-        f"# {cluster.description.removeprefix(_XLA)}, which need not be here: their compiler is told of one",
+        f"# {words}, which need not be here: their compiler is told of one",
         "# what follows.",
-        f'GPU = """{target_config(cluster.chip.name)}"""',
+        f'GPU = """{target_config(machine.chip)}"""',
         "found = topologies.get_topology_desc(",
-        f'    "any", platform="cuda", topology="{topology_request(cluster).topology}", target_config=GPU',
+        f'    "any", platform="cuda", topology="{topology_request(machine).topology}", target_config=GPU',
         ")",
         "devices = sorted(found.devices, key=lambda device: device.id)",
     ]
 
 
-def _over_slices(cluster: TpuSlices, mesh: Mesh, axis_types: str) -> list[str]:
-    within, across = parts_by_slice(mesh.axis_sizes, cluster.slices)
-    split = f"allow_split_physical_axes={cluster.chip.name in _SPLIT}"
+def _over_slices(machine: Machine, mesh: Mesh, axis_types: str) -> list[str]:
+    within, across = parts_by_slice(mesh.axis_sizes, machine.family.slices)
+    split = f"allow_split_physical_axes={machine.chip in _SPLIT}"
     return [
         "# The leading axes run across the slices, over the data-center network.",
         "placed = mesh_utils.create_hybrid_device_mesh(",

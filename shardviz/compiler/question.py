@@ -84,11 +84,11 @@ def module_question(
             "the program's own process compiles for the devices that JAX finds there",
             "leave out the target, or name hardware such as v5e:2x4",
         )
-    if not program.meshes and target.cluster is not None and target.cluster.devices != program.devices:
+    if not program.meshes and target.machine is not None and target.machine.devices != program.devices:
         raise TargetError(
             f"no argument is on a mesh, so the program runs on {plural(program.devices, 'device')}, and "
-            f"{target.name} has {target.cluster.devices:,}",
-            f"give arguments NamedSharding(mesh, P(…)) on a mesh of {target.cluster.devices:,} devices",
+            f"{target.name} has {target.machine.devices:,}",
+            f"give arguments NamedSharding(mesh, P(…)) on a mesh of {target.machine.devices:,} devices",
         )
     check_mesh(target, program.mesh)
     made = tuple(
@@ -144,7 +144,7 @@ def loop_call(case: Case, mesh: Mesh, target: Target, runs: int) -> ChildCall:
 
 
 def _check_devices(target: Target, mesh: Mesh) -> None:
-    if target.name == "shardy" or target.cluster is not None:
+    if target.name == "shardy" or target.machine is not None:
         raise TargetError(f"target {target.name} has no devices to run on", "use cpu or real")
     if target.max_devices is not None and mesh.size > target.max_devices:
         raise TargetError(
@@ -174,5 +174,5 @@ def _mesh(target: Target, mesh: Mesh, axes: Iterable[str] = (), is_explicit: boo
     """The mesh on a target's devices, in which the parts of axes among `axes` are axes."""
     finest = finest_parts(mesh.shape, axes)
     jax_axes = tuple((part, mesh.axis_size(part)) for axis in mesh.axis_names for part in finest[axis])
-    topology = None if target.cluster is None else topology_request(target.cluster)
+    topology = None if target.machine is None else topology_request(target.machine)
     return TargetMesh(target.name, mesh, jax_axes, is_explicit, topology)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from shardviz.compiler.messages import NO_ROOM
 from shardviz.devices.measurement import Measurement, NoMeasurement
 from shardviz.errors import CompilerError, NotationError, plural
-from shardviz.hardware.machine import machine_of
 from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hlo import HloModule, read_hlo, read_shardy
 from shardviz.hlo.arguments import arguments_of
@@ -130,7 +129,7 @@ def read_program(
         notes.append(f"no sharding is given for {told}: the compiler chooses, as it does when the step runs")
     if target.name == "cpu":
         notes += widened_types(text, named.collectives)
-    if not program.platform and target.cluster is not None:
+    if not program.platform and target.machine is not None:
         notes.append("it was lowered before, for the devices of its own process; better give the function")
     answer = replace(answer, collectives=named.collectives, collective_matmuls=named.collective_matmuls)
     lost = _lost_donations(program, text)
@@ -146,7 +145,7 @@ def _with_costs(output: Output, target: Target, versions: Versions) -> TargetRes
         with suppress(NotationError):
             schedule = read_schedule(output.schedule)
     if (texts := output.memory) is not None:
-        device = None if target.cluster is None else machine_of(target.cluster).device
+        device = None if target.machine is None else target.machine.device
         limit = None if device is None else device.usable_bytes or device.hbm_bytes
         module = output.result.text or texts.module or output.partitioned or ""
         memory = read_memory(dict(texts.sizes), texts.assignment, texts.live_ranges, module, limit)
@@ -283,6 +282,6 @@ def _hint(output: Output, problem: Problem, target: Target) -> str:
                     f"dimension {dim} of {array.name} has {size:,} elements, which {count:,} devices along "
                     f"{', '.join(axes)} do not divide: choose a multiple of {count:,}, or leave it whole"
                 )
-    if target.cluster is not None:
+    if target.machine is not None:
         return "its compiler says so itself: try other --sizes or another chip, or ask --target shardy,cpu"
     return ""

@@ -102,8 +102,8 @@ def _enter_targets(form: ProblemForm, text: str) -> ProblemForm:
 
 def _enter_machine(form: ProblemForm, text: str) -> ProblemForm:
     name = text.strip()
-    cluster = clusters.cluster_named(name) if name and not name.endswith(".toml") else None
-    return replace(form, machine=name if cluster is None else cluster.name)
+    named = clusters.cluster_named(name) if name and not name.endswith(".toml") else None
+    return replace(form, machine=name if named is None else named.name)
 
 
 def _enter_collective(form: ProblemForm, text: str) -> ProblemForm:

@@ -20,7 +20,7 @@ from itertools import combinations, product
 from typing import ClassVar, Self
 
 from shardviz.errors import plural, quote
-from shardviz.hardware.chips import DCN_LATENCY, ICI_HOP, MAX_DEVICES, TPUS
+from shardviz.hardware.chips import DCN_LATENCY, ICI_HOP, MAX_DEVICES, TPUS, TpuChip, slices_name
 from shardviz.hardware.family import FileFamily, Parts
 from shardviz.hardware.links import LINK_KEYS, Dimension, LevelKind, LinkSpec
 from shardviz.hardware.placement import AXES
@@ -68,6 +68,24 @@ class ChipTorus(FileFamily):
         core = Dimension("core", devices_per_chip, 1, "chip", core_link, "core")
         across = Dimension("slice", slices, strides[-1], "network", network, "DCN")
         return cls(chip, (*(Dimension(*axis) for axis in along), core, across))
+
+    @classmethod
+    def published(cls, chip: TpuChip, torus: tuple[int, ...], slices: int = 1) -> Self:
+        """Slices of a chip with the published figures of its links."""
+        return cls.of(
+            chip.name,
+            torus,
+            chip.wrap(torus),
+            (LinkSpec(ICI_HOP, chip.link),) * len(torus),
+            chip.devices_per_chip,
+            slices,
+            LinkSpec(ICI_HOP, chip.between_cores) if chip.between_cores else None,
+            LinkSpec(DCN_LATENCY, chip.network / chip.devices_per_chip),
+        )
+
+    @property
+    def hardware(self) -> str:
+        return slices_name(self.chip, self.torus_sizes, self.slices)
 
     def size_words(self) -> str:
         shape = "×".join(map(str, self.torus_sizes))

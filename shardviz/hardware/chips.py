@@ -7,7 +7,9 @@ Every figure of a chip stands here, once, with its source. A peak is that of den
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 KIB, MIB, GIB, GB = 2**10, 2**20, 2**30, 10**9
 
@@ -21,6 +23,10 @@ MAX_AXIS = 256
 MAX_DEVICES = 2**15
 """Devices of a machine: more than any pod or cluster that is asked about, and described in half a second."""
 
+MAX_GPUS = 2**14
+SUGGESTED = 2
+"""Slices of one size that are named."""
+
 Peak = tuple[tuple[str, float], ...]
 BOOK = '"How to Scale Your Model" (2025)'
 TPU_SOURCE = f"{BOOK}; on-chip memory: jax 0.10.2, tpu_info; clock and usable HBM: libtpu 0.0.52 (2026)"
@@ -32,6 +38,21 @@ NVLINK_HOP = 0.6e-6
 """Seconds; NCCL 2.30, `tuning.cc`: a hop over NVLink with the protocol LL."""
 INFINIBAND_HOP = 2.7e-6
 """Seconds; NCCL 2.30, `tuning.cc`: a hop between nodes with the protocol LL."""
+
+
+def times(sizes: Iterable[int]) -> str:
+    """``4x4x8``."""
+    return "x".join(map(str, sizes))
+
+
+def slices_name(chip: str, torus: Iterable[int], slices: int = 1) -> str:
+    """Equal slices of a chip, as they stand after `--target`: ``2*v5e:4x4``."""
+    return f"{f'{slices}*' * (slices > 1)}{chip}:{times(torus)}"
+
+
+def nodes_name(gpu: str, nodes: int, gpus: int) -> str:
+    """Equal nodes of so many GPUs each: ``h100:8``, ``h100:2x8``."""
+    return f"{gpu}:{f'{nodes}x' * (nodes > 1)}{gpus}"
 
 
 @dataclass(frozen=True)
@@ -135,6 +156,31 @@ class TpuChip:
             return tuple(size == self.ring for size in torus)
         return (all(size % CUBE == 0 for size in torus),) * len(torus)
 
+    def tori(self, chips: int) -> list[tuple[int, ...]]:
+        """Sizes of a slice of so many chips, the most compact first; none where no pod is that large."""
+        if chips > self.pod:
+            return []
+        divisors = [size for size in range(1, chips + 1) if chips % size == 0]
+        compact = set()
+        for sizes in product(divisors, repeat=self.rank - 1):
+            rest, missing = divmod(chips, math.prod(sizes))
+            # In rising order, but flat slices in z: 2x4, 2x2x4, 4x4x1.
+            torus = tuple(sorted((*sizes, rest), key=lambda size: (size == 1 and self.rank == 3, size)))
+            fills_hosts = not missing and self.split_host(torus) is None
+            if fills_hosts and self.fits_a_pod(torus) and self.has_routes(torus):
+                compact.add(torus)
+        return sorted(compact, key=lambda torus: (max(torus), torus))
+
+    def names_of_size(self, devices: int, slices: int = 1) -> list[str]:
+        """Names of so many slices, or one, with that many devices: the most compact, the whole pod at most;
+        none where nobody can be asked about so many."""
+        names: list[str] = []
+        for many in dict.fromkeys((slices, 1)) if devices <= MAX_DEVICES else ():
+            chips, rest = divmod(devices, many * self.devices_per_chip)
+            if chips and not rest:
+                names += [slices_name(self.name, torus, many) for torus in self.tori(chips)]
+        return names[:SUGGESTED]
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -169,6 +215,15 @@ class Gpu:
     def device(self) -> DeviceFigures:
         """The figures of one device."""
         return DeviceFigures(self.peak, self.hbm, None, self.hbm_bandwidth, self.l2, self.clock)
+
+    def names_of_size(self, devices: int, _slices: int = 1) -> list[str]:
+        """The name with that many devices, in whole nodes; none where nobody can be asked about so many."""
+        if devices > MAX_GPUS:
+            return []
+        if devices <= self.node:
+            return [nodes_name(self.name, 1, devices)]
+        nodes, rest = divmod(devices, self.node)
+        return [] if rest else [nodes_name(self.name, nodes, self.node)]
 
 
 _V5E_LONGEST = ((1, 16), (2, 8), (4, 16), (6, 8), (8, 16), (10, 1), (12, 2), (14, 4), (16, 16))
@@ -268,3 +323,5 @@ GPUS = {
         ),
     )
 }  # fmt: skip
+
+CHIPS: dict[str, TpuChip | Gpu] = {**TPUS, **GPUS}

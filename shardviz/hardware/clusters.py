@@ -13,205 +13,41 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from itertools import product
-from typing import TYPE_CHECKING, ClassVar, Literal
 
 from shardviz.errors import plural, quote
 from shardviz.hardware.chip_torus import ChipTorus
 from shardviz.hardware.chips import (
-    DCN_LATENCY,
+    CHIPS,
     GPUS,
-    ICI_HOP,
-    INFINIBAND_HOP,
     MAX_DEVICES,
-    NVLINK_HOP,
+    MAX_GPUS,
     TPU_ALIASES,
     TPUS,
     Gpu,
     TpuChip,
+    slices_name,
+    times,
 )
-from shardviz.hardware.links import LinkSpec
+from shardviz.hardware.machine import Machine, published_machine
 from shardviz.hardware.switched_nodes import SwitchedNodes
 
-if TYPE_CHECKING:
-    from shardviz.sharding import Mesh
 
-SUGGESTED = 2
-MAX_GPUS = 2**14
-
-
-@dataclass(frozen=True)
-class TpuSlices:
-    """`slices` equal slices of one generation, joined by the data-center network; `torus` are the sizes of
-    each, in chips."""
-
-    chip: TpuChip
-    torus: tuple[int, ...]
-    slices: int = 1
-    process: ClassVar[Literal["tpu", "cuda"]] = "tpu"
-
-    @property
-    def name(self) -> str:
-        """As it stands after `--target`."""
-        many = f"{self.slices}*" if self.slices > 1 else ""
-        return f"{many}{self.chip.name}:{times(self.torus)}"
-
-    @property
-    def description(self) -> str:
-        one = f"{plural(math.prod(self.torus), 'chip')} of {self.chip.device_kind}"
-        return f"XLA for {self.slices} slices of {one}" if self.slices > 1 else f"XLA for {one}"
-
-    @property
-    def devices(self) -> int:
-        return self.slices * math.prod(self.torus) * self.chip.devices_per_chip
-
-    @property
-    def family(self) -> ChipTorus:
-        """The slices with the published figures of their links."""
-        chip = self.chip
-        return ChipTorus.of(
-            chip.name,
-            self.torus,
-            chip.wrap(self.torus),
-            (LinkSpec(ICI_HOP, chip.link),) * len(self.torus),
-            chip.devices_per_chip,
-            self.slices,
-            LinkSpec(ICI_HOP, chip.between_cores) if chip.between_cores else None,
-            LinkSpec(DCN_LATENCY, chip.network / chip.devices_per_chip),
-        )
-
-    @property
-    def made_of(self) -> str:
-        """Why that many devices; "" where each chip is one."""
-        cores = self.chip.devices_per_chip
-        chips = plural(self.slices * math.prod(self.torus), "chip")
-        return "" if cores == 1 else f" ({chips} of {cores} devices)"
-
-    def of_size(self, devices: int) -> list[str]:
-        """Names of the same chip with that many devices: the most compact, the whole pod at most; none where
-        nobody can be asked about so many."""
-        if devices > MAX_DEVICES:
-            return []
-        names = []
-        for slices in dict.fromkeys((self.slices, 1)):
-            chips, rest = divmod(devices, slices * self.chip.devices_per_chip)
-            if chips and not rest:
-                names += [TpuSlices(self.chip, torus, slices).name for torus in tori(self.chip, chips)]
-        return names[:SUGGESTED]
-
-
-@dataclass(frozen=True)
-class GpuNodes:
-    """`nodes` equal nodes of `gpus` each."""
-
-    chip: Gpu
-    nodes: int
-    gpus: int
-    process: ClassVar[Literal["tpu", "cuda"]] = "cuda"
-    made_of: ClassVar[str] = ""
-
-    @property
-    def name(self) -> str:
-        """As it stands after `--target`."""
-        many = f"{self.nodes}x" if self.nodes > 1 else ""
-        return f"{self.chip.name}:{many}{self.gpus}"
-
-    @property
-    def description(self) -> str:
-        where = f"{self.nodes} nodes of " if self.nodes > 1 else ""
-        return f"XLA for {where}{self.gpus} {self.chip.name.upper()}"
-
-    @property
-    def devices(self) -> int:
-        return self.nodes * self.gpus
-
-    @property
-    def family(self) -> SwitchedNodes:
-        """The nodes with the published figures of their links."""
-        return SwitchedNodes.of(
-            self.chip.name,
-            self.gpus,
-            self.nodes,
-            LinkSpec(NVLINK_HOP, self.chip.link),
-            LinkSpec(INFINIBAND_HOP, self.chip.network),
-        )
-
-    def of_size(self, devices: int) -> list[str]:
-        """The name with that many devices, in whole nodes; none where nobody can be asked about so many."""
-        if devices > MAX_GPUS:
-            return []
-        if devices <= self.chip.node:
-            return [GpuNodes(self.chip, 1, devices).name]
-        nodes, rest = divmod(devices, self.chip.node)
-        return [] if rest else [GpuNodes(self.chip, nodes, self.chip.node).name]
-
-
-Cluster = TpuSlices | GpuNodes
-
-
-def clusters_of_size(devices: int) -> list[Cluster]:
+def machines_of_size(devices: int) -> list[Machine]:
     """Hardware with so many devices, TPUs first and the newest of them: of every chip the most compact slices
     of one pod, or whole nodes."""
-    of_one: list[Cluster] = [TpuSlices(chip, (1,) * chip.rank) for chip in reversed(TPUS.values())]
-    of_one += [GpuNodes(gpu, 1, 1) for gpu in reversed(GPUS.values())]
-    names = (name for one in of_one for name in one.of_size(devices))
-    return [cluster for name in names if (cluster := parse_cluster(name)) is not None]
+    chips: list[TpuChip | Gpu] = [*reversed(TPUS.values()), *reversed(GPUS.values())]
+    names = (name for chip in chips for name in chip.names_of_size(devices))
+    return [machine for name in names if (machine := parse_cluster(name)) is not None]
 
 
-def tori(chip: TpuChip, chips: int) -> list[tuple[int, ...]]:
-    """Sizes of a slice of so many chips, the most compact first; none where no pod is that large."""
-    if chips > chip.pod:
-        return []
-    divisors = [size for size in range(1, chips + 1) if chips % size == 0]
-    compact = set()
-    for sizes in product(divisors, repeat=chip.rank - 1):
-        rest, missing = divmod(chips, math.prod(sizes))
-        # In rising order, but flat slices in z: 2x4, 2x2x4, 4x4x1.
-        torus = tuple(sorted((*sizes, rest), key=lambda size: (size == 1 and chip.rank == 3, size)))
-        fills_hosts = not missing and chip.split_host(torus) is None
-        if fills_hosts and chip.fits_a_pod(torus) and chip.has_routes(torus):
-            compact.add(torus)
-    return sorted(compact, key=lambda torus: (max(torus), torus))
-
-
-def times(sizes: Iterable[int]) -> str:
-    """``4x4x8``."""
-    return "x".join(map(str, sizes))
-
-
-def another_size(
-    name: str, devices: int, cluster: Cluster | None, mesh: Mesh, option: str, *, resizes: bool = True
-) -> tuple[str, str]:
-    """The error for hardware of so many devices and a mesh of another size, and the hint: other hardware,
-    given by `option`, or with `resizes` another mesh."""
-    fitting = [] if cluster is None else cluster.of_size(mesh.size)
-    hints = [f"{option} {' or '.join(fitting)}"] if fitting else []
-    if resizes:
-        hints.append(f"--mesh {_mesh_of_size(mesh, devices)}")
-    made_of = "" if cluster is None else cluster.made_of
-    return (
-        f"{name} has {plural(devices, 'device')}{made_of}, but the mesh {mesh} has {mesh.size:,}",
-        f"use {', or '.join(hints) or f'a machine of {mesh.size:,}'}",
-    )
-
-
-def _mesh_of_size(mesh: Mesh, size: int) -> str:
-    """The axes of a mesh, resized as little as possible so that they have `size` devices together."""
-    sizes = dict(mesh.shape)
-    for axis in sizes:
-        others = mesh.size // sizes[axis]
-        if size % others == 0:
-            sizes[axis] = size // others
-            break
-    else:
-        rest = size
-        for axis in list(sizes)[:-1]:
-            sizes[axis] = next(part for part in range(min(rest, sizes[axis]), 0, -1) if rest % part == 0)
-            rest //= sizes[axis]
-        sizes[list(sizes)[-1]] = rest
-    return ",".join(f"{axis}={size}" for axis, size in sizes.items())
+def hardware_words(machine: Machine) -> str:
+    """``2 slices of 16 chips of TPU v5 lite``, ``2 nodes of 8 H100``."""
+    chip, family = CHIPS[machine.chip], machine.family
+    if isinstance(chip, Gpu):
+        gpus, nodes = (one.size for one in family.dimensions)
+        return f"{f'{nodes} nodes of ' * (nodes > 1)}{gpus} {chip.name.upper()}"
+    slices = f"{family.slices} slices of " * (family.slices > 1)
+    return f"{slices}{plural(math.prod(family.torus_sizes), 'chip')} of {chip.device_kind}"
 
 
 _PARTS = re.compile(r"(?:(?P<count>[^:*]*)\*)?(?P<chip>[^:*]*)(?P<colon>:)?(?P<sizes>.*)", re.DOTALL)
@@ -256,15 +92,15 @@ class Fault(Exception):
         self.problem, self.start, self.stop, self.hint = problem, start, max(stop, start + 1), hint
 
 
-def cluster_named(name: str) -> Cluster | None:
-    """The cluster of a name in any case; None for any other text."""
+def cluster_named(name: str) -> Machine | None:
+    """The machine of a name in any case; None for any other text."""
     try:
         return parse_cluster(name.strip().lower())
     except Fault:
         return None
 
 
-def parse_cluster(name: str) -> Cluster | None:
+def parse_cluster(name: str) -> Machine | None:
     """Read a name in lower case; None for a word that names no chip. Raises `Fault`."""
     match = _parsed(name)
     chip = match["chip"].strip()
@@ -292,7 +128,7 @@ def parse_cluster(name: str) -> Cluster | None:
     return None
 
 
-def _counted(counted: re.Match[str], match: re.Match[str]) -> Cluster:
+def _counted(counted: re.Match[str], match: re.Match[str]) -> Machine:
     """``v5p-128``, ``8xv5p``: slices by how many cores or chips each has; ``8xh100``: nodes."""
     alias = counted["chip"] or counted["kind"]
     known = TPU_ALIASES.get(alias, alias)
@@ -310,7 +146,7 @@ def _counted(counted: re.Match[str], match: re.Match[str]) -> Cluster:
     raise Fault(f"{quote(match['chip'], 30)} may count chips or cores", *match.span("chip"), hint)
 
 
-def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
+def _tpu(chip: TpuChip, match: re.Match[str]) -> Machine:
     slices, span = 1, match.span("count")
     example = _example(chip)
     if match["count"] is not None:
@@ -318,8 +154,8 @@ def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
         if slices < 1:
             raise Fault("no slices", *span, f"use 1 or more: {example} or 2*{example}")
     hint = f"say how many chips along each axis: {example}"
-    if not match["colon"] and slices > 1 and (whole := tori(chip, slices)):
-        one = TpuSlices(chip, whole[0]).name
+    if not match["colon"] and slices > 1 and (whole := chip.tori(slices)):
+        one = slices_name(chip.name, whole[0])
         hint = f"write {one} for {slices} chips, {slices}*{example} for {slices} slices"
     torus = _sizes(match, chip.name, hint)
     start, stop = match.span("sizes")
@@ -336,35 +172,35 @@ def _tpu(chip: TpuChip, match: re.Match[str]) -> TpuSlices:
         problem = f"{torus[axis]} chips along {'xyz'[axis]} do not fill whole hosts of 2x2 chips,"
         hint = f"sizes along x and y are 1 or even: {chip.name}:{lower} or {chip.name}:{upper}"
         raise Fault(problem, start, stop, hint)
-    cluster = TpuSlices(chip, torus, slices)
-    alone = TpuSlices(chip, torus).name
+    alone = slices_name(chip.name, torus)
     if not chip.fits_a_pod(torus):
         largest = f"{chip.longest_axis}x{chip.longest_axis}" if chip.rank == 2 else f"{chip.pod:,} chips"
-        joined = TpuSlices(chip, (4,) * chip.rank, 2).name
+        joined = slices_name(chip.name, (4,) * chip.rank, 2)
         pods = f"pods of {chip.name} have up to {largest}"
         hint = f"{pods}; {joined} joins two slices by the data-center network"
         raise Fault(f"{alone} is larger than a pod", start, stop, hint)
     if not chip.has_routes(torus):
-        others = [TpuSlices(chip, other).name for other in tori(chip, math.prod(torus))]
+        others = [slices_name(chip.name, other) for other in chip.tori(math.prod(torus))]
         hint = f"use {' or '.join(others[:2] or [f'{chip.name}:4x4', f'{chip.name}:8x8'])}"
         raise Fault(f"the TPU compiler has no routes for {alone}", start, stop, hint)
-    if cluster.devices > MAX_DEVICES:
-        problem = f"{cluster.devices:,} devices are more than the {MAX_DEVICES:,} that can be asked about"
-        most = MAX_DEVICES // (cluster.devices // slices)
+    in_slice = math.prod(torus) * chip.devices_per_chip
+    if slices * in_slice > MAX_DEVICES:
+        problem = f"{slices * in_slice:,} devices are more than the {MAX_DEVICES:,} that can be asked about"
+        most = MAX_DEVICES // in_slice
         raise Fault(problem, *span, f"use up to {most:,} slices of {alone}")
-    return cluster
+    return published_machine(ChipTorus.published(chip, torus, slices))
 
 
-def _slices(chip: TpuChip, count: int, cores: int, match: re.Match[str]) -> TpuSlices:
+def _slices(chip: TpuChip, count: int, cores: int, match: re.Match[str]) -> Machine:
     """The most compact slice of so many cores, `cores` to a chip, or chips where that is 1."""
     noun = "core" if cores == 2 else "chip"
-    compact = [] if count % cores else tori(chip, count // cores)
+    compact = [] if count % cores else chip.tori(count // cores)
     if not compact:
         counts = "cores, 2 a chip" if cores == 2 else "chips"
         problem = f"no slice of {chip.name} has {plural(count, noun)}"
         hint = f"the number counts {counts}; write the sizes of the slice: {_example(chip)}"
         raise Fault(problem, *match.span("chip"), hint)
-    slices, one = match["count"] or "", TpuSlices(chip, compact[0]).name
+    slices, one = match["count"] or "", slices_name(chip.name, compact[0])
     return _tpu(chip, _parsed(f"{slices}*{one}" if match["count"] is not None else one))
 
 
@@ -372,14 +208,14 @@ def _example(chip: TpuChip) -> str:
     return f"{chip.name}:{'2x2x1' if chip.rank == 3 else '2x4'}"
 
 
-def _gpus(gpu: Gpu, count: int, match: re.Match[str]) -> GpuNodes:
+def _gpus(gpu: Gpu, count: int, match: re.Match[str]) -> Machine:
     """``8xh100``: nodes by how many GPUs they have in all."""
     span = match.span("chip")
     if match["count"] is not None:
         raise Fault("slices are for TPUs,", *match.span("count"), f"write {gpu.name}:2x{gpu.node}")
     if count > MAX_GPUS:
         raise _too_many_gpus(gpu, count, span)
-    names = GpuNodes(gpu, 1, 1).of_size(count) if count else []
+    names = gpu.names_of_size(count) if count else []
     if not names:
         for_one, for_two = f"{gpu.name}:{gpu.node} for one", f"{gpu.name}:2x{gpu.node} for two"
         hint = f"a node holds {gpu.node}: write {for_one}, {for_two}"
@@ -389,15 +225,15 @@ def _gpus(gpu: Gpu, count: int, match: re.Match[str]) -> GpuNodes:
 
 def _rank(chip: TpuChip, torus: tuple[int, ...]) -> str:
     """The sizes that were probably meant, where the number of axes is another."""
-    if len(torus) == 1 and (compact := tori(chip, torus[0])):
-        return f"write {TpuSlices(chip, compact[0]).name} for {plural(torus[0], 'chip')}"
+    if len(torus) == 1 and (compact := chip.tori(torus[0])):
+        return f"write {slices_name(chip.name, compact[0])} for {plural(torus[0], 'chip')}"
     meant = tuple(size for size in torus if size != 1) if len(torus) > chip.rank else torus
     if len(meant) <= chip.rank:
         return f"write {chip.name}:{times((*meant, *(1,) * (chip.rank - len(meant))))}"
     return f"write {_example(chip)}, or another chip with {len(torus)} axes"
 
 
-def _gpu(gpu: Gpu, match: re.Match[str]) -> GpuNodes:
+def _gpu(gpu: Gpu, match: re.Match[str]) -> Machine:
     if match["count"] is not None:
         if not match["colon"] and _NUMBER.fullmatch(match["count"].strip()):
             return _gpus(gpu, _number(match["count"], match.start("count"), ""), _parsed(gpu.name))
@@ -416,7 +252,7 @@ def _gpu(gpu: Gpu, match: re.Match[str]) -> GpuNodes:
         raise Fault(f"a node holds {gpu.node} GPUs, not {gpus:,}", start, stop, f"write {meant}")
     if nodes * gpus > MAX_GPUS:
         raise _too_many_gpus(gpu, nodes * gpus, (start, stop))
-    return GpuNodes(gpu, nodes, gpus)
+    return published_machine(SwitchedNodes.published(gpu, nodes, gpus))
 
 
 def _too_many_gpus(gpu: Gpu, count: int, span: tuple[int, int]) -> Fault:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from shardviz.hardware.links import Dimension, LinkLevel, LinkSpec
 from shardviz.hardware.placement import DeviceCoords, Placement
@@ -41,6 +41,8 @@ class Family(ABC):
     """
 
     on_chip_name: ClassVar[str] = "VMEM"
+    process: ClassVar[Literal["tpu", "cuda"]] = "tpu"
+    """The process that compiles for its chips."""
     chip: str
     dimensions: tuple[Dimension, ...]
 
@@ -93,6 +95,11 @@ class Family(ABC):
     def torus_sizes(self) -> tuple[int, ...]:
         """The sizes of a slice's torus, in chips."""
         return tuple(one.size for one in self.torus)
+
+    @property
+    def hardware(self) -> str:
+        """The name of hardware with these dimensions, as it stands after `--target`; "" where it has none."""
+        return ""
 
     @abstractmethod
     def size_words(self) -> str:

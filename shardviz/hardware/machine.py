@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, pairwise, product
 from operator import ne
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from shardviz.errors import QuestionError
-from shardviz.hardware.chips import GPUS, ICI_HOP, NVLINK_HOP, TPUS, DeviceFigures
+from shardviz.errors import QuestionError, plural
+from shardviz.hardware.chips import CHIPS, GPUS, ICI_HOP, NVLINK_HOP, TPUS, DeviceFigures
 from shardviz.hardware.collective_time import SHIFTS, CollectiveTime, collective_time
 from shardviz.hardware.family import Family, Part, Parts
 from shardviz.hardware.links import ASSUMED, Dimension, LevelKind, LinkLevel, LinkSpec, joined_levels
@@ -26,9 +26,6 @@ from shardviz.hardware.measured import MeasuredTimes
 from shardviz.hardware.placement import Coordinates, Placement, axis_run
 from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import SubAxis, axis_part, joined_parts
-
-if TYPE_CHECKING:
-    from shardviz.hardware.clusters import Cluster
 
 Levels = tuple[LinkLevel, ...]
 Block = tuple[tuple[int, tuple[int, ...]], ...]
@@ -45,7 +42,7 @@ MAX_TRIED = 200
 class Machine:
     """Hardware that prices an answer.
 
-    `name` is a cluster's (``v5p:4x4x8``) or a file's; `family` says how its devices are joined. With
+    `name` is that of hardware (``v5p:4x4x8``) or a file's; `family` says how its devices are joined. With
     `assumed` nobody has named a machine: a v5e on which every mesh axis is a ring of its own. `source` says
     where the figures come from. `measured` are times of collectives that stand for the formulas.
     """
@@ -75,7 +72,16 @@ class Machine:
     @property
     def lacking(self) -> str:
         """The word for a figure that is not there: nobody has "published" it, or it was not "given"."""
-        return "published" if self.chip in TPUS or self.chip in GPUS or self.assumed else "given"
+        return "published" if self.chip in CHIPS or self.assumed else "given"
+
+    @property
+    def is_named(self) -> bool:
+        """It is known by the name of its hardware, and no file describes it."""
+        return self.chip in CHIPS and self.name == self.family.hardware
+
+    def names_of_size(self, devices: int) -> list[str]:
+        """Names of hardware of the same chip with that many devices; none for a machine of a file."""
+        return CHIPS[self.chip].names_of_size(devices, self.family.slices) if self.is_named else []
 
 
 @dataclass(frozen=True)
@@ -113,10 +119,10 @@ class AxisRings(Family):
         return [[(number, size, 1)] for number, size in enumerate(sizes)]
 
 
-def machine_of(cluster: Cluster) -> Machine:
-    """The machine that a cluster is, with the published figures of its chips."""
-    chip = cluster.chip
-    return Machine(cluster.name, chip.device, cluster.family, source=chip.source)
+def published_machine(family: Family) -> Machine:
+    """The machine of hardware that has a name, with the published figures of its chips."""
+    chip = CHIPS[family.chip]
+    return Machine(family.hardware, chip.device, family, source=chip.source)
 
 
 def assumed_machine(name: str = ASSUMED, devices: int = 0) -> Machine:
@@ -365,13 +371,7 @@ def place_mesh(
     if placement is not None and not machine.assumed:
         return PlacedMesh(machine, mesh, places=placement)
     if mesh.size != machine.devices and not machine.assumed:
-        from shardviz.hardware.clusters import another_size, cluster_named
-
-        cluster = cluster_named(machine.name)
-        resizes = not of_program
-        raise QuestionError(
-            *another_size(machine.name, machine.devices, cluster, mesh, "--machine", resizes=resizes)
-        )
+        raise QuestionError(*another_size(machine, mesh, "--machine", resizes=not of_program))
     if order is None or machine.assumed:
         parts_or_ids = family.jax_order(mesh.axis_sizes)
         if parts_or_ids is None:
@@ -380,6 +380,39 @@ def place_mesh(
             return PlacedMesh(machine, mesh, tuple(map(tuple, parts_or_ids)))
         order = parts_or_ids
     return PlacedMesh(machine, mesh, places=family.placement(order))
+
+
+def another_size(machine: Machine, mesh: Mesh, option: str, *, resizes: bool = True) -> tuple[str, str]:
+    """The error for a machine and a mesh of another size, and the hint: other hardware, given by `option`, or
+    with `resizes` another mesh."""
+    fitting = machine.names_of_size(mesh.size)
+    hints = [f"{option} {' or '.join(fitting)}"] if fitting else []
+    if resizes:
+        hints.append(f"--mesh {_mesh_of_size(mesh, machine.devices)}")
+    cores = machine.family.devices_per_chip if machine.is_named else 1
+    made_of = f" ({plural(machine.devices // cores, 'chip')} of {cores} devices)" if cores > 1 else ""
+    return (
+        f"{machine.name} has {plural(machine.devices, 'device')}{made_of}, but the mesh {mesh} has "
+        f"{mesh.size:,}",
+        f"use {', or '.join(hints) or f'a machine of {mesh.size:,}'}",
+    )
+
+
+def _mesh_of_size(mesh: Mesh, size: int) -> str:
+    """The axes of a mesh, resized as little as possible so that they have `size` devices together."""
+    sizes = dict(mesh.shape)
+    for axis in sizes:
+        others = mesh.size // sizes[axis]
+        if size % others == 0:
+            sizes[axis] = size // others
+            break
+    else:
+        rest = size
+        for axis in list(sizes)[:-1]:
+            sizes[axis] = next(part for part in range(min(rest, sizes[axis]), 0, -1) if rest % part == 0)
+            rest //= sizes[axis]
+        sizes[list(sizes)[-1]] = rest
+    return ",".join(f"{axis}={size}" for axis, size in sizes.items())
 
 
 def is_placed(machine: Machine, sizes: Sequence[int]) -> bool:

@@ -35,7 +35,7 @@ from shardviz.hardware.chips import ICI_HOP, MAX_DEVICES, DeviceFigures
 from shardviz.hardware.clusters import Fault, parse_cluster
 from shardviz.hardware.family import FileFamily
 from shardviz.hardware.links import LINK_KEYS, link_toml, read_link
-from shardviz.hardware.machine import Machine, machine_of, place_mesh
+from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.measured import read_measured
 from shardviz.hardware.quantities import BANDWIDTH, CLOCK, PEAK, SIZE, figure
 from shardviz.hardware.switched_nodes import SwitchedNodes
@@ -85,14 +85,14 @@ def named_machine(text: str) -> Machine:
         return read_machine(Path(name))
     start = len(text) - len(text.lstrip())
     try:
-        cluster = parse_cluster(name.lower())
+        machine = parse_cluster(name.lower())
     except Fault as fault:
         where = place(text, start + fault.start, start + fault.stop)
         raise QuestionError(f"{fault.problem} {where}", fault.hint) from None
-    if cluster is None:
+    if machine is None:
         hint = "name one as in v5p:4x4x8 or h100:2x8, or a file such as my-cluster.toml"
         raise QuestionError(f"{quote(name)} is not a machine", hint)
-    return machine_of(cluster)
+    return machine
 
 
 def _is_file(name: str) -> bool:

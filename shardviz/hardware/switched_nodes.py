@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 from shardviz.errors import plural
-from shardviz.hardware.chips import INFINIBAND_HOP, MAX_DEVICES, NVLINK_HOP
+from shardviz.hardware.chips import INFINIBAND_HOP, MAX_DEVICES, NVLINK_HOP, Gpu, nodes_name
 from shardviz.hardware.family import FileFamily, Parts
 from shardviz.hardware.links import LINK_KEYS, Dimension, LinkLevel, LinkSpec, link_toml, read_link
 from shardviz.hardware.quantities import count
@@ -26,6 +26,7 @@ class SwitchedNodes(FileFamily):
 
     table: ClassVar[str] = "node"
     on_chip_name: ClassVar[str] = "L2 cache"
+    process: ClassVar[Literal["tpu", "cuda"]] = "cuda"
     words: ClassVar[str] = "nodes"
     network_hop: ClassVar[float] = INFINIBAND_HOP
     keys: ClassVar[tuple[str, ...]] = ("devices", "count", *LINK_KEYS)
@@ -37,6 +38,17 @@ class SwitchedNodes(FileFamily):
         name = "NVLink" if nccl else "host memory"
         inner = Dimension("gpu", node, 1, "switch", node_link, name, nccl)
         return cls(chip, (inner, Dimension("node", nodes, node, "network", network, "network", nccl)))
+
+    @classmethod
+    def published(cls, gpu: Gpu, nodes: int, gpus: int) -> Self:
+        """Nodes of `gpus` with the published figures of their links."""
+        link, network = LinkSpec(NVLINK_HOP, gpu.link), LinkSpec(INFINIBAND_HOP, gpu.network)
+        return cls.of(gpu.name, gpus, nodes, link, network)
+
+    @property
+    def hardware(self) -> str:
+        node, nodes = (one.size for one in self.dimensions)
+        return nodes_name(self.chip, nodes, node)
 
     @property
     def link_name(self) -> str:

@@ -281,7 +281,7 @@ def default_sizes(scene: ResolvedProblem) -> str:
 def default_machine(scene: ResolvedProblem) -> str:
     """The machine where none is named: the rule of `shardviz.targets.hardware.machine_for`, by name."""
     size = scene.problem.mesh.size
-    fitting = (each for each in scene.targets if each.cluster is not None and each.cluster.devices == size)
+    fitting = (each for each in scene.targets if each.machine is not None and each.machine.devices == size)
     return next((each.name for each in fitting), "v5e rings, assumed")
 
 

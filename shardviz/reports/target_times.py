@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, ShardvizError
-from shardviz.hardware.machine import machine_of
 from shardviz.targets import parse_targets
 from shardviz.timeline.compiler_schedule import is_dummy
 from shardviz.timeline.of_program import on_clock, program_timeline
@@ -102,7 +101,7 @@ def program_machine(target: str, named: Machine | None) -> Machine:
     `QuestionError` for a target without figures where none is named.
     """
     (asked,) = parse_targets(target)
-    own = None if asked.cluster is None else machine_of(asked.cluster)
+    own = asked.machine
     if named is not None and (own is None or own.chip == named.chip):
         return named
     if own is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from shardviz.errors import TargetError, place, quote
 
 if TYPE_CHECKING:
-    from shardviz.hardware.clusters import Cluster
+    from shardviz.hardware.machine import Machine
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh
 
@@ -32,19 +32,19 @@ MAX_PARTITIONS = 2**31 - 1
 class Target:
     """A partitioner or a compiler. `max_devices` is None where only the child can know how many there are.
 
-    `cluster` is the hardware of a TPU or GPU target, whose mesh takes all of its `max_devices`.
+    `machine` is the hardware of a TPU or GPU target, whose mesh takes all of its `max_devices`.
     """
 
     name: str
     description: str
     max_devices: int | None = None
     process: ProcessName = "simulated"
-    cluster: Cluster | None = None
+    machine: Machine | None = None
 
     @property
     def platform(self) -> str:
         """The platform of JAX for which a program is lowered; for Shardy any does."""
-        return self.process if self.cluster is not None else "cpu"
+        return self.process if self.machine is not None else "cpu"
 
 
 TARGETS = {
@@ -103,12 +103,12 @@ def check_devices(problem: Problem) -> None:
 
 def check_mesh(target: Target, mesh: Mesh) -> None:
     """Raise `TargetError` when a mesh has more devices than the target can ever have, or others."""
-    cluster = target.cluster
-    if cluster is not None and mesh.size != cluster.devices:
-        from shardviz.hardware.clusters import another_size
+    machine = target.machine
+    if machine is not None and mesh.size != machine.devices:
+        from shardviz.hardware.machine import another_size
 
-        raise TargetError(*another_size(target.name, cluster.devices, cluster, mesh, "--target"))
-    if cluster is None and target.max_devices is not None and mesh.size > target.max_devices:
+        raise TargetError(*another_size(machine, mesh, "--target"))
+    if machine is None and target.max_devices is not None and mesh.size > target.max_devices:
         smaller = target.max_devices < MAX_PARTITIONS
         raise TargetError(
             f"the mesh {mesh} has {mesh.size:,} devices but target {target.name} takes at most "
@@ -128,16 +128,17 @@ def _target(piece: str, text: str, start: int) -> Target:
         hint = f"write {unsized}; its devices are as many as the mesh's"
         raise TargetError(f"{unsized} takes no size, {where}", hint)
     # Only now: most questions name no hardware.
-    from shardviz.hardware.clusters import Fault, parse_cluster
+    from shardviz.hardware.clusters import Fault, hardware_words, parse_cluster
 
     try:
-        cluster = parse_cluster(name)
+        machine = parse_cluster(name)
     except Fault as fault:
         where = place(text, start + fault.start, start + fault.stop)
         raise TargetError(f"{fault.problem} {where}", fault.hint) from None
-    if cluster is None:
+    if machine is None:
         raise _unknown(piece, text, start)
-    return Target(cluster.name, cluster.description, cluster.devices, cluster.process, cluster)
+    words = f"XLA for {hardware_words(machine)}"
+    return Target(machine.name, words, machine.devices, machine.family.process, machine)
 
 
 def _unknown(piece: str, text: str, start: int) -> TargetError:

@@ -8,9 +8,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError, plural
-from shardviz.hardware.chips import GPUS, HOST, KIB, MAX_DEVICES, TPUS, Gpu, TpuChip
-from shardviz.hardware.clusters import MAX_GPUS, Cluster, GpuNodes, TpuSlices, times
-from shardviz.hardware.machine import Machine, PlacedMesh, assumed_machine, machine_of, place_mesh
+from shardviz.hardware.chips import (
+    GPUS,
+    HOST,
+    KIB,
+    MAX_DEVICES,
+    MAX_GPUS,
+    TPUS,
+    Gpu,
+    TpuChip,
+    nodes_name,
+    slices_name,
+)
+from shardviz.hardware.clusters import parse_cluster
+from shardviz.hardware.machine import Machine, PlacedMesh, assumed_machine, place_mesh
 from shardviz.targets import TARGETS, ProcessName
 from shardviz.targets.installed import EXTRAS, versions_of
 
@@ -33,8 +44,8 @@ def machine_for(named: str | Machine | None, targets: Iterable[Target], mesh: Me
 
         return named_machine(named)
     for target in targets:
-        if target.cluster is not None and target.cluster.devices == mesh.size:
-            return machine_of(target.cluster)
+        if target.machine is not None and target.machine.devices == mesh.size:
+            return target.machine
     return assumed_machine()
 
 
@@ -67,19 +78,21 @@ class TopologyRequest:
     options: tuple[tuple[str, Any], ...] = ()
 
 
-def topology_request(cluster: Cluster) -> TopologyRequest:
-    """The description of a cluster for the compiler of its chips."""
-    if isinstance(cluster, GpuNodes):
-        return TopologyRequest("cuda", f"1x{cluster.nodes}x{cluster.gpus}", (("gpu", cluster.chip.name),))
+def topology_request(machine: Machine) -> TopologyRequest:
+    """The description of hardware for the compiler of its chips."""
+    family = machine.family
+    if family.process == "cuda":
+        gpus, nodes = (one.size for one in family.dimensions)
+        return TopologyRequest("cuda", f"1x{nodes}x{gpus}", (("gpu", machine.chip),))
     options: list[tuple[str, Any]] = []
-    if cluster.slices > 1:
-        options.append(("num_slices", cluster.slices))
-    if any(size % host for size, host in zip(cluster.torus, HOST, strict=False)):
+    if family.slices > 1:
+        options.append(("num_slices", family.slices))
+    if any(size % host for size, host in zip(family.torus_sizes, HOST, strict=False)):
         # Releases of libtpu before 0.0.52 take a part of a host only as hosts of one chip.
         options.append(("chips_per_host_bounds", (1, 1, 1)))
-    if cluster.chip.name == "v4":
+    if machine.chip == "v4":
         options.append(("chip_config_name", "megacore"))
-    return TopologyRequest("tpu", f"{cluster.chip.name}:{times(cluster.torus)}", tuple(options))
+    return TopologyRequest("tpu", slices_name(machine.chip, family.torus_sizes), tuple(options))
 
 
 RESERVED = KIB
@@ -153,14 +166,14 @@ class TargetGroup:
 
 def target_groups() -> tuple[TargetGroup, ...]:
     """Every group. No compiler is loaded for it."""
+    two_slices = Choice(slices_name("v5e", (2, 2), 2), "2 slices, joined by the data-center network")
     jax = tuple(Choice(target.name, target.description) for target in TARGETS.values())
-    slices = TpuSlices(TPUS["v5e"], (2, 2), 2)
     return (
         TargetGroup("jax", "JAX alone", jax, "", "", "pip install jax", versions_of("jax", "jaxlib")),
         _group(
             "tpu",
             "TPUs, none needed here",
-            (*map(_tpu, TPUS.values()), Choice(slices.name, "2 slices, joined by the data-center network")),
+            (*map(_tpu, TPUS.values()), two_slices),
             "Sizes are chips along x, y and z: 1 or an even number along x and y, any along z. Before * "
             f"stands how many slices, up to {MAX_DEVICES:,} devices in all.",
         ),
@@ -181,13 +194,13 @@ def _group(process: ProcessName, title: str, choices: tuple[Choice, ...], takes:
 
 
 def _tpu(chip: TpuChip) -> Choice:
-    name, *_ = TpuSlices(chip, (1,) * chip.rank).of_size(DEVICES)
+    name, *_ = chip.names_of_size(DEVICES)
     each = f"{plural(chip.devices_per_chip, 'device')} a chip"
     what = f"{chip.device_kind}: {each}, a {chip.rank}-D torus, pods of up to {chip.pod:,} chips"
-    return Choice(name, what, machine_of(TpuSlices(chip, (1,) * chip.rank)))
+    return Choice(name, what, parse_cluster(slices_name(chip.name, (1,) * chip.rank)))
 
 
 def _gpu(gpu: Gpu) -> Choice:
-    one = GpuNodes(gpu, 1, gpu.node)
-    what = f"{gpu.device_kind}: up to {gpu.node} in a node; {GpuNodes(gpu, 2, gpu.node).name} is two nodes"
-    return Choice(one.name, what, machine_of(one))
+    name, two = (nodes_name(gpu.name, nodes, gpu.node) for nodes in (1, 2))
+    what = f"{gpu.device_kind}: up to {gpu.node} in a node; {two} is two nodes"
+    return Choice(name, what, parse_cluster(name))

@@ -241,7 +241,7 @@ class CompilerQueries:
     def _ask(self, scene: ResolvedProblem, target: Target) -> None:
         def send(on_progress: Callable[[str], None]) -> CompilerRequest[TargetResult]:
             due, rank = self._due(target.name), int(target.name != "shardy")
-            has_costs = target.cluster is not None
+            has_costs = target.machine is not None
             return self.worker.submit(
                 scene.problem, target, on_progress, due=due, rank=rank, with_costs=has_costs
             )

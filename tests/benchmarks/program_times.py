@@ -17,13 +17,13 @@ from timing import line
 TIME = """
 import sys, time
 from shardviz.hardware.clusters import parse_cluster
-from shardviz.hardware.machine import assumed_machine, machine_of
+from shardviz.hardware.machine import assumed_machine
 from shardviz.hlo import read_hlo
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_program import program_timeline
 
 text, mesh = open(sys.argv[1]).read(), Mesh(("X", "Y"), (2, 4))
-machine = assumed_machine() if sys.argv[2] == "cpu" else machine_of(parse_cluster(sys.argv[2]))
+machine = assumed_machine() if sys.argv[2] == "cpu" else parse_cluster(sys.argv[2])
 reading, timing = [], []
 for _ in range(5):
     start = time.process_time()

@@ -13,7 +13,6 @@ from shardviz.compiler import Worker
 from shardviz.compiler.messages import MemoryTexts, Output
 from shardviz.compiler.reading import read_output
 from shardviz.errors import CompilerError
-from shardviz.hardware.machine import machine_of
 from shardviz.hardware.placement import DeviceCoords
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
@@ -58,7 +57,7 @@ def test_a_tpu_tells_its_memory(costs):
     memory = found.memory
     a, w, out = 1024 // 4 * 4096 * 2, 4096 // 4 * 8192 * 2, 1024 // 4 * 8192 * 2
     assert (memory.by, memory.argument_bytes, memory.output_bytes) == ("compiler", a + w, out)
-    assert memory.limit_bytes == machine_of(target.cluster).device.usable_bytes
+    assert memory.limit_bytes == target.machine.device.usable_bytes
     # The gathered weights lie in on-chip memory, not in HBM.
     assert a + w + out <= memory.peak_bytes < a + w + out + 4096 * 8192
     sizes = {each.name: (each.kind, each.bytes, each.shape) for each in memory.buffers}
@@ -71,7 +70,7 @@ def test_a_tpu_tells_its_memory(costs):
 @pytest.mark.since_jax("0.10", "its libtpu leaves no schedule")
 def test_both_tellers_of_a_gather_that_the_scheduler_had_asynchronous(costs):
     problem, target, found = costs("v5e:2x2")
-    times = target_times(found, machine_of(target.cluster), problem.mesh)
+    times = target_times(found, target.machine, problem.mesh)
     assert times.note == ""
     assert times.model.memory.curve
     gather = next(op for op in times.scheduler.ops if op.op == "all-gather")
@@ -88,10 +87,10 @@ def test_both_tellers_of_a_gather_that_the_scheduler_had_asynchronous(costs):
 def test_a_program_without_asynchronous_operations_has_one_teller(costs):
     problem, target, found = costs("v4:2x2x1")
     assert (found.status, found.schedule) == ("ok", None)
-    times = target_times(found, machine_of(target.cluster), problem.mesh)
+    times = target_times(found, target.machine, problem.mesh)
     assert (times.scheduler, times.comparison, times.note) == (None, None, NOT_SIMULATED)
     assert times.model.seconds > 0
-    assert found.memory.limit_bytes == machine_of(target.cluster).device.usable_bytes
+    assert found.memory.limit_bytes == target.machine.device.usable_bytes
 
 
 GPU_TEXT = """HloModule jit_program, is_scheduled=true, num_partitions=8
@@ -141,7 +140,7 @@ def gpu(schedule=GPU_SCHEDULE, memory=GPU_MEMORY, name="h100:8"):
         "bd,df->bf", mesh=parse_mesh("X=8"), specs="X_,X_->X_", sizes="b=8192,d=8192,f=8192"
     )
     places = tuple(DeviceCoords((), number, 0) for number in range(8))
-    placement = target.cluster.family.placement(tuple(range(8)), places)
+    placement = target.machine.family.placement(tuple(range(8)), places)
     result = TargetResult(target.name, "ok", text=GPU_TEXT, placement=placement)
     output = Output(result, schedule=schedule, memory=memory)
     return problem, target, read_output(output, problem, target, ())
@@ -149,7 +148,7 @@ def gpu(schedule=GPU_SCHEDULE, memory=GPU_MEMORY, name="h100:8"):
 
 def test_a_gpu_tells_microseconds_and_the_speed_of_light():
     problem, target, found = gpu()
-    times = target_times(found, machine_of(target.cluster), problem.mesh)
+    times = target_times(found, target.machine, problem.mesh)
     told = {op.name: op for op in times.scheduler.ops}
     assert told["all-gather-start"].seconds == pytest.approx(426e-6)
     assert told["all-gather-start"].exposed == pytest.approx(426e-6)
@@ -167,7 +166,7 @@ def test_what_is_too_large_for_a_gpu_is_said_though_its_compiler_does_not_refuse
     )
     _, target, found = gpu(memory=large)
     assert found.status == "ok"
-    assert found.memory.limit_bytes == machine_of(target.cluster).device.hbm_bytes
+    assert found.memory.limit_bytes == target.machine.device.hbm_bytes
     assert found.memory.over_bytes == 10 * 10**9
     assert does_not_fit(found.memory).startswith("does not fit: 9.313 GiB over 74.51 GiB")
 
@@ -175,7 +174,7 @@ def test_what_is_too_large_for_a_gpu_is_said_though_its_compiler_does_not_refuse
 def test_an_a100_has_no_estimates():
     dummy = GPU_SCHEDULE.replace("end_timestamp_cycles: 603.5", "end_timestamp_cycles: 5428")
     problem, target, found = gpu(schedule=dummy, name="a100:8")
-    times = target_times(found, machine_of(target.cluster), problem.mesh)
+    times = target_times(found, target.machine, problem.mesh)
     assert (times.scheduler, times.note) == (None, NO_ESTIMATES)
 
 
@@ -186,7 +185,7 @@ def test_a_schedule_that_cannot_be_read_costs_no_answer():
 def test_xla_for_cpu_tells_its_memory_and_no_schedule(worker, matmul):
     found = worker.ask(matmul("X_,X_", mesh="X=4", sizes="b=64,d=64,f=64"), CPU, with_costs=True)
     assert (found.status, found.schedule) == ("ok", None)
-    on_v5e = target_times(found, machine_of(parse_targets("v5e:2x2")[0].cluster), parse_mesh("X=4"))
+    on_v5e = target_times(found, parse_targets("v5e:2x2")[0].machine, parse_mesh("X=4"))
     assert on_v5e.note == NO_SCHEDULER
     assert on_v5e.model.seconds > 0
     assert found.memory.argument_bytes == 2 * 64 * 64 // 4 * 2

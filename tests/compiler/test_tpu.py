@@ -106,7 +106,7 @@ def test_what_examples_say_of_a_tpu(worker, title, waiting, taken_apart):
     """As they are, in full size: who waits for its gathers, and who multiplies while the pieces come."""
     example = next(each for each in examples() if each.title == title)
     scene = resolve(example.draft)
-    asked = [each for each in scene.targets if each.cluster is not None]
+    asked = [each for each in scene.targets if each.machine is not None]
     assert {each.name for each in asked} <= set(waiting)
     for target in parse_targets(",".join(waiting)):
         found = worker.ask(scene.problem, target)

@@ -14,7 +14,7 @@ from shardviz.api.explaining import DEFAULT_MESH
 from shardviz.compiler.child_process import environment_for
 from shardviz.errors import TargetError
 from shardviz.hardware.chips import TPUS
-from shardviz.hardware.clusters import clusters_of_size
+from shardviz.hardware.clusters import machines_of_size
 from shardviz.notation import parse_mesh
 from shardviz.targets import check_mesh, parse_targets
 from shardviz.targets.hardware import TopologyRequest, target_groups, topology_request
@@ -60,7 +60,7 @@ EIGHT_H100 = ("8h100", "h100x8", "h100 x 8", "8 H100s", "8*h100")
 )
 def test_what_a_name_means(text, name, devices, asked):
     (target,) = parse_targets(text)
-    assert (target.name, target.max_devices, topology_request(target.cluster)) == (name, devices, asked)
+    assert (target.name, target.max_devices, topology_request(target.machine)) == (name, devices, asked)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_the_tpu_compiler_takes_the_same_names():
                     options["chips_per_host_bounds"] = (1, 1, 1)
                 if chip.name == "v4":
                     options["chip_config_name"] = "megacore"
-                assert topology_request(target.cluster) == TopologyRequest(
+                assert topology_request(target.machine) == TopologyRequest(
                     "tpu", name, tuple(options.items())
                 )
                 expected.append([target.max_devices, chip.device_kind, slices])
@@ -227,7 +227,7 @@ def test_the_tpu_compiler_takes_the_same_names():
 
 @pytest.mark.parametrize("devices", [1, 8, 12, 64, 4096, 32_768, 65_536])
 def test_hardware_of_a_size_has_it(devices):
-    names = [cluster.name for cluster in clusters_of_size(devices)]
-    assert all(cluster.devices == devices for cluster in clusters_of_size(devices))
+    names = [machine.name for machine in machines_of_size(devices)]
+    assert all(machine.devices == devices for machine in machines_of_size(devices))
     assert len(names) == len(set(names))
     assert any(name.startswith("v5e") for name in names) == (devices in (1, 8, 12, 64))

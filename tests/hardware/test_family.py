@@ -10,12 +10,13 @@ from itertools import chain, combinations, product
 import pytest
 
 from shardviz.errors import QuestionError
+from shardviz.hardware.chip_torus import ChipTorus
 from shardviz.hardware.chips import TPUS, DeviceFigures
-from shardviz.hardware.clusters import TpuSlices, parse_cluster, tori
+from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import Family
 from shardviz.hardware.links import Dimension, LinkSpec
-from shardviz.hardware.machine import Machine, is_placed, machine_of, place_mesh
+from shardviz.hardware.machine import Machine, is_placed, place_mesh, published_machine
 from shardviz.sharding import Mesh
 
 NAMES = "ABC"
@@ -91,10 +92,10 @@ def orders(machine, sizes):
 
 
 SMALL = [
-    TpuSlices(chip, torus)
+    published_machine(ChipTorus.published(chip, torus))
     for chip in TPUS.values()
     for chips in (4, 8)
-    for each in tori(chip, chips)
+    for each in chip.tori(chips)
     for torus in {each, each[::-1]}
 ]
 
@@ -102,12 +103,12 @@ SMALL = [
 @pytest.mark.slow
 @pytest.mark.parametrize("cluster", SMALL, ids=lambda each: each.name)
 def test_no_collective_is_faster_than_the_narrowest_cut(cluster):
-    check(machine_of(cluster))
+    check(cluster)
 
 
 @pytest.mark.parametrize("name", ["v5e:4x4", "v4:2x2x4"])
 def test_nor_on_larger_slices(name):
-    check(machine_of(parse_cluster(name)))
+    check(parse_cluster(name))
 
 
 def check(machine):
@@ -144,7 +145,7 @@ def is_box(chips):
 
 
 def levels(name, mesh, axes, order=None):
-    placed = place_mesh(machine_of(parse_cluster(name)), Mesh(tuple(mesh), tuple(mesh.values()), order))
+    placed = place_mesh(parse_cluster(name), Mesh(tuple(mesh), tuple(mesh.values()), order))
     return [(level.kind, level.size, level.name, level.hops) for level in placed.group_levels(axes)]
 
 

@@ -17,7 +17,7 @@ from shardviz.hardware.chip_torus import ChipTorus
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.links import LINK_KEYS, LinkSpec
-from shardviz.hardware.machine import machine_of, place_mesh
+from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import MachineFileError, machine_toml, named_machine, read_machine
 from shardviz.hardware.measured import MeasuredTimes, Regime, links_alike
 from shardviz.hardware.switched_nodes import SwitchedNodes
@@ -31,7 +31,7 @@ def rings(family):
 
 
 def test_a_name_is_the_machine_of_the_cluster():
-    assert named_machine(" V5P-128 ") == machine_of(parse_cluster("v5p:4x4x4"))
+    assert named_machine(" V5P-128 ") == parse_cluster("v5p:4x4x4")
 
 
 def test_a_base_keeps_what_is_not_given():

@@ -10,11 +10,11 @@ import pytest
 
 from shardviz.compiler.messages import TargetMesh
 from shardviz.errors import QuestionError
-from shardviz.hardware.chip_torus import parts_by_slice
+from shardviz.hardware.chip_torus import ChipTorus, parts_by_slice
 from shardviz.hardware.chips import TPUS
-from shardviz.hardware.clusters import TpuSlices, parse_cluster, tori
+from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.machine import assumed_machine, is_placed, machine_of, place_mesh
+from shardviz.hardware.machine import assumed_machine, is_placed, place_mesh, published_machine
 from shardviz.sharding import Mesh
 from shardviz.targets.installed import EXTRAS
 
@@ -33,27 +33,27 @@ class FakeDevice:
     platform: str = "tpu"
 
 
-def fake_devices(cluster):
-    torus = (*cluster.torus, *(1,) * (3 - len(cluster.torus)))
+def fake_devices(machine):
+    torus = (*machine.family.torus_sizes, *(1,) * (3 - len(machine.family.torus_sizes)))
     chips = [tuple(reversed(coords)) for coords in product(*(range(size) for size in reversed(torus)))]
-    places = product(range(cluster.slices), chips, range(cluster.chip.devices_per_chip))
+    places = product(range(machine.family.slices), chips, range(machine.family.devices_per_chip))
     return [
-        FakeDevice(id_, coords, core, number, cluster.chip.device_kind)
+        FakeDevice(id_, coords, core, number, TPUS[machine.chip].device_kind)
         for id_, (number, coords, core) in enumerate(places)
     ]
 
 
-def placed_by_jax(cluster, sizes):
+def placed_by_jax(machine, sizes):
     """The ids by mesh position; None where JAX raises."""
     from jax._src import mesh_utils
 
-    devices = fake_devices(cluster)
-    split = cluster.chip.name == "v5e"
+    devices = fake_devices(machine)
+    split = machine.chip == "v5e"
     try:
-        if cluster.slices == 1:
+        if machine.family.slices == 1:
             found = mesh_utils.create_device_mesh(sizes, devices, allow_split_physical_axes=split)
         else:
-            parts = parts_by_slice(sizes, cluster.slices)
+            parts = parts_by_slice(sizes, machine.family.slices)
             found = mesh_utils.create_hybrid_device_mesh(*parts, devices, allow_split_physical_axes=split)
     except (NotImplementedError, ValueError, TypeError):
         return None
@@ -71,27 +71,26 @@ def clusters(most):
     """Every slice of every generation with so many chips at most, and pairs of the smaller ones."""
     for chip in TPUS.values():
         for chips in range(1, most + 1):
-            for torus in tori(chip, chips):
+            for torus in chip.tori(chips):
                 for each in {torus, torus[::-1]}:
-                    yield TpuSlices(chip, each)
+                    yield published_machine(ChipTorus.published(chip, each))
                     if chips <= most // 4:
-                        yield TpuSlices(chip, each, 2)
+                        yield published_machine(ChipTorus.published(chip, each, 2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chip", TPUS)
 def test_every_mesh_on_every_small_slice_lies_as_jax_places_it(chip):
     compared = 0
-    for cluster in clusters(32):
-        if cluster.chip.name != chip:
+    for machine in clusters(32):
+        if machine.chip != chip:
             continue
-        machine = machine_of(cluster)
-        for sizes in (each for rank in (1, 2, 3) for each in meshes(cluster.devices, rank)):
-            theirs = placed_by_jax(cluster, sizes)
-            assert is_placed(machine, sizes) == (theirs is not None), (cluster.name, sizes)
+        for sizes in (each for rank in (1, 2, 3) for each in meshes(machine.devices, rank)):
+            theirs = placed_by_jax(machine, sizes)
+            assert is_placed(machine, sizes) == (theirs is not None), (machine.name, sizes)
             if theirs is not None:
                 found = place_mesh(machine, Mesh(tuple(NAMES[: len(sizes)]), sizes))
-                assert found.placement.ids == theirs, (cluster.name, sizes)
+                assert found.placement.ids == theirs, (machine.name, sizes)
                 compared += 1
     assert compared > 100
 
@@ -102,7 +101,7 @@ def level(kind, size, bandwidth, name, hops=1):
 
 
 def levels(name, mesh, axes, order=None):
-    machine = machine_of(parse_cluster(name))
+    machine = parse_cluster(name)
     placed = place_mesh(machine, Mesh(tuple(mesh), tuple(mesh.values()), order))
     return [
         level(each.kind, each.size, each.spec.bandwidth, each.name, each.hops)
@@ -181,12 +180,11 @@ def test_devices_and_meshes_are_those_of_libtpu(name, meshes, monkeypatch):
 
     for variable in ("TPU_SKIP_MDS_QUERY", "ALLOW_MULTIPLE_LIBTPU_LOAD"):
         monkeypatch.setenv(variable, "1")
-    cluster = parse_cluster(name)
-    machine = machine_of(cluster)
+    machine = parse_cluster(name)
     for sizes in meshes:
         mesh = Mesh(tuple(NAMES[: len(sizes)]), sizes)
         axes = tuple(zip(mesh.axis_names, sizes, strict=True))
-        asked = TargetMesh(name, mesh, axes, topology=topology_request(cluster))
+        asked = TargetMesh(name, mesh, axes, topology=topology_request(machine))
         _, theirs = topology.described_mesh(asked)
         assert theirs == place_mesh(machine, mesh).placement
 
@@ -215,8 +213,8 @@ def test_an_order_of_ones_own():
     ],
 )
 def test_links_are_shared_by_the_messages_that_pass_them(name, shape, axis, order, hops, load):
-    cluster = parse_cluster(name)
-    placed = place_mesh(machine_of(cluster), Mesh(tuple(shape), tuple(shape.values()), order))
+    machine = parse_cluster(name)
+    placed = place_mesh(machine, Mesh(tuple(shape), tuple(shape.values()), order))
     (found,) = placed.group_levels((axis,))
     assert (found.hops, found.messages) == (hops, load)
 
@@ -227,7 +225,7 @@ def test_a_group_that_fills_a_block_has_the_links_of_the_block():
         level("line", 2, 4.5e10, "x"),
         level("line", 4, 4.5e10, "y"),
     ]
-    placed = place_mesh(machine_of(parse_cluster("v5e:2x4")), Mesh(("X", "Y"), (2, 4)))
+    placed = place_mesh(parse_cluster("v5e:2x4"), Mesh(("X", "Y"), (2, 4)))
     assert [each.hops for each in placed.group_levels(("X", "Y"), in_order=True)] == [4, 1, 1]
     # X and Y are no block: in the first group (0,0), (0,1), (1,3) and (1,2). X uses the links of Y.
     found = levels("v5e:2x4", {"X": 2, "Y": 2, "Z": 2}, ("X", "Y"))
@@ -237,7 +235,7 @@ def test_a_group_that_fills_a_block_has_the_links_of_the_block():
 @pytest.mark.parametrize("name", ["v5e:2x2", "v5e:2x4", "v5e:4x8", "v6e:4x4", "v4:2x2x2", "v2:2x2"])
 def test_no_gather_is_faster_than_the_links_around_any_part_of_the_slice(name):
     """Into a slab of the torus come all shards that lie outside it, for each group with members inside."""
-    machine = machine_of(parse_cluster(name))
+    machine = parse_cluster(name)
     divisors = [size for size in range(2, machine.devices + 1) if machine.devices % size == 0]
     shapes = [each for rank in (1, 2, 3) for each in product(divisors, repeat=rank)]
     for sizes in shapes:
@@ -288,7 +286,7 @@ def test_without_a_machine_each_axis_is_a_ring():
 )  # fmt: skip
 def test_meshes_that_are_not_placed(name, sizes, message, hint):
     with pytest.raises(QuestionError) as error:
-        place_mesh(machine_of(parse_cluster(name)), Mesh(tuple(NAMES[: len(sizes)]), sizes))
+        place_mesh(parse_cluster(name), Mesh(tuple(NAMES[: len(sizes)]), sizes))
     assert error.value.message.startswith(message)
     assert hint in error.value.hint
 
@@ -308,7 +306,7 @@ def test_meshes_that_are_not_placed(name, sizes, message, hint):
 )
 def test_the_levels_are_those_that_the_places_show(name, sizes):
     """What JAX's algorithm gives each axis, and what a search in the coordinates finds."""
-    machine, mesh = machine_of(parse_cluster(name)), Mesh(tuple(NAMES[: len(sizes)]), sizes)
+    machine, mesh = parse_cluster(name), Mesh(tuple(NAMES[: len(sizes)]), sizes)
     placed = place_mesh(machine, mesh)
     searched = place_mesh(machine, mesh, placed.placement)
     for axis in mesh.axis_names:

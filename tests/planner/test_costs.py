@@ -10,7 +10,7 @@ import pytest
 
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.machine import machine_of, place_mesh
+from shardviz.hardware.machine import place_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.plan import HLO_OPS
 from shardviz.planner.pricing.costs import price
@@ -287,7 +287,7 @@ def on_machine(name, text, specs, sizes, mesh, dtype="bf16"):
     problem = problem_from_text(text, mesh=mesh, specs=specs, sizes=sizes, dtype=dtype)
     cluster = parse_cluster(name)
     assert cluster is not None
-    return price(plan(problem), place_mesh(machine_of(cluster), mesh))
+    return price(plan(problem), place_mesh(cluster, mesh))
 
 
 @pytest.mark.parametrize(("batch", "seconds", "bound"), [(64, 8.6e-6, "HBM"), (512, 15e-6, "compute")])

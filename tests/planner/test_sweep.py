@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.errors import NotationError, QuestionError
 from shardviz.hardware.clusters import parse_cluster
-from shardviz.hardware.machine import assumed_machine, machine_of, place_mesh
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hardware.machine_file import read_machine
 from shardviz.notation import parse_mesh
 from shardviz.notation.numbers import parse_range
@@ -108,6 +108,6 @@ def test_times_that_are_not_known_and_other_meshes_are_refused():
         swept("bd,df->bf", "XY,Y_->X_", "b=2:8", dtype="f32", on=lambda mesh: place_mesh(own, mesh))
     cluster = parse_cluster("v5e:2x4")
     assert cluster is not None
-    machine = machine_of(cluster)
+    machine = cluster
     with pytest.raises(QuestionError, match="v5e:2x4 has a fixed size, and that of X varies"):
         swept("bd,df->bf", "XY,Y_->X_", "X=2:8", on=lambda mesh: place_mesh(machine, mesh))

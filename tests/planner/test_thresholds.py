@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.hardware.clusters import parse_cluster
-from shardviz.hardware.machine import machine_of, place_mesh
+from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
@@ -138,7 +138,7 @@ def test_where_nccl_chooses_between_protocols_the_least_size_is_exact():
     mesh = Mesh(("X", "Y"), (2, 4))
     cluster = parse_cluster("h100:8")
     assert cluster is not None
-    lies = place_mesh(machine_of(cluster), mesh)
+    lies = place_mesh(cluster, mesh)
     cost = price(plan(problem_from_text("bd,df->bf", mesh=mesh, specs="XY,Y_->X_")), lies)
     found = threshold(cost, "d")
     assert found.least is not None

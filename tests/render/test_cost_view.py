@@ -7,7 +7,7 @@ from textwrap import dedent
 import pytest
 
 from shardviz.hardware.clusters import parse_cluster
-from shardviz.hardware.machine import assumed_machine, machine_of, place_mesh
+from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import PlanCost, price
@@ -25,7 +25,7 @@ def priced(
     text, specs, sizes = question
     problem = problem_from_text(text, mesh=parse_mesh(mesh), specs=specs, sizes=sizes, dtype=dtype)
     cluster = parse_cluster(machine) if machine else None
-    chosen = assumed_machine() if cluster is None else machine_of(cluster)
+    chosen = assumed_machine() if cluster is None else cluster
     return price(plan(problem), place_mesh(chosen, problem.mesh))
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from shardviz.hardware.clusters import parse_cluster
-from shardviz.hardware.machine import machine_of
 from shardviz.render.times.timeline_rows import MAX_EVENTS, trace
 from shardviz.timeline.of_program import program_timeline
 from shardviz.timeline.program_timeline import TimeSpan
@@ -83,7 +82,7 @@ def looping(trips: int):
     text = (Path(__file__).parent / "program.txt").read_text()
     assert '"n":"3"' in text
     text = text.replace('"n":"3"', f'"n":"{trips}"')
-    return program_timeline(text, machine_of(parse_cluster("v5e:2x4")), infer=True)
+    return program_timeline(text, parse_cluster("v5e:2x4"), infer=True)
 
 
 def end(found) -> float:

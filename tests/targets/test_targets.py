@@ -70,7 +70,7 @@ def test_any_text_is_targets_or_a_shardviz_error(text):
         return
     for target in found:
         assert parse_targets(target.name) == (target,)
-        assert target.cluster is not None or TARGETS[target.name] is target
+        assert target.machine is not None or TARGETS[target.name] is target
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import parse_cluster
-from shardviz.hardware.machine import Machine, machine_of, place_mesh
+from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.measured import MeasuredTimes, Regime
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_program import program_timeline
@@ -24,7 +24,7 @@ GATHER_SECONDS = 0.75 * 4 * 1024 * 1024 / 45e9 / 2 + 2e-6
 
 def machine(name: str = "v5e:2x2") -> Machine:
     """A machine whose clock makes 1,000 cycles a microsecond."""
-    found = machine_of(parse_cluster(name))
+    found = parse_cluster(name)
     return replace(found, device=replace(found.device, clock=1e9))
 
 
@@ -136,7 +136,7 @@ RECORDED = Path(__file__).parents[1] / "hlo" / "recorded"
 def test_what_ran_on_gpus():
     """Three all-gathers, of which the text says that two block, and three matmuls."""
     text = (RECORDED / "all_gather_h100x8.txt").read_text()
-    found = program_timeline(text, machine_of(parse_cluster("h100:8")), infer=True)
+    found = program_timeline(text, parse_cluster("h100:8"), infer=True)
     gathers = [op for op in found.ops if op.op == "all-gather"]
     matmuls = [op for op in found.ops if op.op == "matmul"]
     assert [op.is_async for op in gathers] == [False, False, True]

@@ -12,8 +12,8 @@ from shardviz.compiler.child.program import axis_types
 from shardviz.compiler.messages import TargetMesh
 from shardviz.errors import TargetError
 from shardviz.hardware.chip_torus import parts_by_slice
-from shardviz.hardware.clusters import Cluster, parse_cluster
-from shardviz.hardware.machine import machine_of, not_placed
+from shardviz.hardware.clusters import parse_cluster
+from shardviz.hardware.machine import Machine, not_placed
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.targets.hardware import TopologyRequest, target_config
 
@@ -31,7 +31,7 @@ def described_mesh(mesh: TargetMesh) -> tuple[Any, Placement]:
         try:
             placed = _place(mesh.mesh.axis_sizes, devices)
         except NotImplementedError as error:
-            raise TargetError(*not_placed(machine_of(_cluster(mesh)), mesh.mesh)) from error
+            raise TargetError(*not_placed(_machine(mesh), mesh.mesh)) from error
     jax_mesh = jax.sharding.Mesh(placed.reshape(mesh.jax_sizes), mesh.jax_names, axis_types=axis_types(mesh))
     return jax_mesh, _placement(mesh, jax_mesh, devices)
 
@@ -55,7 +55,7 @@ def _placement(mesh: TargetMesh, jax_mesh: Any, devices: list[Any]) -> Placement
     first_of_node: dict[int, int] = {}
     for id_, device in enumerate(devices):
         first_of_node.setdefault(device.process_index, id_)
-    family = _cluster(mesh).family
+    family = _machine(mesh).family
     # JAX gives every chip of a TPU three coordinates.
     rank = len(family.torus_sizes)
     places = tuple(
@@ -67,10 +67,10 @@ def _placement(mesh: TargetMesh, jax_mesh: Any, devices: list[Any]) -> Placement
     return family.placement(tuple(ids[device] for device in jax_mesh.devices.flat), places)
 
 
-def _cluster(mesh: TargetMesh) -> Cluster:
-    cluster = parse_cluster(mesh.target)
-    assert cluster is not None
-    return cluster
+def _machine(mesh: TargetMesh) -> Machine:
+    machine = parse_cluster(mesh.target)
+    assert machine is not None
+    return machine
 
 
 def _place(sizes: tuple[int, ...], devices: list[Any]) -> Any:

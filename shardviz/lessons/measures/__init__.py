@@ -131,7 +131,7 @@ def answer_location(prediction: Prediction) -> AnswerLocation:
     of = given.arguments
     device = answer_of(prediction).text if measure is layout.device else of.get("device", "")
     position = position_of(resolved.problem.mesh, device) if device else 0
-    hardware = (target.name for target in resolved.targets if target.cluster is not None)
+    hardware = (target.name for target in resolved.targets if target.machine is not None)
     target = next(hardware, "") if measure is cost.compiled else ""
     round_ = whole_number(of.get("round", "0"))
     return AnswerLocation(of.get("array", ""), position, of.get("op", ""), round_, target)

@@ -14,7 +14,7 @@ from itertools import islice
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import cluster_named
-from shardviz.hardware.machine import Machine, PlacedMesh, is_placed, machine_of, place_mesh
+from shardviz.hardware.machine import Machine, PlacedMesh, is_placed, place_mesh
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.priced_plan import COMPUTE, HBM, is_mostly_sent
 from shardviz.planner.problem import Problem
@@ -142,12 +142,11 @@ def with_smallest_machine(answer: MeshRanking) -> MeshRanking:
 
 def _larger(machine: Machine) -> Iterator[Machine]:
     """Machines of the same chip, two times, four times, … as large, as far as they are built."""
-    cluster = cluster_named(machine.name)
     for doubling in range(1, DOUBLINGS + 1):
-        names = [] if cluster is None else cluster.of_size(machine.devices << doubling)
+        names = machine.names_of_size(machine.devices << doubling)
         larger = cluster_named(names[0]) if names else None
         if larger is not None:
-            yield machine_of(larger)
+            yield larger
 
 
 def problem_of(question: SearchQuestion, found: MeshSharding) -> Problem:

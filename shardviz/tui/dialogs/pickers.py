@@ -9,8 +9,9 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.forms.form import PROBLEM_FIELDS
-from shardviz.hardware.clusters import Cluster, cluster_named, clusters_of_size
-from shardviz.hardware.machine import machine_of
+from shardviz.hardware.chips import CHIPS
+from shardviz.hardware.clusters import cluster_named, machines_of_size
+from shardviz.hardware.machine import Machine
 from shardviz.render.machine_view import machine_words
 from shardviz.sharding.array import BITS, other_names
 from shardviz.targets import TARGETS, parse_targets
@@ -78,17 +79,17 @@ class MachinePicker(FieldPicker):
 
     def on_mount(self) -> None:
         own = _named("by target", "that of the first target, else v5e rings")
-        rows = [_cluster_row(each) for each in clusters_of_size(self.resolved.problem.mesh.size)]
+        rows = [_machine_row(each) for each in machines_of_size(self.resolved.problem.mesh.size)]
         self.show_rows([ListRow(own, own.plain, ""), *rows], self.resolved.draft.machine)
 
     def row_of(self, typed: str) -> ListRow | None:
         if typed.endswith(".toml"):
             return ListRow(_named(typed, "a machine's file"), typed, typed)
-        return _typed_cluster(typed)
+        return _typed_machine(typed)
 
     def about(self, row: ListRow) -> Text:
-        cluster = cluster_named(row.value) if row.value and not row.value.endswith(".toml") else None
-        return machine_words(machine_of(cluster) if cluster is not None else self.resolved.machine)
+        named = cluster_named(row.value) if row.value and not row.value.endswith(".toml") else None
+        return machine_words(named or self.resolved.machine)
 
 
 (MARK,) = commands_of("dialog", ("mark", "space", "Mark", "Ask this compiler too, or no longer.", "mark"))
@@ -113,9 +114,9 @@ class TargetPicker(FieldPicker):
         self._list(self._marked[0] if self._marked else None)
 
     def _list(self, first: Any) -> None:
-        asked = [target.cluster for target in self.resolved.targets]
-        hardware = (*asked, *clusters_of_size(self.resolved.problem.mesh.size))
-        named = [_cluster_row(cluster) for cluster in hardware if cluster is not None]
+        asked = [target.machine for target in self.resolved.targets]
+        hardware = (*asked, *machines_of_size(self.resolved.problem.mesh.size))
+        named = [_machine_row(machine) for machine in hardware if machine is not None]
         plain = [_target_row(target) for target in TARGETS.values()]
         rows = {row.value: self._with_mark(row) for row in (*plain, *named)}
         self.show_rows([*rows.values()], first)
@@ -125,16 +126,16 @@ class TargetPicker(FieldPicker):
         return replace(row, line=Text.assemble(mark, row.line), words=f"{row.words} {row.line.plain}")
 
     def row_of(self, typed: str) -> ListRow | None:
-        found = _typed_cluster(typed)
+        found = _typed_machine(typed)
         return None if found is None else self._with_mark(found)
 
     def about(self, row: ListRow) -> Text:
         (target,) = parse_targets(row.value)
-        if target.cluster is None:
+        if target.machine is None:
             return Text.assemble((f"{target.name}\n", "bold"), f"{target.description}.")
-        said = machine_words(machine_of(target.cluster))
-        size, extra = self.resolved.problem.mesh.size, EXTRAS[target.cluster.process]
-        if target.cluster.devices != size:
+        said = machine_words(target.machine)
+        size, extra = self.resolved.problem.mesh.size, EXTRAS[target.process]
+        if target.machine.devices != size:
             said.append(f"\nThe mesh has {plural(size, 'device')}.")
         if not extra.installed:
             said.append(f"\nNot installed: {extra.command}" if extra.installable else "\nNot on this system.")
@@ -212,11 +213,11 @@ def _target_row(target: Target) -> ListRow:
     return ListRow(_named(target.name, target.description), target.name, target.name, JAX)
 
 
-def _cluster_row(cluster: Cluster) -> ListRow:
-    line = _named(cluster.name, cluster.family.size_words())
-    return ListRow(line, f"{line.plain} {cluster.chip.device_kind}", cluster.name, KINDS[cluster.process])
+def _machine_row(machine: Machine) -> ListRow:
+    line, kind = _named(machine.name, machine.family.size_words()), KINDS[machine.family.process]
+    return ListRow(line, f"{line.plain} {CHIPS[machine.chip].device_kind}", machine.name, kind)
 
 
-def _typed_cluster(typed: str) -> ListRow | None:
-    cluster = cluster_named(typed)
-    return None if cluster is None else _cluster_row(cluster)
+def _typed_machine(typed: str) -> ListRow | None:
+    named = cluster_named(typed)
+    return None if named is None else _machine_row(named)

@@ -20,13 +20,13 @@ def device_placements(resolved: ResolvedProblem) -> list[DevicePlacement]:
     if resolved.named is not None and resolved.named.placement is not None:
         found[resolved.named.machine.name] = resolved.named.placement
     for target in resolved.targets:
-        if target.cluster is None or target.cluster.devices != mesh.size or target.name in found:
+        if target.machine is None or target.machine.devices != mesh.size or target.name in found:
             continue
         # Only now: most problems ask no hardware.
-        from shardviz.hardware.machine import machine_of, place_mesh
+        from shardviz.hardware.machine import place_mesh
 
         try:
-            placement = place_mesh(machine_of(target.cluster), mesh).placement
+            placement = place_mesh(target.machine, mesh).placement
         except QuestionError:
             continue
         if placement is not None:

@@ -71,7 +71,7 @@ def defaults_of(state: EditorState) -> Defaults:
     """The defaults of the problem on screen. A function is compiled for the first hardware among the targets,
     else for simulated CPUs."""
     now = state.resolved
-    hardware = (each.name for each in now.targets if each.cluster is not None)
+    hardware = (each.name for each in now.targets if each.machine is not None)
     named = now.shown.machine if now.named is not None else ""
     machine = named or ("" if now.machine.assumed else now.machine.name)
     is_explicit = now.shown.axis_types == "explicit"
@@ -243,7 +243,7 @@ def _function(found: Openable, defaults: Defaults, reading: ReadingProgress) -> 
     program = process.result(PATIENCE_S)
     reading.say(f"{target.name} compiles {name}")
     lowered = program.lowered_for(target.platform)
-    asked = defaults.worker.compile(lowered, target, with_costs=target.cluster is not None)
+    asked = defaults.worker.compile(lowered, target, with_costs=target.machine is not None)
     reading.end_by(asked.cancel)
     compiled = asked.result()
     if compiled.answer.status == "unavailable":
