@@ -39,7 +39,7 @@ PURE = (
     "shardviz.collectives",
     "shardviz.collectives.operations",
     "shardviz.hardware",
-    "shardviz.devices.measured_machine",
+    "shardviz.devices.fitting",
     "shardviz.devices.question",
     "shardviz.models.answer",
     "shardviz.hlo",

@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from shardviz.hlo.arguments import ProgramArgument
     from shardviz.render.palette import Palette
     from shardviz.reports.changes import ReportSummary
-    from shardviz.reports.lowered_module import LoweredModule
+    from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
     from shardviz.reports.program_report import ProgramReport
     from shardviz.reports.rematerialization import Rematerialization
-    from shardviz.reports.suggestions import ShardingCandidate, Suggestion
+    from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh

@@ -22,8 +22,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest
     from shardviz.planner import Problem
-    from shardviz.reports.lowered_module import LoweredModule
-    from shardviz.reports.suggestions import ShardingCandidate
+    from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import TargetResult
     from shardviz.targets import Target

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker
     from shardviz.devices.fitting import TimeFit
     from shardviz.devices.job import Job, JobAddress
-    from shardviz.devices.measurement import Measurement, NoMeasurement
-    from shardviz.devices.question import Case, MeasureQuestion
+    from shardviz.devices.question import Case, Measurement, MeasureQuestion, NoMeasurement
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.sharding import Mesh
     from shardviz.targets import Target

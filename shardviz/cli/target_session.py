@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from shardviz.devices.job import Job, JobAddress
     from shardviz.errors import JobLost
     from shardviz.planner import Problem
-    from shardviz.reports.suggestions import ShardingCandidate, Suggestion
+    from shardviz.reports.lowered_module import ShardingCandidate
+    from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import TargetResult
     from shardviz.reports.why import Reason

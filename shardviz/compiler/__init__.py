@@ -10,7 +10,6 @@ job_watch      how processes of a job meet, and hear that one is lost
 lowering, user_file  a program of the user's, lowered in its own process; the process of a file
 question, messages  problems as calls to the child, and the pipes for them
 reading        replies of the child → results
-dump_folders   folders for what compilers write, removed however a process ends
 """
 
 from __future__ import annotations

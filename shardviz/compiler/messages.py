@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:
-    from shardviz.reports.lowered_module import ExplicitReshards
+    from shardviz.reports.lowered_module import ExplicitReshards, ShardingCandidate
     from shardviz.reports.target_result import TargetResult
     from shardviz.targets.hardware import TopologyRequest
 
@@ -122,18 +122,6 @@ class Question:
 
 
 @dataclass(frozen=True)
-class ShardingChange:
-    """A sharding of Shardy's, `dims` by axis names: of the program's argument `argument`, or of the results
-    of `shape` of the operations `opcode` that JAX's name `made_by` ends with the name of."""
-
-    dims: tuple[tuple[str, ...], ...]
-    argument: int | None = None
-    made_by: str = ""
-    opcode: str = ""
-    shape: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
 class ModuleQuestion:
     """A program of the user's to compile for a target.
 
@@ -146,7 +134,7 @@ class ModuleQuestion:
     mesh: TargetMesh
     code: bytes
     options: tuple[tuple[str, Any], ...] = ()
-    changes: tuple[ShardingChange, ...] = ()
+    changes: tuple[ShardingCandidate, ...] = ()
     folder: str = ""
     dumps: str = ""
 

@@ -11,7 +11,6 @@ from shardviz.compiler.messages import (
     ChildCall,
     ModuleQuestion,
     Question,
-    ShardingChange,
     StatementPart,
     TargetMesh,
 )
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from shardviz.collectives.operation import Operation
     from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
-    from shardviz.reports.lowered_module import LoweredModule
-    from shardviz.reports.suggestions import ShardingCandidate
+    from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
     from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
     from shardviz.targets import Target
 
@@ -91,17 +89,7 @@ def module_question(
             f"give arguments NamedSharding(mesh, P(…)) on a mesh of {target.machine.devices:,} devices",
         )
     check_mesh(target, program.mesh)
-    made = tuple(
-        ShardingChange(
-            one.spec.dims,
-            None if one.argument is None else one.argument.number,
-            one.made_by,
-            one.opcode,
-            one.shape,
-        )
-        for one in changes
-    )
-    return ModuleQuestion(_mesh(target, program.mesh), program.code, tuple(options.items()), made)
+    return ModuleQuestion(_mesh(target, program.mesh), program.code, tuple(options.items()), tuple(changes))
 
 
 def layout_call(array: ShardedArray, mesh: Mesh) -> ChildCall:

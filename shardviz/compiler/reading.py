@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from shardviz.compiler.messages import NO_ROOM
-from shardviz.devices.measurement import Measurement, NoMeasurement
+from shardviz.devices.question import Measurement, NoMeasurement
 from shardviz.errors import CompilerError, NotationError, plural
 from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hlo import HloModule, read_hlo, read_shardy

@@ -10,8 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shardviz.compiler.child_process import environment_for
-from shardviz.compiler.dump_folders import DumpFolders
+from shardviz.compiler.child_process import DumpFolders, environment_for
 from shardviz.compiler.messages import ChildCall
 from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
 from shardviz.compiler.worker_process import WorkerProcess
@@ -29,12 +28,10 @@ if TYPE_CHECKING:
     from shardviz.compiler import question, reading
     from shardviz.compiler.messages import ModuleQuestion, Output, Question, Versions
     from shardviz.devices.job import JobAddress
-    from shardviz.devices.measurement import Measurement, NoMeasurement
-    from shardviz.devices.question import Case
+    from shardviz.devices.question import Case, Measurement, NoMeasurement
     from shardviz.planner.problem import Problem
     from shardviz.reports import target_program
-    from shardviz.reports.lowered_module import LoweredModule
-    from shardviz.reports.suggestions import ShardingCandidate
+    from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import ExecutionResult, HeldArray, PassTrace, TargetResult
     from shardviz.sharding import Mesh, ShardedArray

@@ -9,8 +9,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, stderr_tail
-from shardviz.compiler.dump_folders import remove_unheld
+from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, remove_unheld, stderr_tail
 from shardviz.compiler.messages import ChildBroken, ChildReady, Output, Versions
 from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
 from shardviz.devices.job import JobAddress

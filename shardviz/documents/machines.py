@@ -13,8 +13,7 @@ from shardviz.documents.meshes import JOB, MESH, job_beside
 if TYPE_CHECKING:
     from shardviz.devices.fitting import TimeFit
     from shardviz.devices.job import Job
-    from shardviz.devices.measurement import Measurement
-    from shardviz.devices.question import MeasureQuestion
+    from shardviz.devices.question import Measurement, MeasureQuestion
     from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.sharding import Mesh
 
@@ -237,7 +236,7 @@ def measure_document(
 def _rows(
     rows: Sequence[Measurement], fits: Sequence[TimeFit], placed: PlacedMesh | None
 ) -> Iterator[Beside]:
-    from shardviz.devices.measurement import bound_seconds, predicted_seconds
+    from shardviz.devices.question import bound_seconds, predicted_seconds
 
     by_group = {(fit.op, fit.axes): fit for fit in fits if fit.op != "matmul"}
     for row in rows:

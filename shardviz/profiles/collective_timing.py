@@ -16,9 +16,8 @@ from typing import NamedTuple
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.groups.replica_groups import linked
 from shardviz.profiles.device_operations import PICO, Covered, DeviceStretch
-from shardviz.profiles.device_trace import DeviceTrace
+from shardviz.profiles.device_trace import DeviceTrace, Program
 from shardviz.profiles.joined_program import InstructionFacts, JoinedProgram
-from shardviz.profiles.trace_event import Program
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from shardviz.profiles.device_operations import (
     total,
     union,
 )
-from shardviz.profiles.device_trace import NO_RUN, DeviceTrace, TracedInstruction
+from shardviz.profiles.device_trace import NO_RUN, DeviceTrace, Program, ProgramRecord, TracedInstruction
 from shardviz.profiles.joined_program import (
     InstructionFacts,
     JoinedProgram,
@@ -29,7 +29,6 @@ from shardviz.profiles.joined_program import (
     with_devices,
     with_groups,
 )
-from shardviz.profiles.trace_event import Program, ProgramRecord
 from shardviz.profiles.trace_files import ProfileFiles
 from shardviz.sharding import Mesh
 from shardviz.timeline.program_timeline import COMPUTE, LANE_KINDS, Lane, ProgramTimeline, TimedOp, TimeSpan

@@ -17,8 +17,15 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from shardviz.errors import QuestionError, quote
-from shardviz.profiles.device_trace import DeviceTrace, TraceReading
-from shardviz.profiles.trace_event import STATS, Program, ProgramRecord, TraceEvent, is_read
+from shardviz.profiles.device_trace import (
+    STATS,
+    DeviceTrace,
+    Program,
+    ProgramRecord,
+    TraceEvent,
+    TraceReading,
+    is_read,
+)
 from shardviz.profiles.xplane import device_ids, hostname, programs, xplane_events
 from shardviz.user_files import open_file
 

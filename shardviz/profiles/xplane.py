@@ -17,7 +17,7 @@ from itertools import compress, islice, repeat
 
 import numpy as np
 
-from shardviz.profiles.trace_event import (
+from shardviz.profiles.device_trace import (
     SKIPPED,
     STATS,
     ProgramRecord,

@@ -12,8 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.devices.fitting import HOLDS, NOISY, TimeFit
-from shardviz.devices.measurement import Measurement, bound_seconds, predicted_seconds
-from shardviz.devices.question import Case, MeasureQuestion
+from shardviz.devices.question import Case, Measurement, MeasureQuestion, bound_seconds, predicted_seconds
 from shardviz.errors import plural
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.hardware.measured import Regime

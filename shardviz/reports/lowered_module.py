@@ -99,3 +99,26 @@ class ExplicitReshards:
     meetings: tuple[Meeting, ...] = ()
     arguments: tuple[SplitArgument, ...] = ()
     products: int = 0
+
+
+@dataclass(frozen=True)
+class ShardingCandidate:
+    """A change: an argument, or else the result of the operation `made_by`, is split as `spec`.
+
+    `made_by` is JAX's name of an operation, `opcode` its name in StableHLO; `memory_bytes` is what the
+    argument takes more on each device.
+    """
+
+    spec: PartitionSpec
+    argument: SplitArgument | None = None
+    made_by: str = ""
+    opcode: str = ""
+    shape: tuple[int, ...] = ()
+    memory_bytes: int = 0
+
+    @property
+    def code(self) -> str:
+        """The change as it is written."""
+        if self.argument is not None:
+            return f"{self.argument.name}: {self.spec} in place of {self.argument.spec}"
+        return f"x = jax.lax.with_sharding_constraint(x, {self.spec})"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shardviz.reports.entries import entries_of
-from shardviz.reports.lowered_module import Meeting, SplitArgument
+from shardviz.reports.lowered_module import Meeting, ShardingCandidate, SplitArgument
 from shardviz.reports.target_program import TargetProgram
 from shardviz.reports.why import Reason, TrainStep
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
@@ -30,29 +30,6 @@ MOST_REASONS = 3
 """Meetings for which changes are tried: each try takes as long as Shardy does."""
 MOST_COMPILED = 2
 """Changes for one meeting that the target compiles, those first that save most on Shardy."""
-
-
-@dataclass(frozen=True)
-class ShardingCandidate:
-    """A change: an argument, or else the result of the operation `made_by`, is split as `spec`.
-
-    `made_by` is JAX's name of an operation, `opcode` its name in StableHLO; `memory_bytes` is what the
-    argument takes more on each device.
-    """
-
-    spec: PartitionSpec
-    argument: SplitArgument | None = None
-    made_by: str = ""
-    opcode: str = ""
-    shape: tuple[int, ...] = ()
-    memory_bytes: int = 0
-
-    @property
-    def code(self) -> str:
-        """The change as it is written."""
-        if self.argument is not None:
-            return f"{self.argument.name}: {self.spec} in place of {self.argument.spec}"
-        return f"x = jax.lax.with_sharding_constraint(x, {self.spec})"
 
 
 @dataclass(frozen=True)

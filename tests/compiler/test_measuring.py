@@ -13,8 +13,7 @@ from shardviz.compiler.child import measuring
 from shardviz.compiler.child.measuring import passes
 from shardviz.compiler.question import loop_call
 from shardviz.compiler.reading import read_loop
-from shardviz.devices.measurement import NoMeasurement
-from shardviz.devices.question import measure_question
+from shardviz.devices.question import NoMeasurement, measure_question
 from shardviz.errors import CompilerError, TargetError
 from shardviz.hlo import read_hlo
 from shardviz.notation import parse_mesh

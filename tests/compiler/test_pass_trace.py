@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.compiler import Cancelled, Worker
-from shardviz.compiler.dump_folders import DumpFolders
+from shardviz.compiler.child_process import DumpFolders
 from shardviz.errors import CompilerError, TargetError
 from shardviz.targets import TARGETS, parse_targets
 
@@ -144,10 +144,8 @@ def test_a_place_without_room_for_the_dumps_is_said(monkeypatch):
 
 def test_what_a_killed_process_leaves_goes_when_a_compiler_starts(matmul, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    makes = (
-        "import sys; from shardviz.compiler.dump_folders import DumpFolders as D; own = D(); print(own.make()"
-    )
-    makes += ", flush=True); sys.stdin.read()"
+    makes = "import sys; from shardviz.compiler.child_process import DumpFolders; own = DumpFolders()"
+    makes += "; print(own.make(), flush=True); sys.stdin.read()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     command, environ = [sys.executable, "-c", makes], {**os.environ, "TMPDIR": str(tmp_path)}
     with (

@@ -9,7 +9,7 @@ import pytest
 from jax.errors import JaxRuntimeError
 
 from shardviz.compiler.child import xla
-from shardviz.compiler.child.recording import Recording
+from shardviz.compiler.child.xla import Recording
 from shardviz.compiler.messages import Question, StatementPart, TargetMesh
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.targets.hardware import TopologyRequest

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from shardviz.devices.fitting import fits
-from shardviz.devices.measurement import Measurement
-from shardviz.devices.question import Case
+from shardviz.devices.question import Case, Measurement
 
 SIZES = [2**power for power in range(12, 29)]
 

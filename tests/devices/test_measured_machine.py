@@ -7,10 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.devices.fitting import fits
-from shardviz.devices.measured_machine import bare_machine, links_not_measured, measured_machine
-from shardviz.devices.measurement import Measurement, bound_seconds, predicted_seconds
-from shardviz.devices.question import measure_question
+from shardviz.devices.fitting import bare_machine, fits, links_not_measured, measured_machine
+from shardviz.devices.question import Measurement, bound_seconds, measure_question, predicted_seconds
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import machine_toml, named_machine, read_machine
 from shardviz.notation import parse_mesh

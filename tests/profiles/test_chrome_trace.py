@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.profiles import trace_files
-from shardviz.profiles.trace_event import TraceEvent
+from shardviz.profiles.device_trace import TraceEvent
 from shardviz.profiles.trace_files import chrome_events
 from shardviz.profiles.xplane import xplane_events
 

@@ -15,9 +15,9 @@ from shardviz.profiles.device_trace import (
     SOME_COPY,
     DeviceTrace,
     ProgramRun,
+    TraceEvent,
     TraceReading,
 )
-from shardviz.profiles.trace_event import TraceEvent
 from shardviz.profiles.xplane import xplane_events
 from tests.profiles.traces import MICRO, Event, gpu_plane, tpu_plane, xspace
 

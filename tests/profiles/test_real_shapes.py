@@ -11,9 +11,8 @@ from jax.profiler import ProfileData
 
 from shardviz.hardware.machine_file import named_machine
 from shardviz.notation import parse_mesh
-from shardviz.profiles.device_trace import TraceReading
+from shardviz.profiles.device_trace import ProgramRecord, TraceReading
 from shardviz.profiles.profile import Profile, profile_of
-from shardviz.profiles.trace_event import ProgramRecord
 from shardviz.profiles.trace_files import read_trace
 from shardviz.profiles.xplane import device_ids, xplane_events
 from shardviz.render.exports import Subject, Timelines

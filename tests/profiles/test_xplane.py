@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jax.profiler import ProfileData
 
-from shardviz.profiles.trace_event import DEVICE_LINES, SKIPPED, STATS, TraceEvent
+from shardviz.profiles.device_trace import DEVICE_LINES, SKIPPED, STATS, TraceEvent
 from shardviz.profiles.xplane import hostname, programs, xplane_events
 from tests.profiles import traces
 

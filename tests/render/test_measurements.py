@@ -7,8 +7,7 @@ import re
 import pytest
 
 from shardviz.devices.fitting import fits, of_one_size
-from shardviz.devices.measurement import Measurement
-from shardviz.devices.question import measure_question
+from shardviz.devices.question import Measurement, measure_question
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import named_machine
 from shardviz.notation import parse_mesh

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from shardviz.collectives.algorithms import direct, doubling, ring, torus, trees
+from shardviz.collectives.algorithms import partners, ring, torus, trees
 from shardviz.collectives.algorithms.algorithm import MAX_ENTRIES, Algorithm, Unsuited
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Schedule
@@ -25,16 +25,16 @@ ALGORITHMS = {
                   (*_SUMS, "all_to_all"), ring.bidirectional_ring, pipelined=True),
         Algorithm("line", "to both neighbours at once, never from the last to the first", _SUMS, ring.line),
         Algorithm("recursive-doubling", "partners 1, 2, 4, … away exchange all they have",
-                  ("all_gather", "all_reduce"), doubling.recursive_doubling),
+                  ("all_gather", "all_reduce"), partners.recursive_doubling),
         Algorithm("recursive-halving", "partners n/2, n/4, … away each keep one half and send the other",
-                  ("reduce_scatter",), doubling.recursive_halving),
+                  ("reduce_scatter",), partners.recursive_halving),
         Algorithm("halving-doubling", "reduce-scatter by halving, then all-gather by doubling",
-                  ("all_reduce",), doubling.halving_doubling),
+                  ("all_reduce",), partners.halving_doubling),
         Algorithm("bruck", "members 1, 2, 4, … away, for any number of devices",
-                  ("all_gather", "all_to_all"), doubling.bruck),
-        Algorithm("pairwise", "one partner a round, one block each way", ("all_to_all",), direct.pairwise),
+                  ("all_gather", "all_to_all"), partners.bruck),
+        Algorithm("pairwise", "one partner a round, one block each way", ("all_to_all",), partners.pairwise),
         Algorithm("direct", "every message straight to where it belongs, all at once",
-                  (*_SUMS, "all_to_all", "permute", "broadcast"), direct.direct),
+                  (*_SUMS, "all_to_all", "permute", "broadcast"), partners.direct),
         Algorithm("binomial-tree", "all that have the payload pass it on, so that their number doubles",
                   ("broadcast", "all_reduce"), trees.binomial_tree),
         Algorithm("double-binary-tree", "half of the payload up and down each of two trees, in pieces",

@@ -32,8 +32,7 @@ from shardviz.compiler.child import xla
 from shardviz.compiler.child.job import agree
 from shardviz.compiler.child.program import WIDE, jax_dtype, refusal_by
 from shardviz.compiler.messages import NO_ROOM, TargetMesh
-from shardviz.devices.measurement import Measurement, NoMeasurement
-from shardviz.devices.question import Case
+from shardviz.devices.question import Case, Measurement, NoMeasurement
 from shardviz.errors import CompilerError, TargetError
 from shardviz.units import human_bytes
 

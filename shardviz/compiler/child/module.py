@@ -17,7 +17,7 @@ from jaxlib.xla_client import DeviceList
 
 from shardviz.compiler.child import reshards, shardy, xla
 from shardviz.compiler.child.answer import answered
-from shardviz.compiler.child.recording import rematerialization_warnings
+from shardviz.compiler.child.xla import rematerialization_warnings
 from shardviz.compiler.messages import ModuleQuestion, Output
 from shardviz.reports.lowered_module import ExplicitReshards
 from shardviz.reports.target_result import TargetResult

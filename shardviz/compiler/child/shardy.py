@@ -13,7 +13,8 @@ from jaxlib.mlir.passmanager import PassManager
 
 from shardviz.compiler.child.program import Program, axis_types
 from shardviz.compiler.child.xla import simulate
-from shardviz.compiler.messages import Output, ShardingChange, TargetMesh
+from shardviz.compiler.messages import Output, TargetMesh
+from shardviz.reports.lowered_module import ShardingCandidate
 from shardviz.reports.target_result import TargetResult
 
 PASSES = {
@@ -76,18 +77,18 @@ def passes(module: ir.Module) -> Iterator[str]:
         yield name
 
 
-def change(module: ir.Module, change: ShardingChange) -> None:
+def change(module: ir.Module, change: ShardingCandidate) -> None:
     """Split an argument, or what some operations make, in another way."""
     mesh = next(each for each in module.body.operations if each.operation.name == "sdy.mesh")
     name = ir.StringAttr(mesh.attributes["sym_name"]).value
-    dims = ", ".join("{" + ", ".join(f'"{axis}"' for axis in dim) + "}" for dim in change.dims)
+    dims = ", ".join("{" + ", ".join(f'"{axis}"' for axis in dim) + "}" for dim in change.spec.dims)
     with module.context:
         sharding = ir.Attribute.parse(f"#sdy.sharding<@{name}, [{dims}]>")
         if change.argument is not None:
             main = main_of(module)
             every = [*ir.ArrayAttr(main.attributes["arg_attrs"])]
-            own = {each.name: each.attr for each in ir.DictAttr(every[change.argument])}
-            every[change.argument] = ir.DictAttr.get(own | {"sdy.sharding": sharding})
+            own = {each.name: each.attr for each in ir.DictAttr(every[change.argument.number])}
+            every[change.argument.number] = ir.DictAttr.get(own | {"sdy.sharding": sharding})
             main.attributes["arg_attrs"] = ir.ArrayAttr.get(every)
             return
         for operation in [*operations_inside(module.operation)]:
