@@ -55,12 +55,16 @@ class _LazyModule:
 
 class LazyImports:
     """``with LazyImports():`` is a block of ``from package import module`` whose modules are loaded when one
-    of their names is first used; packages are loaded at once.
+    of their names is first used; packages are loaded at once, but those of others that are named: ``with
+    LazyImports("numpy"): import numpy as np``.
 
     For commands: all that one may need stands at the top of its file, and its help loads none of it. Within
     the block, which concerns its own thread alone, a `_LateModule` takes the place of each module that is not
     loaded; after it `sys.modules` has none of them, so that any other import is as ever.
     """
+
+    def __init__(self, *packages: str) -> None:
+        self._packages = packages
 
     def __enter__(self) -> None:
         self._thread = get_ident()
@@ -74,14 +78,14 @@ class LazyImports:
                 module.leave()
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        """The spec of a module of this package, which is loaded late; None of others."""
-        is_ours = name.startswith("shardviz.") and get_ident() == self._thread
-        if not is_ours or any(module.__name__ == name for module in self._made):
+        """The spec of a module of this package, or of a named one, which is loaded late; None of others."""
+        is_late = name.startswith("shardviz.") or name in self._packages
+        if not is_late or get_ident() != self._thread or any(each.__name__ == name for each in self._made):
             return None
         from importlib.machinery import ModuleSpec, PathFinder
 
         found = PathFinder.find_spec(name, path, target)
-        if found is None or found.submodule_search_locations is not None:
+        if found is None or (found.submodule_search_locations is not None and name not in self._packages):
             return None
         return ModuleSpec(name, self, origin=found.origin)  # type: ignore[arg-type]
 
@@ -108,4 +112,5 @@ class _LateModule(ModuleType):
         """Make room for the module itself."""
         del sys.modules[self.__name__]
         package, _, name = self.__name__.rpartition(".")
-        vars(sys.modules[package]).pop(name, None)
+        if package:
+            vars(sys.modules[package]).pop(name, None)

@@ -24,8 +24,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 import shardviz.compiler
 from shardviz.compiler import Cancelled, Worker
 from shardviz.compiler.worker_process import WorkerProcess
-from shardviz.targets import ProcessName
-from shardviz.targets.installed import older_than
+from shardviz.targets import ProcessName, older_than
 
 # Eight simulated devices.
 _DEVICES = "--xla_force_host_platform_device_count=8"
@@ -254,7 +253,7 @@ def printed_by(
 def profiled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of jax.profiler with two steps, 7 and 8, on eight simulated devices, and the program's text,
     step.txt (profiles/profiled_program.py)."""
-    from shardviz.targets.installed import installed_versions, libtpu_mismatch
+    from shardviz.targets import installed_versions, libtpu_mismatch
 
     if mismatch := libtpu_mismatch(installed_versions()):
         pytest.skip(mismatch)

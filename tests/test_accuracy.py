@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from shardviz.targets.installed import EXTRAS
+from shardviz.targets import EXTRAS
 
 BENCHMARKS = Path(__file__).parent / "benchmarks"
 NUMBERS = {1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 15, 16, 17, 19, 20, 21, 22, 24, 26, 28, 29, 30}

@@ -17,7 +17,7 @@ from shardviz.api.shown import ShownTimes
 from shardviz.documents.profiles import PROFILE
 from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
-from shardviz.targets.installed import installed_versions, libtpu_mismatch
+from shardviz.targets import installed_versions, libtpu_mismatch
 
 with LazyImports():
     from shardviz.answers import profile as answers

@@ -23,8 +23,7 @@ from shardviz.targets import TARGETS
 from shardviz.units import human_bytes, rate, seconds
 
 with LazyImports():
-    from shardviz.devices import fitting, measurement
-    from shardviz.devices import measured_machine as measured
+    from shardviz.devices import fitting
     from shardviz.devices import question as devices_question
     from shardviz.documents import machines
     from shardviz.hardware import machine as hardware_machine
@@ -230,7 +229,7 @@ class _Session:
 
     def _measured(
         self, worker: Worker, target: Target, interrupted: Callable[[], int]
-    ) -> Iterator[measurement.Measurement]:
+    ) -> Iterator[devices_question.Measurement]:
         left_out: set[tuple[str, tuple[str, ...]]] = set()
         for number, case in enumerate(self.question.cases):
             if case.group in left_out:
@@ -244,7 +243,7 @@ class _Session:
             if found is None:
                 self.is_partial = True
                 return
-            if isinstance(found, measurement.Measurement):
+            if isinstance(found, devices_question.Measurement):
                 yield found
             else:
                 left_out.add(case.group)
@@ -356,14 +355,14 @@ def _save(path: Path, session: _Session, is_partial: bool) -> str:
     question, device = session.question, session.rows[0].device
     count, job = question.mesh.size, session.job
     node = count if job is None or job.processes == 1 else job.devices_per_host
-    base = measured.bare_machine(device, count, node) if session.placed is None else session.placed.machine
+    base = fitting.bare_machine(device, count, node) if session.placed is None else session.placed.machine
     source = f"measured on {date.today()} on {plural(count, 'device')}, {device}"
-    machine = measured.measured_machine(base, question, session.fits, path.stem, source)
+    machine = fitting.measured_machine(base, question, session.fits, path.stem, source)
     comment = "written by shardviz measure"
     if is_partial:
         comment += f"\nnot complete: {len(session.rows)} of {plural(len(question.cases), 'row')}"
     words = [f"{path} is written: --machine {path} uses it."]
-    guessed = measured.links_not_measured(base, question, session.fits) if session.placed is None else {}
+    guessed = fitting.links_not_measured(base, question, session.fits) if session.placed is None else {}
     for links, spec in guessed.items():
         where = "between hosts" if links == "network" else "between the devices of a host"
         guess = f"No bandwidth {where} was measured: {rate(spec.bandwidth)} is a guess"

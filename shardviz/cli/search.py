@@ -13,7 +13,7 @@ from shardviz.cli.output import CommandOutput, ProgressLine, print_json, print_n
 from shardviz.cli.process import ExitCode, first_interrupt
 from shardviz.errors import CompilerError, QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.targets import parse_targets
+from shardviz.targets import check_installed, parse_targets
 
 with LazyImports():
     from shardviz.answers import search
@@ -25,7 +25,6 @@ with LazyImports():
     from shardviz.planner import search as mesh_search
     from shardviz.render import search_view
     from shardviz.reports import target_result
-    from shardviz.targets import installed
 
 if TYPE_CHECKING:
     from shardviz.compare.compiled_sharding import CompiledSharding
@@ -133,7 +132,7 @@ def _target(machine: str) -> Target:
     except QuestionError as error:
         problem = f"no compiler knows the machine {quote(machine)}"
         raise QuestionError(problem, "leave out --compile, or name hardware such as v5e:4x4") from error
-    installed.check_installed(target)
+    check_installed(target)
     return target
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import plural
 from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding.array import WIDE
 from shardviz.sharding.axis_parts import axis_part, finest_parts, parts_within, whole_axis
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 WIDTH = 92
 """Columns of comments, and of lines that need not be longer."""
-WIDE = frozenset(("s64", "u64", "f64", "c128"))
-"""Types that JAX has only with 64-bit types enabled."""
 _TAKEN = (
     "jax jnp np re os P AxisType NamedSharding AbstractMesh PassManager topologies mesh_utils GPU Exception "
     "SystemExit print sorted str mesh order devices placed place program compiled jitted lowered module "

@@ -30,6 +30,7 @@ from shardviz.sharding import PartitionSpec
 from shardviz.targets import MAX_CPU_DEVICES, UNSAFE
 
 if TYPE_CHECKING:
+    from shardviz.collectives.operation import Operation
     from shardviz.collectives.schedule import Sends
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
@@ -131,22 +132,28 @@ def _number(value: object) -> str:
     return f'float("{text}")' if text.lstrip("-") in ("inf", "nan") else text
 
 
+def shard_code(
+    operation: Operation, shape: tuple[int, ...], shard: str, axes: str
+) -> tuple[list[str], list[str]]:
+    """The lines that the function of one device's shard needs before it, and its own, the last its result, as
+    JAX has the operation on all platforms."""
+    if operation.name == "pbroadcast":
+        before = ["# On GPUs this is jax.lax.pbroadcast, which JAX has not on CPUs."]
+        return before, [f"jax.lax.all_gather({shard}, {axes})[{operation.parameters['source']}]"]
+    if operation.name == "ragged_all_to_all":
+        return _ragged_code(operation.parameters["send_sizes"], shape[0], shard, axes)
+    if isinstance(operation, OfSeveral):
+        return [], _body_of_several(operation, shape, shard, axes)
+    given = parameters_code(operation.parameters, len(shape))
+    return [], [f"jax.lax.{operation.name}({shard}, {axes}{given})"]
+
+
 def _program(question: CollectiveQuestion) -> list[str]:
     """The function of one device's shard, and what it needs before it."""
     operation = question.operation
-    shard, axes = _shard(question), axes_code(operation.axes)
-    before: list[str] = []
-    if operation.name == "pbroadcast":
-        before = ["# On GPUs this is jax.lax.pbroadcast, which JAX has not on CPUs."]
-        body = [f"jax.lax.all_gather({shard}, {axes})[{operation.parameters['source']}]"]
-    elif operation.name == "ragged_all_to_all":
-        before, body = _ragged_table(question), _ragged_body(shard, axes)
-    elif isinstance(operation, OfSeveral):
-        before, body = [], _body_of_several(operation, question.layout.shard_shape, shard, axes)
-    else:
-        given = parameters_code(operation.parameters, question.layout.array.rank)
-        body = [f"jax.lax.{operation.name}({shard}, {axes}{given})"]
-    *first, last = body
+    before, (*first, last) = shard_code(
+        operation, question.layout.shard_shape, _shard(question), axes_code(operation.axes)
+    )
     # Results that no spec joins stand one behind the other, by device.
     last = last if question.final_spec else f"({last})[None]"
     return [*before, "def program(shard):", *(f"    {line}" for line in first), f"    return {last}"]
@@ -197,36 +204,33 @@ def _results(question: CollectiveQuestion) -> int:
     return layout.mesh.size * math.prod(question.operation.larger(layout.shard_shape, members))
 
 
-def _ragged_table(question: CollectiveQuestion) -> list[str]:
+def _ragged_code(
+    sizes: Sequence[Sequence[int]], height: int, shard: str, axes: str
+) -> tuple[list[str], list[str]]:
     """Lines that name, for each receiver and each row of its result, a row of all shards, one behind the
-    other; one beyond them where the row stays 0."""
-    rows = [f"        {row}," for row in _table(question)]
-    return [
+    other; one beyond them where the row stays 0. And the lines of one device's function."""
+    table = _table(sizes, height)
+    before = [
         "# On GPUs and TPUs this is jax.lax.ragged_all_to_all, which JAX has not on CPUs: here each device",
         "# takes its rows out of all of them.",
         "rows = jnp.array(",
         "    [",
-        *rows,
-        "    ]",
+        *(f"        {row}," for row in table),
+        "    ]" if any(table) else "    ], dtype=int",
         ")",
         "",
         "",
     ]
-
-
-def _ragged_body(shard: str, axes: str) -> list[str]:
-    """The lines of one device's function, the last of them its result."""
-    return [
+    return before, [
         f"everything = jax.lax.all_gather({shard}, {axes}, tiled=True)",
         f"mine = rows[jax.lax.axis_index({axes})]",
         'jnp.take(everything, mine, axis=0, mode="fill", fill_value=0)',
     ]
 
 
-def _table(question: CollectiveQuestion) -> list[list[int]]:
-    sizes = question.operation.parameters["send_sizes"]
-    count, height = len(sizes), question.layout.shard_shape[0]
-    tall = max(sum(sizes[sender][receiver] for sender in range(count)) for receiver in range(count))
+def _table(sizes: Sequence[Sequence[int]], height: int) -> list[list[int]]:
+    count = len(sizes)
+    tall = max(map(sum, zip(*sizes, strict=True)))
     table = []
     for receiver in range(count):
         line: list[int] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from string import ascii_letters
@@ -12,22 +11,15 @@ from typing import TYPE_CHECKING
 from shardviz.errors import QuestionError
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem.functions import FUNCTIONS
+from shardviz.sharding.array import jax_name
 
 if TYPE_CHECKING:
     from shardviz.planner.problem import Statement
 
-_FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
-_DTYPE = re.compile(rf"({'|'.join(_FAMILIES)})(\d*)(\w*)")
-
 
 def dtype_code(dtype: str) -> str:
     """``jnp.bfloat16`` for HLO's ``bf16``."""
-    if dtype == "pred":
-        return "jnp.bool_"
-    match = _DTYPE.fullmatch(dtype)
-    assert match is not None, dtype
-    family, bits, form = match.groups()
-    return f"jnp.{_FAMILIES[family]}{bits}{'_' if form else ''}{form}"
+    return f"jnp.{jax_name(dtype)}"
 
 
 def subscripts(einsum: Einsum) -> str:

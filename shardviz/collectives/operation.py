@@ -9,19 +9,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from shardviz.collectives.pattern import LowerBound, Pattern, lower_bound
 from shardviz.collectives.values import Ints, Values
 from shardviz.errors import QuestionError, plural
-from shardviz.lazy_names import lazy_module
+from shardviz.lazy_names import LazyImports
 from shardviz.sharding import Mesh, array_bytes
 from shardviz.sharding.layout import MAX_RANK
 
-if TYPE_CHECKING:
+with LazyImports("numpy"):
     import numpy as np
-else:
-    np = lazy_module("numpy")
 
 
 @dataclass(frozen=True)

@@ -20,16 +20,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from shardviz.collectives.values import Ints
 from shardviz.errors import QuestionError
-from shardviz.lazy_names import lazy_module
+from shardviz.lazy_names import LazyImports
 
-if TYPE_CHECKING:
+with LazyImports("numpy"):
     import numpy as np
-else:
-    np = lazy_module("numpy")
 
 KINDS = ("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "permute", "broadcast")
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from shardviz.collectives.schedule import Schedule, Sends
-from shardviz.collectives.values import Bools, Ints, Small, Values
+from shardviz.collectives.values import Bools, Ints, Small
 from shardviz.errors import QuestionError, ShardvizError
 
 MAX_PIECES = 2**24
@@ -75,18 +75,6 @@ class Buffer:
     needed: Bools
 
 
-@dataclass(frozen=True)
-class Spans:
-    """Chunks that a member holds and needs after the rounds `begin` to `end` - 1. Arrays of one length.
-
-    Of a chunk that is part of the result, `end` comes after the last round.
-    """
-
-    chunk: Small
-    begin: Values
-    end: Values
-
-
 class Trace:
     """Every state of a schedule: every change of every member's piece of every chunk.
 
@@ -131,19 +119,10 @@ class Trace:
         arrived = (self._since[change] == number) & (number > 0)
         return Buffer(members, chunk, self._datum[change], arrived, needed)
 
-    def needed(self, number: int, member: int) -> Values:
+    def needed(self, number: int, member: int) -> Ints:
         """The chunks that a member holds after a round and still needs, as `Buffer` says it; in order."""
-        mine = slice(self._first_change[member], self._first_change[member + 1])
-        spans = self.spans
-        return spans.chunk[mine][(spans.begin[mine] <= number) & (number < spans.end[mine])]
-
-    @cached_property
-    def spans(self) -> Spans:
-        """All times in which pieces are held and needed, by slot, then round."""
-        order, until = self._by_slot
-        slot, end = self._slot[order], self._last_use[order]
-        end[self._is_end[slot] & (self._current[slot] == order)] = self.schedule.rounds + 1
-        return Spans(slot % self._chunks, self._since[order], np.clip(end, self._since[order], until))
+        held = self.buffer(number, member)
+        return held.chunk[held.needed]
 
     def final(self, member: Ints, chunk: Ints) -> Small:
         """The data at the end; `ScheduleError` where there is none."""

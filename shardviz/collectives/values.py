@@ -7,16 +7,15 @@ from math import isinf
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from shardviz.errors import QuestionError, quote
-from shardviz.lazy_names import lazy_module
+from shardviz.lazy_names import LazyImports
 from shardviz.sharding import canonical_dtype
+from shardviz.sharding.array import jax_name
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+with LazyImports("ml_dtypes", "numpy"):
     import ml_dtypes
     import numpy as np
-    from numpy.typing import NDArray
-else:
-    ml_dtypes = lazy_module("ml_dtypes")
-    np = lazy_module("numpy")
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Small: TypeAlias = "NDArray[np.int32]"
@@ -24,7 +23,6 @@ Bools: TypeAlias = "NDArray[np.bool_]"
 Reals: TypeAlias = "NDArray[np.floating[Any]]"
 Values: TypeAlias = "NDArray[Any]"
 
-_FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
 _NO_NUMBERS = ("token", "opaque")
 _TRUTH = {"true": 1, "false": 0}
 
@@ -57,14 +55,8 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
     Raises `QuestionError` for a name that is not a dtype of arrays.
     """
     check_dtype(dtype)
-    name = canonical_dtype(dtype)
-    if name == "pred":
-        return np.dtype(bool)
-    family = "bf" if name.startswith("bf") else name[0]
-    digits = name[len(family) :]
-    bits = digits[: len(digits) - len(digits.lstrip("0123456789"))]
-    full = f"{_FAMILIES[family]}{bits}{'_' if bits != digits else ''}{digits[len(bits) :]}"
-    return np.dtype(getattr(ml_dtypes, full, full))
+    name = jax_name(canonical_dtype(dtype))
+    return np.dtype(getattr(ml_dtypes, name, name.rstrip("_")))
 
 
 def float_limits(kind: np.dtype[Any]) -> Any:

@@ -16,13 +16,10 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from shardviz.compiler.messages import Channel
 from shardviz.errors import CompilerError, one_line
-
-if TYPE_CHECKING:
-    from shardviz.targets import ProcessName
+from shardviz.targets import ProcessName
 
 LOG_BYTES = 32_768
 """How much of the end of what the child prints is kept."""

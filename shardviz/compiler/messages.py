@@ -140,6 +140,20 @@ class ModuleQuestion:
 
 
 @dataclass(frozen=True)
+class CollectiveCode:
+    """The collective `name` as JAX code: `program` is its call, and `lines` are those of the function of one
+    device's shard ``x``, the last its result. Only some `platforms` may have it, none named: all; on others
+    `instead`, another call and its lines, does the same.
+    """
+
+    name: str
+    program: str
+    lines: tuple[str, ...]
+    platforms: tuple[str, ...] = ()
+    instead: tuple[str, tuple[str, ...]] = ("", ())
+
+
+@dataclass(frozen=True)
 class MemoryTexts:
     """The compiler's account of a device's memory.
 

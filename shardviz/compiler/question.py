@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from shardviz.codegen.code_literals import parameters_code
+from shardviz.codegen.collective import shard_code
 from shardviz.codegen.program_function import returned_arrays, stacked_names
 from shardviz.codegen.statement_code import statement_code
+from shardviz.collectives.operations.several_dims import OfSeveral
 from shardviz.compiler.messages import (
     ChildCall,
+    CollectiveCode,
     ModuleQuestion,
     Question,
     StatementPart,
     TargetMesh,
 )
 from shardviz.errors import QuestionError, TargetError, plural
-from shardviz.sharding import canonical_dtype
-from shardviz.sharding.axis_parts import finest_parts
-from shardviz.targets import TARGETS, UNSAFE, check_mesh
+from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+from shardviz.sharding.axis_parts import finest_parts, parts_within
+from shardviz.targets import TARGETS, UNSAFE, Target, check_mesh
 from shardviz.targets.hardware import topology_request
 
 if TYPE_CHECKING:
@@ -26,9 +31,6 @@ if TYPE_CHECKING:
     from shardviz.collectives.operation import Operation
     from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
-    from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
-    from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
-    from shardviz.targets import Target
 
 
 def question_for(problem: Problem, target: Target) -> Question:
@@ -117,9 +119,10 @@ def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Tar
     operation.check(shards.shape[1:], dtype, operation.pattern(operation.dims(mesh)).group_size)
     if target.name == "cpu" and dtype in UNSAFE:
         raise TargetError(f"XLA for CPU does not move {dtype} reliably", "use s4, u4 or s8")
-    parameters = _parameters(operation, shards.shape[1:])
     devices = _mesh(target, mesh, operation.axes)
-    return ChildCall("collective.run", (devices, operation.name, operation.axes, parameters, shards, dtype))
+    axes = tuple(part for axis in operation.axes for part in parts_within(axis, devices.jax_names))
+    code = _collective_code(operation, shards.shape[1:], axes)
+    return ChildCall("collective.run", (devices, code, shards, dtype))
 
 
 def loop_call(case: Case, mesh: Mesh, target: Target, runs: int) -> ChildCall:
@@ -141,17 +144,27 @@ def _check_devices(target: Target, mesh: Mesh) -> None:
         )
 
 
-def _parameters(operation: Operation, shape: tuple[int, ...]) -> dict[str, Any]:
-    """JAX's parameters by name; for one that changes several dimensions, how pieces of a shard of a shape are
-    dealt and collected: the grid, the order of its dimensions, and the shape that they are joined to."""
-    from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, OfSeveral
-
-    if not isinstance(operation, OfSeveral):
-        return dict(operation.parameters)
-    found = {"dealt": operation.deal(shape)}
-    if isinstance(operation, AllToAllOfSeveral):
-        found["collected"] = operation.collect(shape)
-    return {name: (each.grid, each.order, each.shape) for name, each in found.items()}
+def _collective_code(operation: Operation, shape: tuple[int, ...], axes: tuple[str, ...]) -> CollectiveCode:
+    """The code of a collective on shards of a shape, over axes of JAX's mesh; JAX 0.10 and 0.12 lack two of
+    them on some platforms."""
+    name, over = operation.name, repr(axes[0] if len(axes) == 1 else axes)
+    before, lines = shard_code(operation, shape, "x", over)
+    if isinstance(operation, OfSeveral):
+        tiled = ", 0, 0, tiled=True" if name == "all_to_all" else ""
+        return CollectiveCode(name, f"jax.lax.{name}(pieces, {over}{tiled})", tuple(lines))
+    if name == "ragged_all_to_all":
+        given = "output, input_offsets, send_sizes, output_offsets, recv_sizes"
+        program = f"jax.lax.{name}(x, {given}, axis_name={over})"
+        call = f"{name}(x, {over}, {operation.parameters['send_sizes']})"
+        instead = f"jax.lax.all_gather(x, {over})[rows]", (*before, *lines)
+        return CollectiveCode(name, program, (call,), ("gpu", "tpu"), instead)
+    given = parameters_code(operation.parameters, len(shape))
+    if name == "ppermute":
+        given = f", perm={operation.parameters['perm']}"
+    program = f"jax.lax.{name}(x, {over}{given})"
+    if name == "pbroadcast":
+        return CollectiveCode(name, program, (program,), ("gpu",), (lines[0], tuple(lines)))
+    return CollectiveCode(name, program, (program,))
 
 
 def _axes_of(specs: Iterable[PartitionSpec | None]) -> set[str]:

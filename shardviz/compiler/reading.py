@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from shardviz.compiler.messages import NO_ROOM
-from shardviz.devices.question import Measurement, NoMeasurement
+from shardviz.compiler.messages import NO_ROOM, Output, Versions
+from shardviz.devices.question import Case, Measurement, NoMeasurement
 from shardviz.errors import CompilerError, NotationError, plural
 from shardviz.hardware.measured import COLLECTIVES
-from shardviz.hlo import HloModule, read_hlo, read_shardy
+from shardviz.hlo import Collective, HloModule, read_hlo, read_shardy
 from shardviz.hlo.arguments import arguments_of
 from shardviz.hlo.mlir.collectives import ShardyMove, reshard_moves
 from shardviz.hlo.mlir.operations import MlirModule
@@ -20,12 +20,15 @@ from shardviz.hlo.mlir.shardings import named_shardings
 from shardviz.hlo.mlir.shardy import read_module
 from shardviz.hlo.schedule.matmul_order import with_matmul_order
 from shardviz.notation import write_spec
+from shardviz.planner.problem import Problem
 from shardviz.planner.statements.tree_planner import is_only_reshard
+from shardviz.reports.lowered_module import LoweredModule
 from shardviz.reports.rematerialization import Rematerialization, rematerializations
 from shardviz.reports.target_program import TargetProgram, widened_types
 from shardviz.reports.target_result import TargetResult
-from shardviz.sharding import PartitionSpec
+from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import joined_parts
+from shardviz.targets import Target
 from shardviz.timeline.compiler_memory import (
     does_not_fit,
     memory_over_limit,
@@ -34,15 +37,6 @@ from shardviz.timeline.compiler_memory import (
     ways_to_fit,
 )
 from shardviz.timeline.compiler_schedule import read_schedule
-
-if TYPE_CHECKING:
-    from shardviz.compiler.messages import Output, Versions
-    from shardviz.devices.question import Case
-    from shardviz.hlo import Collective
-    from shardviz.planner.problem import Problem
-    from shardviz.reports.lowered_module import LoweredModule
-    from shardviz.sharding import Mesh
-    from shardviz.targets import Target
 
 FEW_PATHS = 3
 """Arguments that a sentence names."""

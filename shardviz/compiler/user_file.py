@@ -9,15 +9,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, simulating
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
+from shardviz.reports.lowered_module import LoweredModule
+from shardviz.sharding import Mesh
 from shardviz.user_files import is_folder, is_there, open_file
-
-if TYPE_CHECKING:
-    from shardviz.reports.lowered_module import LoweredModule
-    from shardviz.sharding import Mesh
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 """Files that ship: each is known by its name, and has a function of the same name."""

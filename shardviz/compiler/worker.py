@@ -16,31 +16,28 @@ from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
 from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.devices.job import Job
 from shardviz.errors import JobLost, ShardvizError, TargetError
-from shardviz.lazy_names import lazy_module
+from shardviz.lazy_names import LazyImports
 from shardviz.reports.target_result import PassTrace, read_traced, without_answer
-from shardviz.targets import check_axis_types, check_devices, check_mesh
-from shardviz.targets.installed import check_installed
+from shardviz.targets import check_axis_types, check_devices, check_installed, check_mesh
+
+with LazyImports():  # to start a compiler none of them is needed
+    from shardviz.compiler import question, reading
+    from shardviz.reports import target_program
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives.operation import Operation
-    from shardviz.compiler import question, reading
     from shardviz.compiler.messages import ModuleQuestion, Output, Question, Versions
     from shardviz.devices.job import JobAddress
     from shardviz.devices.question import Case, Measurement, NoMeasurement
     from shardviz.planner.problem import Problem
-    from shardviz.reports import target_program
     from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import ExecutionResult, HeldArray, PassTrace, TargetResult
     from shardviz.sharding import Mesh, ShardedArray
     from shardviz.targets import ProcessName, Target
-else:
-    # Loaded on first use: to start a compiler none of them is needed.
-    question = lazy_module("shardviz.compiler.question")
-    reading = lazy_module("shardviz.compiler.reading")
-    target_program = lazy_module("shardviz.reports.target_program")
+
 
 T = TypeVar("T")
 Progress = Callable[[str], None] | None

@@ -24,10 +24,11 @@ from itertools import accumulate, groupby
 from shardviz.devices.question import Case, Measurement, MeasureQuestion
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.collective_time import collective_time
+from shardviz.hardware.family import SwitchedNodes
 from shardviz.hardware.links import LinkLevel, LinkSpec
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime, links_alike
-from shardviz.hardware.switched_nodes import SwitchedNodes
+from shardviz.hardware.quantities import BANDWIDTH, LATENCY, MEASURED, PEAK, SPREAD
 
 NOISY = 0.2
 """A spread of the runs over their median, and a share of sizes that were slowed down, that are noise."""
@@ -265,11 +266,6 @@ LARGE = 2**40
 """Bytes that are bound by bandwidth alone."""
 LAST = 3
 """The largest sizes of a copy, which no cache holds, tell the bandwidth of the memory."""
-MAX_LATENCY = 1.0
-MIN_BANDWIDTH = 1e6
-MIN_PEAK = 1e9
-MIN_RATE, MAX_SPREAD = 1e3, 1e16
-"""Figures beyond these a machine's file does not take."""
 
 
 def bare_machine(chip: str, devices: int, node: int) -> Machine:
@@ -312,11 +308,11 @@ def _device(device: DeviceFigures, fits: Sequence[TimeFit]) -> DeviceFigures:
             best = max(row.flops_per_second or 0.0 for row in fit.rows)
             peaks = dict(device.peak) | {fit.rows[0].case.dtype: best}
             device = replace(
-                device, peak=tuple((dtype, peak) for dtype, peak in peaks.items() if peak >= MIN_PEAK)
+                device, peak=tuple((dtype, peak) for dtype, peak in peaks.items() if peak >= PEAK.least)
             )
         elif fit.op == "copy":
             bandwidth = statistics.median(row.bus_bandwidth for row in fit.rows[-LAST:])
-            device = replace(device, hbm_bandwidth=max(bandwidth, MIN_BANDWIDTH))
+            device = replace(device, hbm_bandwidth=max(bandwidth, BANDWIDTH.least))
     return device
 
 
@@ -342,9 +338,9 @@ def _with_links(machine: Machine, question: MeasureQuestion, fits: Sequence[Time
     def fitted(key: str, link: LinkSpec) -> LinkSpec:
         bandwidth, latency = link.bandwidth, link.latency
         if key in bandwidths:
-            bandwidth = max(statistics.median(bandwidths[key]), MIN_BANDWIDTH)
+            bandwidth = max(statistics.median(bandwidths[key]), BANDWIDTH.least)
         if key in latencies:
-            latency = min(statistics.median(latencies[key]), MAX_LATENCY)
+            latency = min(statistics.median(latencies[key]), LATENCY.most)
         return LinkSpec(latency, bandwidth)
 
     links = {name: fitted(name, link) for name, link in machine.family.links.items()}
@@ -380,12 +376,13 @@ def _implied(
 
 
 def _within_bounds(regime: Regime) -> Regime:
+    """With figures that a machine's file takes."""
     return replace(
         regime,
-        latency=min(regime.latency, MAX_LATENCY),
-        latency_error=min(regime.latency_error, MAX_LATENCY),
-        bandwidth=max(regime.bandwidth, MIN_RATE),
-        bandwidth_error=min(regime.bandwidth_error, MAX_SPREAD),
+        latency=min(regime.latency, LATENCY.most),
+        latency_error=min(regime.latency_error, LATENCY.most),
+        bandwidth=max(regime.bandwidth, MEASURED.least),
+        bandwidth_error=min(regime.bandwidth_error, SPREAD.most),
     )
 
 

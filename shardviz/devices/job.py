@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, quote
-
-if TYPE_CHECKING:
-    from shardviz.sharding import Mesh
+from shardviz.sharding import Mesh
 
 
 @dataclass(frozen=True)

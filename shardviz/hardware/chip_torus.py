@@ -25,6 +25,7 @@ from shardviz.hardware.family import FileFamily, Parts
 from shardviz.hardware.links import LINK_KEYS, Dimension, LevelKind, LinkSpec
 from shardviz.hardware.placement import AXES
 from shardviz.hardware.quantities import BANDWIDTH, LATENCY, count, figure
+from shardviz.sharding.digits import numbers, row_major
 from shardviz.strict_table import StrictTable
 
 _TWO_BY_TWO = (0, 1, 3, 2)
@@ -154,13 +155,10 @@ class ChipTorus(FileFamily):
 
 def _over_slices(order: Sequence[int], within: Sequence[int], across: Sequence[int]) -> tuple[int, ...]:
     """The ids by mesh position where each slice has the `order`."""
-    ids = []
-    for position in product(*(range(inner * outer) for inner, outer in zip(within, across, strict=True))):
-        in_slice = slice_ = 0
-        for place, inner, outer in zip(position, within, across, strict=True):
-            in_slice, slice_ = in_slice * inner + place % inner, slice_ * outer + place // inner
-        ids.append(slice_ * len(order) + order[in_slice])
-    return tuple(ids)
+    size = len(order)
+    axes = zip(row_major(across), row_major(within), strict=True)
+    nest = (digit for outer, inner in axes for digit in ((outer.size, outer.stride * size), inner))
+    return tuple(number - number % size + order[number % size] for number in numbers(nest))
 
 
 def _shape(table: StrictTable) -> tuple[int, ...]:

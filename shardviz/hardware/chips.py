@@ -87,12 +87,9 @@ class TpuChip:
     TensorCores of a chip, which Cloud TPU's types count. `longest` gives for each x the largest y for which
     the TPU compiler finds routes, where it does not find all (tried with libtpu 0.0.52).
 
-    Of a chip are `peak`, `hbm` (bytes), `hbm_bandwidth` and `network`, its part of the data-center network
-    one way (bytes per second). Of one device are `usable`, the bytes of HBM that libtpu 0.0.52 allows a
-    program, and `vmem`, those beside the matrix units, as JAX's `tpu_info` has them. `clock` is in hertz, by
-    the cycles a microsecond in libtpu's schedules. `between_cores` are the bytes per second that two devices
-    of a chip exchange one way: on TPU7x six times a link (Google's page on it); nobody publishes it of v2 and
-    v3, whose compiler sends a ring between the cores of a chip as between chips, so it is a link's.
+    `network` is its part of the data-center network one way (bytes per second), `between_cores` what two
+    devices of a chip exchange one way: on TPU7x six times a link (Google's page on it); nobody publishes it
+    of v2 and v3, whose compiler sends a ring between the cores of a chip as between chips, so it is a link's.
     """
 
     name: str
@@ -101,31 +98,13 @@ class TpuChip:
     devices_per_chip: int
     pod: int
     link: float
-    peak: Peak
-    hbm: int
-    hbm_bandwidth: float
-    usable: int
-    vmem: int
-    clock: float
+    device: DeviceFigures
     network: float
     between_cores: float = 0.0
     ring: int | None = None
     cores: int = 2
     source: str = TPU_SOURCE
     longest: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def device(self) -> DeviceFigures:
-        """The figures of one device."""
-        each = self.devices_per_chip
-        return DeviceFigures(
-            tuple((dtype, peak / each) for dtype, peak in self.peak),
-            self.hbm // each,
-            self.usable,
-            self.hbm_bandwidth / each,
-            self.vmem,
-            self.clock,
-        )
 
     @property
     def longest_axis(self) -> int:
@@ -190,9 +169,9 @@ class Gpu:
     NVLinks together and `network` its part of the network between nodes, both one way ("How to Scale Your
     Model", the chapter on GPUs; A100: the data sheet of DGX A100). `peak`: NVIDIA's data sheets; of f32 it
     is that of TF32, in which XLA multiplies f32 unless another precision is asked for (`jax.lax.Precision`).
-    `hbm`, `shared` (a core's shared memory) and `l2` (the second-level cache) are bytes, `hbm_bandwidth`
-    bytes per second, `clock` hertz at boost: the data sheets, the architecture whitepapers of Ampere, Hopper
-    and Blackwell, and the table of compute capabilities in the CUDA programming guide.
+    `shared` are the bytes of a core's shared memory. The clock is that at boost: the data sheets, the
+    architecture whitepapers of Ampere, Hopper and Blackwell, and the table of compute capabilities in the
+    CUDA programming guide.
     """
 
     name: str
@@ -200,21 +179,12 @@ class Gpu:
     node: int
     link: float
     network: float
-    peak: Peak
-    hbm: int
-    hbm_bandwidth: float
+    device: DeviceFigures
     capability: tuple[int, int]
     cores: int
     fpus: int
     shared: int
-    l2: int
-    clock: float
     source: str
-
-    @property
-    def device(self) -> DeviceFigures:
-        """The figures of one device."""
-        return DeviceFigures(self.peak, self.hbm, None, self.hbm_bandwidth, self.l2, self.clock)
 
     def names_of_size(self, devices: int, _slices: int = 1) -> list[str]:
         """The name with that many devices, in whole nodes; none where nobody can be asked about so many."""
@@ -233,6 +203,16 @@ def _whole_numbers(peak: float) -> Peak:
     return (("s8", peak), ("u8", peak))
 
 
+def _part_of_chip(
+    devices: int, *, peak: Peak, hbm: int, hbm_bandwidth: float, usable: int, vmem: int, clock: float
+) -> DeviceFigures:
+    """The figures of a device, of a chip's `peak`, `hbm` and `hbm_bandwidth` its part. Its own are `usable`,
+    the HBM that libtpu 0.0.52 allows a program, `vmem`, as JAX's `tpu_info` has it, and `clock`, by the
+    cycles a microsecond in libtpu's schedules."""
+    own = tuple((dtype, each / devices) for dtype, each in peak)
+    return DeviceFigures(own, hbm // devices, usable, hbm_bandwidth / devices, vmem, clock)
+
+
 def _tensor_cores(half: float, eight: float, tf32: float, has_f8: bool = True) -> Peak:
     """A GPU's peaks: of 16 bits, of 8 bits, and of TF32."""
     f8: Peak = (("f8e4m3fn", eight), ("f8e5m2", eight)) if has_f8 else ()
@@ -243,42 +223,42 @@ TPUS = {
     chip.name: chip
     for chip in (
         TpuChip(
-            "v2", "TPU v2", 2, 2, 256, link=6e10, ring=16,
-            peak=(("bf16", 4.6e13),), hbm=16 * GIB, hbm_bandwidth=7.16e11,
-            usable=int(7.48 * GIB), vmem=16 * MIB, clock=7.0e8, network=6.25e9, between_cores=6e10,
+            "v2", "TPU v2", 2, 2, 256, network=6.25e9, between_cores=6e10, link=6e10, ring=16,
+            device=_part_of_chip(2, peak=(("bf16", 4.6e13),),
+                hbm=16 * GIB, hbm_bandwidth=7.16e11, usable=int(7.48 * GIB), vmem=16 * MIB, clock=7.0e8),
             source="jax 0.10.2, tpu_info; links: Google's page on TPU v2; network: TPU v3's; "
             "clock and usable HBM: libtpu 0.0.52 (2026)",
         ),
         TpuChip(
-            "v3", "TPU v3", 2, 2, 1024, link=1e11, ring=32,
-            peak=(("bf16", 1.4e14), *_whole_numbers(1.4e14)), hbm=32 * GIB, hbm_bandwidth=9.0e11,
-            usable=int(15.48 * GIB), vmem=16 * MIB, clock=9.4e8, network=6.25e9, between_cores=1e11,
+            "v3", "TPU v3", 2, 2, 1024, network=6.25e9, between_cores=1e11, link=1e11, ring=32,
+            device=_part_of_chip(2, peak=(("bf16", 1.4e14), *_whole_numbers(1.4e14)),
+                hbm=32 * GIB, hbm_bandwidth=9.0e11, usable=int(15.48 * GIB), vmem=16 * MIB, clock=9.4e8),
         ),
         TpuChip(
-            "v4", "TPU v4", 3, 1, 4096, link=4.5e10,
-            peak=(("bf16", 2.75e14), *_whole_numbers(2.75e14)), hbm=32 * GIB, hbm_bandwidth=1.2e12,
-            usable=int(30.75 * GIB), vmem=32 * MIB, clock=1.05e9, network=6.25e9,
+            "v4", "TPU v4", 3, 1, 4096, network=6.25e9, link=4.5e10,
+            device=_part_of_chip(1, peak=(("bf16", 2.75e14), *_whole_numbers(2.75e14)),
+                hbm=32 * GIB, hbm_bandwidth=1.2e12, usable=int(30.75 * GIB), vmem=32 * MIB, clock=1.05e9),
         ),
         TpuChip(
-            "v5e", "TPU v5 lite", 2, 1, 256, link=4.5e10, ring=16, cores=1, longest=_V5E_LONGEST,
-            peak=(("bf16", 1.97e14), *_whole_numbers(3.94e14)), hbm=16 * GIB, hbm_bandwidth=8.2e11,
-            usable=int(15.75 * GIB), vmem=128 * MIB, clock=1.5e9, network=3.125e9,
+            "v5e", "TPU v5 lite", 2, 1, 256, network=3.125e9, link=4.5e10, ring=16, cores=1,
+            longest=_V5E_LONGEST,
+            device=_part_of_chip(1, peak=(("bf16", 1.97e14), *_whole_numbers(3.94e14)),
+                hbm=16 * GIB, hbm_bandwidth=8.2e11, usable=int(15.75 * GIB), vmem=128 * MIB, clock=1.5e9),
         ),
         TpuChip(
-            "v5p", "TPU v5", 3, 1, 8960, link=9e10,
-            peak=(("bf16", 4.59e14), *_whole_numbers(9.18e14)), hbm=96 * GIB, hbm_bandwidth=2.8e12,
-            usable=int(95.73 * GIB), vmem=128 * MIB, clock=1.75e9, network=6.25e9,
+            "v5p", "TPU v5", 3, 1, 8960, network=6.25e9, link=9e10,
+            device=_part_of_chip(1, peak=(("bf16", 4.59e14), *_whole_numbers(9.18e14)),
+                hbm=96 * GIB, hbm_bandwidth=2.8e12, usable=int(95.73 * GIB), vmem=128 * MIB, clock=1.75e9),
         ),
         TpuChip(
-            "v6e", "TPU v6 lite", 2, 1, 256, link=9e10, ring=16, cores=1,
-            peak=(("bf16", 9.20e14), *_whole_numbers(1.84e15)), hbm=32 * GIB, hbm_bandwidth=1.6e12,
-            usable=int(31.24 * GIB), vmem=128 * MIB, clock=1.75e9, network=1.25e10,
+            "v6e", "TPU v6 lite", 2, 1, 256, network=1.25e10, link=9e10, ring=16, cores=1,
+            device=_part_of_chip(1, peak=(("bf16", 9.20e14), *_whole_numbers(1.84e15)),
+                hbm=32 * GIB, hbm_bandwidth=1.6e12, usable=int(31.24 * GIB), vmem=128 * MIB, clock=1.75e9),
         ),
         TpuChip(
-            "tpu7x", "TPU7x", 3, 2, 9216, link=9e10,
-            peak=(("bf16", 2.30e15), ("f8e4m3fn", 4.61e15), ("f8e5m2", 4.61e15)),
-            hbm=192 * GIB, hbm_bandwidth=7.4e12,
-            usable=int(94.74 * GIB), vmem=64 * MIB, clock=1.9e9, network=1.25e10, between_cores=5.4e11,
+            "tpu7x", "TPU7x", 3, 2, 9216, network=1.25e10, between_cores=5.4e11, link=9e10,
+            device=_part_of_chip(2, peak=(("bf16", 2.30e15), ("f8e4m3fn", 4.61e15), ("f8e5m2", 4.61e15)),
+                hbm=192 * GIB, hbm_bandwidth=7.4e12, usable=int(94.74 * GIB), vmem=64 * MIB, clock=1.9e9),
         ),
     )
 }  # fmt: skip
@@ -295,30 +275,30 @@ GPUS = {
     for gpu in (
         Gpu(
             "a100", "NVIDIA A100-SXM4-80GB", 8, link=3e11, network=2.5e10,
-            peak=_tensor_cores(3.12e14, 6.24e14, 1.56e14, has_f8=False),
-            hbm=80 * GB, hbm_bandwidth=2.039e12, capability=(8, 0), cores=108, fpus=64,
-            shared=164 * KIB, l2=40 * MIB, clock=1.41e9,
+            device=DeviceFigures(_tensor_cores(3.12e14, 6.24e14, 1.56e14, has_f8=False),
+                hbm_bytes=80 * GB, hbm_bandwidth=2.039e12, on_chip_bytes=40 * MIB, clock=1.41e9),
+            capability=(8, 0), cores=108, fpus=64, shared=164 * KIB,
             source="NVIDIA's data sheets of A100 80GB and DGX A100 (2021)",
         ),
         Gpu(
             "h100", "NVIDIA H100 80GB HBM3", 8, link=4.5e11, network=5e10,
-            peak=_tensor_cores(9.89e14, 1.979e15, 4.95e14),
-            hbm=80 * GB, hbm_bandwidth=3.35e12, capability=(9, 0), cores=132, fpus=128,
-            shared=228 * KIB, l2=50 * MIB, clock=1.98e9,
+            device=DeviceFigures(_tensor_cores(9.89e14, 1.979e15, 4.95e14),
+                hbm_bytes=80 * GB, hbm_bandwidth=3.35e12, on_chip_bytes=50 * MIB, clock=1.98e9),
+            capability=(9, 0), cores=132, fpus=128, shared=228 * KIB,
             source=f"NVIDIA's data sheet of H100 (2023); links: {BOOK}",
         ),
         Gpu(
             "h200", "NVIDIA H200", 8, link=4.5e11, network=5e10,
-            peak=_tensor_cores(9.89e14, 1.979e15, 4.95e14),
-            hbm=141 * GB, hbm_bandwidth=4.8e12, capability=(9, 0), cores=132, fpus=128,
-            shared=228 * KIB, l2=50 * MIB, clock=1.98e9,
+            device=DeviceFigures(_tensor_cores(9.89e14, 1.979e15, 4.95e14),
+                hbm_bytes=141 * GB, hbm_bandwidth=4.8e12, on_chip_bytes=50 * MIB, clock=1.98e9),
+            capability=(9, 0), cores=132, fpus=128, shared=228 * KIB,
             source=f"NVIDIA's data sheet of H200 (2024); links: {BOOK}",
         ),
         Gpu(
             "b200", "NVIDIA B200", 8, link=9e11, network=5e10,
-            peak=_tensor_cores(2.25e15, 4.5e15, 1.125e15),
-            hbm=180 * GB, hbm_bandwidth=8.0e12, capability=(10, 0), cores=148, fpus=128,
-            shared=228 * KIB, l2=126 * MIB, clock=1.965e9,
+            device=DeviceFigures(_tensor_cores(2.25e15, 4.5e15, 1.125e15),
+                hbm_bytes=180 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=1.965e9),
+            capability=(10, 0), cores=148, fpus=128, shared=228 * KIB,
             source=f"NVIDIA's data sheet of HGX B200 (2025); links: {BOOK}",
         ),
     )

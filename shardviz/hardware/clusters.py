@@ -28,8 +28,8 @@ from shardviz.hardware.chips import (
     slices_name,
     times,
 )
+from shardviz.hardware.family import SwitchedNodes
 from shardviz.hardware.machine import Machine, published_machine
-from shardviz.hardware.switched_nodes import SwitchedNodes
 
 
 def machines_of_size(devices: int) -> list[Machine]:

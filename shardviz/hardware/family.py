@@ -6,8 +6,11 @@ Any machine here is a grid. Three dimensions of chips, the devices of each chip,
     2*tpu7x:2x2x2    x 2, y 2, z 2       core 2     slice 2
     h100:2x8                             gpu 8      node 2
 
-A new family is a class in a file of its own: it makes these dimensions, and says how JAX places a mesh on
-them and, where the general answers below do not hold, what joins a group of its devices.
+Nodes of GPUs are here: the devices of a node share a switch, and a network joins the nodes. An NVLink domain
+of 72 is one such node; a host of simulated devices one whose switch is its memory.
+
+A new family is a class in a file of its own, as `chip_torus`: it makes these dimensions, and says how JAX
+places a mesh on them and, where the general answers below do not hold, what joins a group of its devices.
 """
 
 from __future__ import annotations
@@ -20,9 +23,13 @@ from functools import lru_cache
 from itertools import product
 from typing import ClassVar, Literal, Self
 
-from shardviz.hardware.links import Dimension, LinkLevel, LinkSpec
+from shardviz.errors import plural
+from shardviz.hardware.chips import INFINIBAND_HOP, MAX_DEVICES, NVLINK_HOP, Gpu, nodes_name
+from shardviz.hardware.links import LINK_KEYS, Dimension, LinkLevel, LinkSpec, link_toml, read_link
 from shardviz.hardware.placement import DeviceCoords, Placement
+from shardviz.hardware.quantities import count
 from shardviz.sharding import Mesh
+from shardviz.sharding.digits import Digit, numbers, pieces, row_major
 from shardviz.strict_table import StrictTable
 
 Part = tuple[int, int, int]
@@ -127,11 +134,8 @@ class Family(ABC):
 
     def ids_of(self, parts: Sequence[Sequence[Part]]) -> tuple[int, ...]:
         """The device ids by row-major position of a mesh whose axes have these parts."""
-        ids = [0]
-        for number, size, step in (part for axis in parts for part in axis):
-            stride = step * self.dimensions[number].stride
-            ids = [before + stride * place for before in ids for place in range(size)]
-        return tuple(ids)
+        every = (part for axis in parts for part in axis)
+        return tuple(numbers((size, step * self.dimensions[number].stride) for number, size, step in every))
 
     @abstractmethod
     def jax_order(self, sizes: Sequence[int]) -> Parts | tuple[int, ...] | None:
@@ -141,21 +145,9 @@ class Family(ABC):
     def parts_by_id(self, by_id: Sequence[int], sizes: Sequence[int]) -> Parts | None:
         """The parts of these dimensions where the ids rise along the mesh; None where a mesh axis does not
         take whole parts."""
-        parts: Parts = [[] for _ in sizes]
-        # The minor axes of the mesh take what the minor dimensions still have.
-        minor, taken = 0, 1
-        for axis in reversed(range(len(sizes))):
-            rest = sizes[axis]
-            while rest > 1:
-                size = self.dimensions[by_id[minor]].size
-                part = math.gcd(rest, size // taken)
-                if part == 1 or (part < rest and taken * part < size):
-                    return None
-                parts[axis].insert(0, (by_id[minor], part, taken))
-                rest, taken = rest // part, taken * part
-                if taken == size:
-                    minor, taken = minor + 1, 1
-        return parts
+        whole = [(number, self.dimensions[number].size, 1) for number in reversed(by_id)]
+        parts = [parts_of(digit, whole) for digit in row_major(sizes)]
+        return None if None in parts else [part for part in parts if part is not None]
 
     def levels_of_any(self, size: int) -> tuple[LinkLevel, ...]:
         """The levels of a group of so many devices of which nothing else is known: here, a ring."""
@@ -181,6 +173,86 @@ class FileFamily(Family):
     @abstractmethod
     def toml(self) -> list[str]:
         """The lines of the table that `read` reads to the same."""
+
+
+CPU = "cpu"
+"""The chip of a machine of simulated devices, which share the memory of their host."""
+
+
+@dataclass(frozen=True)
+class SwitchedNodes(FileFamily):
+    """Equal nodes, each device with a link to the switch of its node, and its part of a network."""
+
+    table: ClassVar[str] = "node"
+    on_chip_name: ClassVar[str] = "L2 cache"
+    process: ClassVar[Literal["tpu", "cuda"]] = "cuda"
+    words: ClassVar[str] = "nodes"
+    network_hop: ClassVar[float] = INFINIBAND_HOP
+    keys: ClassVar[tuple[str, ...]] = ("devices", "count", *LINK_KEYS)
+
+    @classmethod
+    def of(cls, chip: str, node: int, nodes: int, node_link: LinkSpec, network: LinkSpec | None) -> Self:
+        """`nodes` of `node` devices; but for simulated ones collectives have the latency of NCCL."""
+        nccl = chip != CPU
+        name = "NVLink" if nccl else "host memory"
+        inner = Dimension("gpu", node, 1, "switch", node_link, name, nccl)
+        return cls(chip, (inner, Dimension("node", nodes, node, "network", network, "network", nccl)))
+
+    @classmethod
+    def published(cls, gpu: Gpu, nodes: int, gpus: int) -> Self:
+        """Nodes of `gpus` with the published figures of their links."""
+        link, network = LinkSpec(NVLINK_HOP, gpu.link), LinkSpec(INFINIBAND_HOP, gpu.network)
+        return cls.of(gpu.name, gpus, nodes, link, network)
+
+    @property
+    def hardware(self) -> str:
+        node, nodes = (one.size for one in self.dimensions)
+        return nodes_name(self.chip, nodes, node)
+
+    @property
+    def link_name(self) -> str:
+        return self.dimensions[0].label
+
+    def size_words(self) -> str:
+        node, nodes = (one.size for one in self.dimensions)
+        where = f" in {plural(nodes, 'node')} of {node}" if nodes > 1 else ""
+        return f"{plural(self.devices, 'device')}{where}, {self.chip}"
+
+    @classmethod
+    def read(cls, table: StrictTable, before: Self | None, chip: str) -> Self:
+        table.only(cls.keys)
+        if before is None:
+            table.typed("devices", int, "write how many devices a node has")
+        node, nodes = (0, 1) if before is None else (one.size for one in before.dimensions)
+        links = {} if before is None else before.links
+        node = count(table, "devices", node, MAX_DEVICES)
+        nodes = count(table, "count", nodes, MAX_DEVICES)
+        link = read_link(table, links.get("switch"), NVLINK_HOP)
+        return cls.of(chip, node, nodes, link, links.get("network"))
+
+    def toml(self) -> list[str]:
+        node, nodes = (one.size for one in self.dimensions)
+        return [f"devices = {node}", f"count = {nodes}", *link_toml(self.links["switch"])]
+
+    def jax_order(self, sizes: Sequence[int]) -> Parts | tuple[int, ...] | None:
+        # In the order of their ids.
+        return self.parts_by_id(self.by_id, sizes) or tuple(range(self.devices))
+
+    def levels_of_any(self, size: int) -> tuple[LinkLevel, ...]:
+        inner, outer = self.dimensions
+        if size <= inner.size:
+            return (inner.level(size),)
+        return () if outer.link is None else (outer.level(-(-size // inner.size)), inner.level(inner.size))
+
+
+def parts_of(digit: Digit, whole: Sequence[Part]) -> list[Part] | None:
+    """The parts that a digit is made of, in the row-major numbering of the places of `whole` parts; None
+    where it cuts one of them unevenly."""
+    found = pieces(digit, [size for _, size, _ in whole])
+    return found and [
+        (whole[index][0], size, whole[index][2] * (whole[index][1] // (above * size)))
+        for index, above, size in found
+    ]
 
 
 def _key(dimension: Dimension) -> str:

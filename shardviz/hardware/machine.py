@@ -20,12 +20,13 @@ from typing import Self
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chips import CHIPS, GPUS, ICI_HOP, NVLINK_HOP, TPUS, DeviceFigures
 from shardviz.hardware.collective_time import SHIFTS, CollectiveTime, collective_time
-from shardviz.hardware.family import Family, Part, Parts
+from shardviz.hardware.family import Family, Part, Parts, parts_of
 from shardviz.hardware.links import ASSUMED, Dimension, LevelKind, LinkLevel, LinkSpec, joined_levels
 from shardviz.hardware.measured import MeasuredTimes
 from shardviz.hardware.placement import Coordinates, Placement, axis_run
 from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import SubAxis, axis_part, joined_parts
+from shardviz.sharding.digits import Digit
 
 Levels = tuple[LinkLevel, ...]
 Block = tuple[tuple[int, tuple[int, ...]], ...]
@@ -225,17 +226,8 @@ class PlacedMesh:
         own = self.parts[self.mesh.axis_names.index(name if sub_axis is None else sub_axis.axis)]
         if sub_axis is None:
             return own
-        size = sub_axis.size
-        behind = self.mesh.axis_size(sub_axis.axis) // (sub_axis.before * size)
-        taken: list[Part] = []
-        for number, places, step in reversed(own):
-            skipped = min(behind, places)
-            count = min(size, places // skipped)
-            if behind % skipped or places % skipped or size % count or places // skipped % count:
-                return None
-            behind, size = behind // skipped, size // count
-            taken.insert(0, (number, count, step * skipped))
-        return taken
+        behind = self.mesh.axis_size(sub_axis.axis) // (sub_axis.before * sub_axis.size)
+        return parts_of(Digit(sub_axis.size, behind), own)
 
     def _levels_of_parts(self, parts: Iterable[Part]) -> Levels:
         """The levels of a group with these parts, which fill a block; major first, by their minor parts."""

@@ -33,12 +33,11 @@ from shardviz.errors import QuestionError, ShardvizError, place, quote
 from shardviz.hardware.chip_torus import ChipTorus
 from shardviz.hardware.chips import ICI_HOP, MAX_DEVICES, DeviceFigures
 from shardviz.hardware.clusters import Fault, parse_cluster
-from shardviz.hardware.family import FileFamily
+from shardviz.hardware.family import FileFamily, SwitchedNodes
 from shardviz.hardware.links import LINK_KEYS, link_toml, read_link
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.measured import read_measured
 from shardviz.hardware.quantities import BANDWIDTH, CLOCK, PEAK, SIZE, figure
-from shardviz.hardware.switched_nodes import SwitchedNodes
 from shardviz.sharding import canonical_dtype
 from shardviz.strict_table import StrictTable
 from shardviz.user_files import open_file

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from shardviz import compare
 from shardviz.errors import QuestionError, quote
+from shardviz.hardware.measured import COLLECTIVES
 from shardviz.lessons.measures import compute
 from shardviz.lessons.measures.subject import array_named, collective_of, resolve_once
 from shardviz.sharding import Layout
@@ -226,7 +227,7 @@ def collectives_say(ask: str, collectives: Sequence[Collective]) -> str | None:
     if name == "sent":
         return f"{sum(each.wire_bytes * (each.count or 1) for each in collectives)} B"
     if name == "count":
-        return str(sum(each.op == _OPS[arguments[0]] for each in collectives))
+        return str(sum(each.op == COLLECTIVES[arguments[0]] for each in collectives))
     return None
 
 
@@ -297,14 +298,6 @@ def _octets(bits: int) -> int:
     return -(-bits // 8)
 
 
-_OPS = {
-    "all_gather": "all-gather",
-    "psum": "all-reduce",
-    "psum_scatter": "reduce-scatter",
-    "all_to_all": "all-to-all",
-    "ppermute": "collective-permute",
-}
-"""Operations of plans as programs call them."""
 OF_ONE_ARRAY = ("shard_shape", "slices", "holders", "replicas", "bytes", "shard_bytes", "loads")
 """Those whose first argument is an array's name; `shard_bytes` without one is of all operands."""
 MEASURES = frozenset({*OF_ONE_ARRAY, "devices", "device", "coordinates", "crossing"})

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from shardviz.hardware.machine import Machine, assumed_machine
 from shardviz.hlo.collective import OPS, Collective
@@ -14,11 +14,9 @@ from shardviz.hlo.groups.group_text import GROUPS, LISTED_GROUPS
 from shardviz.hlo.module import HloModule, Reader
 from shardviz.hlo.text.opcodes import base_op
 from shardviz.profiles.device_trace import HBM_COPY, HOST_COPY, PEER_COPY, SOME_COPY, TracedInstruction
+from shardviz.sharding import Mesh
 from shardviz.timeline.of_program import timed_program
 from shardviz.timeline.program_timeline import COMPUTE, COPIES, HOST, LINKS, Lane, ProgramTimeline, TimedOp
-
-if TYPE_CHECKING:
-    from shardviz.sharding import Mesh
 
 Role = Literal["work", "begins", "ends", "frame"]
 """An operation does its work while it runs, begins or ends what runs beside others, or is the frame around

@@ -6,6 +6,7 @@ Dtypes have the names that HLO prints.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -34,6 +35,11 @@ BITS: dict[str, int] = {
 }
 """Bits of one element in memory; `pred` takes a byte."""
 
+WIDE = frozenset(("s64", "u64", "f64", "c128"))
+"""Types that JAX has only with 64-bit types enabled."""
+
+_FAMILIES = {"bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
+_DTYPE = re.compile(r"(bf|[sufc])(\d+)(\w*)")
 _ALIASES: dict[str, str] = {
     "bool": "pred",
     "bfloat16": "bf16",
@@ -142,6 +148,15 @@ def canonical_dtype(name: str) -> str:
             f"unknown dtype {quote(name)}", "use for example bf16, f32, f16, f8e4m3fn, s8, s32"
         )
     return found
+
+
+def jax_name(dtype: str) -> str:
+    """The name of a dtype in JAX and ml_dtypes: ``bfloat16``, ``float8_e4m3fn``; "" for one of no numbers."""
+    match = _DTYPE.fullmatch(dtype)
+    if match is None:
+        return "bool_" if dtype == "pred" else ""
+    family, bits, form = match.groups()
+    return f"{_FAMILIES[family]}{bits}{'_' if form else ''}{form}"
 
 
 def other_names(dtype: str) -> list[str]:

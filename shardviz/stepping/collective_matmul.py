@@ -10,17 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from shardviz.collectives.schedule import Sends
+from shardviz.collectives.values import Ints
+from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
-
-if TYPE_CHECKING:
-    from shardviz.collectives.schedule import Sends
-    from shardviz.collectives.values import Ints
-    from shardviz.hardware.machine import PlacedMesh
-    from shardviz.stepping.collective_run import CollectiveRun
+from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_BLOCKS = 2**16
 """Blocks times members of a group, of which each has its slot."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,29 +11,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shardviz.collectives.frames import Frames
+from shardviz.collectives.operation import Operation
+from shardviz.collectives.pattern import LowerBound
+from shardviz.collectives.schedule import Phase, Schedule, Sends
 from shardviz.collectives.trace import can_be_kept
+from shardviz.collectives.values import Ints
+from shardviz.collectives.verification import VerificationResult, verify
 from shardviz.errors import CompilerError, QuestionError
 from shardviz.hardware.collective_time import CollectiveTime
 from shardviz.hardware.comparisons import NotCompared, comparison, in_best_pieces
 from shardviz.hardware.group_links import Links, group_links
+from shardviz.hardware.machine import PlacedMesh
 from shardviz.hardware.timelines import CumulativeCost, Timeline, timeline
-from shardviz.sharding import Layout, array_bytes
+from shardviz.reports.target_result import ExecutionResult
+from shardviz.sharding import Layout, Mesh, array_bytes
 from shardviz.sharding.array import BITS
 from shardviz.stepping.question import CollectiveQuestion, counted_shards, held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
-
-    from shardviz.collectives.operation import Operation
-    from shardviz.collectives.pattern import LowerBound
-    from shardviz.collectives.schedule import Phase, Schedule, Sends
-    from shardviz.collectives.values import Ints
-    from shardviz.collectives.verification import VerificationResult
-    from shardviz.hardware.machine import PlacedMesh
-    from shardviz.reports.target_result import ExecutionResult
-    from shardviz.sharding import Mesh
 
 MAX_SENDS = 2**18
 MAX_NUMBERS = 2**19
@@ -343,8 +340,6 @@ def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: Executio
 
     Raises `CompilerError` where JAX has no results.
     """
-    from shardviz.collectives.verification import verify
-
     if ran.shards is None:
         raise CompilerError(ran.error, ran.hint)
     before, after = frames.before, frames.after

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from shardviz.collectives.operation import Operation
 from shardviz.collectives.operations.copies import AllGather, PPermute
 from shardviz.collectives.operations.exchanges import AllToAll
 from shardviz.collectives.operations.reductions import PMax, PSum, PSumScatter
@@ -12,7 +13,7 @@ from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, Plac
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
-from shardviz.sharding import Layout, ShardedArray
+from shardviz.sharding import Layout, Mesh, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, parts_within
 from shardviz.stepping.question import (
     CollectiveQuestion,
@@ -21,10 +22,6 @@ from shardviz.stepping.question import (
     schedule_for_operation,
     whole,
 )
-
-if TYPE_CHECKING:
-    from shardviz.collectives.operation import Operation
-    from shardviz.sharding import Mesh
 
 
 def collective_steps(plan: Plan) -> list[int]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardviz.collectives.operation import UnfitShard
+from shardviz.collectives.operation import Operation, UnfitShard
 from shardviz.collectives.operations import check_operation, operation_for
 from shardviz.collectives.values import array_from_numbers, numpy_dtype
 from shardviz.errors import QuestionError, TargetError, plural
@@ -21,14 +21,12 @@ from shardviz.notation import (
     parse_shape,
     read_sharding,
 )
-from shardviz.sharding import PartitionSpec
+from shardviz.sharding import Layout, Mesh, PartitionSpec
 from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
-    from shardviz.collectives.operation import Operation
     from shardviz.collectives.schedule import Schedule
     from shardviz.collectives.values import Values
-    from shardviz.sharding import Layout, Mesh
 
 MAX_BYTES = 2**62
 """Bytes that all devices send to all stay below it, so that sums of them fit 64 bits."""

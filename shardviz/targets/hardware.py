@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chips import (
@@ -22,12 +22,8 @@ from shardviz.hardware.chips import (
 )
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import Machine, PlacedMesh, assumed_machine, place_mesh
-from shardviz.targets import TARGETS, ProcessName
-from shardviz.targets.installed import EXTRAS, versions_of
-
-if TYPE_CHECKING:
-    from shardviz.sharding import Mesh
-    from shardviz.targets import Target
+from shardviz.sharding import Mesh
+from shardviz.targets import EXTRAS, TARGETS, ProcessName, Target, versions_of
 
 
 def machine_for(named: str | Machine | None, targets: Iterable[Target], mesh: Mesh) -> Machine:
@@ -102,7 +98,7 @@ RESERVED = KIB
 def target_config(gpu: str) -> str:
     """A GPU of `shardviz.hardware.chips.GPUS`, by name, as XLA wants one described that is not here: a
     `GpuTargetConfigProto` as text."""
-    figures = GPUS[gpu]
+    figures, device = GPUS[gpu], GPUS[gpu].device
     major, minor = figures.capability
     return f"""
 gpu_device_info {{
@@ -117,10 +113,10 @@ gpu_device_info {{
   block_dim_limit_x: 2147483647
   block_dim_limit_y: 65535
   block_dim_limit_z: 65535
-  memory_bandwidth: {round(figures.hbm_bandwidth)}
-  l2_cache_size: {figures.l2}
-  clock_rate_ghz: {figures.clock / 1e9:g}
-  device_memory_size: {figures.hbm}
+  memory_bandwidth: {round(device.hbm_bandwidth or 0)}
+  l2_cache_size: {device.on_chip_bytes}
+  clock_rate_ghz: {(device.clock or 0) / 1e9:g}
+  device_memory_size: {device.hbm_bytes}
   cuda_compute_capability {{ major: {major} minor: {minor} }}
   registers_per_core_limit: 65536
   registers_per_block_limit: 65536

@@ -29,7 +29,7 @@ from shardviz.errors import CompilerError, NotationError, QuestionError, TargetE
 from shardviz.reports.entries import entries_of
 from shardviz.reports.target_program import TargetProgram
 from shardviz.reports.target_result import TargetResult
-from shardviz.targets.installed import EXTRAS
+from shardviz.targets import EXTRAS
 from shardviz.timeline.program_timeline import LiveBuffer, MemoryReport
 
 ROWS = ((3, 1, 4, 0), (5, 7, 2, 6))

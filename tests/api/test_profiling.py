@@ -11,7 +11,7 @@ import pytest
 
 import shardviz
 from shardviz.errors import QuestionError
-from shardviz.targets.installed import installed_versions, libtpu_mismatch
+from shardviz.targets import installed_versions, libtpu_mismatch
 
 MISMATCH = libtpu_mismatch(installed_versions())
 PROGRAM = """

@@ -6,7 +6,7 @@ import sys
 
 from timing import commands, line
 
-from shardviz.targets.installed import EXTRAS
+from shardviz.targets import EXTRAS
 
 RUNS = 3
 TARGET = "v5e:4x4"

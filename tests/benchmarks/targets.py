@@ -12,8 +12,7 @@ from timing import line
 from shardviz.compiler import Worker
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
-from shardviz.targets import parse_targets
-from shardviz.targets.installed import EXTRAS
+from shardviz.targets import EXTRAS, parse_targets
 
 BUDGETS = {"shardy": "40 ms", "cpu": "250 ms"}
 QUESTIONS = 12

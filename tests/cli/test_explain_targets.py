@@ -67,7 +67,7 @@ def test_the_hint_names_what_is_lacking(
 def test_a_target_that_fails_is_named_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shardviz.targets.installed.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.targets.find_spec", lambda _: None)
     assert run([*BOOK, "--target", "h100:8"]) == 2
     assert capsys.readouterr().err.count("h100:8") == 1
 

@@ -68,7 +68,7 @@ def test_what_the_compiler_refuses(capsys):
 
 
 def test_a_missing_extra(capsys, monkeypatch):
-    monkeypatch.setattr("shardviz.targets.installed.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.targets.find_spec", lambda _: None)
     assert run([*QUESTION, *SPECS, "--target", "h100:8"]) == 2
     out, err = capsys.readouterr()
     assert out == ""

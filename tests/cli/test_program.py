@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.targets.installed import EXTRAS
+from shardviz.targets import EXTRAS
 
 FILE = """
 import jax, jax.numpy as jnp

@@ -29,7 +29,7 @@ def test_the_page_has_the_meshes_and_the_best_shardings(capsys):
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_a_compiler_that_is_not_installed_is_refused_before_the_search(more, monkeypatch, capsys):
-    monkeypatch.setattr("shardviz.targets.installed.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.targets.find_spec", lambda _: None)
     assert run(["search", "bd,df->bf", "--machine", "h100:8", "--compile", "2", *more]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -44,7 +44,7 @@ def test_where_nothing_could_be_compiled_nothing_is_said_of_an_order(monkeypatch
             request.fail(CompilerError("it has died"))
             return request
 
-    monkeypatch.setattr("shardviz.targets.installed.check_installed", lambda _: None)
+    monkeypatch.setattr("shardviz.cli.search.check_installed", lambda _: None)
     monkeypatch.setattr("shardviz.cli.target_session.started_worker", lambda *_: nullcontext(DeadWorker()))
     assert run(["search", "bd,df->bf", "--machine", "h100:8", "--compile", "2"]) == 3
     page = capsys.readouterr().out

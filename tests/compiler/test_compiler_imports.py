@@ -25,7 +25,7 @@ def loaded_by(code):
 ASK = """
 from shardviz.compiler import Worker
 from shardviz.targets import TARGETS, parse_targets
-from shardviz.targets.installed import installed_versions
+from shardviz.targets import installed_versions
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 with Worker() as worker:

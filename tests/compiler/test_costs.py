@@ -18,8 +18,7 @@ from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.reports.target_result import TargetResult
 from shardviz.reports.target_times import target_times
-from shardviz.targets import TARGETS, parse_targets
-from shardviz.targets.installed import EXTRAS
+from shardviz.targets import EXTRAS, TARGETS, parse_targets
 from shardviz.timeline.compiler_memory import does_not_fit
 from shardviz.timeline.scheduler import NO_ESTIMATES, NO_SCHEDULER, NOT_SIMULATED
 from tests.timeline.schedules import computation, instruction, module, simulated

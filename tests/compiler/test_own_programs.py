@@ -23,8 +23,7 @@ from shardviz.render.palette import PLAIN
 from shardviz.render.programs.program_view import program_view
 from shardviz.reports.target_program import OutOfMemoryError, TargetProgram
 from shardviz.sharding import Mesh
-from shardviz.targets import parse_targets
-from shardviz.targets.installed import EXTRAS
+from shardviz.targets import EXTRAS, parse_targets
 from tests.compiler import own_programs
 from tests.compiler.own_programs import PROGRAMS, split
 from tests.conftest import one_in

@@ -100,7 +100,7 @@ def test_what_jax_refuses_has_no_stages(worker, matmul):
 def test_what_cannot_be_asked(worker, matmul, monkeypatch):
     with pytest.raises(TargetError, match="at most 2,048"):
         worker.trace(matmul("X_,_Y", mesh="X=64,Y=64", sizes="b=64,d=64,f=64"), CPU)
-    monkeypatch.setattr("shardviz.targets.installed.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.targets.find_spec", lambda _: None)
     traced = worker.trace(matmul("X_,_Y"), parse_targets("h100:8")[0]).result()
     assert (traced.compiled.status, traced.stages) == ("unavailable", ())
 

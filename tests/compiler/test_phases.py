@@ -10,8 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.lowering import lower_program
 from shardviz.reports.entries import entries_of
-from shardviz.targets import parse_targets
-from shardviz.targets.installed import EXTRAS
+from shardviz.targets import EXTRAS, parse_targets
 
 MESH = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 ROWS, LENGTH, WIDTH, WORDS = 16, 32, 256, 1024

@@ -255,7 +255,7 @@ def test_two_thousand_devices():
 def native(operation, platform):
     """The program for a platform that has every collective, and the function of one shard."""
     call = run_call(operation, LINE, numbered(LINE, (4, 2)), CPU)
-    collective = CollectiveProgram(*call.arguments[1:4], (4, 2), platform)
+    collective = CollectiveProgram(call.arguments[1], platform)
     mesh = jax.make_mesh((4,), ("i",), axis_types=(AxisType.Auto,), devices=jax.devices()[:4])
     mapped = jax.shard_map(collective, mesh=mesh, in_specs=P("i"), out_specs=P("i"), check_vma=False)
     return collective, jax.jit(mapped)

@@ -14,8 +14,7 @@ from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.reports.target_result import TargetResult
-from shardviz.targets import parse_targets
-from shardviz.targets.installed import EXTRAS
+from shardviz.targets import EXTRAS, parse_targets
 
 pytestmark = pytest.mark.skipif(not EXTRAS["tpu"].installable, reason="libtpu is for Linux on x86-64")
 

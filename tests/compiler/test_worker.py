@@ -12,8 +12,7 @@ import pytest
 
 from shardviz.compiler import Cancelled, Worker
 from shardviz.errors import CompilerError
-from shardviz.targets import TARGETS
-from shardviz.targets.installed import OLDEST_JAX
+from shardviz.targets import OLDEST_JAX, TARGETS
 
 SHARDY, CPU = TARGETS["shardy"], TARGETS["cpu"]
 SMALL = "b=8,d=64,f=64"

@@ -38,9 +38,9 @@ def test_the_environment_of_a_child():
 @pytest.fixture
 def without_extras(monkeypatch):
     """As on a machine where only jax is installed."""
-    monkeypatch.setattr("shardviz.targets.installed.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.targets.find_spec", lambda _: None)
     monkeypatch.delenv("TPU_LIBRARY_PATH", raising=False)
-    monkeypatch.setattr("shardviz.targets.installed.this_machine", lambda: ("linux", "x86_64"))
+    monkeypatch.setattr("shardviz.targets.this_machine", lambda: ("linux", "x86_64"))
 
 
 @pytest.mark.usefixtures("without_extras")
@@ -62,7 +62,7 @@ def test_a_missing_extra_says_what_installs_it(matmul, target, error, hint):
 
 @pytest.mark.usefixtures("without_extras")
 def test_where_an_extra_does_not_exist(matmul, monkeypatch):
-    monkeypatch.setattr("shardviz.targets.installed.this_machine", lambda: ("darwin", "arm64"))
+    monkeypatch.setattr("shardviz.targets.this_machine", lambda: ("darwin", "arm64"))
     with Worker() as worker:
         answer = worker.ask(matmul("XY,Y_->X_"), V5E)
     assert answer.error.endswith("libtpu, which exists for Linux on x86-64 only")

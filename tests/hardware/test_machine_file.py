@@ -16,11 +16,11 @@ from shardviz.errors import QuestionError
 from shardviz.hardware.chip_torus import ChipTorus
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.clusters import parse_cluster
+from shardviz.hardware.family import SwitchedNodes
 from shardviz.hardware.links import LINK_KEYS, LinkSpec
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import MachineFileError, machine_toml, named_machine, read_machine
 from shardviz.hardware.measured import MeasuredTimes, Regime, links_alike
-from shardviz.hardware.switched_nodes import SwitchedNodes
 from shardviz.notation import parse_mesh
 
 PAGE = (Path(__file__).parents[2] / "docs" / "machines.md").read_text(encoding="utf-8")

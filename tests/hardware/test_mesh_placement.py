@@ -16,7 +16,7 @@ from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import assumed_machine, is_placed, place_mesh, published_machine
 from shardviz.sharding import Mesh
-from shardviz.targets.installed import EXTRAS
+from shardviz.targets import EXTRAS
 
 NAMES = "ABCD"
 

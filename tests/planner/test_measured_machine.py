@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from shardviz.hardware.chips import DeviceFigures
+from shardviz.hardware.family import CPU, SwitchedNodes
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime, links_alike
-from shardviz.hardware.switched_nodes import CPU, SwitchedNodes
 from shardviz.sharding import Mesh
 from tests.conftest import one_in
 from tests.planner import optimality

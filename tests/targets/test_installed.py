@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.cli import main
-from shardviz.targets.installed import OLDEST_JAX, libtpu_mismatch, older_than
+from shardviz.targets import OLDEST_JAX, libtpu_mismatch, older_than
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

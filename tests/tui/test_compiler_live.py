@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.forms.form import ProblemForm
-from shardviz.targets.installed import EXTRAS
+from shardviz.targets import EXTRAS
 from tests.tui.conftest import drive, text_of, until
 
 SIZES = "b=8,d=128,f=256"

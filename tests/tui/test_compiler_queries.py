@@ -191,7 +191,7 @@ def test_cancelling_stops_all_and_asking_now_goes_on(held):
 
 
 def test_a_target_that_cannot_answer_says_why_and_what_would_help(real, monkeypatch):
-    monkeypatch.setattr("shardviz.targets.installed.find_spec", lambda _: None)
+    monkeypatch.setattr("shardviz.targets.find_spec", lambda _: None)
     real.ask(scene(1, "h100:8,v5e:4x4"))
     missing, misfit = real.compiled("h100:8"), real.compiled("v5e:4x4")
     assert (missing.status, misfit.status) == ("unavailable", "unavailable")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from shardviz.collectives.operation import (
     UNTILED,
@@ -22,14 +22,12 @@ from shardviz.collectives.operation import (
 from shardviz.collectives.pattern import LowerBound, Pattern
 from shardviz.collectives.values import Ints, check_dtype, check_zero
 from shardviz.errors import QuestionError, plural
-from shardviz.lazy_names import lazy_module
+from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_send_sizes
 from shardviz.sharding import array_bytes
 
-if TYPE_CHECKING:
+with LazyImports("numpy"):
     import numpy as np
-else:
-    np = lazy_module("numpy")
 
 
 @dataclass(frozen=True)

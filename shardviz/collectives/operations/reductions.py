@@ -7,7 +7,7 @@ NumPy's functions their meaning for bf16, the f8 and f4 types, s4 and u4: each a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from shardviz.collectives.operation import (
     UNTILED,
@@ -23,12 +23,10 @@ from shardviz.collectives.operation import (
 )
 from shardviz.collectives.values import Values, check_dtype, is_complex, is_integer
 from shardviz.errors import QuestionError
-from shardviz.lazy_names import lazy_module
+from shardviz.lazy_names import LazyImports
 
-if TYPE_CHECKING:
+with LazyImports("numpy"):
     import numpy as np
-else:
-    np = lazy_module("numpy")
 
 
 class _Reduction(Operation):

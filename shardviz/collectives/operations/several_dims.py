@@ -9,19 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardviz.collectives.operation import Blocks, check_divides, whole
 from shardviz.collectives.operations.exchanges import AllToAll
 from shardviz.collectives.operations.reductions import PSumScatter
 from shardviz.collectives.values import Ints, check_dtype
 from shardviz.errors import QuestionError
-from shardviz.lazy_names import lazy_module
+from shardviz.lazy_names import LazyImports
 
-if TYPE_CHECKING:
+with LazyImports("numpy"):
     import numpy as np
-else:
-    np = lazy_module("numpy")
 
 Places = tuple[tuple[int, ...], ...]
 """For each dimension the places, in the order of a group's axes, of those that split it, the major first."""

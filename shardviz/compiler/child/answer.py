@@ -6,20 +6,17 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from platform import python_version
-from typing import TYPE_CHECKING
 
 import jax
 import jaxlib
 
 from shardviz.compiler.child import shardy, xla
-from shardviz.compiler.child.program import WIDE, Program, jax_dtype, named_sharding, refusal_by, settled_by
+from shardviz.compiler.child.program import Program, jax_dtype, named_sharding, refusal_by, settled_by
 from shardviz.compiler.messages import Output, Question, TargetMesh, Versions
 from shardviz.reports.target_result import HeldArray, without_answer
-from shardviz.targets.installed import EXTRAS, versions_of
-
-if TYPE_CHECKING:
-    from shardviz.sharding import ShardedArray
-    from shardviz.targets import ProcessName
+from shardviz.sharding import ShardedArray
+from shardviz.sharding.array import WIDE
+from shardviz.targets import EXTRAS, ProcessName, versions_of
 
 # The text should name no files of this package, and an executable from a cache would leave no dump.
 jax.config.update("jax_traceback_in_locations_limit", 0)

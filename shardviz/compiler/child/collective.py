@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,26 +14,22 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.child import xla
-from shardviz.compiler.child.program import WIDE, jax_axes, jax_dtype, refusal_by
-from shardviz.compiler.messages import TargetMesh
+from shardviz.compiler.child.program import jax_dtype, refusal_by
+from shardviz.compiler.messages import CollectiveCode, TargetMesh
 from shardviz.errors import ShardvizError, TargetError
 from shardviz.reports.target_result import ExecutionResult
-
-_ONLY_ON = {"pbroadcast": ("gpu",), "ragged_all_to_all": ("gpu", "tpu")}
-"""Platforms of those collectives that not all have (JAX 0.10 and 0.12)."""
+from shardviz.sharding.array import WIDE
 
 
 def run(
     report: Callable[[str], None],
     devices: TargetMesh,
-    op: str,
-    axes: tuple[str, ...],
-    parameters: Mapping[str, Any],
+    code: CollectiveCode,
     shards: np.ndarray[Any, Any],
     dtype: str,
 ) -> ExecutionResult:
-    """Run one collective over some axes, with JAX's parameters by name; the first dimension of `shards` has
-    the devices by mesh position. What JAX or XLA refuses is an answer too, with status "error"."""
+    """Run one collective; the first dimension of `shards` has the devices by mesh position. What JAX or XLA
+    refuses is an answer too, with status "error"."""
     start = time.perf_counter()
     target = devices.target
     with jax.enable_x64(dtype in WIDE):
@@ -41,9 +37,7 @@ def run(
             jax_dtype(dtype)
             report("starting devices")
             mesh, _ = xla.target_mesh(devices, report)
-            platform = mesh.devices.flat[0].platform
-            own = shards.shape[1:]
-            collective = CollectiveProgram(op, jax_axes(axes, mesh), parameters, own, platform)
+            collective = CollectiveProgram(code, mesh.devices.flat[0].platform)
             report("running")
             ran = ExecutionResult(
                 target, "ok", _run(collective, mesh, shards), collective.program, collective.note
@@ -81,82 +75,27 @@ class CollectiveProgram:
     Where a platform lacks it, an equal program runs in its place, and `note` says so.
     """
 
-    def __init__(
-        self,
-        name: str,
-        axes: tuple[str, ...],
-        parameters: Mapping[str, Any],
-        shape: tuple[int, ...],
-        platform: str,
-    ) -> None:
-        self.name, self.axes, self.parameters = name, axes, dict(parameters)
-        self.note = ""
-        for dimension in ("scatter_dimension", "split_axis", "concat_axis"):
-            if dimension in self.parameters:
-                # JAX before 0.12 takes no negative ones here.
-                self.parameters[dimension] %= max(1, len(shape))
-        over = repr(axes[0] if len(axes) == 1 else axes)
-        self._call: Callable[[Any], Any] = self._native
-        if "dealt" in self.parameters:
-            self._call = self._of_pieces
-            arguments = f"pieces, {over}{', 0, 0, tiled=True' if name == 'all_to_all' else ''}"
-        elif name == "ragged_all_to_all":
-            self._call = self._ragged
-            arguments = f"x, output, input_offsets, send_sizes, output_offsets, recv_sizes, axis_name={over}"
-        else:
-            keywords = [f"{keyword}={value!r}" for keyword, value in self.parameters.items()]
-            arguments = ", ".join(["x", over, *keywords])
-        self.program = f"jax.lax.{name}({arguments})"
-        if platform not in _ONLY_ON.get(name, (platform,)):
-            self._call = self._one_of_all if name == "pbroadcast" else self._rows_of_all
-            chosen = self.parameters["source"] if name == "pbroadcast" else "rows"
-            self.program = f"jax.lax.all_gather(x, {over})[{chosen}]"
-            missing = f"JAX has no {name} on {platform.upper()}"
+    def __init__(self, code: CollectiveCode, platform: str) -> None:
+        self.program, lines, self.note = code.program, code.lines, ""
+        if code.platforms and platform not in code.platforms:
+            self.program, lines = code.instead
+            missing = f"JAX has no {code.name} on {platform.upper()}"
             self.note = f"{missing}: an equal program with all_gather ran in its place"
+        *first, last = lines
+        source = ["def program(x):", *(f"    {line}" for line in first), f"    return {last}"]
+        names: dict[str, Any] = {"jax": jax, "jnp": jnp, "ragged_all_to_all": _ragged}
+        exec("\n".join(source), names)
+        self._call: Callable[[Any], Any] = names["program"]
 
     def __call__(self, shard: Any) -> Any:
         return self._call(shard)
 
-    def _native(self, shard: Any) -> Any:
-        return getattr(jax.lax, self.name)(shard, self.axes, **self.parameters)
 
-    def _of_pieces(self, shard: Any) -> Any:
-        """Of several dimensions: the pieces for all members stand along a dimension in front."""
-        pieces = _rearranged(shard, *self.parameters["dealt"])
-        if self.name == "psum_scatter":
-            return jax.lax.psum_scatter(pieces, self.axes)
-        arrived = jax.lax.all_to_all(pieces, self.axes, 0, 0, tiled=True)
-        return _rearranged(arrived, *self.parameters["collected"])
-
-    def _one_of_all(self, shard: Any) -> Any:
-        return jax.lax.all_gather(shard, self.axes)[self.parameters["source"]]
-
-    def _ragged(self, shard: Any) -> Any:
-        sizes = self._send_sizes
-        output = jnp.zeros((int(sizes.sum(axis=0).max()), *shard.shape[1:]), shard.dtype)
-        me = jax.lax.axis_index(self.axes)
-        sent, received = (np.cumsum(sizes, axis=axis, dtype=np.int32) - sizes for axis in (1, 0))
-        rows = (jnp.asarray(table)[me] for table in (sent, sizes, received, sizes.T))
-        return jax.lax.ragged_all_to_all(shard, output, *rows, axis_name=self.axes)
-
-    def _rows_of_all(self, shard: Any) -> Any:
-        sizes, rows = self._send_sizes, shard.shape[0]
-        starts = np.cumsum(sizes, axis=1) - sizes + rows * np.arange(len(sizes))[:, None]
-        # Of each receiver and each row of its result: which row of all shards, one behind the other.
-        table = np.full((len(sizes), int(sizes.sum(axis=0).max())), -1, dtype=np.int32)
-        for line, own, begins in zip(table, sizes.T, starts.T, strict=True):
-            taken = [begin + np.arange(size) for begin, size in zip(begins, own, strict=True)]
-            line[: own.sum()] = np.concatenate(taken)
-        everything = jax.lax.all_gather(shard, self.axes, tiled=True)
-        mine = jnp.asarray(table)[jax.lax.axis_index(self.axes)]
-        there = (mine >= 0).reshape(-1, *(1,) * (shard.ndim - 1))
-        return jnp.where(there, everything[jnp.maximum(mine, 0)], jnp.zeros((), shard.dtype))
-
-    @property
-    def _send_sizes(self) -> np.ndarray[Any, Any]:
-        return np.array(self.parameters["send_sizes"], dtype=np.int32)
-
-
-def _rearranged(array: Any, grid: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """An array as a grid, its dimensions in another order, joined to a shape."""
-    return array.reshape(grid).transpose(order).reshape(shape)
+def _ragged(shard: Any, axes: str | tuple[str, ...], send_sizes: Sequence[Sequence[int]]) -> Any:
+    """JAX's own ragged_all_to_all, with the offsets that it wants, into a result as tall as the tallest."""
+    sizes = np.array(send_sizes, dtype=np.int32)
+    output = jnp.zeros((int(sizes.sum(axis=0).max()), *shard.shape[1:]), shard.dtype)
+    me = jax.lax.axis_index(axes)
+    sent, received = (np.cumsum(sizes, axis=axis, dtype=np.int32) - sizes for axis in (1, 0))
+    rows = (jnp.asarray(table)[me] for table in (sent, sizes, received, sizes.T))
+    return jax.lax.ragged_all_to_all(shard, output, *rows, axis_name=axes)

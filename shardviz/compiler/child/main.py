@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from shardviz.compiler.messages import Channel, ChildBroken, ChildCall, ChildReady
 from shardviz.errors import CompilerError, ShardvizError
-from shardviz.lazy_names import lazy_module
-from shardviz.targets.installed import OLDEST_JAX, older_than
+from shardviz.lazy_names import LazyImports
+from shardviz.targets import OLDEST_JAX, older_than
+
+with LazyImports():  # with JAX
+    from shardviz.compiler.child import answer, job, user_file
 
 if TYPE_CHECKING:
-    from shardviz.compiler.child import answer, job, user_file
     from shardviz.targets import ProcessName
-else:
-    # With JAX.
-    answer = lazy_module("shardviz.compiler.child.answer")
-    job = lazy_module("shardviz.compiler.child.job")
-    user_file = lazy_module("shardviz.compiler.child.user_file")
 
 _PR_SET_PDEATHSIG = 1
 ALONE = "python -c 'import jax' loads it alone"

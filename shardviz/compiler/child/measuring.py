@@ -30,10 +30,11 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.child import xla
 from shardviz.compiler.child.job import agree
-from shardviz.compiler.child.program import WIDE, jax_dtype, refusal_by
+from shardviz.compiler.child.program import jax_dtype, refusal_by
 from shardviz.compiler.messages import NO_ROOM, TargetMesh
 from shardviz.devices.question import Case, Measurement, NoMeasurement
 from shardviz.errors import CompilerError, TargetError
+from shardviz.sharding.array import WIDE
 from shardviz.units import human_bytes
 
 _COLLECTIVE = re.compile(

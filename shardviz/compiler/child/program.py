@@ -19,14 +19,9 @@ from jax.sharding import PartitionSpec as P
 from shardviz.compiler.messages import Question, StatementPart, TargetMesh
 from shardviz.errors import CompilerError, QuestionError, ShardvizError
 from shardviz.sharding import PartitionSpec, ShardedArray
+from shardviz.sharding.array import jax_name
 from shardviz.sharding.axis_parts import joined_parts, parts_within
-from shardviz.targets.installed import older_than
-
-WIDE = frozenset(("s64", "u64", "f64", "c128"))
-"""Types that JAX has only with 64-bit types enabled."""
-
-_FAMILIES = {"pred": "bool_", "bf": "bfloat", "s": "int", "u": "uint", "f": "float", "c": "complex"}
-_DTYPE = re.compile(rf"({'|'.join(_FAMILIES)})(\d*)(\w*)")
+from shardviz.targets import older_than
 
 
 class Program:
@@ -220,10 +215,7 @@ def axis_types(mesh: TargetMesh) -> tuple[Any, ...]:
 
 def jax_dtype(name: str) -> Any:
     """The JAX type of an HLO element type; `CompilerError` where JAX has none."""
-    found = None
-    if match := _DTYPE.fullmatch(name):
-        family, bits, format_ = match.groups()
-        found = getattr(jnp, f"{_FAMILIES[family]}{bits}{'_' if format_ else ''}{format_}", None)
+    found = getattr(jnp, jax_name(name), None)
     if found is None:
         raise CompilerError(f"JAX {jax.__version__} has no arrays of {name}", "use bf16, f32 or s8")
     return found

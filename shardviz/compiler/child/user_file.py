@@ -28,8 +28,7 @@ from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, one_line, quote
 from shardviz.hlo.text.source_locations import LIBRARY
 from shardviz.reports.lowered_module import LoweredModule
-from shardviz.targets import MAX_CPU_DEVICES
-from shardviz.targets.installed import OLDEST_JAX, older_than
+from shardviz.targets import MAX_CPU_DEVICES, OLDEST_JAX, older_than
 
 _OURS = str(Path(__file__).parents[2])
 _JAX = str(Path(jax.__file__).parent)

@@ -14,8 +14,7 @@ from shardviz.hardware.clusters import cluster_named, machines_of_size
 from shardviz.hardware.machine import Machine
 from shardviz.render.machine_view import machine_words
 from shardviz.sharding.array import BITS, other_names
-from shardviz.targets import TARGETS, parse_targets
-from shardviz.targets.installed import EXTRAS
+from shardviz.targets import EXTRAS, TARGETS, parse_targets
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.registry import commands_of
 from shardviz.tui.themes import THEMES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from shardviz.render.machine_view import info_view
-from shardviz.targets.installed import installed_versions, libtpu_mismatch
+from shardviz.targets import installed_versions, libtpu_mismatch
 from shardviz.tui.dialogs.lines_dialog import LinesDialog
 
 
