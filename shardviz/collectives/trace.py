@@ -169,26 +169,6 @@ class Trace:
         """The members whose addends a datum contains, in the order of the additions."""
         return tuple(int(self.leaf_member[leaf]) for leaf in self.addends(datum))
 
-    def check(self) -> None:
-        """Prove that the ends are reached, every total with each member's addend exactly once.
-
-        Raises `ScheduleError`. Totals are told by 64-bit fingerprints of their addends' members.
-        """
-        pattern = self.schedule.pattern
-        final = self.final(*pattern.ends(self.schedule.chunks))
-        if not pattern.reduces:
-            return
-        names = np.random.default_rng(0).integers(2**63, size=pattern.group_size, dtype=np.uint64)
-        done = len(self.leaf_member)
-        prints = np.zeros((self.data, 2), dtype=np.uint64)
-        prints[:done] = np.stack([names[self.leaf_member], np.ones(done, dtype=np.uint64)], axis=1)
-        for own, received in self.sums:
-            prints[done : done + len(own)] = prints[own] + prints[received]
-            done += len(own)
-        everyone = np.array([names.sum(dtype=np.uint64), pattern.group_size], dtype=np.uint64)
-        if (prints[final] != everyone).any():
-            raise ScheduleError(f"{self.schedule.algorithm} adds up a total that is not everyone's")
-
     def _play(self, number: int, sends: Sends) -> None:
         """One round: all is read before anything is changed."""
         source = self._current[sends.src * self._chunks + sends.chunk]

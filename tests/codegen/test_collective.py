@@ -8,8 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from shardviz.codegen.collective import collective_code, rounds_code
+from shardviz.codegen.collective import collective_code, rounds_code, shard_code
 from shardviz.collectives.frames import Frames
+from shardviz.collectives.operations.exchanges import RaggedAllToAll
 from shardviz.forms.command_line import form_from_line
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
@@ -100,3 +101,9 @@ def test_an_array_too_large_to_print_has_a_smaller_one_in_its_place():
     assert "# In place of 65536: few enough numbers to print them" in code
     assert "x = jnp.arange(4).astype(jnp.int32)" in code
     assert "by_hand" in code
+
+
+def test_rows_of_nothing_are_whole_numbers():
+    operation = RaggedAllToAll(("i",), ((0, 0), (0, 0)))
+    before, _ = shard_code(operation, (2,), "shard", '"i"')
+    assert before[-4] == "    ], dtype=int"
