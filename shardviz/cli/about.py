@@ -9,11 +9,12 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
 from shardviz.documents.kinds import KINDS, schema_of
 from shardviz.lazy_names import LazyImports
+from shardviz.targets import installed_versions, libtpu_mismatch
 
 with LazyImports():
     from shardviz.documents import machines
     from shardviz.render import machine_view
-    from shardviz.targets import hardware, installed
+    from shardviz.targets import hardware
 
 
 @click.command("targets", cls=ExampleCommand)
@@ -31,8 +32,8 @@ def targets(output: CommandOutput) -> None:
 @options.output
 def info(output: CommandOutput) -> None:
     """Show the versions that answers depend on; shardviz targets lists the targets."""
-    versions = installed.installed_versions()
-    warning = installed.libtpu_mismatch(versions)
+    versions = installed_versions()
+    warning = libtpu_mismatch(versions)
     if output.as_json:
         print_json(machines.INFO.document(versions=versions, warning=warning))
     else:

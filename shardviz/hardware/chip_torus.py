@@ -218,12 +218,9 @@ def order_on_torus(chip: str, shape: tuple[int, ...], sizes: Sequence[int]) -> t
     others."""
     torus = (*shape, *(1,) * (3 - len(shape)))
     devices = math.prod(sizes)
+    trays = tuple(first + place for first in range(0, devices, 8) for place in _TRAY)
     if chip in ("v2", "v3"):
-        if devices == 8:
-            return _TRAY
-        if sizes[-1] == 8:
-            return tuple(first + place for first in range(0, devices, 8) for place in _TRAY)
-        return tuple(range(devices))
+        return trays if devices == 8 or sizes[-1] == 8 else tuple(range(devices))
     if chip in ("v5e", "v6e"):
         if torus == (2, 2, 1):
             return _TWO_BY_TWO
@@ -232,9 +229,8 @@ def order_on_torus(chip: str, shape: tuple[int, ...], sizes: Sequence[int]) -> t
         return _FOUR_BY_FOUR if torus == (4, 4, 1) and max(sizes) == devices else None
     if chip == "v5p" and torus == (2, 2, 2) and _has_changed():
         return _TWO_BY_TWO_BY_TWO
-    if chip == "tpu7x" and devices % 8 == 0 and devices <= 32 and max(torus[:2]) <= 2:
-        return tuple(first + place for first in range(0, devices, 8) for place in _TRAY)
-    return None
+    is_small = chip == "tpu7x" and devices % 8 == 0 and devices <= 32 and max(torus[:2]) <= 2
+    return trays if is_small else None
 
 
 def parts_on_torus(chip: str, shape: tuple[int, ...], cores: int, sizes: Sequence[int]) -> Parts | None:
