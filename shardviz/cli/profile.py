@@ -23,7 +23,7 @@ with LazyImports():
     from shardviz.answers import profile as answers
     from shardviz.cli import hlo as hlo_command
     from shardviz.cli import open_app
-    from shardviz.documents import profiles
+    from shardviz.documents import timelines as documents
     from shardviz.hardware import machine_file
     from shardviz.profiles import trace_files
     from shardviz.render import profile_view
@@ -68,7 +68,7 @@ def command(tui: bool, output: CommandOutput, **given: Any) -> None:
         shown = shlex.join(["shardviz", "profile", given["path"], *words])
         open_app.open_app(screen="time", profile=timelines.OpenedProfile(profile, shown))
     if output.as_json:
-        print_json(profiles.PROFILE.document(profile))
+        print_json(documents.PROFILE.document(profile))
     else:
         output.show(profile_view.profile_view(profile, *output.page))
 

@@ -96,7 +96,9 @@ def _numbers(question: CollectiveQuestion) -> list[str]:
     numbers = _given(question)
     if len(numbers) > MAX_WRITTEN:
         raise QuestionError(f"{len(numbers):,} numbers are too many to write down", "give fewer")
-    listed = f"[{', '.join(map(_number, numbers))}]"
+    words = map(repr, numbers)
+    listed = ", ".join(f'float("{word}")' if word.lstrip("-") in ("inf", "nan") else word for word in words)
+    listed = f"[{listed}]"
     line = f"x = jnp.array({listed}, dtype={dtype}){reshape}"
     if len(line) <= WIDTH:
         return [line]
@@ -125,11 +127,6 @@ def _given(question: CollectiveQuestion) -> list[object]:
         whole[tuple(slice(*each) for each in bounds)] = shards[position]
     found: list[object] = whole.reshape(-1).tolist()
     return found
-
-
-def _number(value: object) -> str:
-    text = repr(value)
-    return f'float("{text}")' if text.lstrip("-") in ("inf", "nan") else text
 
 
 def shard_code(
@@ -186,7 +183,9 @@ def _run(question: CollectiveQuestion) -> list[str]:
         lines = ["mapped = jax.shard_map(", f"    program, mesh=mesh, {specs}, check_vma=False", ")"]
     lines += ["compiled = jax.jit(mapped).lower(x).compile()", "", *printed_code(), ""]
     lines.append("result = compiled(x)")
-    if _results(question) > MAX_PRINTED:
+    # The numbers that all devices end with, or start with, where these are more.
+    most = question.operation.larger(layout.shard_shape, question.schedule.pattern.group_size)
+    if layout.mesh.size * math.prod(most) > MAX_PRINTED:
         ends = '"from", result.ravel()[0], "to", result.ravel()[-1]'
         return [*lines, f'print("final result:", result.shape, {ends})']
     if layout.mesh.size <= MAX_LISTED:
@@ -196,12 +195,6 @@ def _run(question: CollectiveQuestion) -> list[str]:
             f'    print(f"device {{shard.device.id}}:", {data})',
         ]
     return [*lines, 'print("final result:", result.tolist())']
-
-
-def _results(question: CollectiveQuestion) -> int:
-    """Numbers that all devices end with, or start with, where these are more."""
-    layout, members = question.layout, question.schedule.pattern.group_size
-    return layout.mesh.size * math.prod(question.operation.larger(layout.shard_shape, members))
 
 
 def _ragged_code(
@@ -250,9 +243,14 @@ def rounds_code(run: CollectiveRun) -> str:
     `collective_code` does.
     """
     question, about = run.question, ""
-    if not _is_small(question) and (small := _smaller(question)) is not None:
-        shape = "×".join(map(str, question.layout.array.shape))
-        question, about = small, f"In place of {shape}: few enough numbers to print them round by round."
+    is_given = question.shards is not None and not question.counted
+    if not _is_small(question) and not is_given:
+        from shardviz.stepping.collective_run import small_example
+
+        # The smallest array of which no chunk is empty.
+        if (small := small_example(replace(question, shards=None))) is not None:
+            shape = "×".join(map(str, question.layout.array.shape))
+            question, about = small, f"In place of {shape}: few enough numbers to print them round by round."
     buffer = _buffer(question)
     rounds = _rounds(question) if buffer is not None else []
     if not rounds or buffer is None:
@@ -265,15 +263,6 @@ def rounds_code(run: CollectiveRun) -> str:
 def _is_small(question: CollectiveQuestion) -> bool:
     layout = question.layout
     return math.prod(layout.shard_shape) * layout.mesh.size <= MAX_NUMBERS
-
-
-def _smaller(question: CollectiveQuestion) -> CollectiveQuestion | None:
-    """The same on the smallest array of which no chunk is empty; None where the numbers are given."""
-    if question.shards is not None and not question.counted:
-        return None
-    from shardviz.stepping.collective_run import small_example
-
-    return small_example(replace(question, shards=None))
 
 
 def _buffer(question: CollectiveQuestion) -> tuple[str, str] | None:

@@ -196,15 +196,12 @@ class _Writer:
         (name,) = operands
         if step.op in ("psum", "pmax"):
             return f"jax.lax.{step.op}({name}, {axes_code(step.axes)})"
-        if step.op != "ppermute" and not self._is_of_one_dim(step):
+        is_local = step.op in ("slice", "mask")
+        if step.op != "ppermute" and (is_local or not moved_axes(step, self.plan.problem.mesh).is_of_one_dim):
             return self._moved(step, name)
         operation = operation_of_step(self.plan, self.plan.steps.index(step) + 1)
         given = parameters_code(operation.parameters, self.arrays[step.array].rank)
         return f"jax.lax.{step.op}({name}, {axes_code(step.axes)}{given})"
-
-    def _is_of_one_dim(self, step: Step) -> bool:
-        is_local = step.op in ("slice", "mask")
-        return not is_local and moved_axes(step, self.plan.problem.mesh).is_of_one_dim
 
     def _moved(self, step: Step, name: str) -> str:
         """A local move, or a collective that changes several dimensions at once, while whose pieces are sent

@@ -57,7 +57,8 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
     text = problem.text if _is_listed(problem) else title_of(problem).capitalize()
     problem, part_axes = problem_on_parts(problem)
     explained = part_axes.comment
-    if _needs_explicit(problem):
+    is_sum = any(array.spec is not None and array.spec.unreduced for array in problem.arrays)
+    if is_sum and problem.axis_types == "auto":
         problem = replace(problem, axis_types="explicit")
         explained += ["# JAX leaves sums unreduced under Explicit axes alone, so the axes are Explicit here."]
     if target is None:
@@ -111,13 +112,6 @@ def is_small(problem: Problem, times: int = 1) -> bool:
         sizes = dict(pair for array in part.operands for pair in zip(array.dims, array.shape, strict=True))
         work += math.prod(sizes.values())
     return held <= MAX_BYTES and times * work <= MAX_MULTIPLICATIONS
-
-
-def _needs_explicit(problem: Problem) -> bool:
-    """True if JAX takes the problem under Explicit axes only: where an array is left unreduced."""
-    return problem.axis_types == "auto" and any(
-        array.spec is not None and array.spec.unreduced for array in problem.arrays
-    )
 
 
 def _may_be_refused(problem: Problem, target: Target) -> bool:

@@ -187,16 +187,12 @@ class ProgramFunction:
                     else:
                         lines.append(f"    {self._constrained(operand.name, operand.spec)}")
                 operands.append(called)
-            lines.append(f"    {self._statement(part, operands)}")
-            made[part.result.name] = part.result.spec
+            spec = made[part.result.name] = part.result.spec
+            told = f"NamedSharding(mesh, {spec_code(spec)})" if self._is_explicit and spec is not None else ""
+            called = statement_code(part, operands, told)
+            lines.append(f"    {self.names[part.result.name]} = {called}")
             lines += self._after(part)
         return lines
-
-    def _statement(self, part: Statement, operands: Sequence[str]) -> str:
-        wanted = ""
-        if self._is_explicit and part.result.spec is not None:
-            wanted = f"NamedSharding(mesh, {spec_code(part.result.spec)})"
-        return f"{self.names[part.result.name]} = {statement_code(part, operands, wanted)}"
 
     def _after(self, part: Statement) -> list[str]:
         """The lines that show how a result is split, or say how it must be."""

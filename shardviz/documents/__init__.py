@@ -5,7 +5,7 @@ kinds      every kind by name, and its schema as a document of JSON Schema 2020-
 meshes     meshes, specs, layouts, a sharding in every notation, jobs of several processes
 plans      problems, plans and what they cost, rankings
 programs   the answers of compilers: collectives, passes, HLO
-timelines  what runs when, and live memory
+timelines  what runs when, live memory, and what ran by a profile
 rounds     collectives round by round, their messages, and matmuls block by block beside them
 machines   machines, targets, versions, and what was measured
 summaries  the cost of a program in short, its changes, and its file

@@ -34,17 +34,13 @@ DEFINITIONS: dict[str, Schema] = {}
 _SAYS_NULL = re.compile(r"\bnull(:| where\b)")
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
 @dataclass(frozen=True)
 class JsonField:
     """A type of values, or a field of that type: `write` turns a value into JSON's types, `source` takes it
     from its object; one that `is_optional` is left out where that is None."""
 
     schema: Schema
-    write: Callable[[Any], Any] = _as_it_is
+    write: Callable[[Any], Any] = lambda value: value
     source: Source = None
     is_optional: bool = False
 

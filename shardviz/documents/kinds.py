@@ -11,7 +11,6 @@ from shardviz.documents import (
     meshes,
     models,
     plans,
-    profiles,
     programs,
     rounds,
     searches,
@@ -23,7 +22,7 @@ from shardviz.documents.fields import DEFINITIONS, Schema
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _KINDS = (
     *(programs.EXPLAIN, plans.RANKING, plans.VERSUS, plans.SWEEP, searches.SEARCH, programs.PASSES),
-    *(programs.HLO, programs.MODULES, programs.REMATERIALIZATIONS, programs.PROGRAM, profiles.PROFILE),
+    *(programs.HLO, programs.MODULES, programs.REMATERIALIZATIONS, programs.PROGRAM, timelines.PROFILE),
     *(summaries.SUMMARY, summaries.DIFF, timelines.TIMELINE_KIND, meshes.LAYOUT),
     *(rounds.STEP, rounds.TRANSFERS, rounds.COMPARISON, rounds.MATMUL, meshes.TRANSLATE),
     *(course.LESSONS, course.LESSON, course.LESSON_CHECK, course.SHARED, models.MODEL),

@@ -30,11 +30,6 @@ def _arrays(plan: Plan) -> Iterator[Beside]:
                 yield Beside(array, role=role, mesh=problem.mesh, asked_spec=asked.get(array.name))
 
 
-def _steps(plan: Plan) -> Iterator[Beside]:
-    """The steps, each beside the part of a train step that it belongs to."""
-    return (Beside(step, phase=plan.problem.parts[step.part].phase) for step in plan.steps)
-
-
 _notices = late("shardviz.planner.problem", "notices")
 _ARRAY = record(
     "An array of a problem, and how the plan splits it.",
@@ -105,7 +100,7 @@ PLAN = record(
     steps=records(
         "The steps, in order.",
         "An operation that every device performs at the same time.",
-        _steps,
+        lambda plan: [Beside(step, phase=plan.problem.parts[step.part].phase) for step in plan.steps],
         op=of(_STEP_OPS, "JAX's name of the operation; einsum, apply, slice and mask are local."),
         function=of(str, "The function that is applied; null: an einsum, or a move."),
         phase=of(PHASE, "The part of a train step that it belongs to; forward in others."),

@@ -3,7 +3,7 @@ of cells that is larger than its window."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -100,6 +100,7 @@ AROUND = 2
 WIDEST = 4
 """Characters of a region at most."""
 CURSOR, LENS = "▸", "▹"
+MARK_NAMES = {CURSOR: "cursor", LENS: "marked"}
 NOWHERE = (" ", Style())
 IN_VIEW = Style(reverse=True, bold=True)
 WORDS_BESIDE = 44
@@ -169,41 +170,29 @@ class Minimap:
         """The map, the cells in the window in reverse video, with a mark at some, between its words."""
         first, last = (None, None) if window is None else map(self._character, window)
         at = {self._character(place): mark for place, mark in marks.items()}
-        found = [self._title()]
+        region = times(self.step) if max(self.step) > 1 else "one"
+        drawn_as = "one character is" if self.wide == 1 else f"{self.wide} characters are"
+        name = (f"{self.name}  ", "bold") if self.name else ""
+        found = [Text.assemble(name, (f"{drawn_as} {region} {self.unit}{'s' * (region != 'one')}", DIM))]
         for y, samples in enumerate(self.samples):
             seen = range(0)
             if first is not None and last is not None and first.row <= y <= last.row:
                 seen = range(first.column, last.column + 1)
             drawn = []
-            for x, sample in enumerate(samples):
-                characters, style = self._drawn(sample, at.get(Place(y, x)))
-                drawn.append((characters, style + IN_VIEW if x in seen else style))
+            for x, (character, style) in enumerate(samples):
+                mark, mark_style = at.get(Place(y, x), (character, NOWHERE[1]))
+                style += mark_style
+                drawn.append((mark + character * (self.wide - 1), style + IN_VIEW if x in seen else style))
             line = Text()
             for same, those in groupby(drawn, itemgetter(1)):
                 line.append("".join(characters for characters, _ in those), same)
             found.append(line)
-        said = ["reverse: in view", *(f"{mark} {name}" for mark, name in _named(marks.values()))]
+        shown = dict.fromkeys(mark for mark, _ in marks.values())
+        said = ["reverse: in view", *(f"{mark} {MARK_NAMES[mark]}" for mark in shown)]
         return [*found, Text("  ".join(said), DIM)]
-
-    def _drawn(self, sample: tuple[str, Style], mark: tuple[str, Style] | None) -> tuple[str, Style]:
-        character, style = sample
-        if mark is None:
-            return character * self.wide, style
-        return mark[0] + character * (self.wide - 1), style + mark[1]
-
-    def _title(self) -> Text:
-        region = times(self.step) if max(self.step) > 1 else "one"
-        drawn = "one character is" if self.wide == 1 else f"{self.wide} characters are"
-        name = (f"{self.name}  ", "bold") if self.name else ""
-        return Text.assemble(name, (f"{drawn} {region} {self.unit}{'s' * (region != 'one')}", DIM))
 
     def _character(self, place: Place) -> Place:
         return Place(place.row // self.step.row, place.column // self.step.column)
-
-
-def _named(marks: Iterable[tuple[str, Style]]) -> list[tuple[str, str]]:
-    names = {CURSOR: "cursor", LENS: "marked"}
-    return [(mark, names[mark]) for mark in dict.fromkeys(mark for mark, _ in marks)]
 
 
 def _power(count: int, most: int) -> int:

@@ -128,7 +128,10 @@ def _blocks(
     prediction = attempt.prediction
     if kind == "predict" and prediction is not None:
         texts = [*facts.choices, UNKNOWN] if facts.chosen >= 0 else facts.choices
-        choices = [_choice(text, number == facts.chosen, width) for number, text in enumerate(texts)]
+        choices = []
+        for number, text in enumerate(texts):
+            mark, style = (CURSOR, "bold") if number == facts.chosen else (" ", "")
+            choices.append(_hanging(f"{mark} ", text, width, style, style))
         question = sentence(prediction.question, width, style="bold")
         if is_wide_set:
             return [head, question, *choices], 2 + max(facts.chosen, 0)
@@ -153,11 +156,6 @@ def _hanging(lead: str, text: str, width: int, lead_style: str = "", style: str 
     first, *others = sentence(text, width - len(lead), style=style)
     blank = " " * len(lead)
     return [Text.assemble((lead, lead_style), first), *(Text.assemble(blank, line) for line in others)]
-
-
-def _choice(text: str, is_chosen: bool, width: int) -> list[Text]:
-    style = "bold" if is_chosen else ""
-    return _hanging(f"{CURSOR if is_chosen else ' '} ", text, width, style, style)
 
 
 def _verdict(attempt: Attempt, facts: StageFacts, width: int, inks: Inks) -> list[list[Text]]:

@@ -298,7 +298,7 @@ def change_lines(change: ModelChange, width: int, palette: Palette) -> list[Text
             each.part,
             PHASES[each.phase],
             Text(f"{each.op} over ").append_text(axes_text(each.axes, after.question.mesh, palette, ",")),
-            _changed(*(f"{count} ×" for count in each.counts)),
+            f" {ARROW} ".join(dict.fromkeys(f"{count} ×" for count in each.counts)),
             _bytes(*each.bytes),
         ]
         for each in change.collectives
@@ -310,10 +310,6 @@ def change_lines(change: ModelChange, width: int, palette: Palette) -> list[Text
         whole, part = (f" {ARROW} ".join(map(seconds, pair)) for pair in (took, waited))
         lines += sentence(f"a step takes {whole}, of which its collectives {part}", width, 2)
     return lines
-
-
-def _changed(before: str, after: str) -> str:
-    return after if before == after else f"{before} {ARROW} {after}"
 
 
 def _bytes(before: int, after: int) -> str:

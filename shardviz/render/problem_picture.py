@@ -429,10 +429,7 @@ def _complaint(scene: ResolvedProblem) -> Text:
         is_awaited = scene.planning is not None and not scene.is_as_given
         return Text(PLANNING if is_awaited else "", DIM)
     first, *others = scene.faults
+    field, _, number = first.field.partition(".")
+    name = f"spec of {scene.rows[int(number)].name}" if number else field.replace("_", " ")
     more = f" +{len(others)}" if others else ""
-    return Text.assemble(("✗", SIGNS["✗"]), (f" {_name(first, scene)}{more}", "bold"))
-
-
-def _name(fault: FieldError, scene: ResolvedProblem) -> str:
-    name, _, number = fault.field.partition(".")
-    return f"spec of {scene.rows[int(number)].name}" if number else name.replace("_", " ")
+    return Text.assemble(("✗", SIGNS["✗"]), (f" {name}{more}", "bold"))

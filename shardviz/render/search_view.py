@@ -42,7 +42,8 @@ def search_view(
     lines += [Text(), *(_found_lines(answer, width, palette, limit, opened) if answer.found else [])]
     return [
         *lines,
-        *_infeasible_lines(answer, width),
+        *sentence(infeasible_words(answer), width, style="dim" if answer.found else ""),
+        *sentence(larger_machine_words(answer) if answer.infeasible else "", width),
         *sentence(" ".join(_space_sentences(answer)), width, style="dim"),
     ]
 
@@ -205,24 +206,14 @@ def _first(said: Sequence[str]) -> str:
     return f"{'; '.join(said[:MAX_REASONS])}{more}"
 
 
-def _infeasible_lines(answer: MeshRanking, width: int) -> list[Text]:
-    if not answer.infeasible:
-        return []
-    lines = sentence(infeasible_words(answer), width, style="dim" if answer.found else "")
-    return lines + sentence(larger_machine_words(answer), width)
-
-
-def _many(count: int) -> str:
-    """A number in full, or its power of ten where that is long."""
-    return f"{count:,}" if count < 10**12 else f"10^{len(str(count)) - 1}"
-
-
 def _space_sentences(answer: MeshRanking) -> Iterator[str]:
     question = answer.question
     if answer.is_complete:
         skipped = sum(each.is_skipped for each in answer.infeasible)
         meshes = plural(answer.meshes - skipped, "mesh", "meshes")
-        shardings = "1 sharding" if answer.shardings == 1 else f"{_many(answer.shardings)} shardings"
+        count = answer.shardings
+        many = f"{count:,}" if count < 10**12 else f"10^{len(str(count)) - 1}"
+        shardings = "1 sharding" if count == 1 else f"{many} shardings"
         all_of = (
             f"{meshes} of {answer.meshes:,}" if skipped else f"All {meshes}" if answer.meshes > 1 else meshes
         )

@@ -253,8 +253,8 @@ def _likeness(op_name: str, meeting: Meeting) -> float:
 
 
 def _size_points(collective: Collective, meeting: Meeting, mesh: Mesh) -> float:
-    """`SAME_DIMS` where a device's part of the value before or after it has the same dimensions in some order,
-    2 where it has as many elements."""
+    """`SAME_DIMS` where a device's part of the value before or after it has the same dimensions in some
+    order, 2 where it has as many elements."""
     pairs = [
         (collective.operand_shape, shard_shape(meeting.shape, meeting.before, mesh)),
         (collective.result_shape, shard_shape(meeting.shape, meeting.after, mesh)),

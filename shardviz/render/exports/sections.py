@@ -73,7 +73,9 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
         return [*_steps(shown, width, palette), *_cost(shown, subject.placed, width, palette)]
     if isinstance(shown, Problem):
         planned = plan(shown, subject.placed)
-        return [*_question(planned, width, palette), *_cost(planned, subject.placed, width, palette)]
+        arrays = [*headline(planned.problem, width, palette), Text(), *question_view(planned, width, palette)]
+        parts = [Section("Arrays", arrays), Section("Plan", plan_view(planned, width, palette))]
+        return [*parts, *_cost(planned, subject.placed, width, palette)]
     raise QuestionError("a JAX program has no picture", "export it as python or as a notebook")
 
 
@@ -96,11 +98,6 @@ def _timelines(timelines: Sequence[ProgramTimeline], width: int, palette: Palett
         )
         for each in timelines
     ]
-
-
-def _question(planned: Plan, width: int, palette: Palette) -> list[Section]:
-    arrays = [*headline(planned.problem, width, palette), Text(), *question_view(planned, width, palette)]
-    return [Section("Arrays", arrays), Section("Plan", plan_view(planned, width, palette))]
 
 
 def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:

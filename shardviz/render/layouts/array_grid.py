@@ -78,7 +78,8 @@ def fits(cells: Cells) -> tuple[Fit, ...]:
     corners = [cells.cell(index, ROOMY) for index in ends]
     widest_glyph = max(len(corner.glyph) for corner in corners)
     fill = 2 * bool(corners[0].fill)
-    heading = max(_widest(cells.columns, 0) + 1, _title_width(cells.columns))
+    edge = cells.columns
+    heading = max(_widest(edge, 0) + 1, -(-(edge.title.cell_len + 1) // edge.count) - 1)
     roomy = max(len(corner.fitting(ROOMY)) for corner in corners) + widest_glyph + 3 + fill
     brief = max(len(corner.brief) for corner in corners) + 2
     bare = max(len(corner.labels[-1]) for corner in corners) + 2
@@ -88,10 +89,6 @@ def fits(cells: Cells) -> tuple[Fit, ...]:
         Fit(brief, False),
         Fit(bare, False),
     )
-
-
-def _title_width(edge: Edge) -> int:
-    return -(-(edge.title.cell_len + 1) // edge.count) - 1
 
 
 def _widest(edge: Edge, labeling: int) -> int:
@@ -311,8 +308,11 @@ class ArrayGrid:
         if line == 0 or place >= len(self._rows) or rest == self.fit.lines:
             if line == 0:
                 self._put_left(builder, corner, self._row_title)
-            ends = "┌┬┐" if line == 0 else "├┼┤" if place < len(self._rows) - 1 else "└┴┘"
-            self._draw_border(builder, box, seen, ends)
+            begin, between, end = "┌┬┐" if line == 0 else "├┼┤" if place < len(self._rows) - 1 else "└┴┘"
+            left = begin if seen.start == 0 else between
+            right = end if seen.stop == len(self._columns) else between
+            drawn = left + between.join("─" * self._width_of(each) for each in seen) + right
+            builder.put(box + self._left_of(seen.start), drawn, DIM)
             return
         row, is_label = self._rows[place], rest == self.fit.middle
         if self._row_labeling is not None and is_label:
@@ -338,12 +338,6 @@ class ArrayGrid:
                 text = marks[0] + text[1:-1] + marks[1]
             builder.put(x + 1, text, style)
         builder.put(box + self._left_of(seen.stop), "│", DIM)
-
-    def _draw_border(self, builder: LineBuilder, box: int, seen: range, ends: str) -> None:
-        left = ends[0] if seen.start == 0 else ends[1]
-        right = ends[2] if seen.stop == len(self._columns) else ends[1]
-        line = left + ends[1].join("─" * self._width_of(place) for place in seen) + right
-        builder.put(box + self._left_of(seen.start), line, DIM)
 
     def _put_left(self, builder: LineBuilder, corner: int, text: Text) -> None:
         """Write left of a box; the text stays in sight while the left side is not."""

@@ -165,11 +165,11 @@ class BlockCells(Cells):
         rank = layout.array.rank
         self.rows = edge(layout, rank - 2 if rank >= 2 else None, palette)
         self.columns = edge(layout, rank - 1 if rank else None, palette)
-        self._leading = layout.parts[:-2]
+        self._leading, self._lacking = layout.parts[:-2], max(0, 2 - rank)
         self.grids = math.prod(self._leading)
 
     def block(self, index: CellIndex) -> tuple[int, ...]:
-        return (*unravel(index.grid, self._leading), index.row, index.column)[self._rank_below_two :]
+        return (*unravel(index.grid, self._leading), index.row, index.column)[self._lacking :]
 
     def index_of(self, position: int) -> CellIndex:
         number = 0
@@ -185,10 +185,6 @@ class BlockCells(Cells):
 
     def title(self, grid: int) -> Text:
         return slice_title(self.layout, unravel(grid, self._leading), self.palette)
-
-    @cached_property
-    def _rank_below_two(self) -> int:
-        return max(0, 2 - self.layout.array.rank)
 
 
 class DeviceCells(Cells):

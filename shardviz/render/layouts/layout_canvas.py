@@ -57,6 +57,10 @@ class Placed(NamedTuple):
     def bottom(self) -> int:
         return self.y + self.lead + self.grid.height
 
+    @property
+    def width(self) -> int:
+        return max(self.grid.width, self.grid.title.cell_len + 2 * bool(self.sign and not self.x))
+
 
 class LayoutCanvas:
     """Arrays at their places. The cost of `line` is that of what it shows, on a mesh of any size."""
@@ -78,7 +82,7 @@ class LayoutCanvas:
             self.arrays += placed
             bottom = max(each.bottom for each in placed) + gap
         self.height = bottom - gap if shelves else 0
-        self.width = max((each.x + _title_width(each) for each in self.arrays), default=0)
+        self.width = max((each.x + each.width for each in self.arrays), default=0)
 
     def grown(self, width: int, height: int) -> LayoutCanvas:
         """The same arrays with cells that use a room of so many columns and lines. Arrays that are side by
@@ -122,8 +126,9 @@ class LayoutCanvas:
                     cells = each.grid.cells
                     held = cells.index_of(lens) if cells.layout.holds_data(lens) else None
                     pointer = pointer._replace(device=held, device_style=cells.palette.lens)
-                elif not here:
-                    pointer = pointer._replace(device=self._device_in(each.grid.cells, cursor))
+                elif not here and isinstance(each.grid.cells, DeviceCells):
+                    position = self.cells(cursor).position(cursor.cell)
+                    pointer = pointer._replace(device=each.grid.cells.index_of(position))
             each.grid.draw(builder, x, row - each.lead if row else 0, pointer)
         return builder.text()
 
@@ -151,12 +156,6 @@ class LayoutCanvas:
         if len(self.arrays) > len({cells.first for cells in self.all_cells}):
             return True
         return isinstance(here, DeviceCells) and math.prod(here.layout.parts) < here.layout.mesh.size
-
-    def _device_in(self, cells: Cells, cursor: CellCursor) -> CellIndex | None:
-        """The cell of the cursor's device in another array; None where cells are blocks."""
-        if not isinstance(cells, DeviceCells):
-            return None
-        return cells.index_of(self.cells(cursor).position(cursor.cell))
 
     def place_of(self, cursor: CellCursor) -> tuple[int, int, int]:
         """First column, line, and columns of the cursor's cell."""
@@ -375,7 +374,3 @@ def _breaks(shelf: Shelf) -> Iterator[Shelves]:
     yield [shelf]
     for first in range(1, len(shelf)):
         yield from ([shelf[:first], *rest] for rest in _breaks(shelf[first:]))
-
-
-def _title_width(each: Placed) -> int:
-    return max(each.grid.width, each.grid.title.cell_len + 2 * bool(each.sign and not each.x))

@@ -229,7 +229,9 @@ def expectation_text(
     rows = [["", "operation", "expected", "found"]]
     for tally in tallies:
         expected = "any" if tally.expected is None else f"{tally.expected:,}"
-        rows.append(["" if tally.is_met else "≠", tally.name, expected, _found(tally)])
+        counted = [f"{tally.found:,}"] * bool(tally.found or not tally.uncounted)
+        counted += [f"{tally.uncounted:,} in loops of unknown length"] * bool(tally.uncounted)
+        rows.append(["" if tally.is_met else "≠", tally.name, expected, ", and ".join(counted)])
     lines += [Text(), *table(rows, width, 2, {2})]
     matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
     for tally in unmet:
@@ -281,13 +283,6 @@ def _cost_cells(group: AlikeEntries) -> list[str]:
 
 def _named(module: HloModule | ShardyModule, mesh: Mesh | None) -> str:
     return f"{module.name or 'the program'}{f', on the mesh {mesh},' if mesh else ''}"
-
-
-def _found(tally: Tally) -> str:
-    if not tally.uncounted:
-        return f"{tally.found:,}"
-    loops = f"{tally.uncounted:,} in loops of unknown length"
-    return f"{tally.found:,}, and {loops}" if tally.found else loops
 
 
 def _collectives(tally: Tally, matmuls: Sequence[CollectiveMatmul], mesh: Mesh, width: int) -> list[Text]:

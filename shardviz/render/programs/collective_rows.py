@@ -58,7 +58,9 @@ def rows_of(
         collective = same[0]
         matmul = parts.get(collective.name)
         if matmul is None:
-            found.append(_row(same, mesh, palette, rounded))
+            sizes = _sizes(collective.bytes, collective.wire_bytes, rounded)
+            cells = (_op(collective, mesh, palette), Text(shapes(collective)), *sizes, Text(often(same)))
+            found.append(CollectiveRow(cells, when(collective), collective.algorithm))
         elif matmul not in seen:
             seen.append(matmul)
             shared = sum(rings[name] > 1 for name in matmul.permutes)
@@ -129,13 +131,6 @@ def _where(matmul_order: MatmulOrder | None) -> str:
     if before == matmuls:
         return f"after matmul {before:,}"
     return f"between matmuls {before:,} and {before + 1:,}"
-
-
-def _row(alike: Sequence[Collective], mesh: Mesh, palette: Palette, rounded: bool) -> CollectiveRow:
-    one = alike[0]
-    sizes = _sizes(one.bytes, one.wire_bytes, rounded)
-    cells = (_op(one, mesh, palette), Text(shapes(one)), *sizes, Text(often(alike)))
-    return CollectiveRow(cells, when(one), one.algorithm)
 
 
 def _sizes(size: int, sent: int | None, rounded: bool) -> tuple[Text, Text]:

@@ -90,7 +90,7 @@ def sum_lines(report: ProgramReport, selection: Selection, width: int, palette: 
             continue
         shown = found[:MOST_SOURCES] if by == "source" else found
         whole = [cost_sum(entries)] if by == "op" and len(found) > 1 else []
-        names = [*(_sum_name(each, by, report, palette) for each in shown), *(Text("all") for _ in whole)]
+        names = [*(_sum_name(each, by, report, palette) for each in shown), *[Text("all")] * len(whole)]
         rows = [_figures(each, report, "") for each in (*shown, *whole)]
         room = max(width - GAP - max(name.cell_len for name in (Text(title), *names)), 0)
         cells = zip((Text(title, "bold"), *names), _fitting(rows, room), strict=True)

@@ -156,10 +156,10 @@ def pass_slider(kinds: Sequence[str], position: int, width: int) -> Text:
     """The stages' kinds, stages of one kind together; `position` is that of a stage, or that of the program.
     Where the words do not fit, the dots alone, where these do not, the position as a number."""
     ways = [*kinds, PROGRAM]
-    for line in (_worded(ways, position), _dots(ways, position)):
-        if line.cell_len <= width:
-            return line
-    return _numbered(ways, position)
+    numbered = Text.assemble((f"{position + 1}/{len(ways)} ", "dim"), (ways[position], "bold"))
+    dots = Text(" ").join(_dot(number, position) for number in range(len(ways)))
+    lines = (_worded(ways, position), Text.assemble(numbered, "  ", dots), numbered)
+    return next((line for line in lines if line.cell_len <= width), numbered)
 
 
 def _worded(ways: Sequence[str], position: int) -> Text:
@@ -174,15 +174,6 @@ def _worded(ways: Sequence[str], position: int) -> Text:
         text.append(f" {SEVERAL if count > 1 and kind == REWRITE else kind}", "bold" if here else "dim")
         start += count
     return text
-
-
-def _dots(ways: Sequence[str], position: int) -> Text:
-    dots = Text(" ").join(_dot(number, position) for number in range(len(ways)))
-    return _numbered(ways, position).append("  ").append_text(dots)
-
-
-def _numbered(ways: Sequence[str], position: int) -> Text:
-    return Text.assemble((f"{position + 1}/{len(ways)} ", "dim"), (ways[position], "bold"))
 
 
 def _dot(number: int, position: int) -> Text:

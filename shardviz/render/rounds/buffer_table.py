@@ -18,6 +18,7 @@ from shardviz.render.rounds.pieces import (
     BufferRow,
     BufferRows,
     FrameStats,
+    cell_padding,
     cell_text,
     chunk_columns,
     chunk_name,
@@ -140,7 +141,11 @@ class BufferTable:
         line = Text() if first else self._label(number, member) if is_text else Text(" " * self._gutter)
         group, shown = self.groups[number], self._columns[first:stop]
         if member is None:
-            line.append_text(Text(" ").join(self._name(group, column) for column in shown))
+            width = self.shape.cell
+            names = (
+                " " if each is None else self._written(group, each)[:width].center(width) for each in shown
+            )
+            line.append_text(Text(" ").join(Text(name, DIM) for name in names))
             line.rstrip()
         else:
             row = self._row(group, member, first, stop)
@@ -198,7 +203,7 @@ class BufferTable:
         for column in columns:
             cell = None if column is None else next(cells)
             if not is_text:
-                texts.append(Text(" " * shape.cell) if cell is None else cell.padding(shape.cell))
+                texts.append(cell_padding(cell, shape.cell))
             elif column is None:
                 texts.append(Text("…", DIM))
             else:
@@ -219,12 +224,6 @@ class BufferTable:
             line.append(" " if number else "  │ ", DIM).append_text(text)
         if self.shape.sent_at is not None and row.sent:
             line.append(" " * (self.shape.sent_at - start - line.cell_len)).append(row.sent, DIM)
-
-    def _name(self, group: int, column: int | None) -> Text:
-        if column is None:
-            return Text(" ")
-        width = self.shape.cell
-        return Text(self._written(group, column)[:width].center(width), DIM)
 
     def _written(self, group: int, column: int | None) -> str:
         """The name of a chunk, or the device of a slot."""

@@ -3,14 +3,14 @@ Lines are drawn where they are seen only, so that groups of any size cost the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, lru_cache, partial
 from itertools import pairwise
 
 import numpy as np
 from rich.style import Style
-from rich.text import Span, Text
+from rich.text import Text
 
 from shardviz.collectives.frames import Frame
 from shardviz.collectives.values import Values
@@ -19,7 +19,7 @@ from shardviz.hardware.topology import Switch
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.caption import coordinates
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.rounds.device_map import DeviceMap, LineMap, Pair, SwitchMap, device_map
+from shardviz.render.rounds.device_map import DeviceMap, LineMap, SwitchMap, device_map
 from shardviz.render.rounds.pieces import (
     ARRIVED,
     FORMS,
@@ -28,6 +28,7 @@ from shardviz.render.rounds.pieces import (
     BufferRow,
     BufferRows,
     FrameStats,
+    cell_padding,
     cell_text,
     chunk_name,
     chunk_style,
@@ -169,14 +170,11 @@ class DevicePicture:
         arrow, part = self._boxes.arrow, self._part
         if line:
             return arrow(back, width, "←", LINE, part) if there and back else None
-        around = not self._map.corner(row, gap) and pair != (
-            self._map.member(row, gap - 1),
-            self._map.member(row, gap),
-        )
-        shaft = AROUND if around else LINE
+        neighbours = self._map.member(row, gap - 1), self._map.member(row, gap)
+        shaft = LINE if self._map.corner(row, gap) or pair == neighbours else AROUND
         if there:
             return arrow(there, width, "→", shaft, part)
-        return arrow(back, width, "←", shaft, part) if back else self._boxes.still(shaft * width)
+        return arrow(back, width, "←", shaft, part) if back else Text(shaft * width, DIM)
 
     def _above_box(self, row: int, column: int, offset: int) -> Text | None:
         """A line of a link above a box, or of the bar that all devices of a switch hang on; None for
@@ -195,18 +193,14 @@ class DevicePicture:
             if offset == self._line_of(head) and (chunks := self.traffic.chunks(*ends))
         ]
         if not going:
-            shaft = UP_AROUND if self._goes_around(pair, row, column) else UP_LINE
+            neighbours = self._map.member(row - 1, column), self._map.member(row, column)
+            is_beside = isinstance(self._map, SwitchMap) or self._map.corner(row, column)
+            shaft = UP_LINE if is_beside or pair == neighbours else UP_AROUND
             return Text(f"{' ' * half}{shaft}".ljust(width), DIM)
         room = width - half - 1 if len(going) == 1 else half - 1
-        words = [(head, self._boxes.names(chunks, room)) for head, chunks in going]
-        plain = " " * (half if len(words) == 1 else max(0, half - 2 - len(words[0][1])))
-        spans: list[Span] = []
-        for place, (head, names) in enumerate(words):
-            plain += f"{' ' if place else ''}{head}"
-            spans += [each.move(len(plain)) for each in names.spans]
-            plain += names.plain
-        line = Text(plain, spans=spans)
-        line.truncate(width)
+        words = [Text.assemble(head, self._boxes.names(chunks, room)) for head, chunks in going]
+        line = Text(" " * (half if len(words) == 1 else max(0, half - 1 - len(words[0]))))
+        line.append_text(Text(" ").join(words)).truncate(width)
         return line
 
     def _line_of(self, head: str) -> int | None:
@@ -225,31 +219,27 @@ class DevicePicture:
         gone = round(part * (-1 - first))
         return first + gone if head == "↓" else -1 - gone
 
-    def _goes_around(self, pair: Pair, row: int, column: int) -> bool:
-        if isinstance(self._map, SwitchMap) or self._map.corner(row, column):
-            return False
-        return pair != (self._map.member(row - 1, column), self._map.member(row, column))
-
     def _box(self, member: int) -> list[Text]:
         inside = self._shape.inside
         if self._rows is not None:
             row = self._rows.row(self._boxes.group, member)
             body, sent = self._cells(row, member), row.sent
         else:
-            body = [*self._bar(member), self._arrived(member)]
+            came = self._boxes.words(self.traffic.received(member), "←")
+            bar = [] if self._frame is None else [self._boxes.bar(self._frame.needed(member))]
+            body = [*bar * self._shape.tall, Text(f"{ARRIVED}{came}" if came else "")]
             sent = self._boxes.words(self.traffic.sent(member), "→")
         is_marked = member == self._lens
         edge = BOLD if is_marked else DIM
         lines = [self._boxes.border(member, is_marked)]
-        lines += [_between(line, inside, edge) for line in body[: self._shape.lines]]
-        return [*lines, self._bottom(sent, edge)]
-
-    def _bottom(self, sent: str, edge: Style) -> Text:
-        inside = self._shape.inside
+        for line in body[: self._shape.lines]:
+            line = line.copy()
+            line.truncate(inside, overflow="ellipsis", pad=True)
+            lines.append(Text.assemble(("│", edge), line, ("│", edge)))
         if not sent or len(sent) + 2 > inside:
-            return Text(f"└{'─' * inside}┘", edge)
-        line = f"└ {sent} {'─' * (inside - len(sent) - 2)}┘"
-        return Text(line, spans=[Span(0, 2, edge), Span(len(sent) + 2, len(line), edge)])
+            return [*lines, Text(f"└{'─' * inside}┘", edge)]
+        rest = "─" * (inside - len(sent) - 2)
+        return [*lines, Text.assemble(("└ ", edge), sent, (f" {rest}┘", edge))]
 
     def _cells(self, row: BufferRow, member: int) -> list[Text]:
         shape = self._shape
@@ -262,24 +252,14 @@ class DevicePicture:
             if column in leaving and cell is not None and not shape.bare:
                 text = Text.assemble(text[:-1], Text(ARRIVED, cell.style if cell.needed else DIM))
             texts.append(text)
+        blank, above = Text(" " * shape.blank), (shape.tall - 1) // 2
         lines = []
         for start in range(0, len(texts), shape.per_line):
-            stop = start + shape.per_line
-            line = _joined(texts[start:stop], shape.blank)
-            if shape.tall == 1:
-                lines.append(line)
-                continue
-            padding = _joined(
-                [
-                    Text(" " * shape.cell) if cell is None else cell.padding(shape.cell)
-                    for cell in row.cells[start:stop]
-                ],
-                shape.blank,
-            )
-            above = (shape.tall - 1) // 2
-            lines += [padding] * above
-            lines.append(line)
-            lines += [padding] * (shape.tall - 1 - above)
+            part = slice(start, start + shape.per_line)
+            padding = []
+            if shape.tall > 1:
+                padding = [blank.join(cell_padding(cell, shape.cell) for cell in row.cells[part])]
+            lines += [*padding * above, blank.join(texts[part]), *padding * (shape.tall - 1 - above)]
         if shape.passing:
             lines.append(self._passing(row))
         return lines
@@ -289,42 +269,11 @@ class DevicePicture:
         for number, cell in enumerate(row.passing):
             text = Text.assemble(cell.text(len(cell.name) + 2, FORMS[-1]))
             rest = f" +{len(row.passing) - number}"
-            if line.cell_len + text.cell_len + (len(rest) if number + 1 < len(row.passing) else 0) > (
-                self._shape.inside
-            ):
+            more = len(rest) if number + 1 < len(row.passing) else 0
+            if line.cell_len + text.cell_len + more > self._shape.inside:
                 return line.append(rest, DIM)
             line.append_text(text)
         return line
-
-    def _bar(self, member: int) -> list[Text]:
-        if self._frame is None:
-            return []
-        return [self._boxes.bar(self._frame.needed(member))] * self._shape.tall
-
-    def _arrived(self, member: int) -> Text:
-        words = self._boxes.words(self.traffic.received(member), "←")
-        return Text(f"{ARRIVED}{words}") if words else Text()
-
-
-def _between(line: Text, inside: int, edge: Style | str) -> Text:
-    """A line between the borders of a box, put together at once: a picture has hundreds of them."""
-    if line.cell_len > inside:
-        line.truncate(inside, overflow="ellipsis")
-    spans = [Span(start + 1, end + 1, style) for start, end, style in line.spans]
-    spans = [Span(0, 1, edge), *spans, Span(inside + 1, inside + 2, edge)]
-    return Text(f"│{line.plain.ljust(inside)}│", spans=spans)
-
-
-def _joined(cells: Sequence[Text], blank: int) -> Text:
-    """The cells of a line with so many blanks between, put together at once."""
-    plain, spans = "", []
-    for cell in cells:
-        start = len(plain) + blank * bool(plain)
-        if cell.style:
-            spans.append(Span(start, start + len(cell), cell.style))
-        spans += [each.move(start) for each in cell.spans]
-        plain = f"{plain}{' ' * (start - len(plain))}{cell.plain}"
-    return Text(plain, spans=spans)
 
 
 class GroupBoxes:
@@ -339,10 +288,10 @@ class GroupBoxes:
         self.page_width, self.page_height = width, height
         self.columns = drawn_columns(run)
         self._members = run.groups[group]
-        self._borders: dict[tuple[int, bool], Text] = {}
-        self._bars: dict[bytes, Text] = {}
-        self._names: dict[int, str] = {}
-        self._still: dict[str, Text] = {}
+        self.name = lru_cache(REMEMBERED)(partial(chunk_name, run, group=group))
+        self.style = partial(chunk_style, palette, run, group=group)
+        self.border = cache(self._border)
+        self._bar = lru_cache(REMEMBERED)(self._new_bar)
 
     def held(self, number: int) -> tuple[Frame | None, BufferRows | None]:
         """A frame, where what devices have is followed, and its rows, where there are cells."""
@@ -351,18 +300,6 @@ class GroupBoxes:
             return frame, None
         return frame, BufferRows(self.run, frame, self.columns, self.palette, bool(number), False)
 
-    def name(self, chunk: int) -> str:
-        """The name of a chunk."""
-        if chunk not in self._names:
-            if len(self._names) > REMEMBERED:
-                self._names.clear()
-            self._names[chunk] = chunk_name(self.run, chunk, self.group)
-        return self._names[chunk]
-
-    def style(self, chunk: int) -> Style:
-        """The colour of a chunk."""
-        return chunk_style(self.palette, self.run, chunk, self.group)
-
     def names(self, chunks: list[int] | int, room: int) -> Text:
         """The names of chunks in their colours, or how many they are; nothing where there is no room."""
         if isinstance(chunks, int):
@@ -370,14 +307,9 @@ class GroupBoxes:
         ends = [chunks[0], chunks[-1]]
         runs_on = len(chunks) > LISTED - 1 and ends[1] - ends[0] == len(chunks) - 1
         shown = ends if runs_on else chunks[:LISTED]
-        plain, spans = "", []
-        for chunk in shown:
-            plain += ("–" if runs_on else ",") if plain else ""
-            name = self.name(chunk)
-            spans.append(Span(len(plain), len(plain) + len(name), self.style(chunk)))
-            plain += name
-        if (runs_on or len(chunks) <= LISTED) and len(plain) <= room:
-            return Text(plain, spans=spans)
+        named = Text("–" if runs_on else ",").join(Text(self.name(each), self.style(each)) for each in shown)
+        if (runs_on or len(chunks) <= LISTED) and len(named) <= room:
+            return named
         many = plural(len(chunks), "chunk")
         few = f"{len(chunks):,}"
         return Text(many if len(many) <= room else few if len(few) <= room else "")
@@ -400,63 +332,40 @@ class GroupBoxes:
 
     def arrow(self, chunks: list[int] | int, width: int, head: str, shaft: str, part: float | None) -> Text:
         """``─α→``: as much of what moves as there is room for, in the middle or a `part` of its way on."""
-        if isinstance(chunks, list) and len(chunks) == 1:
-            # Nearly always it is one: that is drawn in half the time.
-            name, style = self.name(chunks[0]), self.style(chunks[0])
-            name = name if len(name) < width else ""
-            words, spans = name, [Span(0, len(name), style)]
-        else:
-            text = self.names(chunks, width - 1)
-            words, spans = text.plain, text.spans
+        words = self.names(chunks, width - 1)
         room = width - 1 - len(words)
-        gone = None if part is None else round(room * part)
+        before = room // 2 if part is None else round(room * part)
         if head == "←":
-            before = room // 2 if gone is None else room - gone
-            line, start = f"←{shaft * before}{words}{shaft * (room - before)}", 1 + before
-        else:
-            before = room // 2 if gone is None else gone
-            line, start = f"{shaft * before}{words}{shaft * (room - before)}→", before
-        return Text(line, spans=[each.move(start) for each in spans])
+            before = room // 2 if part is None else room - before
+        ends = (head, "") if head == "←" else ("", head)
+        return Text.assemble(ends[0] + shaft * before, words, shaft * (room - before) + ends[1])
 
-    def still(self, line: str) -> Text:
-        """A link over which nothing moves; there are few different ones."""
-        if line not in self._still:
-            self._still[line] = Text(line, DIM)
-        return self._still[line]
-
-    def border(self, member: int, is_marked: bool = False) -> Text:
+    def _border(self, member: int, is_marked: bool) -> Text:
         """The upper border with the device's number and, where there is room, its place in the mesh."""
-        key = member, is_marked
-        if key not in self._borders:
-            mesh, inside = self.run.mesh, self.shape.inside
-            position = self.run.groups[self.group][member]
-            edge = BOLD if is_marked else DIM
-            name = str(mesh.device_id(position))
-            if is_marked and len(name) + 4 <= inside:
-                name = f"▹{name}◃"
-            place = coordinates(mesh, position, self.palette)
-            title = Text.assemble((name, self.palette.lens if is_marked else "bold"))
-            rest = inside - len(name) - 2
-            if len(name) + 2 + place.cell_len + 2 <= inside:
-                title = Text.assemble(title, "  ", place)
-                rest -= 2 + place.cell_len
-            self._borders[key] = Text.assemble(("┌ ", edge), title, (f" {'─' * rest}┐", edge))
-        return self._borders[key]
+        mesh, inside = self.run.mesh, self.shape.inside
+        position = self.run.groups[self.group][member]
+        edge = BOLD if is_marked else DIM
+        name = str(mesh.device_id(position))
+        if is_marked and len(name) + 4 <= inside:
+            name = f"▹{name}◃"
+        place = coordinates(mesh, position, self.palette)
+        title = Text.assemble((name, self.palette.lens if is_marked else "bold"))
+        if len(name) + 2 + place.cell_len + 2 <= inside:
+            title.append("  ").append_text(place)
+        rest = "─" * (inside - title.cell_len - 2)
+        return Text.assemble(("┌ ", edge), title, (f" {rest}┐", edge))
 
     def bar(self, chunks: Values) -> Text:
         """A bar of the chunks that are there; most rounds have the same ones, and share its text."""
         places = chunks * len(self._bar_parts) // self.run.schedule.chunks
-        parts = np.bincount(places, minlength=len(self._bar_parts))
-        key = parts.tobytes()
-        if key not in self._bars:
-            bar = Text()
-            for part, (size, style) in zip(parts.tolist(), self._bar_parts, strict=True):
-                word = FULL if part == size else SOME if part else NOTHING
-                bar.append(PART * word, style if part else DIM)
-            if len(self._bars) > REMEMBERED:
-                self._bars.clear()
-            self._bars[key] = bar
-        return self._bars[key]
+        return self._bar(tuple(np.bincount(places, minlength=len(self._bar_parts)).tolist()))
+
+    def _new_bar(self, parts: tuple[int, ...]) -> Text:
+        """A bar by the number of chunks in each of its parts."""
+        bar = Text()
+        for part, (size, style) in zip(parts, self._bar_parts, strict=True):
+            bar.append(PART * (FULL if part == size else SOME if part else NOTHING), style if part else DIM)
+        return bar
 
     @cached_property
     def _bar_parts(self) -> list[tuple[int, Style]]:

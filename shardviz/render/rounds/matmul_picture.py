@@ -76,8 +76,9 @@ class MatmulPicture:
             label = self._labels.of(position, member == self._lens)
         builder.put_text(0, label)
         for slot in range(first, max(first, last)):
-            text = self._block(slot, member) if place else self._heading(slot)
-            builder.put_text(self._gutter + slot * pitch, text)
+            is_here = slot == self._number
+            heading = Text(f"{'▸' * is_here}{slot}".center(self._cell), "bold" if is_here else DIM)
+            builder.put_text(self._gutter + slot * pitch, self._block(slot, member) if place else heading)
         found = builder.text()
         found.rstrip()
         return found
@@ -86,10 +87,6 @@ class MatmulPicture:
         """The member whose row a line belongs to; None where there is none."""
         member = y - len(self._above) - 1
         return member if 0 <= member < self._size else None
-
-    def _heading(self, slot: int) -> Text:
-        here = slot == self._number
-        return Text(f"{'▸' if here else ''}{slot}".center(self._cell), "bold" if here else DIM)
 
     def _block(self, slot: int, member: int) -> Text:
         """The blocks of a slot in their colours; those that are still to come by their names alone."""

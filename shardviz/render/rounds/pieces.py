@@ -216,6 +216,11 @@ def chunk_style(palette: Palette, run: CollectiveRun, chunk: int, group: int = 0
     return palette.shard(group * run.schedule.chunks + chunk)
 
 
+def cell_padding(cell: PieceCell | None, width: int) -> Text:
+    """A line of a cell above or below its text, or of the place where nothing is."""
+    return Text(" " * width) if cell is None else cell.padding(width)
+
+
 def cell_text(cell: PieceCell | None, width: int, form: LabelForm, bare: bool = False) -> Text:
     """A cell, or its place where nothing is; `bare` without room for marks."""
     if cell is None:
@@ -285,7 +290,8 @@ class BufferRows:
                 continue
             column = self._column(member, piece.chunk)
             other = chosen.get(-1 if column is None else column)
-            if column is None or (other is not None and not self._ends(member, piece.chunk)):
+            ends = piece.chunk // self._pieces % self._run.schedule.pattern.group_size == member
+            if column is None or (other is not None and not ends):
                 passing += [piece] if piece.needed else []
                 continue
             if other is not None and other.needed:
@@ -306,9 +312,6 @@ class BufferRows:
         if member not in (origin, target):
             return None
         return (origin if member == target else target) * self._pieces + piece
-
-    def _ends(self, member: int, chunk: int) -> bool:
-        return chunk // self._pieces % self._run.schedule.pattern.group_size == member
 
     def _cell(self, piece: Piece, group: int) -> PieceCell:
         style = chunk_style(self._palette, self._run, piece.chunk, group)

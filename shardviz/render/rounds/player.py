@@ -148,7 +148,9 @@ class PlayerPage:
         if self._view == "matmul" and self._matmul is not None:
             group, lens = self._group, self._marked
             return MatmulPicture(self._matmul, group, number, self._width - 1, self.palette, lens)
-        picture = self._picture(number, part)
+        picture: Canvas = DevicePicture(self._boxes, number, part, self._marked)
+        if self._lanes is not None:
+            picture = SwitchLanes(self._boxes, self._lanes, number, part, self._marked)
         lines = self._height - len(self.head(0, "")) - picture.height - self._most_below
         if self.is_low or lines < LEAST_TRANSFERS:
             return picture
@@ -172,11 +174,6 @@ class PlayerPage:
         """The round whose transfers are on a line of the picture of a round; None where none are."""
         canvas = self.canvas(number)
         return canvas.round_at(y) if isinstance(canvas, TransferTable | PictureAndTransfers) else None
-
-    def _picture(self, number: int, part: float | None) -> Canvas:
-        if self._lanes is not None:
-            return SwitchLanes(self._boxes, self._lanes, number, part, self._marked)
-        return DevicePicture(self._boxes, number, part, self._marked)
 
     def _transfers(self, number: int) -> TransferTable:
         # A column is the scrollbar's.

@@ -304,7 +304,9 @@ def comparison_view(
     lines = fitting_columns(rows, width, 0, RIGHT, HEADINGS)
     if lines is None:
         lines = records([[*row[:2], *_named(row[2:])] for row in rows], width)
-    asked = [*sentence(_question(run), width), *formula_lines(run, width)]
+    what = f"{exact_bytes(run.bytes)} over {plural(run.schedule.pattern.group_size, 'device')}"
+    question = f"{what}, on a {run.links.topology} with {link_text(run)}"
+    asked = [*sentence(question, width), *formula_lines(run, width)]
     lines = [*headline(run, width, palette), *asked, Text(), *lines]
     reasons = [row for row in run.rows if isinstance(row, NotCompared)]
     lines += shared(reasons, width, lead="– {}: ", style="dim")
@@ -344,12 +346,6 @@ def _starred(run: CollectiveRun) -> Sequence[str]:
     """The fastest algorithms; none where all are."""
     best = fastest(run.rows)
     return () if len(best) == len(_able(run.rows)) > 1 else best
-
-
-def _question(run: CollectiveRun) -> str:
-    size = run.schedule.pattern.group_size
-    what = f"{exact_bytes(run.bytes)} over {plural(size, 'device')}"
-    return f"{what}, on a {run.links.topology} with {link_text(run)}"
 
 
 def _cells(run: CollectiveRun, row: Timeline, fastest: bool) -> list[Text]:

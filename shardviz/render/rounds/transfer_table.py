@@ -81,7 +81,9 @@ class TransferTable:
         """Columns `left` to `right` of a line."""
         number, place = self._place(y)
         if not number:
-            text = self._head()
+            widths = dict(zip(HEADINGS, self._widths, strict=True))
+            cells = [Text(each.rjust(widths[each]) if each in RIGHT else each) for each in HEADINGS]
+            text = Text.assemble(" " * GAP, self._cells(cells), style="bold")
         elif place < 0:
             text = self._round(number)
         else:
@@ -105,11 +107,6 @@ class TransferTable:
             low, high = (middle, high) if middle + int(before[middle - 1]) <= y else (low, middle - 1)
         return low, y - self.line_of(low) - 1
 
-    def _head(self) -> Text:
-        widths = dict(zip(HEADINGS, self._widths, strict=True))
-        cells = [Text(each.rjust(widths[each]) if each in RIGHT else each) for each in HEADINGS]
-        return Text.assemble(" " * GAP, self._cells(cells), style="bold")
-
     def _round(self, number: int) -> Text:
         """``▸ round 2  reduce-scatter  each sends 1 chunk to the next, 16 B   from 1 µs to 2 µs``."""
         run = self._run
@@ -126,7 +123,11 @@ class TransferTable:
         return line.append(f"  {round_words(run, number)}")
 
     def _transfer(self, found: LoggedTransfer) -> Text:
-        ends = [self._end(member) for member in (found.source, found.target)]
+        run, ends = self._run, []
+        for member in (found.source, found.target):
+            name = str(run.mesh.device_id(run.groups[self._group][member]))
+            style = self._palette.lens if member == self._lens else ""
+            ends.append(Text.assemble(" " * (self._id_width - len(name)), (name, style)))
         sign = "+" if found.adds else " "
         is_marked = self._lens in (found.source, found.target)
         return Text.assemble(
@@ -144,12 +145,6 @@ class TransferTable:
             ),
         )
 
-    def _end(self, member: int) -> Text:
-        run = self._run
-        name = str(run.mesh.device_id(run.groups[self._group][member]))
-        style = self._palette.lens if member == self._lens else ""
-        return Text.assemble(" " * (self._id_width - len(name)), (name, style))
-
     def _cells(self, cells: list[Text]) -> Text:
         """The cells of a line in their columns; values have what is left."""
         line = Text()
@@ -165,7 +160,8 @@ class TransferTable:
     def _widths(self) -> tuple[int, ...]:
         ends = max(2 * self._id_width + 3, len(HEADINGS[0]))
         names = NAMES_WIDTH if self.width >= READABLE else NAMES_WIDTH // 2
-        link = self._link_width
+        is_hierarchy = isinstance(self._run.links.topology, Hierarchy)
+        link = len("outer switch") if is_hierarchy else len("99 links")
         left = self.width - GAP - sum(GAP + each for each in (ends, names, BYTES_WIDTH, link, TIME_WIDTH))
         if left < -GAP:  # no room even without values: the time tells more than the link
             names = max(1, min(names, names + left + link + 2 * GAP))
@@ -177,10 +173,6 @@ class TransferTable:
     @cached_property
     def _id_width(self) -> int:
         return len(str(self._run.mesh.size - 1))
-
-    @cached_property
-    def _link_width(self) -> int:
-        return len("outer switch") if isinstance(self._run.links.topology, Hierarchy) else len("99 links")
 
     def _names(self, chunks: tuple[int, ...]) -> Text:
         run, group = self._run, self._group

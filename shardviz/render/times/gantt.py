@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from functools import cached_property
+from itertools import groupby
 
 from rich.style import Style
 from rich.text import Text
@@ -28,7 +28,7 @@ from shardviz.render.canvas import LineBuilder
 from shardviz.render.lines import printable, records
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.times.timeline_rows import TIGHT, LaneRow, TimelineRows, TimeWindow, ticks
-from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp, TimeSpan
+from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
 
 FULL, LESS, WAITING, UNKNOWN = "█", "▓", "░", "?"
 """Fill bars of matmuls and of all that moves, of other compute, and time that waits; an operation that nobody
@@ -168,46 +168,35 @@ class Gantt:
         return line.text()
 
     def _row(self, y: int) -> Text:
+        """A row of a lane: its bars, over them the marks, and where nothing runs the grid and what waits."""
         place = y - self.top
         row = self.rows.rows[place]
-        lane = self._timeline.lanes[row.lane]
+        cells: dict[int, tuple[str, Style]] = {}
+        pieces: list[Piece] = [*self._runs(row), *self._unknown_marks(row, place)]
+        for x, piece, style in pieces:
+            cells |= {at: (letter, style) for at, letter in enumerate(piece, x)}
+        waits = self._timeline.lanes[row.lane].kind == "compute"
+        grid = {x for x, _ in self._tick_columns}
+        for x in range(self.left, self.width) if waits else grid:
+            if x in cells:
+                continue
+            start = self.window.start + (x - self.left) * self._cell
+            lane = self.rows.waited_for(start, start + self._cell) if waits else None
+            if lane is not None:
+                cells[x] = WAITING, self._styles.bar(lane)
+            elif x in grid:
+                cells[x] = GRID, DIM
+        cells |= {x: (glyph, MARKED) for x, glyph in self._marks.get(y, ())}
         line = LineBuilder(0, self.width)
         if self.rows.is_first_of_lane(place):
             name = self._names[row.lane]
             room = self.left - 1
             line.put(0, name if len(name) <= room else name[: room - 1] + "…", self._styles.name(row.lane))
-        marks = {x: (glyph, MARKED) for x, glyph in self._marks.get(y, ())}
-        for x, piece, style in _overlaid(self._pieces(row, place, lane), marks):
-            line.put(x, piece, style)
+        # Cells in a row that have one style are one piece.
+        for (_, style), run in groupby(enumerate(sorted(cells)), lambda at: (at[1] - at[0], cells[at[1]][1])):
+            columns = [x for _, x in run]
+            line.put(columns[0], "".join(cells[x][0] for x in columns), style)
         return line.text()
-
-    def _pieces(self, row: LaneRow, place: int, lane: Lane) -> Iterator[Piece]:
-        """Pieces of a row from left to right, with the grid and what waits where nothing runs."""
-        waits = lane.kind == "compute"
-        drawn = self._bars(row, place)
-        x = self.left
-        for at, piece, style in drawn:
-            yield from self._idle(x, at, waits)
-            yield at, piece, style
-            x = at + len(piece)
-        yield from self._idle(x, self.width, waits)
-
-    def _idle(self, first: int, stop: int, waits: bool) -> Iterator[Piece]:
-        """Cells without an operation of their row; in the lane of compute those in which the device waits."""
-        if first >= stop:
-            return
-        grid = {x for x, _ in self._tick_columns if first <= x < stop}
-        if not waits:
-            for x in sorted(grid):
-                yield x, GRID, DIM
-            return
-        for x in range(first, stop):
-            start = self.window.start + (x - self.left) * self._cell
-            lane = self.rows.waited_for(start, start + self._cell)
-            if lane is not None:
-                yield x, WAITING, self._styles.bar(lane)
-            elif x in grid:
-                yield x, GRID, DIM
 
     def _unknown(self, place: int, start: float, end: float) -> int | None:
         """The first operation of a row's lane between two times that nobody can estimate."""
@@ -217,17 +206,15 @@ class Gantt:
         i = bisect_left(starts, start)
         return numbers[i] if i < len(starts) and starts[i] < end else None
 
-    def _bars(self, row: LaneRow, place: int) -> Iterator[Piece]:
-        """The bars of a row, and the marks of operations without an estimate."""
+    def _unknown_marks(self, row: LaneRow, place: int) -> Iterator[Piece]:
+        """The marks of operations without an estimate."""
         starts = self.rows.unknown[row.lane][0] if self.rows.is_first_of_lane(place) else []
         i = bisect_left(starts, self.window.start)
-        marks = {}
         while i < len(starts) and starts[i] <= self.window.end:
             x = min(self.column_of(starts[i]), self.width - 1)
-            marks[x] = UNKNOWN, Style(bold=True)
+            yield x, UNKNOWN, Style(bold=True)
             # The next one that is in another cell.
             i = bisect_left(starts, self.window.start + (x - self.left + 1) * self._cell, i + 1)
-        return _overlaid(self._runs(row), marks)
 
     def _runs(self, row: LaneRow) -> Iterator[Piece]:
         """Pieces for the operations of a row: bars where they fill cells, heights where several share one."""
@@ -291,23 +278,6 @@ class Gantt:
             yield x, style.fill * length, style.glyph
         if is_cut and stop - first > 1:
             yield x + length, ENDS[-1], style.glyph
-
-
-def _overlaid(pieces: Iterable[Piece], marks: Mapping[int, tuple[str, Style]]) -> Iterator[Piece]:
-    """Pieces from left to right, with glyphs by column in the place of what stands there."""
-    columns = deque(sorted(marks))
-    for x, piece, style in pieces:
-        start = x
-        while columns and columns[0] < x + len(piece):
-            column = columns.popleft()
-            if column > start:
-                yield start, piece[start - x : column - x], style
-            yield column, *marks[column]
-            start = max(start, column + 1)
-        if start < x + len(piece):
-            yield start, piece[start - x :], style
-    for column in columns:
-        yield column, *marks[column]
 
 
 class BarStyle:
