@@ -311,8 +311,8 @@ class ArrayGrid:
             begin, between, end = "┌┬┐" if line == 0 else "├┼┤" if place < len(self._rows) - 1 else "└┴┘"
             left = begin if seen.start == 0 else between
             right = end if seen.stop == len(self._columns) else between
-            drawn = left + between.join("─" * self._width_of(each) for each in seen) + right
-            builder.put(box + self._left_of(seen.start), drawn, DIM)
+            border = left + between.join("─" * self._width_of(each) for each in seen) + right
+            builder.put(box + self._left_of(seen.start), border, DIM)
             return
         row, is_label = self._rows[place], rest == self.fit.middle
         if self._row_labeling is not None and is_label:
