@@ -52,14 +52,11 @@ def open_app(
     moves by itself, as where TEXTUAL_ANIMATIONS is none.
     """
     gc.disable()  # until the first frame: what loads now stays, and looking for garbage in it only delays
-    from shardviz.tui.own_keys_check import use_own_keys
-
-    refused = use_own_keys()
-    # Its parts have their keys from when they are loaded.
     from shardviz.tui.app import ShardvizApp
+    from shardviz.tui.own_keys import keys_path
 
     app = ShardvizApp(
-        draft, screen, lesson=lesson, present=present, warning=warning, profile=profile, refused=refused
+        draft, screen, lesson=lesson, present=present, warning=warning, profile=profile, keys=keys_path()
     )
     if not is_animated:
         app.animation_level = "none"

@@ -24,7 +24,7 @@ from shardviz.compiler.worker import Worker
 from shardviz.errors import TargetError
 from shardviz.forms.share import from_string
 from shardviz.serve.apps import APPS
-from shardviz.tui.planning.process import PLANNERS_CHILD
+from shardviz.tui.planning import PLANNERS_CHILD
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest

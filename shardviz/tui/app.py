@@ -5,28 +5,50 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.message import Message
 
-from shardviz.errors import QuestionError, ShardvizError
+from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.wording import error_words
+from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import lens_text
 from shardviz.tui.bars import FirstHint, Headline, KeyFooter, RefusedKeys, ScreenTabs
 from shardviz.tui.pane import Pane
 from shardviz.tui.problem.panel import ProblemPanel
-from shardviz.tui.registry import APP, COMMANDS, Command, bindings
+from shardviz.tui.registry import APP, COMMANDS, Command, bindings, keymap
 from shardviz.tui.resilient_app import ResilientApp, is_input
 from shardviz.tui.state import EditorState, LastSession
 from shardviz.tui.themes import palette_of, set_up_themes
 from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
 
+with LazyImports():
+    from shardviz.forms import enter as entering
+    from shardviz.forms import jumps, share
+    from shardviz.lessons import attempt
+    from shardviz.tui import own_keys
+    from shardviz.tui.dialogs import (
+        commands,
+        dialog,
+        export,
+        lists,
+        model,
+        model_editor,
+        pickers,
+        shardings,
+    )
+    from shardviz.tui.lesson import progress, view
+    from shardviz.tui.opening import dialog as opening
+    from shardviz.tui.opening import kinds, pages, reading
+    from shardviz.tui.time import timelines
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from textual.dom import DOMNode
     from textual.notifications import SeverityLevel
@@ -38,13 +60,15 @@ if TYPE_CHECKING:
     from shardviz.forms.share import Shared
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
+    from shardviz.tui.dialogs.model_editor import ModelEditor
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.lesson.view import LessonView
-    from shardviz.tui.model.editor import ModelEditor
     from shardviz.tui.opening.kinds import Openable
     from shardviz.tui.opening.reading import Opened, OpenedChanges, OpenedModules, OpenedProgram
     from shardviz.tui.time.timelines import OpenedProfile
 
+LOOK_S = 1.0
+"""Seconds between two looks at whether the file of one's own keys has changed."""
 KEEP_AFTER_S = 0.5
 """Pause after the last edit until the session is kept, in seconds."""
 NO_FILES = "A visitor's session writes no files; c shows the code, y copies it."
@@ -83,21 +107,19 @@ class ShardvizApp(ResilientApp):
         present: bool = False,
         warning: str = "",
         profile: OpenedProfile | None = None,
-        refused: QuestionError | None = None,
+        keys: Path | None = None,
     ) -> None:
         """Open on a draft, alone or with its steps, or in a lesson, where it was left or to `present` it
         to a class.
 
         An attempt that was sent opens at its stage, with its sandbox. A `warning` is shown first. The time
-        screen has a `profile` beside the plan. `refused` is why the keys of one's own are not used.
+        screen has a `profile` beside the plan. `keys` is the file with keys of one's own.
         """
         # Without colours the terminal's own are taken, since shades of grey would show nothing either.
         super().__init__(ansi_color="NO_COLOR" in os.environ or None)
         set_up_themes(self)
         if lesson is not None:
-            from shardviz.lessons.attempt import Attempt
-
-            screen = (lesson.lesson if isinstance(lesson, Attempt) else lesson).screen
+            screen = (lesson.lesson if isinstance(lesson, attempt.Attempt) else lesson).screen
         self.state = EditorState(
             draft or ProblemForm(),
             screen,
@@ -113,7 +135,8 @@ class ShardvizApp(ResilientApp):
         self.is_guest = is_guest
         self.lesson: LessonView | None = None
         self._first_lesson, self._is_presenting, self._warning = lesson, present, warning
-        self._refused = refused
+        self._keys = keys
+        self._keys_as_of: int | None = None
         self._last = LastSession()
         self._last_problem = ""
         self._keeping: Timer | None = None
@@ -130,16 +153,14 @@ class ShardvizApp(ResilientApp):
     @cached_property
     def _model(self) -> ModelEditor:
         """The whole model, as its screen was left: loaded when that is opened."""
-        from shardviz.tui.model.editor import ModelEditor
 
-        return ModelEditor()
+        return model_editor.ModelEditor()
 
     @cached_property
     def progress(self) -> LessonProgress:
         """The learner's progress: loaded with the first lesson."""
-        from shardviz.tui.lesson.progress import LessonProgress
 
-        return LessonProgress(self.is_guest)
+        return progress.LessonProgress(self.is_guest)
 
     @property
     def pane(self) -> Pane:
@@ -159,17 +180,36 @@ class ShardvizApp(ResilientApp):
         yield KeyFooter()
 
     async def on_mount(self) -> None:
+        if self._keys is not None:
+            self._look_at_keys(self._keys)
+            self.set_interval(LOOK_S, partial(self._look_at_keys, self._keys))
         self.theme_changed_signal.subscribe(self, lambda _theme: self.show_problem())
         self.workspace.is_left = not self.workspace.is_narrow and self.state.area == "layout"
         self.workspace.show_parts()
         self.show_problem(is_first=True)
         if self._first_lesson is not None:
             await self.open_lesson(self._first_lesson)
-        if self._refused is not None:
-            self.mount(RefusedKeys(self._refused), before=self.query_one(KeyFooter))
         if self._warning:
             self.notify(self._warning, severity="warning", timeout=15)
         self.call_after_refresh(self.begin)
+
+    def _look_at_keys(self, path: Path) -> None:
+        """Use the keys of one's own, at first and whenever their file has changed."""
+        try:
+            as_of: int | None = path.stat().st_mtime_ns
+        except OSError:
+            as_of = None
+        if as_of != self._keys_as_of:
+            self._keys_as_of = as_of
+            refused = own_keys.use_own_keys(path)
+            self.set_keymap(keymap())
+            main = self.screen_stack[0]
+            main.query(RefusedKeys).remove()
+            if refused is not None:
+                main.mount(RefusedKeys(refused), before=main.query_one(KeyFooter))
+            self._show_keys()
+            for screen in self.screen_stack:
+                screen.query("KeyFooter, ScreenTabs").refresh()
 
     async def begin(self) -> None:
         """After the first frame: the plan, what else belongs on screen, and the compilers' process."""
@@ -386,49 +426,40 @@ class ShardvizApp(ResilientApp):
     def action_jump(self) -> None:
         if self._is_kept_back():
             return
-        from shardviz.tui.dialogs.jump import JumpDialog
 
         state = self.state
-        self.push_screen(JumpDialog(state.resolved, state.queries.answers, palette_of(self)), self.jump)
+        self.push_screen(lists.JumpDialog(state.resolved, state.queries.answers, palette_of(self)), self.jump)
 
     async def jump(self, to: Jump | None) -> None:
         """Mark a device everywhere, or go to a step of the plan or to an instruction."""
-        from shardviz.forms.jumps import DeviceJump, InstructionJump, StepJump
 
-        if isinstance(to, DeviceJump):
+        if isinstance(to, jumps.DeviceJump):
             self.state.set_lens(to.position)
-        elif isinstance(to, InstructionJump):
+        elif isinstance(to, jumps.InstructionJump):
             area = "time" if self.state.area == "time" else "compiler"
             await self.on_pane_instruction_opened(Pane.InstructionOpened(area, to.target, to.name))
-        elif isinstance(to, StepJump) and self.state.area == "step":
+        elif isinstance(to, jumps.StepJump) and self.state.area == "step":
             await self.on_pane_step_opened(Pane.StepOpened(to.number))
-        elif isinstance(to, StepJump):
+        elif isinstance(to, jumps.StepJump):
             await self.action_show("plan")
             for pane in self.workspace.shown:
                 pane.show_step(to.number)
 
     def action_help(self) -> None:
-        from shardviz.tui.dialogs.commands import HelpDialog, WindowHelp
-        from shardviz.tui.dialogs.dialog import Dialog
-
-        if isinstance(self.screen, Dialog):
-            self.push_screen(WindowHelp(self.screen))
+        if isinstance(self.screen, dialog.Dialog):
+            self.push_screen(commands.WindowHelp(self.screen))
             return
         areas = (self.state.area, "problem")
         lesson = ("lesson",) if self.lesson is not None else ()
         areas = areas[::-1] if self.workspace.is_left else areas
-        self.push_screen(HelpDialog((*lesson, *areas), self.own_commands))
+        self.push_screen(commands.HelpDialog((*lesson, *areas), self.own_commands))
 
     def action_command_palette(self) -> None:
-        from shardviz.tui.dialogs.commands import CommandMenu
-
-        if not isinstance(self.screen, CommandMenu):
-            self.push_screen(CommandMenu())
+        if not isinstance(self.screen, commands.CommandMenu):
+            self.push_screen(commands.CommandMenu())
 
     def action_examples(self) -> None:
-        from shardviz.tui.dialogs.lists import ExamplesDialog
-
-        self.push_screen(ExamplesDialog(), self.open_example)
+        self.push_screen(lists.ExamplesDialog(), self.open_example)
 
     async def open_example(self, example: Example | None) -> None:
         """Put an example on screen, as one step of undo, and the pane that shows it best; a lesson ends."""
@@ -441,16 +472,13 @@ class ShardvizApp(ResilientApp):
     def action_history(self) -> None:
         if self._is_kept_back():
             return
-        from shardviz.tui.dialogs.questions import QuestionsDialog
 
         state = self.state
-        dialog = QuestionsDialog(state.questions, state.history, state.resolved, palette_of(self))
-        self.push_screen(dialog, self.open_form)
+        window = lists.QuestionsDialog(state.questions, state.history, state.resolved, palette_of(self))
+        self.push_screen(window, self.open_form)
 
     def action_model(self) -> None:
-        from shardviz.tui.model.dialog import ModelDialog
-
-        self.push_screen(ModelDialog(self._model))
+        self.push_screen(model.ModelDialog(self._model))
 
     def open_model(self, source: str) -> None:
         """Open a model by its name or its file."""
@@ -462,20 +490,16 @@ class ShardvizApp(ResilientApp):
         self.action_model()
 
     def action_open_file(self) -> None:
-        from shardviz.tui.opening.dialog import OpenDialog
-
-        self.push_screen(OpenDialog(self.state, not self.is_guest), self.show_opened)
+        self.push_screen(opening.OpenDialog(self.state, not self.is_guest), self.show_opened)
 
     async def show_opened(self, found: Opened | None) -> None:
         """Show what the dialog was left with: in a window of its own, or on a screen that is there."""
-        from shardviz.tui.opening.kinds import Openable
-        from shardviz.tui.time.timelines import OpenedProfile
 
         try:
-            if isinstance(found, OpenedProfile):
+            if isinstance(found, timelines.OpenedProfile):
                 self.state.profile = found
                 await self.action_show("time")
-            elif isinstance(found, Openable):
+            elif isinstance(found, kinds.Openable):
                 await self._show_file(found)
             elif found is not None:
                 self._show_program(found)
@@ -483,47 +507,36 @@ class ShardvizApp(ResilientApp):
             self.notify(error_words(error), severity="error")
 
     def _show_program(self, found: OpenedProgram | OpenedModules | OpenedChanges) -> None:
-        from shardviz.tui.opening.pages import ChangesDialog, ModulesDialog, ProgramDialog
-        from shardviz.tui.opening.reading import OpenedChanges, OpenedModules
-
-        if isinstance(found, OpenedChanges):
-            self.push_screen(ChangesDialog(found))
-        elif isinstance(found, OpenedModules):
-            self.push_screen(ModulesDialog(found, self.state), self.show_opened)
+        if isinstance(found, reading.OpenedChanges):
+            self.push_screen(pages.ChangesDialog(found))
+        elif isinstance(found, reading.OpenedModules):
+            self.push_screen(pages.ModulesDialog(found, self.state), self.show_opened)
         else:
-            self.push_screen(ProgramDialog(found, self.state))
+            self.push_screen(pages.ProgramDialog(found, self.state))
 
     async def _show_file(self, found: Openable) -> None:
         """Show a text, or a file that takes no time to read."""
-        from shardviz.forms.enter import enter
 
         draft = self.state.history.draft
         if found.kind == "notation":
-            from shardviz.tui.opening.pages import TranslationDialog
-
-            self.push_screen(TranslationDialog(found.name))
+            self.push_screen(pages.TranslationDialog(found.name))
         elif found.kind == "model":
-            from shardviz.tui.opening.options import read_options
-
-            read_options(found.options, ())
+            kinds.read_options(found.options, ())
             self.open_model(found.path)
         elif found.kind == "machine":
-            self.state.edit(enter(draft, "machine", found.path))
+            self.state.edit(entering.enter(draft, "machine", found.path))
         elif found.kind == "line":
             await self.leave_lesson()
-            self.state.edit(enter(draft, "einsum", found.name))
+            self.state.edit(entering.enter(draft, "einsum", found.name))
         else:
             await self._show_shared(found.name)
 
     async def _show_shared(self, text: str) -> None:
         """Show a share string: its lesson, or its problem on its screen."""
-        from shardviz.forms.share import from_string
 
-        shared = from_string(text)
+        shared = share.from_string(text)
         if shared.lesson:
-            from shardviz.lessons.attempt import attempt_of
-
-            await self.open_lesson(attempt_of(shared))
+            await self.open_lesson(attempt.attempt_of(shared))
             return
         await self.leave_lesson()
         self.state.edit(shared.draft)
@@ -532,18 +545,16 @@ class ShardvizApp(ResilientApp):
     def action_shardings(self) -> None:
         if self._is_kept_back():
             return
-        from shardviz.tui.dialogs.shardings import ShardingsDialog
 
         if self._is_planned():
-            self.push_screen(ShardingsDialog(self.state.resolved, palette_of(self)), self.open_form)
+            self.push_screen(shardings.ShardingsDialog(self.state.resolved, palette_of(self)), self.open_form)
 
     def action_ranking(self) -> None:
         if self._is_kept_back():
             return
-        from shardviz.tui.dialogs.ranking import RankingDialog
 
         if self._is_planned():
-            self.push_screen(RankingDialog(self.state.resolved, palette_of(self)), self.open_form)
+            self.push_screen(shardings.RankingDialog(self.state.resolved, palette_of(self)), self.open_form)
 
     def _is_planned(self) -> bool:
         """True if what is on screen is what was entered; else it is said that it is not, yet."""
@@ -560,25 +571,22 @@ class ShardvizApp(ResilientApp):
             self.state.edit(form)
 
     def action_lessons(self) -> None:
-        from shardviz.tui.dialogs.lists import LessonsDialog
-
         open_now = self.lesson.controller.lesson if self.lesson is not None else None
-        self.push_screen(LessonsDialog(self.progress, open_now), self.open_lesson)
+        self.push_screen(lists.LessonsDialog(self.progress, open_now), self.open_lesson)
 
     async def open_lesson(self, lesson: Lesson | Attempt | None) -> None:
         """Continue a lesson where it was left, or open an attempt as it is, in place of the open lesson.
         Who presents one presents all."""
         if lesson is None:
             return
-        from shardviz.tui.lesson.view import LessonView, controller_of
 
         try:
-            controller, note = await controller_of(lesson, self.progress, self._is_presenting)
+            controller, note = await view.controller_of(lesson, self.progress, self._is_presenting)
         except ShardvizError as error:
             self.notify(error_words(error), severity="error")
             return
         if self.lesson is None:
-            self.lesson = LessonView(self.workspace, self.progress, controller)
+            self.lesson = view.LessonView(self.workspace, self.progress, controller)
         await self.lesson.open(controller)
         if note:
             self.notify(note, timeout=10)
@@ -608,11 +616,10 @@ class ShardvizApp(ResilientApp):
 
     def shared(self) -> Shared:
         """The form or lesson on screen, for others to open."""
-        from shardviz.forms.share import Shared
 
         if self.lesson is not None:
             return self.lesson.shared()
-        return Shared(self.state.resolved.draft, self.state.area)
+        return share.Shared(self.state.resolved.draft, self.state.area)
 
     def jax_code(self) -> str:
         """The JAX program of what is on screen. Raises `ShardvizError` where it would not run."""
@@ -621,10 +628,9 @@ class ShardvizApp(ResilientApp):
     def action_code(self) -> None:
         if self._is_kept_back():
             return
-        from shardviz.tui.dialogs.clipboard import CodeDialog
 
         try:
-            self.push_screen(CodeDialog(self.jax_code()))
+            self.push_screen(export.CodeDialog(self.jax_code()))
         except ShardvizError as error:
             self.notify(error_words(error), severity="warning")
 
@@ -635,18 +641,15 @@ class ShardvizApp(ResilientApp):
             self.notify(NO_FILES, severity="warning")
             return
         self.clear_notifications()
-        from shardviz.tui.dialogs.export import ExportDialog, exports_of
 
-        exports = exports_of(self.screen_stack[0], self.pane, self.jax_code)
-        self.push_screen(ExportDialog(exports, f"shardviz-{self.state.area}", suffix))
+        exports = export.exports_of(self.screen_stack[0], self.pane, self.jax_code)
+        self.push_screen(export.ExportDialog(exports, f"shardviz-{self.state.area}", suffix))
 
     def action_command_line(self) -> None:
-        from shardviz.tui.dialogs.clipboard import CommandLineDialog
-
         line = self.lesson.command_line if self.lesson is not None else ""
         if line or not self._is_kept_back():
             shared = self.shared()
-            self.push_screen(CommandLineDialog(line or self.pane.command_line(), shared))
+            self.push_screen(export.CommandLineDialog(line or self.pane.command_line(), shared))
             if self.lesson is not None and not shared.lesson:
                 self.notify("The lesson's file is not in the string, only its problem is.")
 
@@ -677,14 +680,10 @@ class ShardvizApp(ResilientApp):
         await self.action_show(last.screen)
 
     def action_versions(self) -> None:
-        from shardviz.tui.dialogs.versions import VersionsDialog
-
-        self.push_screen(VersionsDialog())
+        self.push_screen(commands.VersionsDialog())
 
     def action_theme(self) -> None:
-        from shardviz.tui.dialogs.pickers import ThemePicker
-
-        self.push_screen(ThemePicker(self))
+        self.push_screen(pickers.ThemePicker(self))
 
     def action_help_quit(self) -> None:
         """`ctrl+c` copies in a field; elsewhere it says how to quit."""

@@ -5,23 +5,108 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from shardviz.compiler.requests import Cancelled
 from shardviz.errors import CompilerError, ShardvizError
+from shardviz.forms.wording import as_sentence
+from shardviz.lazy_names import LazyImports
+from shardviz.render.programs.target_answers import Wait
 from shardviz.reports.target_result import without_answer
 from shardviz.targets import TARGETS, parse_targets
-from shardviz.tui.target_answers import ShownAnswer, ShownPasses, Verification
+
+with LazyImports():
+    from shardviz.collectives import frames
+    from shardviz.compiler import worker as worker_client
+    from shardviz.stepping import collective_run
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from shardviz.compare import Difference
     from shardviz.compiler import CompilerRequest, Worker
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.reports.target_result import ExecutionResult, TargetResult
+    from shardviz.planner import Plan
+    from shardviz.reports.target_result import ExecutionResult, PassTrace, TargetResult
+    from shardviz.stepping.collective_run import Verdict
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.targets import Target
+
+
+State = Literal["waiting", "asked", "answered", "failed", "cancelled"]
+"""Waiting for a pause in typing, or for its turn; asked; answered; failed; or cancelled before that."""
+
+CANCELLED = "cancelled; r asks again"
+NEXT = "waits for its turn"
+LATER = "waits for a pause in typing; r asks now"
+
+
+@dataclass(frozen=True)
+class ShownAnswer:
+    """A target's answer to the problem on screen, as far as it is known.
+
+    `state`: "waiting" until asked (a pause in typing, or a key), "asked" since `since` (`time.monotonic`),
+    with the compiler's `stage`; "answered" with `compiled`, whose status may be "error" or "unavailable";
+    "cancelled". It is never "failed": a compiler that died has an answer of status "error". `differences`
+    are those from `plan`.
+    """
+
+    target: Target
+    state: State = "waiting"
+    stage: str = ""
+    since: float = 0.0
+    compiled: TargetResult | None = None
+    differences: tuple[Difference, ...] = ()
+    plan: Plan | None = None
+
+
+@dataclass(frozen=True)
+class ShownPasses:
+    """A target's passes for the problem on screen; as `ShownAnswer`.
+
+    "answered" with `traced`, whose `compiled` may have status "error" or "unavailable"; "failed" with an
+    `error`.
+    """
+
+    target: Target
+    state: State = "waiting"
+    stage: str = ""
+    since: float = 0.0
+    traced: PassTrace | None = None
+    error: ShardvizError | None = None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """JAX's verdict on a collective; as `ShownAnswer`.
+
+    "answered" with `verdict`; "failed" where JAX says nothing, and `silence` is a sentence that tells why.
+    """
+
+    state: State = "waiting"
+    stage: str = ""
+    since: float = 0.0
+    verdict: Verdict | None = None
+    silence: str = ""
+
+
+def wait_of(answer: ShownAnswer | ShownPasses) -> Wait:
+    """An answer that is not here, as it stands now."""
+    name = answer.target.name
+    if answer.state == "asked":
+        return Wait(name, answer.stage or "asked", max(0.0, time.monotonic() - answer.since))
+    if answer.state == "cancelled":
+        return Wait(name, CANCELLED)
+    return Wait(name, NEXT if answer.target.process == "simulated" else LATER)
+
+
+def reworded(compiled: TargetResult) -> TargetResult:
+    """The same answer; why it is none is said in sentences that name the application's fields and keys."""
+    if compiled.status == "ok":
+        return compiled
+    return replace(compiled, error=as_sentence(compiled.error), hint=as_sentence(compiled.hint))
+
 
 PAUSES_S = {"shardy": 0.0, "cpu": 0.15}
 PAUSE_S = 1.0
@@ -123,9 +208,7 @@ class CompilerQueries:
         if self._is_closed:
             raise Cancelled("the application was closed")
         if self._worker is None:
-            from shardviz.compiler import Worker
-
-            self._worker = Worker()
+            self._worker = worker_client.Worker()
         return self._worker
 
     @property
@@ -207,11 +290,10 @@ class CompilerQueries:
             return self.worker.run(*question.for_jax(), cpu, on_progress, due=self._due("cpu"), rank=2)
 
         def read(ran: ExecutionResult) -> Verification:
-            from shardviz.collectives.frames import Frames
-            from shardviz.stepping.collective_run import compare_with_jax
-
-            frames = Frames(question.schedule, question.operation, question.layout.mesh, question.shards)
-            return Verification("answered", verdict=compare_with_jax(question, frames, ran))
+            mesh, shards = question.layout.mesh, question.shards
+            simulated = frames.Frames(question.schedule, question.operation, mesh, shards)
+            verdict = collective_run.compare_with_jax(question, simulated, ran)
+            return Verification("answered", verdict=verdict)
 
         def failed(error: ShardvizError) -> Verification:
             return Verification("failed", silence=f"not verified by JAX: {error.message}")

@@ -1,17 +1,17 @@
 """Keys of one's own: a TOML file in the platform's configuration directory, with a table for each part of
 the application, such as ``[step]`` and ``next-round = "l"``.
 
-The registry asks for them as it gives its commands their keys; footer, help, palette and documents have them
-from there.
+The registry's commands have them from when the file is read; footer, help and palette have them from there.
 """
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from itertools import combinations
 from pathlib import Path
 
 from shardviz.errors import QuestionError, did_you_mean, quote
+from shardviz.tui.registry import AREAS, COMMANDS, set_own_keys, table_of
 
 OwnKeys = Mapping[str, Mapping[str, tuple[str, ...]]]
 """The keys by table and command, as a person writes them."""
@@ -26,11 +26,6 @@ NAMED = (
     *(f"ctrl+{letter}" for letter in "abdefgklnoprstuvwxy"),
 )
 """Keys with a name that every terminal sends; ctrl+i is tab, ctrl+m enter, ctrl+h backspace."""
-_NAMES = {"solidus": "slash", "reverse_solidus": "backslash", "commercial_at": "at", "hyphen_minus": "minus"}
-_NAMES |= {"plus_sign": "plus", "low_line": "underscore"}
-"""Textual's names of characters, where they differ from Unicode's."""
-
-_chosen: OwnKeys = {}
 
 
 def keys_path() -> Path:
@@ -91,25 +86,56 @@ def _is_key(text: str) -> bool:
     return text in NAMED or (len(text) == 1 and text.isprintable() and text != " ")
 
 
-def textual_name(key: str) -> str:
-    """The name that Textual has for a key: ``question_mark`` of ``?``."""
-    if len(key) != 1 or key.isalnum():
-        return key
-    name = unicodedata.name(key, key).lower().replace("-", "_").replace(" ", "_")
-    return _NAMES.get(name, name)
+def use_own_keys(path: Path) -> QuestionError | None:
+    """Have the commands the keys of a file, the usual ones where there is none.
+
+    Of a file that cannot be read, names what does not exist, or has two commands for one key, the error is
+    returned, and all keys are the usual ones.
+    """
+    set_own_keys({})
+    try:
+        if path.exists():
+            chosen = read_own_keys(path)
+            check_names(chosen, path)
+            own = {f"{table}.{name}": keys for table, rows in chosen.items() for name, keys in rows.items()}
+            set_own_keys(own)
+            check_clashes(own.keys(), path)
+    except OSError as error:
+        return unread(path, error)
+    except QuestionError as error:
+        set_own_keys({})
+        return error
+    return None
 
 
-def choose(keys: OwnKeys) -> None:
-    """Have the registry use these keys, when it is loaded next."""
-    global _chosen
-    _chosen = keys
+def check_names(chosen: OwnKeys, path: Path) -> None:
+    """Raise `QuestionError` for a table or a command that does not exist."""
+    where = quote(str(path), 120)
+    tables = {table_of(area): area for area in AREAS}
+    for table, rows in chosen.items():
+        if table not in tables:
+            raise QuestionError(
+                f"{where}: there is no table [{table}]",
+                f"{did_you_mean(table, tables)}there are {', '.join(tables)}",
+            )
+        names = [command.setting for command in COMMANDS if command.area == tables[table]]
+        for name in rows:
+            if name not in names:
+                raise QuestionError(
+                    f"{where}: [{table}] has no command {quote(name)}",
+                    f"{did_you_mean(name, names)}its commands are {', '.join(names)}",
+                )
 
 
-def own_keys(table: str, name: str) -> tuple[str, ...] | None:
-    """The keys of one's own for a command; None where it keeps its usual ones."""
-    return _chosen.get(table, {}).get(name)
-
-
-def table_of(area: str) -> str:
-    """The name of a part of the application in the file."""
-    return "everywhere" if area == "app" else area
+def check_clashes(chosen: Collection[str], path: Path) -> None:
+    """Raise `QuestionError` for a key that two commands have which work at the same time, as a person has
+    `chosen` for one of these ids: the usual keys that a lesson takes from others are none of these."""
+    for one, other in combinations(COMMANDS, 2):
+        keys = set(one.keys) & set(other.keys) - (set(one.usual) & set(other.usual))
+        works_with = one.area == other.area or "app" in (one.area, other.area)
+        if keys and works_with and (one.id in chosen or other.id in chosen):
+            both = " and of ".join(f"[{table_of(each.area)}] {each.setting}" for each in (one, other))
+            raise QuestionError(
+                f"{quote(str(path), 120)}: {min(keys)} is the key of {both}",
+                "give one of them another key",
+            )

@@ -9,8 +9,15 @@ from textual.containers import Vertical
 from textual.message import Message
 from textual.worker import Worker, WorkerState
 
+from shardviz.lazy_names import LazyImports
 from shardviz.tui.registry import AREAS, COMMANDS, Command, CommandsChanged
 from shardviz.tui.themes import palette_of
+
+with LazyImports():
+    from shardviz.codegen import problem as problem_program
+    from shardviz.documents import programs
+    from shardviz.forms import command_line as command_lines
+    from shardviz.planner.pricing import costs as pricing
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
@@ -20,8 +27,8 @@ if TYPE_CHECKING:
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.timeline.program_timeline import ProgramTimeline
+    from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.state import EditorState
-    from shardviz.tui.target_answers import ShownAnswer
 
 
 class Side(Vertical):
@@ -144,7 +151,7 @@ class Pane(Side):
     def commands(self) -> Sequence[Command]:
         idle = self.idle
         own = [command for command in COMMANDS if command.area == self.area]
-        return [command for command in own if command.name.partition("(")[0] not in idle]
+        return [command for command in own if command.action not in idle]
 
     def update_commands(self) -> None:
         """Send `CommandsChanged` where `commands` are others than last time."""
@@ -155,15 +162,11 @@ class Pane(Side):
 
     def command_line(self) -> str:
         """The command line that shows the same."""
-        from shardviz.forms.command_line import to_command_line
-
-        return to_command_line(self.state.resolved.shown, "explain")
+        return command_lines.to_command_line(self.state.resolved.shown, "explain")
 
     def jax_code(self) -> str:
         """The JAX program of what the pane shows. Raises `ShardvizError` where it would not run."""
-        from shardviz.codegen.problem import problem_code
-
-        return problem_code(self.state.resolved.problem)
+        return problem_program.problem_code(self.state.resolved.problem)
 
     def exported(self) -> Problem | Plan | CollectiveRun:
         """The subject of a page or a notebook of the pane."""
@@ -176,13 +179,10 @@ class Pane(Side):
 
     def document(self) -> Document:
         """The JSON document of what the pane shows. Raises `ShardvizError` for one that would be too long."""
-        from shardviz.documents.programs import explain_document
-        from shardviz.planner.pricing.costs import price
-
         resolved = self.state.resolved
         answers = self.state.queries.answers.values()
-        return explain_document(
-            price(resolved.plan, resolved.placed),
+        return programs.explain_document(
+            pricing.price(resolved.plan, resolved.placed),
             [answer.compiled for answer in answers if answer.compiled is not None],
             [difference for answer in answers for difference in answer.differences],
         )

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from shardviz.tui.own_keys import own_keys, table_of, textual_name
-
 EVERYWHERE = ("ctrl+q", "ctrl+z")
-"""Keys that mean their command in fields and dialogs as well."""
+"""Keys that mean their command in fields and dialogs as well, whatever else a person has chosen for it."""
+NO_KEY = "no-key"
+"""A key that does not exist: that of a command in a keymap whose keys a person has taken away."""
+_NAMES = {"solidus": "slash", "reverse_solidus": "backslash", "commercial_at": "at", "hyphen_minus": "minus"}
+_NAMES |= {"plus_sign": "plus", "low_line": "underscore"}
+"""Textual's names of characters, where they differ from Unicode's."""
+
+_own: dict[str, tuple[str, ...]] = {}
+"""The keys that a person has chosen, as they write them, by the commands' ids."""
 
 
 @dataclass(frozen=True)
@@ -20,37 +28,83 @@ class Command:
     """Something that a person can do, with a key or from the palette.
 
     `name` is the action: ``action_<name>`` of the widget of `area` ("problem", "layout", "plan", "step",
-    "compiler" or "time"), or of the application ("app", "lesson"). `keys` are Textual's names of keys, the
-    first the one that is shown, as `shown` where that is clearer. `title` names it in palette and help,
-    `help` is a sentence. `footer` is its word in the footer; empty where it does not appear there. `usual`
-    are the keys that it has unless a person has chosen others.
+    "compiler" or "time"), or of the application ("app", "lesson"). `usual` are its keys unless a person has
+    chosen others, by Textual's names, the first the one that is shown, as `shown` where that is clearer.
+    `title` names it in palette and help, `help` is a sentence. `footer` is its word in the footer; empty
+    where it does not appear there. Keys that are `taken` mean something else now.
     """
 
     area: str
     name: str
-    keys: tuple[str, ...]
+    usual: tuple[str, ...]
     title: str
     help: str
     footer: str = ""
     shown: str = ""
-    usual: tuple[str, ...] = field(default=(), kw_only=True)
+    taken: frozenset[str] = frozenset()
+
+    @property
+    def action(self) -> str:
+        """``move`` of ``move(1)``."""
+        return self.name.partition("(")[0]
 
     @property
     def setting(self) -> str:
         """Its name in a file of keys: ``next-round``."""
         return "-".join(re.findall(r"\w+", self.title.lower().replace("'", "")))
 
+    @cached_property
+    def id(self) -> str:
+        """``step.next-round``: the id of its bindings, by which a keymap has other keys for it."""
+        return f"{table_of(self.area)}.{self.setting}"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Textual's names of the keys that mean it now."""
+        keys = self.usual
+        if _own and (own := _own.get(self.id)) is not None:
+            keys = (*map(textual_name, own), *(key for key in self.usual if key in EVERYWHERE))
+        return tuple(key for key in dict.fromkeys(keys) if key not in self.taken)
+
     @property
     def key_text(self) -> str:
         """The key as people know it."""
-        return self.shown or (self.keys[0] if self.keys else "")
+        own = _own.get(self.id) if _own else None
+        if own is not None and not self.taken:
+            return own[0] if own else next(iter(self.keys), "")
+        return self.shown or next(iter(self.keys), "")
 
     def without(self, taken: Collection[str]) -> Command | None:
         """The command where some keys mean something else; None where it has no other."""
-        keys = tuple(key for key in self.keys if key not in taken)
-        if keys == self.keys:
+        keys = self.keys
+        lost = {key for key in keys if key in taken}
+        if not lost:
             return self
-        return replace(self, keys=keys, shown="") if keys else None
+        return replace(self, taken=self.taken | lost, shown="") if len(lost) < len(keys) else None
+
+
+def set_own_keys(own: Mapping[str, tuple[str, ...]]) -> None:
+    """Have the commands of some ids other keys, as a person writes them, and all others their usual ones."""
+    _own.clear()
+    _own.update(own)
+
+
+def keymap() -> dict[str, str]:
+    """The keys that a person has chosen, as Textual has them of a keymap."""
+    return {each.id: ",".join(each.keys) or NO_KEY for each in COMMANDS if each.id in _own}
+
+
+def table_of(area: str) -> str:
+    """The name of a part of the application in a file of keys."""
+    return "everywhere" if area == "app" else area
+
+
+def textual_name(key: str) -> str:
+    """The name that Textual has for a key: ``question_mark`` of ``?``."""
+    if len(key) != 1 or key.isalnum():
+        return key
+    name = unicodedata.name(key, key).lower().replace("-", "_").replace(" ", "_")
+    return _NAMES.get(name, name)
 
 
 class CommandsChanged(Message):
@@ -60,28 +114,20 @@ class CommandsChanged(Message):
 def bindings(commands: Iterable[Command]) -> list[BindingType]:
     """Textual's bindings for the commands of one widget."""
     return [
-        Binding(key, command.name, command.title, show=False, priority=key in EVERYWHERE)
+        Binding(key, command.name, command.title, show=False, priority=True)
+        if key in EVERYWHERE
+        else Binding(key, command.name, command.title, show=False, id=command.id)
         for command in commands
-        for key in command.keys
+        for key in command.usual
     ]
 
 
 def commands_of(area: str, *rows: tuple[str, ...]) -> tuple[Command, ...]:
-    """The commands of a part: name, keys, title and help of each, then its footer word and shown key.
-
-    Keys that a person has chosen stand in place of those here.
-    """
-    usual = (Command(area, name, tuple(keys.split()), *words) for name, keys, *words in rows)
-    return tuple(_with_own_keys(replace(command, usual=command.keys)) for command in usual)
-
-
-def _with_own_keys(command: Command) -> Command:
-    own = own_keys(table_of(command.area), command.setting)
-    if own is None:
-        return command
-    kept = (key for key in command.keys if key in EVERYWHERE)
-    keys = dict.fromkeys((*map(textual_name, own), *kept))
-    return replace(command, keys=tuple(keys), shown=own[0] if own else "")
+    """The commands of a part: name, keys, title and help of each, then its footer word and shown key."""
+    return tuple(
+        Command(area, name, tuple(keys.split()), *words)  # type: ignore[arg-type]  # words are at most four
+        for name, keys, *words in rows
+    )
 
 
 APP = commands_of(

@@ -12,14 +12,18 @@ from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.questions import AskedQuestions
 from shardviz.forms.resolve import resolve, resolve_as_given, resolve_first
 from shardviz.forms.wording import error_words
-from shardviz.tui.planning.plans import Plans
+from shardviz.lazy_names import LazyImports
+from shardviz.tui.planning import Plans
+
+with LazyImports():
+    from shardviz.forms import state_file
+    from shardviz.tui import compiler_queries
 
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.forms.state_file import SavedSession
     from shardviz.planner import Problem
-    from shardviz.tui.compiler_queries import CompilerQueries
     from shardviz.tui.time.timelines import OpenedProfile
 
 
@@ -80,11 +84,9 @@ class EditorState:
         return is_as_given
 
     @cached_property
-    def queries(self) -> CompilerQueries:
+    def queries(self) -> compiler_queries.CompilerQueries:
         """The queries to the compilers: loaded behind the first frame."""
-        from shardviz.tui.compiler_queries import CompilerQueries
-
-        return CompilerQueries(self._on_answer, self._worker)
+        return compiler_queries.CompilerQueries(self._on_answer, self._worker)
 
     @property
     def is_empty(self) -> bool:
@@ -196,30 +198,26 @@ class LastSession:
 
     def keep(self, history: History, screen: str) -> None:
         """Write this session in place of the last one, unless it stands there already."""
-        from shardviz.forms.state_file import SavedSession, save_session
-
-        session = SavedSession(history.draft, screen, history.before, history.after)
+        session = state_file.SavedSession(history.draft, screen, history.before, history.after)
         with self._lock:
             self._load()
             if session == self._kept or not self._may_keep:
                 return
             try:
-                save_session(session)
+                state_file.save_session(session)
                 self._kept = session
             except ShardvizError as error:
                 self.problem = error_words(error)
 
     def _load(self) -> None:
-        from shardviz.forms.state_file import SESSION_NAME, load_session, state_path
-
         if self._is_loaded:
             return
         self._is_loaded = True
         try:
-            self._last = load_session()
+            self._last = state_file.load_session()
         except ShardvizError as error:
             self.problem = error_words(error)
             # What another version has saved is not for this one to replace.
-            self._may_keep = not state_path(SESSION_NAME).exists()
+            self._may_keep = not state_file.state_path(state_file.SESSION_NAME).exists()
             if not self._may_keep:
                 self.problem += " Until then no session is kept."

@@ -21,8 +21,7 @@ from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
 from shardviz.stepping.collective_run import pipelined, run_on
 from shardviz.tui.opening.kinds import Openable
-from shardviz.tui.opening.progress import ReadingProgress
-from shardviz.tui.opening.reading import Defaults, open_changes, open_program
+from shardviz.tui.opening.reading import Defaults, ReadingProgress, open_changes, open_program
 
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
 EXPLAINED = [

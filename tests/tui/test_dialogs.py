@@ -19,7 +19,7 @@ from shardviz.forms.share import Shared, from_string
 from shardviz.lessons.course import course
 from shardviz.tui.dialogs.commands import help_lines
 from shardviz.tui.dialogs.export import exports_of
-from shardviz.tui.model.dialog import ModelDialog
+from shardviz.tui.dialogs.model import ModelDialog
 from shardviz.tui.opening.dialog import CompareDialog, OpenDialog
 from shardviz.tui.opening.pages import ChangesDialog, ModulesDialog, ProgramDialog, TranslationDialog
 from shardviz.tui.registry import COMMANDS

@@ -24,8 +24,7 @@ from shardviz.lessons.course import course
 from shardviz.reports.changes import summary
 from shardviz.reports.program_report import report_of
 from shardviz.tui.opening.dialog import CompareDialog, OpenDialog
-from shardviz.tui.opening.kinds import openables, typed
-from shardviz.tui.opening.options import ReadingOptions, option_words, read_options
+from shardviz.tui.opening.kinds import ReadingOptions, openables, option_words, read_options, typed
 from shardviz.tui.opening.pages import (
     ChangesDialog,
     ModulesDialog,

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 from textual.keys import _character_to_key
 
-from shardviz.errors import QuestionError
-from shardviz.tui.bars import KeyFooter
-from shardviz.tui.own_keys import (
-    keys_path,
-    read_own_keys,
-    table_of,
-    textual_name,
-)
-from shardviz.tui.own_keys_check import check_own_keys, use_own_keys
-from shardviz.tui.registry import AREAS, COMMANDS
-from tests.tui.conftest import drive, text_of
+from shardviz.tui.bars import KeyFooter, RefusedKeys
+from shardviz.tui.own_keys import keys_path, use_own_keys
+from shardviz.tui.registry import COMMANDS, keymap, set_own_keys, textual_name
+from tests.tui.conftest import drive, text_of, until
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,11 +38,17 @@ def test_every_command_has_a_name_of_its_own_in_its_table():
 
 def test_the_usual_keys_do_not_clash():
     """Those of a lesson take the place of others: it has the keys first."""
-    everything = {table_of(area): {} for area in AREAS}
-    for command in COMMANDS:
-        if command.area != "lesson":
-            everything[table_of(command.area)][command.setting] = command.keys
-    check_own_keys(everything, [each for each in COMMANDS if each.area != "lesson"], AREAS, Path("keys.toml"))
+    of_others = [command for command in COMMANDS if command.area != "lesson"]
+    for one, other in combinations(of_others, 2):
+        if one.area == other.area or "app" in (one.area, other.area):
+            assert not set(one.usual) & set(other.usual), (one.id, other.id)
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A file of keys; after the test, all keys are the usual ones."""
+    yield tmp_path / "keys.toml"
+    set_own_keys({})
 
 
 REFUSED = [
@@ -68,129 +66,90 @@ REFUSED = [
 ]
 
 
-def commands_with(chosen):
-    """The registry's commands with other keys."""
-    return [
-        replace(each, keys=tuple(map(textual_name, chosen[table_of(each.area)][each.setting])))
-        if each.setting in chosen.get(table_of(each.area), {})
-        else each
-        for each in COMMANDS
-    ]
-
-
 @pytest.mark.parametrize(("text", "message"), REFUSED, ids=[text for text, _ in REFUSED])
-def test_what_cannot_be_is_refused_by_name(tmp_path, text, message):
-    path = tmp_path / "keys.toml"
+def test_what_cannot_be_is_refused_by_name(path, text, message):
     path.write_text(text)
-
-    def read_and_check():
-        chosen = read_own_keys(path)
-        check_own_keys(chosen, commands_with(chosen), AREAS, path)
-
-    with pytest.raises(QuestionError) as error:
-        read_and_check()
-    assert message in error.value.message
-    assert error.value.hint
+    error = use_own_keys(path)
+    assert message in error.message
+    assert error.hint
+    assert all(command.keys == command.usual for command in COMMANDS)
 
 
-def test_a_usual_key_that_a_lesson_takes_may_have_another_beside_it():
+def test_a_usual_key_that_a_lesson_takes_may_have_another_beside_it(path):
     """``h`` is a lesson's hint too, while one is open."""
-    chosen = {"everywhere": {"history": ("h", "f3")}}
-    check_own_keys(chosen, commands_with(chosen), AREAS, Path("keys.toml"))
+    path.write_text("[everywhere]\nhistory = ['h', 'f3']")
+    assert use_own_keys(path) is None
 
 
-def test_the_example_of_the_documentation_is_not_refused(tmp_path):
+def test_the_example_of_the_documentation_is_not_refused(path):
     page = (ROOT / "docs" / "application.md").read_text(encoding="utf-8")
-    path = tmp_path / "keys.toml"
     path.write_text(page.split("```toml\n")[1].split("```")[0])
-    chosen = read_own_keys(path)
-    assert chosen
-    check_own_keys(chosen, commands_with(chosen), AREAS, path)
+    assert use_own_keys(path) is None
+    assert keymap()["everywhere.quit"] == "f10,ctrl+q"
 
 
-SCRIPT = """
-from shardviz.tui.own_keys_check import use_own_keys
-use_own_keys()
-from tests.tui.conftest import drive, text_of
-from textual.widgets import OptionList
-
-async def script(pilot):
-    app = pilot.app
-    await pilot.press("X", "J")
-    assert app.pane.area == "plan"
-    await pilot.press("q", "ctrl+y")
-    assert app.is_running
-    await pilot.press("question_mark", "end")
-    await pilot.pause(0.3)
-    assert "Q  Quit" in text_of(app), text_of(app)
-    await pilot.press("escape", "Q")
-    await pilot.pause()
-    print("left", app._exit)
-
-drive(script)
-"""
-
-
-def ran_with(home, script):
-    """What a script prints in a process of its own, where the configuration directory is `home`."""
-    environment = os.environ | {"XDG_CONFIG_HOME": str(home), "XDG_STATE_HOME": str(home)}
-    ran = subprocess.run(
-        [sys.executable, "-c", script], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=100
+def test_the_application_has_them_everywhere_and_again_when_the_file_changes(path):
+    path.write_text(
+        "[everywhere]\nquit = 'Q'\nplan = ['X', 'f3']\nundo = []\n[lesson]\nleave-the-lesson = 'D'\n"
     )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("X", "J")
+        assert app.pane.area == "plan"
+        draft = app.state.history.draft
+        app.state.edit(replace(draft, dtype="f32"))
+        await pilot.press("q", "u", "ctrl+y")
+        assert app.is_running
+        assert app.state.history.draft != draft
+        await pilot.press("question_mark", "end")
+        await pilot.pause(0.3)
+        assert "Q  Quit" in text_of(app), text_of(app)
+        path.write_text("[everywhere]\nquit = 'W'\nways-to-split = 'f9'\n")
+        os.utime(path, (1, 1))
+        await until(pilot, lambda: "everywhere.ways-to-split" in app._keymap)
+        await pilot.press("escape", "Q", "1")
+        assert "W quit" in text_of(app)
+        assert app.pane.area == "layout"
+        path.unlink()
+        await until(pilot, lambda: not app._keymap)
+        assert "q quit" in text_of(app)
+        await pilot.press("q")
+        assert app._exit
+
+    drive(script, keys=path)
 
 
-def test_the_application_has_them_everywhere(tmp_path):
-    (tmp_path / "shardviz").mkdir()
-    (tmp_path / "shardviz" / "keys.toml").write_text(
-        "[everywhere]\nquit = 'Q'\nplan = ['X', 'f3']\n[lesson]\nleave-the-lesson = 'D'\n"
-    )
-    assert ran_with(tmp_path, SCRIPT) == "left True\n"
+def test_a_refused_file_leaves_the_usual_keys_and_a_line_that_stays(path):
+    path.write_text("[everywhere]\nquit = 'r'\nplan = 'X'\n")
+
+    async def script(pilot):
+        app = pilot.app
+        said = " ".join(text_of(app).split())
+        assert "r is the key of [everywhere] quit and of [plan] ask-now. All keys are the usual ones" in said
+        await pilot.press("2")
+        assert app.pane.area == "plan"
+        app.notify("something else")
+        await pilot.pause()
+        assert app.query(RefusedKeys)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not app.query(RefusedKeys)
+        await pilot.press("q")
+        assert app._exit
+
+    drive(script, keys=path)
 
 
-WITH_USUAL_KEYS = """
-from shardviz.tui.own_keys_check import use_own_keys
-refused = use_own_keys()
-from tests.tui.conftest import drive, text_of, until
-from shardviz.tui.bars import RefusedKeys
-
-async def script(pilot):
-    app = pilot.app
-    said = " ".join(text_of(app).split())
-    assert "r is the key of [everywhere] quit and of [plan] ask-now. All keys are the usual ones" in said
-    await pilot.press("2")
-    assert app.pane.area == "plan"
-    app.notify("something else")
-    await pilot.pause()
-    assert app.query(RefusedKeys)
-    await pilot.press("escape")
-    await pilot.pause()
-    assert not app.query(RefusedKeys)
-    await pilot.press("q")
-    await pilot.pause()
-    print("left", app._exit)
-
-drive(script, refused=refused)
-"""
-
-
-def test_a_refused_file_leaves_the_usual_keys_and_a_line_that_stays(tmp_path):
-    (tmp_path / "shardviz").mkdir()
-    (tmp_path / "shardviz" / "keys.toml").write_text("[everywhere]\nquit = 'r'\nplan = 'X'\n")
-    assert ran_with(tmp_path, WITH_USUAL_KEYS) == "left True\n"
-
-
-def test_a_file_that_cannot_be_read_is_told(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert use_own_keys() is None
-    keys_path().mkdir(parents=True)
-    assert "keys.toml' cannot be read" in use_own_keys().message
+def test_a_file_that_cannot_be_read_is_told(path):
+    assert use_own_keys(path) is None
+    path.mkdir()
+    assert "keys.toml' cannot be read" in use_own_keys(path).message
 
 
 def test_a_command_whose_keys_were_taken_away_is_not_in_the_footer():
     async def script(pilot):
-        pilot.app.query_one(KeyFooter).show_commands([replace(COMMANDS[0], keys=(), shown=""), COMMANDS[1]])
+        pilot.app.query_one(KeyFooter).show_commands([replace(COMMANDS[0], usual=(), shown=""), COMMANDS[1]])
         await pilot.pause()
         assert "help" not in text_of(pilot.app)
 

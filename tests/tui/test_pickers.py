@@ -7,7 +7,7 @@ from textual.widgets import Input
 
 from shardviz.forms.form import ProblemForm
 from shardviz.tui.dialogs.filtered_list import FilteredList
-from shardviz.tui.problem.fields_view import Cursor
+from shardviz.tui.problem.fields import Cursor
 from shardviz.tui.themes import DARK, LIGHT
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of

@@ -22,10 +22,9 @@ from shardviz.lessons.course import find
 from shardviz.planner import plan, planner
 from shardviz.planner.planner import is_planned_quickly
 from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.tui import planning
 from shardviz.tui.app import ShardvizApp
-from shardviz.tui.planning import plans
-from shardviz.tui.planning.plans import Plans
-from shardviz.tui.planning.process import PlanningProcess
+from shardviz.tui.planning import PlanningProcess, Plans
 from tests.tui.conftest import drive, text_of, until
 
 TRAINED = replace(ProblemForm(), backward="yes", targets="shardy")
@@ -62,7 +61,7 @@ def gate(tmp_path, monkeypatch):
     """A file; while it is there, no plan is made, and none follows Shardy. A fast machine would have the plan
     before a test has looked."""
     closed = tmp_path / "closed"
-    monkeypatch.setattr(plans, "planned", partial(planned_once_open, closed))
+    monkeypatch.setattr(planning, "planned", partial(planned_once_open, closed))
     monkeypatch.setattr(adoption, "cheaper_if_split", partial(followed_once_open, closed))
     return closed
 
@@ -260,7 +259,7 @@ def test_the_screen_says_that_a_plan_is_shardys(worse, worker, gate, monkeypatch
     problem, dear = worse
     gate.touch()
     monkeypatch.setattr(planner, "is_planned_quickly", lambda _: True)
-    monkeypatch.setattr(plans, "planned", lambda *asked: dear if asked[0] == problem else planned(*asked))
+    monkeypatch.setattr(planning, "planned", lambda *asked: dear if asked[0] == problem else planned(*asked))
 
     async def script(pilot):
         app = pilot.app

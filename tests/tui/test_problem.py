@@ -8,8 +8,7 @@ import pytest
 from textual import events
 
 from shardviz.forms.form import OPEN, ProblemForm
-from shardviz.tui.problem.entry import MAX_TEXT, Entry
-from shardviz.tui.problem.fields_view import Cursor
+from shardviz.tui.problem.fields import MAX_TEXT, Cursor, Entry
 from shardviz.tui.registry import PROBLEM
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until

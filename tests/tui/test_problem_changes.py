@@ -12,7 +12,7 @@ from shardviz.forms.form import OPEN, ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.render.problem_picture import FieldCell, FieldPlace, field_rows
 from shardviz.tui.problem import changes
-from shardviz.tui.problem.fields_view import Cursor, cell_at, cursor_on, moved, place_at
+from shardviz.tui.problem.fields import Cursor, cell_at, cursor_on, moved, place_at
 
 BEGUN = resolve(ProblemForm())
 

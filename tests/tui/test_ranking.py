@@ -8,7 +8,7 @@ from textual.widgets import OptionList
 from shardviz.forms.form import ProblemForm
 from shardviz.planner import problem_from_text, rank
 from shardviz.planner.pricing.costs import price
-from shardviz.tui.dialogs.ranking import RankingDialog
+from shardviz.tui.dialogs.shardings import RankingDialog
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, drive, text_of, until
 

@@ -15,9 +15,8 @@ from shardviz.hardware.topology import Switch
 from shardviz.stepping import collective_run
 from shardviz.stepping.collective_run import compare_with_jax, prepare_run
 from shardviz.tui.registry import STEP
-from shardviz.tui.step.algorithms import AlgorithmsDialog
 from shardviz.tui.step.choice import LinkFigures, worked_out
-from shardviz.tui.step.link_figures import figures_of
+from shardviz.tui.step.dialogs import AlgorithmsDialog, figures_of
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.player import RoundView, slide_seconds
 from tests.conftest import one_in

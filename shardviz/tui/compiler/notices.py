@@ -12,14 +12,14 @@ from shardviz.forms.wording import as_sentence
 from shardviz.render.lines import printable_line, sentence
 from shardviz.render.programs.program_pages import ListedProgram
 from shardviz.render.programs.target_answers import TargetTab, error_lines, spinner, targets_table, wait_lines
-from shardviz.tui.target_answers import reworded, wait_of
+from shardviz.tui.compiler_queries import reworded, wait_of
 from shardviz.units import human_bytes, seconds
 
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.target_answers import ShownAnswer, ShownPasses
+    from shardviz.tui.compiler_queries import ShownAnswer, ShownPasses
 
 TICK_S = 0.1
 """Seconds between two pictures of something under way."""

@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from shardviz.errors import ShardvizError, TargetError
 from shardviz.forms.command_line import to_arguments
+from shardviz.lazy_names import LazyImports
 from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.render.programs.target_answers import target_at, target_strip
 from shardviz.tui.compiler.notices import (
@@ -30,14 +31,17 @@ from shardviz.tui.compiler.program_box import ProgramBox
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import COMPILER, SEARCHING, Command, bindings
 
+with LazyImports():
+    from shardviz.codegen import problem as problem_program
+
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
     from shardviz.reports.target_result import TargetResult
+    from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.state import EditorState
-    from shardviz.tui.target_answers import ShownAnswer
 
 
 class CompilerPane(Pane):
@@ -124,9 +128,7 @@ class CompilerPane(Pane):
         compiled = answer.compiled
         if compiled is not None and compiled.status == "unavailable":
             raise TargetError(compiled.error, compiled.hint)
-        from shardviz.codegen.problem import problem_code
-
-        return problem_code(self._problem, answer.target)
+        return problem_program.problem_code(self._problem, answer.target)
 
     def on_mount(self) -> None:
         self._clock = self.set_interval(TICK_S if self._moving else 1.0, self._tick, pause=True)

@@ -12,13 +12,13 @@ from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, p
 from shardviz.render.programs.target_answers import error_lines, spinner
 from shardviz.reports.target_result import without_answer
 from shardviz.tui.compiler.notices import state_words
-from shardviz.tui.target_answers import reworded
+from shardviz.tui.compiler_queries import reworded
 
 if TYPE_CHECKING:
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.target_answers import ShownPasses
+    from shardviz.tui.compiler_queries import ShownPasses
 
 ONCE_MORE = "The compiler is asked once more, to write down what each of its passes does."
 FROM_HERE = Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))

@@ -16,7 +16,9 @@ from textual.markup import escape
 from textual.widget import Widget
 
 from shardviz.render.lines import sentence
-from shardviz.tui.dialogs.dialog import CLOSE, Dialog
+from shardviz.render.machine_view import info_view
+from shardviz.targets import installed_versions, libtpu_mismatch
+from shardviz.tui.dialogs.dialog import CLOSE, Dialog, LinesDialog
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import AREAS, COMMANDS, Command, bindings, commands_of
 
@@ -192,8 +194,7 @@ class CommandSearch(Provider):
         window = self.screen
         if not isinstance(window, Dialog):
             return [*FOUND, *self.app.own_commands]  # type: ignore[attr-defined]
-        actions = ((each, each.name.partition("(")[0]) for each in window.all_commands)
-        return [each for each, action in actions if hasattr(window, f"action_{action}")]
+        return [each for each in window.all_commands if hasattr(window, f"action_{each.action}")]
 
     async def discover(self) -> Hits:
         for command in self._found:
@@ -226,3 +227,14 @@ def _name(command: Command) -> str:
 
 def _shown(command: Command) -> Content:
     return Content(_name(command))
+
+
+class VersionsDialog(LinesDialog):
+    """The page of `shardviz info`."""
+
+    title_text = "Versions"
+    line = "shardviz info"
+
+    def lines(self, width: int) -> list[Text]:
+        versions = installed_versions()
+        return info_view(versions, libtpu_mismatch(versions), width)

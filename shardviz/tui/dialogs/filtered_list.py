@@ -102,7 +102,7 @@ class FilteredList(Dialog):
 
     @property
     def all_commands(self) -> Sequence[Command]:
-        return (OPEN, *self.taken, *MOVES, CLOSE, replace(HELP, keys=("f1",), shown="f1"))
+        return (OPEN, *self.taken, *MOVES, CLOSE, replace(HELP, usual=("f1",), shown="f1"))
 
     @property
     def choices(self) -> OptionList:

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
+from textual import work
+from textual.widgets import Input
+from textual.worker import get_current_worker
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.examples import Example, examples
 from shardviz.forms.form import ProblemForm
+from shardviz.forms.jumps import DeviceJump, InstructionJump, StepJump, device_at, instruction_names
+from shardviz.forms.questions import earlier_questions, is_same_question, what_differs
 from shardviz.forms.wording import error_words
-from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
-from shardviz.tui.registry import AREAS
+from shardviz.lazy_names import LazyImports
+from shardviz.render.caption import coordinates
+from shardviz.render.cost_view import machine_words, total_words
+from shardviz.render.lines import READABLE, sentence
+from shardviz.render.plans_compared import versus_table
+from shardviz.render.questions_view import question_rows
+from shardviz.stepping.plan_step import collective_steps
+from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
+from shardviz.tui.registry import AREAS, commands_of
+
+with LazyImports():
+    from shardviz.lessons import course
+    from shardviz.render import lesson_view
 
 if TYPE_CHECKING:
+    from shardviz.forms.form import History
+    from shardviz.forms.questions import AskedQuestions
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.lesson import Lesson
+    from shardviz.render.palette import Palette
+    from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.lesson.progress import LessonProgress
 
 
@@ -60,18 +82,15 @@ class LessonsDialog(FilteredList):
         self._progress, self._open_now = progress, open_now
 
     async def on_mount(self) -> None:
-        from shardviz.lessons.course import course
-        from shardviz.render.lesson_view import course_line
-
         try:
-            lessons = course()
+            lessons = course.course()
         except ShardvizError as error:
             self.describe(Text(error_words(error)))
             return
         rows = []
         unsolved = None
         for lesson, entry in zip(lessons, await self._progress.entries(lessons), strict=True):
-            line = course_line(entry)
+            line = lesson_view.course_line(entry)
             rows.append(ListRow(line, f"{lesson.number} {line.plain} {lesson.goal.text}", lesson))
             if unsolved is None and entry.state != "solved":
                 unsolved = lesson
@@ -81,3 +100,158 @@ class LessonsDialog(FilteredList):
     def about(self, row: ListRow) -> Text:
         lesson: Lesson = row.value
         return Text.assemble((f"{lesson.title}\n", "bold"), lesson.goal.text)
+
+
+LISTED = 64
+"""Devices that are listed; any other is found by its number or its coordinates."""
+
+
+class JumpDialog(FilteredList):
+    """Leaves with a `Jump`."""
+
+    title_text = "Go to"
+    placeholder = "a device: 5 or X=1,Y=2; a collective; an instruction"
+    DEFAULT_CSS = """
+    JumpDialog #choice, JumpDialog.-broad.-high #choice { height: auto; layout: vertical; }
+    JumpDialog OptionList, JumpDialog.-broad.-high OptionList { width: 1fr; height: auto; max-height: 20; }
+    JumpDialog #about, JumpDialog.-broad.-high #about { width: 1fr; padding: 0; }
+    JumpDialog #about { display: none; }
+    JumpDialog.nothing #about { display: block; }
+    """
+
+    def __init__(
+        self, resolved: ResolvedProblem, answers: Mapping[str, ShownAnswer], palette: Palette
+    ) -> None:
+        super().__init__(classes="fitted")
+        self._resolved, self._answers, self._palette = resolved, answers, palette
+
+    def on_mount(self) -> None:
+        self.show_rows([*self._devices(), *self._steps(), *self._instructions()])
+
+    @property
+    def nothing(self) -> str:  # type: ignore[override]
+        """Why nothing is found."""
+        try:
+            device_at(self.query_one(Input).value, self._resolved.problem.mesh)
+        except ShardvizError as error:
+            return error_words(error)
+        return "No device, collective or instruction is called so."
+
+    def row_of(self, typed: str) -> ListRow | None:
+        try:
+            device = device_at(typed, self._resolved.problem.mesh)
+        except ShardvizError:
+            return None
+        return None if device is None else self._device(device.position)
+
+    def _narrow(self, first: Any) -> None:
+        super()._narrow(first)
+        self.set_class(self.chosen is None, "nothing")
+
+    def _devices(self) -> Iterator[ListRow]:
+        for position in range(min(self._resolved.problem.mesh.size, LISTED)):
+            yield self._device(position)
+
+    def _device(self, position: int) -> ListRow:
+        mesh = self._resolved.problem.mesh
+        words = coordinates(mesh, position, self._palette)
+        line = Text.assemble(f"  device {mesh.device_id(position)}  ", words)
+        return ListRow(line, line.plain, DeviceJump(position), Text(f"devices of {mesh}", "bold"))
+
+    def _steps(self) -> Iterator[ListRow]:
+        steps = self._resolved.plan.steps
+        for number in collective_steps(self._resolved.plan):
+            step = steps[number - 1]
+            line = f"  {number}  {step.op} {step.array} over {','.join(step.axes)}"
+            yield ListRow(Text(line), line, StepJump(number), Text("collectives of the plan", "bold"))
+
+    def _instructions(self) -> Iterator[ListRow]:
+        """Of each target's program the collectives, then all other instructions."""
+        for name, answer in self._answers.items():
+            compiled = answer.compiled
+            if compiled is None or compiled.status != "ok":
+                continue
+            heading = Text(f"instructions of {name}'s program", "bold")
+            over = {each.name: f"  {each.op} over {','.join(each.axes)}" for each in compiled.collectives}
+            names = instruction_names(compiled.text)
+            for instruction in sorted(names, key=lambda each: each not in over):
+                line = Text.assemble(f"  {instruction}", (over.get(instruction, ""), "dim"))
+                yield ListRow(line, line.plain, InstructionJump(name, instruction), heading)
+
+
+(COMPARE,) = commands_of(
+    "dialog",
+    ("compare", "equals_sign", "Compare", "Put it beside the question that is shown.", "compare", "="),
+)
+
+
+class QuestionsDialog(FilteredList):
+    """`=` puts the line beside the question that is shown, or no longer, `enter` leaves with its form."""
+
+    title_text = "Questions"
+    nothing = "No question has these words; take some away."
+    commands = (OPEN, MOVES[0], COMPARE, CLOSE)
+    taken = (COMPARE,)
+    DEFAULT_CSS = """
+    QuestionsDialog.-broad.-high #choice { layout: vertical; }
+    QuestionsDialog.-broad.-high OptionList { width: 100%; height: 1fr; }
+    QuestionsDialog.-broad.-high #about { padding: 1 0 0 0; max-height: 60%; }
+    QuestionsDialog #about { max-height: 60%; }
+    QuestionsDialog.comparing #about { max-height: 75%; }
+    """
+
+    def __init__(
+        self, asked: AskedQuestions, history: History, now: ResolvedProblem, palette: Palette
+    ) -> None:
+        super().__init__()
+        self._asked, self._history, self._now, self._palette = asked, history, now, palette
+        self._compares = False
+
+    def on_mount(self) -> None:
+        self.describe(Text("No question has been answered yet."))
+        self.call_after_refresh(self._list)
+        self._look_back()
+
+    @work(thread=True, exit_on_error=False)
+    def _look_back(self) -> None:
+        """Find what was asked in sessions before: planning it takes a while."""
+        for resolved in earlier_questions(self._history, self._asked):
+            if get_current_worker().is_cancelled:
+                return
+            self.app.call_from_thread(self._asked.add_earlier, resolved)
+        self.app.call_from_thread(self._list)
+
+    def _list(self) -> None:
+        """The questions, the cursor where it is, or on the newest that is not shown now."""
+        questions = self._asked.newest_first
+        if not questions or not self.is_attached:
+            return
+        width = self.choices.content_size.width - 2
+        head, *lines = question_rows(questions, self._now, width, self._palette)
+        rows = zip(lines, questions, strict=True)
+        first = next((each for each in questions if not is_same_question(each, self._now)), None)
+        if self.chosen is not None:
+            first = self.chosen.value
+        self.show_rows([ListRow(line, line.plain, each, head) for line, each in rows], first)
+
+    def about(self, row: ListRow) -> Text:
+        chosen: ResolvedProblem = row.value
+        width = min(self.query_one("#choice").content_size.width, READABLE)
+        if self._compares:
+            names = [
+                "  ".join(part.text for part in what_differs(*pair))
+                for pair in ((chosen, self._now), (self._now, chosen))
+            ]
+            lines = versus_table(chosen.cost, self._now.cost, width, (names[0], names[1]))
+        else:
+            lines = sentence(machine_words(chosen.cost), width, lead="time  ")
+            lines += [line for words in total_words(chosen.cost) for line in sentence(words, width, 1)]
+        return Text("\n").join(lines)
+
+    def action_compare(self) -> None:
+        self._compares = not self._compares
+        self.set_class(self._compares, "comparing")
+        self.describe_chosen()
+
+    def leave_with(self, row: ListRow) -> None:
+        self.dismiss(row.value.draft)

@@ -12,8 +12,9 @@ from textual.app import ComposeResult
 from textual.geometry import Region
 from textual.message import Message
 
-from shardviz.errors import ShardvizError
+from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.wording import as_sentence
+from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import decided_parts, einsum_parts
 from shardviz.render.canvas import BESIDE_WORDS as GAP
 from shardviz.render.canvas import CURSOR, LENS, Minimap, Place, room_below, room_beside, with_map
@@ -24,16 +25,20 @@ from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, Poin
 from shardviz.render.layouts.layout_view import DevicePlacement, cell_details, device_lines
 from shardviz.render.lines import sentence, table
 from shardviz.render.plan_view import Numbered, count_of, numbered_parts
-from shardviz.tui.layout.placements import device_placements
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import LAYOUT, bindings
 
+with LazyImports():
+    from shardviz.hardware import machine as machines
+
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.hardware.placement import Placement
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.sharding import Layout
     from shardviz.tui.state import EditorState
+
 
 BESIDE = 140
 """Columns from which on the words stand beside the picture, and how many they have there."""
@@ -445,3 +450,22 @@ class LayoutPane(Pane):
         self._view.styles.height = "1fr"
         self._view.show(TextLines(lines))
         self.query_one("#words", LinesView).show(TextLines(()))
+
+
+def device_placements(resolved: ResolvedProblem) -> list[DevicePlacement]:
+    """The mesh on the machine that is named, and on the hardware of each target of its size, where JAX places
+    it there."""
+    mesh = resolved.problem.mesh
+    found: dict[str, Placement] = {}
+    if resolved.named is not None and resolved.named.placement is not None:
+        found[resolved.named.machine.name] = resolved.named.placement
+    for target in resolved.targets:
+        if target.machine is None or target.machine.devices != mesh.size or target.name in found:
+            continue
+        try:
+            placement = machines.place_mesh(target.machine, mesh).placement
+        except QuestionError:
+            continue
+        if placement is not None:
+            found[target.name] = placement
+    return [DevicePlacement(name, placement) for name, placement in found.items()]

@@ -1,7 +1,6 @@
 """`o`: a file, a folder or a text is found, told apart, read beside the screen, and shown where it belongs.
 
 kinds      what a file or a typed text is, and the lines of a folder
-options    the options after a path, as after a command
 reading    its contents: a program's report, the modules of a folder of dumps, a profile, changes
 reading_dialog  the base of what reads: it says how far that is, and esc stops it
 dialog     the list of the folder's files, with a field that takes paths and texts

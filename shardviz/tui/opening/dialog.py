@@ -3,21 +3,99 @@ sharding."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.text import Text
+from textual import work
 from textual.widgets import Input
 
+from shardviz.errors import ShardvizError, quote
+from shardviz.forms.wording import error_words
+from shardviz.lazy_names import LazyImports
 from shardviz.render.lines import printable
+from shardviz.tui.dialogs.dialog import Dialog
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.opening.kinds import READ, WORDS, Kind, Openable, listed_folder, openables, typed, why_empty
-from shardviz.tui.opening.reading_dialog import ReadingDialog
 from shardviz.tui.registry import commands_of
 
+with LazyImports():
+    from shardviz.tui.opening import reading as contents
+
 if TYPE_CHECKING:
-    from shardviz.tui.opening.reading import OpenedProgram
+    from shardviz.tui.opening.reading import Opened, OpenedProgram, ReadingProgress
     from shardviz.tui.state import EditorState
+
+
+class ReadingDialog(Dialog):
+    """Reads one thing at a time."""
+
+    reading: ReadingProgress | None = None
+
+    def read(self, name: str, reader: Callable[[ReadingProgress], Opened]) -> None:
+        """Hand over what the reader returns, to `show_opened`; `name` is what is read."""
+        self.stop_reading()
+
+        def show(text: Text) -> None:
+            if not reading.is_stopped:
+                self.app.call_from_thread(self.describe, text)
+
+        self.reading = reading = contents.ReadingProgress(show)
+        self.describe(Text(f"reading {name} …", "dim"))
+        self._read(name, reader, reading)
+
+    @work(thread=True, exit_on_error=False)
+    def _read(self, name: str, reader: Callable[[ReadingProgress], Opened], reading: ReadingProgress) -> None:
+        try:
+            opened = reader(reading)
+        except ShardvizError as error:
+            found: Opened | ShardvizError = error
+        except Exception as error:
+            found = ShardvizError(f"{quote(name)} cannot be read: {type(error).__name__}: {error}")
+        else:
+            found = opened
+        if not reading.is_stopped:
+            self.app.call_from_thread(self._end, reading, found)
+
+    def _end(self, reading: ReadingProgress, found: Opened | ShardvizError) -> None:
+        if reading.is_stopped:
+            return
+        self.reading = None
+        if isinstance(found, ShardvizError):
+            self.show_failure(found)
+        else:
+            self.show_opened(found)
+
+    def describe(self, text: Text) -> None:
+        """Show how far the reading is, or why it has failed."""
+        raise NotImplementedError
+
+    def show_failure(self, error: ShardvizError) -> None:
+        """Say why it cannot be read."""
+        self.describe(Text(f"✗ {error_words(error)}"))
+
+    def show_opened(self, opened: Opened) -> None:
+        """Leave with what was read."""
+        self.dismiss(opened)
+
+    def stop_reading(self) -> bool:
+        """Stop what is being read; False where nothing is."""
+        if self.reading is None:
+            return False
+        self.reading.stop()
+        self.reading = None
+        return True
+
+    def action_close(self) -> None:
+        if self.stop_reading():
+            self.describe(Text("stopped; esc closes", "dim"))
+        else:
+            self.dismiss()
+
+    def on_unmount(self) -> None:
+        self.stop_reading()
+
 
 HELP = (
     "A compiled program (HLO, StableHLO, Shardy), a folder of XLA's dumps, a function of a Python file, a "
@@ -123,10 +201,8 @@ class OpenDialog(ReadingList):
 
     def open(self, found: Openable) -> None:
         """Read it, and leave with that."""
-        from shardviz.tui.opening.reading import defaults_of, open_file
-
-        defaults = defaults_of(self._state)
-        self.read(found.name, partial(open_file, found, defaults))
+        defaults = contents.defaults_of(self._state)
+        self.read(found.name, partial(contents.open_file, found, defaults))
 
 
 class CompareDialog(OpenDialog):
@@ -148,10 +224,11 @@ class CompareDialog(OpenDialog):
         return kind in ("program", "saved", "source", "function", "modules", "folder")
 
     def open(self, found: Openable) -> None:
-        from shardviz.tui.opening.reading import changes_from, defaults_of, open_changes
-
-        defaults = defaults_of(self._state)
-        self.read(found.name, partial(open_changes, changes_from(self._old, found, defaults), defaults))
+        defaults = contents.defaults_of(self._state)
+        self.read(
+            found.name,
+            partial(contents.open_changes, contents.changes_from(self._old, found, defaults), defaults),
+        )
 
 
 def _beginning(one: str, other: str) -> str:

@@ -5,19 +5,73 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
 from shardviz.compiler.user_file import EXAMPLES, mesh_functions_of
 from shardviz.documents.summaries import HEAD, says_summary
-from shardviz.errors import ShardvizError, quote
+from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
 from shardviz.forms.parsing import looks_like_command
 from shardviz.forms.share import from_string
 from shardviz.hlo.passes.dump_files import final_files
-from shardviz.tui.opening.options import option_words
+from shardviz.lazy_names import LazyImports
 from shardviz.user_files import is_folder, open_file
+
+with LazyImports():
+    from shardviz.forms import enter as entering
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """Each as it is typed; empty where it is not given."""
+
+    mesh: str = ""
+    device_order: str = ""
+    target: str = ""
+    machine: str = ""
+    hlo: str = ""
+    step: str = ""
+    device: str = ""
+
+    @property
+    def words(self) -> list[str]:
+        """``["--mesh", "X=4"]``: the options that are given."""
+        named = ((each.name, getattr(self, each.name)) for each in fields(self))
+        return [word for name, value in named if value for word in (_option(name), value)]
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def option_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The words before the options, and those from the first option on, without views of a command."""
+    first = next((number for number, word in enumerate(words) if word.startswith("--")), len(words))
+    kept = (word for word in words[first:] if word not in ("--time", "--picture", "--why", "--tui"))
+    return [*words[:first]], tuple(kept)
+
+
+def read_options(words: Sequence[str], allowed: Collection[str]) -> ReadingOptions:
+    """The options in words such as ``--mesh X=4`` or ``--mesh=X=4``.
+
+    Raises `QuestionError` for others than the `allowed`, and for one without its value.
+    """
+    found, left = ReadingOptions(), [*words]
+    known = {_option(each): each for each in allowed}
+    while left:
+        name, equals, value = left.pop(0).partition("=")
+        if name not in known:
+            told = ", ".join(known) or "none"
+            hint = did_you_mean(name, known)
+            raise QuestionError(f"{quote(name)} is not an option here", f"{hint}the options here: {told}")
+        value = value if equals else left.pop(0) if left else ""
+        if not value:
+            raise QuestionError(f"{name} has no value", f"write {name} and what it is")
+        found = replace(found, **{known[name]: value})
+    return found
+
 
 Kind = Literal[
     "folder",
@@ -243,10 +297,8 @@ def _notation(text: str) -> Openable | None:
     """A sharding; a plain word or a path that is not finished would be one in some notation, and is none."""
     if "/" in text or not SIGNS & set(text):
         return None
-    from shardviz.forms.enter import read_any
-
     try:
-        read_any(text)
+        entering.read_any(text)
     except ShardvizError:
         return None
     return Openable(text, "notation")

@@ -26,12 +26,10 @@ from shardviz.render.programs.program_view import hlo_view, modules_view, progra
 from shardviz.render.times.live_memory import memory_report_lines
 from shardviz.render.times.report import target_times_view, timeline_view
 from shardviz.tui.compiler.program_box import ProgramBox
-from shardviz.tui.dialogs.dialog import CLOSE, HELP, Dialog
+from shardviz.tui.dialogs.dialog import CLOSE, HELP, Dialog, LinesDialog, copy_line
 from shardviz.tui.dialogs.filtered_list import ListRow
-from shardviz.tui.dialogs.lines_dialog import LinesDialog, copy_line
-from shardviz.tui.opening.dialog import CompareDialog, ReadingList
-from shardviz.tui.opening.kinds import Openable
-from shardviz.tui.opening.options import ReadingOptions
+from shardviz.tui.opening.dialog import CompareDialog, ReadingDialog, ReadingList
+from shardviz.tui.opening.kinds import Openable, ReadingOptions
 from shardviz.tui.opening.reading import (
     Opened,
     OpenedChanges,
@@ -40,7 +38,6 @@ from shardviz.tui.opening.reading import (
     defaults_of,
     open_file,
 )
-from shardviz.tui.opening.reading_dialog import ReadingDialog
 from shardviz.tui.registry import bindings, commands_of
 from shardviz.tui.themes import palette_of
 

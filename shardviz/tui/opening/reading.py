@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
 from shardviz.answers.programs import (
     ProgramAnswer,
     ProgramQuestion,
@@ -17,6 +19,7 @@ from shardviz.answers.programs import (
     modules_summary,
     summary_of,
 )
+from shardviz.compiler.requests import Cancelled
 from shardviz.compiler.user_file import UserFileProcess, UserFileRequest, find_function
 from shardviz.documents.summaries import load_summary
 from shardviz.errors import CompilerError, QuestionError, TargetError, quote
@@ -24,6 +27,7 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.machine_file import named_machine
 from shardviz.hlo.passes.dump_files import final_programs
 from shardviz.hlo.text_file import HOW, read_text_file
+from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_mesh
 from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.reports.program_report import DumpedModule, ProgramReport, read_dumped
@@ -31,9 +35,13 @@ from shardviz.reports.rematerialization import Rematerialization
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh
 from shardviz.targets import check_mesh, parse_targets
-from shardviz.tui.opening.kinds import Openable, diff_of
-from shardviz.tui.opening.options import ReadingOptions, read_options
+from shardviz.tui.opening.kinds import Openable, ReadingOptions, diff_of, read_options
 from shardviz.tui.time.timelines import OpenedProfile
+from shardviz.units import human_bytes
+
+with LazyImports():
+    from shardviz.answers import profile as profile_answer
+    from shardviz.profiles import trace_files
 
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
@@ -41,7 +49,6 @@ if TYPE_CHECKING:
     from shardviz.reports.changes import ReportChanges, ReportSummary
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_times import TimesAnswer
-    from shardviz.tui.opening.progress import ReadingProgress
     from shardviz.tui.state import EditorState
 
 PATIENCE_S = 120.0
@@ -52,6 +59,37 @@ OF_PROGRAM = ("mesh", "device_order", "machine")
 OF_FUNCTION = ("mesh", "target", "machine")
 OF_PROFILE = ("mesh", "device_order", "machine", "hlo", "step", "device")
 """The options of each kind."""
+
+
+class ReadingProgress:
+    """Something that is being read in a thread, which tells here how far it is."""
+
+    def __init__(self, show: Callable[[Text], object]) -> None:
+        self.is_stopped = False
+        self._show = show
+        self._ends: list[Callable[[], object]] = []
+
+    def say(self, words: str) -> None:
+        """Show what is being done. Raises `Cancelled` where nobody waits for it any more."""
+        if self.is_stopped:
+            raise Cancelled("the reading was stopped")
+        self._show(Text(f"{words} …", "dim"))
+
+    def say_bytes(self, name: str, done: int, size: int) -> None:
+        """``reading traces: 12 MiB of 40 MiB …``; otherwise as `say`."""
+        self.say(f"reading {name}: {human_bytes(done)} of {human_bytes(size)}")
+
+    def end_by(self, end: Callable[[], object]) -> None:
+        """Have `stop` call this too: it ends a process, or a request."""
+        self._ends.append(end)
+        if self.is_stopped:
+            end()
+
+    def stop(self) -> None:
+        """Nobody waits for it any more."""
+        self.is_stopped = True
+        for end in self._ends:
+            end()
 
 
 @dataclass(frozen=True)
@@ -260,9 +298,6 @@ def _function(found: Openable, defaults: Defaults, reading: ReadingProgress) -> 
 def _profile(found: Openable, defaults: Defaults, reading: ReadingProgress) -> OpenedProfile:
     """A profile, with the program's text as far as XLA reads what it brings. Raises `QuestionError` for a
     file that is no profile."""
-    from shardviz.answers.profile import profile_with_texts
-    from shardviz.profiles.trace_files import read_trace
-
     options = read_options(found.options, OF_PROFILE)
     options = replace(options, machine=options.machine or defaults.named_machine)
     given = _mesh(options)
@@ -270,7 +305,7 @@ def _profile(found: Openable, defaults: Defaults, reading: ReadingProgress) -> O
     if options.step and not options.step.isdecimal():
         raise QuestionError(f"{quote(options.step)} is not the number of a step", "write --step 3")
     hlo = read_text_file(options.hlo).text if options.hlo else ""
-    files = read_trace(found.path, partial(reading.say_bytes, found.name))
+    files = trace_files.read_trace(found.path, partial(reading.say_bytes, found.name))
 
     def find_texts(protos: Sequence[bytes]) -> Sequence[str]:
         asked = defaults.worker.module_texts(protos)
@@ -283,7 +318,7 @@ def _profile(found: Openable, defaults: Defaults, reading: ReadingProgress) -> O
             reading.say(f"reading {found.name}")
 
     step = int(options.step) if options.step else None
-    profile = profile_with_texts(
+    profile = profile_answer.profile_with_texts(
         files, find_texts, hlo=hlo, mesh=given, machine=machine, device=options.device, step=step
     )
     return OpenedProfile(profile, shlex.join(["shardviz", "profile", found.path, *options.words]))

@@ -14,15 +14,22 @@ from textual.events import Resize
 from textual.worker import get_current_worker
 
 from shardviz.errors import QuestionError, ShardvizError
+from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import group_along
 from shardviz.render.lines import sentence
 from shardviz.render.plan_view import adopted_lines
 from shardviz.render.programs.target_answers import wait_lines
 from shardviz.stepping.plan_step import StepCost, collective_steps, played_steps, step_cost
+from shardviz.tui.compiler_queries import reworded, wait_of
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import PLAN, bindings
-from shardviz.tui.target_answers import reworded, wait_of
+
+with LazyImports():
+    from shardviz.codegen import plan as plan_program
+    from shardviz.planner import planner
+    from shardviz.render import cost_view, plan_table
+    from shardviz.render.programs import target_answers
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
@@ -30,8 +37,8 @@ if TYPE_CHECKING:
     from shardviz.planner import Plan
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.render.plan_table import PlanTable
+    from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.state import EditorState
-    from shardviz.tui.target_answers import ShownAnswer
 
 WIDE = 110
 """Columns from which on the targets stand beside the plan; on fewer they stand below it."""
@@ -113,10 +120,8 @@ class PlanPane(Pane):
         self._draw()
 
     def jax_code(self) -> str:
-        from shardviz.codegen.plan import plan_code
-
         try:
-            return plan_code(self.exported())
+            return plan_program.plan_code(self.exported())
         except QuestionError as error:
             raise QuestionError(
                 error.message, f"{error.hint}, or press c on 1 or 4 for jit's program"
@@ -222,11 +227,9 @@ class PlanPane(Pane):
     @work(thread=True, exit_on_error=False, exclusive=True, group="totals")
     def _find_totals(self, cost: PlanCost) -> None:
         """Work out from which sizes on the plan is compute bound, then make the plans beside it."""
-        from shardviz.planner.planner import is_planned_quickly
-
         _ = cost.thresholds  # it keeps them, and is drawn with them
         self.call_later(self._take_totals, cost, cost, False)
-        if is_planned_quickly(cost.plan.question):
+        if planner.is_planned_quickly(cost.plan.question):
             _ = cost.alternatives
             self.call_later(self._take_totals, cost, cost, True)
         else:
@@ -281,30 +284,25 @@ class PlanPane(Pane):
 
     def _warnings(self, cost: PlanCost, width: int) -> list[Text]:
         """The lines of what does not fit, and of what is padded."""
-        # Loaded with the first cost, as below: until then the screen needs none of it.
-        from shardviz.render.cost_view import fit_lines, padding_lines
-
-        return [*fit_lines(cost, width), *padding_lines(cost, width)]
+        return [*cost_view.fit_lines(cost, width), *cost_view.padding_lines(cost, width)]
 
     def _cost_lines(self, cost: PlanCost, width: int) -> list[Text]:
         """The plans beside the one that is shown, the machine, and the totals."""
-        from shardviz.render.cost_view import machine_words, total_lines
-
-        totals = total_lines(cost, width) if self._has_totals else []
+        totals = cost_view.total_lines(cost, width) if self._has_totals else []
         return [
             *self._alternatives(cost, width),
             Text(),
-            *sentence(machine_words(cost), width, lead="time  "),
+            *sentence(cost_view.machine_words(cost), width, lead="time  "),
             *totals,
         ]
 
     def _alternatives(self, cost: PlanCost, width: int) -> list[Text]:
         """The plans beside the one that is shown; where they are not known yet, that they are looked for."""
-        from shardviz.render.cost_view import INDENT, alternatives_view
-
         if self._has_alternatives:
-            return alternatives_view(cost, width, self.palette)
-        return sentence("Looking for the plans that others would choose …", width, INDENT, style="dim")
+            return cost_view.alternatives_view(cost, width, self.palette)
+        return sentence(
+            "Looking for the plans that others would choose …", width, cost_view.INDENT, style="dim"
+        )
 
     def _status_lines(self, plan: Plan, width: int) -> list[Text]:
         """Says that another plan is being made, or that this one is Shardy's."""
@@ -314,13 +312,11 @@ class PlanPane(Pane):
             )
         return adopted_lines(plan, width)
 
-    def _drawn(self, cost: PlanCost, width: int) -> PlanTable:
+    def _drawn(self, cost: PlanCost, width: int) -> plan_table.PlanTable:
         """The table of a plan: what does not change with the choice is drawn once."""
-        from shardviz.render.plan_table import PlanTable
-
         key = cost, width, self.palette
         if self._table is None or any(a is not b for a, b in zip(self._table[0], key, strict=True)):
-            self._table = key, PlanTable(*key)
+            self._table = key, plan_table.PlanTable(*key)
         return self._table[1]
 
     def _target_lines(self, answers: Mapping[str, ShownAnswer], width: int) -> list[Text]:
@@ -332,12 +328,11 @@ class PlanPane(Pane):
         if key != self._answered[0]:
             lines: list[Text] = []
             if here:
-                # Loaded with the first answer: until then the screen needs none of it.
-                from shardviz.render.programs.target_answers import answers_view
-
                 given = [(reworded(compiled), differences) for compiled, differences in here]
                 problem = self.state.resolved.problem
-                lines = answers_view(given, problem, width, self.palette, (*answers,), rounded=True)[1:]
+                lines = target_answers.answers_view(
+                    given, problem, width, self.palette, (*answers,), rounded=True
+                )[1:]
             self._answered = key, lines
         lines = self._answered[1]
         waits = [wait_of(answer) for answer in answers.values() if answer.compiled is None]

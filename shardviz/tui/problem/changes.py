@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING
 from shardviz.forms import axis_edits
 from shardviz.forms.form import PROBLEM_FIELDS, ProblemForm
 from shardviz.forms.parsing import looks_like_command
+from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import decided_parts
 from shardviz.render.problem_picture import FieldCell, FieldRow, Kind, default_sizes
+
+with LazyImports():
+    from shardviz.forms import enter as entering
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
@@ -64,10 +68,7 @@ def text_of(cell: FieldCell, resolved: ResolvedProblem) -> str:
 def entered(draft: ProblemForm, cell: FieldCell, text: str) -> ProblemForm:
     """Another text in place of that of a cell; an axis without a text is removed."""
     if cell.kind != "axis" or looks_like_command(text):
-        # Imported late, as below: the first frame needs no reader of command lines.
-        from shardviz.forms.enter import enter
-
-        return enter(draft, cell.field, text)
+        return entering.enter(draft, cell.field, text)
     if not text.strip():
         return axis_edits.remove_axis(draft, cell.axes[0])
     return axis_edits.enter_axis(draft, cell.axes[0], text)
@@ -79,11 +80,9 @@ def cycled(draft: ProblemForm, cell: FieldCell, resolved: ResolvedProblem) -> Pr
         return axis_edits.cycle(draft, cell.row, cell.number)
     if cell.kind in ("array", "choice"):
         return axis_edits.toggle_open(draft, cell.row, planned_spec(cell.row, resolved))
-    from shardviz.forms.enter import enter
-
     choices = PROBLEM_FIELDS[cell.field].usual
     place = choices.index(cell.text) + 1 if cell.text in choices else 0
-    return enter(draft, cell.field, choices[place % len(choices)])
+    return entering.enter(draft, cell.field, choices[place % len(choices)])
 
 
 def planned_spec(row: int, resolved: ResolvedProblem) -> PartitionSpec | None:

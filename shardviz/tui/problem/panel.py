@@ -15,12 +15,13 @@ from textual.geometry import Region
 
 from shardviz.forms import axis_edits
 from shardviz.forms.parsing import parsed
+from shardviz.lazy_names import LazyImports
 from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
 from shardviz.tui.pane import Side
 from shardviz.tui.problem import changes
-from shardviz.tui.problem.entry import Entry
-from shardviz.tui.problem.fields_view import (
+from shardviz.tui.problem.fields import (
     Cursor,
+    Entry,
     FieldsAndFigures,
     FieldsView,
     cell_at,
@@ -29,6 +30,11 @@ from shardviz.tui.problem.fields_view import (
     place_at,
 )
 from shardviz.tui.registry import PROBLEM, TYPING, Command, CommandsChanged, bindings
+
+with LazyImports():
+    from shardviz.forms import enter as entering
+    from shardviz.render import questions_view
+    from shardviz.tui.dialogs import pickers
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
@@ -132,13 +138,11 @@ class ProblemPanel(Side):
         """Draw what the problem costs into the lines that its fields leave, in a frame after theirs."""
         if self.picture is None or self.state.is_empty or self.state.resolved.is_as_given:
             return
-        from shardviz.render.questions_view import figures_beside
-
         width, height = self.size
         resolved = self.state.resolved
         before = self.state.questions.before(resolved)
         room = height - self.picture.height
-        self._figures = figures_beside(resolved, before, width - 1, room, self.palette)
+        self._figures = questions_view.figures_beside(resolved, before, width - 1, room, self.palette)
         self._show()
 
     def _show(self) -> None:
@@ -204,17 +208,13 @@ class ProblemPanel(Side):
     def action_cycle(self) -> None:
         field = self.cell.field
         if field in changes.LISTED:
-            from shardviz.tui.dialogs.pickers import PICKERS
-
-            self.app.push_screen(PICKERS[field](self.state.resolved), partial(self._picked, field))
+            self.app.push_screen(pickers.PICKERS[field](self.state.resolved), partial(self._picked, field))
             return
         self.state.edit(changes.cycled(self.state.resolved.draft, self.cell, self.state.resolved))
 
     def _picked(self, field: str, text: str | None) -> None:
         if text is not None:
-            from shardviz.forms.enter import enter
-
-            self.state.edit(enter(self.state.resolved.draft, field, text))
+            self.state.edit(entering.enter(self.state.resolved.draft, field, text))
 
     def action_sum(self) -> None:
         draft = axis_edits.cycle_unreduced(self.state.resolved.draft, self.cell.row)

@@ -10,7 +10,11 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.command_line import to_arguments
 from shardviz.hardware.group_links import Links, group_links
 from shardviz.hardware.topology import Topology, topology_for
+from shardviz.lazy_names import LazyImports
 from shardviz.stepping.plan_step import played_steps, question_of_step
+
+with LazyImports():
+    from shardviz.stepping import collective_matmul, collective_run
 
 if TYPE_CHECKING:
     from shardviz.forms.form import ProblemForm
@@ -196,9 +200,7 @@ class CollectiveChoice:
         """The matmul of the plan that the collective can run beside; None where there is none."""
         if self.is_own or not self.step:
             return None
-        from shardviz.stepping.collective_matmul import matmul_of_step
-
-        return matmul_of_step(self._resolved.plan, self._resolved.placed, self.step, run)
+        return collective_matmul.matmul_of_step(self._resolved.plan, self._resolved.placed, self.step, run)
 
     @property
     def command_line(self) -> str:
@@ -244,10 +246,8 @@ def is_large(question: CollectiveQuestion) -> bool:
 
 def worked_out(question: CollectiveQuestion, links: Links) -> PreparedRun | ShardvizError:
     """A collective ready to be played, or why it cannot be."""
-    from shardviz.stepping.collective_run import prepare_run
-
     try:
-        return prepare_run(question, links)
+        return collective_run.prepare_run(question, links)
     except ShardvizError as error:
         return error
 

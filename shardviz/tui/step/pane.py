@@ -15,6 +15,7 @@ from textual.timer import Timer
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.command_line import to_command_line
 from shardviz.forms.wording import as_sentence, error_words
+from shardviz.lazy_names import LazyImports
 from shardviz.render.lines import sentence
 from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
@@ -22,6 +23,13 @@ from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
 from shardviz.tui.step.choice import CollectiveChoice, LinkFigures, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
 from shardviz.tui.step.player import Player, RoundView, Slide, StepHead, StepLines, slide_seconds
+
+with LazyImports():
+    from shardviz.codegen import collective as collective_program
+    from shardviz.documents import rounds
+    from shardviz.render.rounds import player as player_page
+    from shardviz.render.rounds import step_notes
+    from shardviz.tui.step import dialogs
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
@@ -33,8 +41,8 @@ if TYPE_CHECKING:
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.state import EditorState
-    from shardviz.tui.target_answers import ShownAnswer
 
 PAN = 16
 """Columns of one key press."""
@@ -159,13 +167,11 @@ class StepPane(Pane):
         return f"{self.chosen.command_line}{_OPTIONS.get(self._view, '')}"
 
     def jax_code(self) -> str:
-        from shardviz.codegen.collective import collective_code, rounds_code
-
         if self.prepared is not None:
-            return rounds_code(self.prepared.drawn)
+            return collective_program.rounds_code(self.prepared.drawn)
         # While it is worked out, a collective that is not the plan's has its program already.
         question = self.state.resolved.collective
-        return super().jax_code() if question is None else collective_code(question)
+        return super().jax_code() if question is None else collective_program.collective_code(question)
 
     def exported(self) -> CollectiveRun | Problem:
         return self.state.resolved.problem if self.prepared is None else self.prepared.run
@@ -175,18 +181,12 @@ class StepPane(Pane):
             return super().document()
         run = self.prepared.run
         if self._view == "matmul" and self._matmul is not None:
-            from shardviz.documents.rounds import matmul_document
-
-            return matmul_document(self._matmul, self.chosen.step)
+            return rounds.matmul_document(self._matmul, self.chosen.step)
         if unlisted := run.unlisted():
             raise QuestionError(f"the document would list {unlisted}", "take a smaller mesh or array")
         if self._view == "transfers":
-            from shardviz.documents.rounds import transfers_document
-
-            return transfers_document(run)
-        from shardviz.documents.rounds import step_document
-
-        return step_document(run, None)
+            return rounds.transfers_document(run)
+        return rounds.step_document(run, None)
 
     def action_play(self) -> None:
         self.player.toggle()
@@ -208,9 +208,7 @@ class StepPane(Pane):
         self._draw_head()
 
     def action_view(self) -> None:
-        from shardviz.render.rounds.player import VIEWS
-
-        later = (*VIEWS[VIEWS.index(self._view) + 1 :], *VIEWS)
+        later = (*player_page.VIEWS[player_page.VIEWS.index(self._view) + 1 :], *player_page.VIEWS)
         self._view = next(view for view in later if self._has_view(view))
         self._page = None
         self.query_one(RoundView).scroll_home(animate=False)
@@ -227,9 +225,7 @@ class StepPane(Pane):
 
     def action_compare(self) -> None:
         if self.prepared is not None:
-            from shardviz.tui.step.algorithms import AlgorithmsDialog
-
-            self.app.push_screen(AlgorithmsDialog(self.prepared.run), self._choose_algorithm)
+            self.app.push_screen(dialogs.AlgorithmsDialog(self.prepared.run), self._choose_algorithm)
 
     def _choose_algorithm(self, name: str | None) -> None:
         if name is not None:
@@ -250,9 +246,7 @@ class StepPane(Pane):
 
     def action_figures(self) -> None:
         if self.prepared is not None:
-            from shardviz.tui.step.link_figures import LinkFiguresDialog
-
-            dialog = LinkFiguresDialog(self.chosen.machine_spec, self.chosen.figures)
+            dialog = dialogs.LinkFiguresDialog(self.chosen.machine_spec, self.chosen.figures)
             self.app.push_screen(dialog, self._set_figures)
 
     def _set_figures(self, figures: LinkFigures | None) -> None:
@@ -480,14 +474,12 @@ class StepPane(Pane):
         if line is not None:
             self.query_one(RoundView).scroll_to(y=max(0, line - 1), animate=False)
 
-    def _new_page(self, prepared: PreparedRun, verdict: int = 1) -> PlayerPage:
-        from shardviz.render.rounds.player import PlayerPage
-
+    def _new_page(self, prepared: PreparedRun, verdict: int = 1) -> player_page.PlayerPage:
         lead = "" if self.chosen.is_own else f"step {self.chosen.step}  "
         palette, links_of = self.palette, self.chosen.links_of
         if not self._has_view(self._view):
             self._view = "devices"
-        return PlayerPage(
+        return player_page.PlayerPage(
             prepared,
             self._view,
             self._group,
@@ -535,8 +527,6 @@ class StepPane(Pane):
 
     def _verdict(self, prepared: PreparedRun) -> list[Text]:
         """JAX's verdict on the numbers that are shown; a line at least, so that little moves."""
-        from shardviz.render.rounds.step_notes import short_verdict
-
         question = prepared.drawn.question
         width = self.size.width
         if question.shards is None:
@@ -544,7 +534,7 @@ class StepPane(Pane):
         else:
             known = self.state.queries.verified(question)
             if known.verdict is not None:
-                return short_verdict(known.verdict, prepared.run.mesh, width, VERDICT_LINES)
+                return step_notes.short_verdict(known.verdict, prepared.run.mesh, width, VERDICT_LINES)
             if known.state in ("waiting", "asked"):
                 said = "… JAX computes the same"
             else:

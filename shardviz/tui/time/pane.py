@@ -16,6 +16,7 @@ from textual.widgets import Static
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.command_line import to_arguments
+from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import group_along
 from shardviz.render.lines import printable, rule, sentence
 from shardviz.render.programs.collective_rows import members_with
@@ -47,14 +48,18 @@ from shardviz.tui.time.timelines import (
 )
 from shardviz.units import estimated_seconds
 
+with LazyImports():
+    from shardviz.codegen import problem as problem_program
+    from shardviz.documents import timelines as timeline_documents
+
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.reports.target_result import TargetResult
     from shardviz.timeline.program_timeline import ProgramTimeline
+    from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.state import EditorState
-    from shardviz.tui.target_answers import ShownAnswer
     from shardviz.tui.time.timelines import OpenedProfile
 
 WIDE = 110
@@ -143,7 +148,7 @@ class TimePane(Pane):
         idle = set()
         told = self._told.get(self._chosen)
         if told is None or not told.timelines:
-            idle |= {command.name.partition("(")[0] for command in TIME} - {"source", "ask"}
+            idle |= {command.action for command in TIME} - {"source", "ask"}
         elif len(told.timelines) < 2 or self._chosen == PROFILE:
             idle.add("teller")
         if self._chosen == PROFILE:
@@ -483,19 +488,15 @@ class TimePane(Pane):
         answer = self._answers.get(self._chosen)
         if answer is None:
             return super().jax_code()
-        from shardviz.codegen.problem import problem_code
-
-        return problem_code(self.state.resolved.problem, answer.target)
+        return problem_program.problem_code(self.state.resolved.problem, answer.target)
 
     @property
     def timelines(self) -> Sequence[ProgramTimeline]:
         return [part.timeline for part in self.chart.parts]
 
     def document(self) -> Document:
-        from shardviz.documents.timelines import TIMELINE_KIND
-
         timeline = self.timeline
-        return super().document() if timeline is None else TIMELINE_KIND.document(timeline)
+        return super().document() if timeline is None else timeline_documents.TIMELINE_KIND.document(timeline)
 
     def on_click(self, event: Click) -> None:
         """On the name of a target."""

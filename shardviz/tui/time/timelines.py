@@ -5,6 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from shardviz.lazy_names import LazyImports
+
+with LazyImports():
+    from shardviz.planner.pricing import costs as pricing
+    from shardviz.reports import target_times
+    from shardviz.timeline import of_plan
+
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
     from shardviz.forms.resolve import ResolvedProblem
@@ -77,10 +84,7 @@ def tell_profile(profile: Profile) -> ToldTimelines:
 
 def tell_plan(question: TimelineQuestion, resolved: ResolvedProblem) -> ToldTimelines:
     """The plan's timeline on the machine of the problem."""
-    from shardviz.planner.pricing.costs import price
-    from shardviz.timeline.of_plan import plan_timeline
-
-    timeline = plan_timeline(price(resolved.plan, resolved.placed))
+    timeline = of_plan.plan_timeline(pricing.price(resolved.plan, resolved.placed))
     return ToldTimelines(question, (("plan", timeline),), is_assumed=resolved.machine.assumed)
 
 
@@ -91,11 +95,9 @@ def tell_program(
 
     Raises what `program_machine` and `target_times` raise.
     """
-    from shardviz.reports.target_times import program_machine, target_times
-
     named = resolved.machine if resolved.named is not None else None
-    machine = program_machine(compiled.target, named)
-    times = target_times(compiled, machine, resolved.problem.mesh)
+    machine = target_times.program_machine(compiled.target, named)
+    times = target_times.target_times(compiled, machine, resolved.problem.mesh)
     timelines: tuple[tuple[Teller, ProgramTimeline], ...] = (("model", times.model),)
     if times.scheduler is not None:
         timelines += (("scheduler", times.scheduler),)

@@ -1,0 +1,290 @@
+"""Plans of the problems on screen: quick ones at once, others when another process has made them.
+
+A thread that plans would hold the interpreter lock, so that each key waits for it, and could not be stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from shardviz.errors import CompilerError, ShardvizError
+from shardviz.forms.resolve import planned
+from shardviz.lazy_names import LazyImports
+
+with LazyImports():
+    from shardviz.compiler import child_process, messages
+    from shardviz.compiler.child import main as child_main
+    from shardviz.planner import planner
+    from shardviz.planner.pricing import costs
+
+if TYPE_CHECKING:
+    from shardviz.hardware.machine import PlacedMesh
+    from shardviz.planner import Plan, Problem
+    from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.reports.target_result import TargetResult
+
+    Key = tuple[Problem, PlacedMesh]
+
+T = TypeVar("T")
+
+PLANNERS_CHILD = __name__
+
+
+class PlanningCall(Future[T]):
+    """A future of what a function returns. To cancel it stops the function, also where that has begun."""
+
+    def __init__(
+        self,
+        withdraw: Callable[[PlanningCall[Any]], None],
+        function: Callable[..., T],
+        arguments: tuple[object, ...],
+        due: float,
+    ) -> None:
+        super().__init__()
+        self.function, self.arguments, self.due = function, arguments, due
+        self._withdraw = withdraw
+
+    def cancel(self) -> bool:
+        """Withdraw the call; False where its end is there already."""
+        if not super().cancel():
+            return False
+        self._withdraw(self)
+        return True
+
+
+class PlanningProcess:
+    """Calls one function at a time, in the order of `submit`; the process starts with the first."""
+
+    def __init__(self) -> None:
+        self._calls: list[PlanningCall[Any]] = []
+        self._current: PlanningCall[Any] | None = None
+        self._child: child_process.ChildProcess | None = None
+        self._is_closed = False
+        self._changed = threading.Condition()
+        # Linux ends the child when the thread that started it ends: one thread serves them all.
+        self._thread = threading.Thread(target=self._serve, name="shardviz-planning", daemon=True)
+        self._thread.start()
+
+    def submit(self, function: Callable[..., T], *arguments: object, pause_s: float = 0.0) -> PlanningCall[T]:
+        """Call a function of a module, after a pause in seconds. Function, arguments and result are
+        pickled."""
+        call = PlanningCall(self._withdraw, function, arguments, time.monotonic() + pause_s)
+        with self._changed:
+            self._calls.append(call)
+            self._changed.notify()
+        return call
+
+    def kill(self) -> None:
+        """Kill the process for a signal handler: without a lock, and nothing is waited for."""
+        if self._child is not None:
+            self._child.kill()
+
+    def close(self) -> None:
+        """Kill the process; what is called has no result."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+            self.kill()
+
+    def _withdraw(self, call: PlanningCall[Any]) -> None:
+        with self._changed:
+            if call in self._calls:
+                self._calls.remove(call)
+            elif call is self._current:
+                self.kill()
+
+    def _next(self) -> PlanningCall[Any] | None:
+        """Wait for the next call that is due; None after `close`."""
+        with self._changed:
+            self._current = None
+            while not self._is_closed:
+                now = time.monotonic()
+                self._current = next((call for call in self._calls if call.due <= now), None)
+                if self._current is not None:
+                    self._calls.remove(self._current)
+                    return self._current
+                self._changed.wait(min((call.due - now for call in self._calls), default=None))
+        return None
+
+    def _serve(self) -> None:
+        while (call := self._next()) is not None:
+            try:
+                answer = self._answer(call)
+            except (EOFError, OSError):
+                answer = self._death()
+            with suppress(InvalidStateError):  # it was cancelled
+                if isinstance(answer, ShardvizError):
+                    call.set_exception(answer)
+                else:
+                    call.set_result(answer)
+        self._death()
+
+    def _answer(self, call: PlanningCall[Any]) -> object:
+        with self._changed:
+            if call.cancelled() or self._is_closed:
+                return None
+            if self._child is None or not self._child.alive():
+                self._child = child_process.ChildProcess(PLANNERS_CHILD, os.environ)
+            child = self._child
+        child.send((call.function, call.arguments))
+        return child.receive()
+
+    def _death(self) -> ShardvizError:
+        """The error of a call whose process has ended, which nobody hears of where that was cancelled."""
+        with self._changed:
+            child, self._child = self._child, None
+        how, log = child.reap() if child is not None else ("was closed", "")
+        said = f": {words}" if (words := child_process.stderr_tail(log)) else ""
+        return CompilerError(
+            f"the planner's process {how}{said}", "enter the problem again to plan it anew", log
+        )
+
+
+def main(read_fd: int, write_fd: int) -> None:
+    """Serve the parent over two file descriptors: a function and its arguments go in, what it returns or the
+    `ShardvizError` that it raises comes out. Any other error ends the process, with a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    child_main.end_with_parent()
+    channel = messages.Channel(read_fd, write_fd)
+    while True:
+        try:
+            call: Any = channel.receive()
+        except EOFError:
+            return
+        function, arguments = call
+        answer: object
+        try:
+            answer = function(*arguments)
+        except ShardvizError as error:
+            answer = error
+        channel.send(answer)
+
+
+KEPT = 64
+"""Plans that are kept: after an undo they are here at once."""
+PAUSE_S = 0.15
+"""Seconds without an edit until a plan that takes long is begun."""
+
+
+class Plans:
+    """For the screen's thread; no method waits. `on_change`, from any thread, is called when a plan is here
+    that was not: `plan` returns it then."""
+
+    def __init__(self, on_change: Callable[[], object]) -> None:
+        self._on_change = on_change
+        self._found: dict[Key, Plan | ShardvizError] = {}
+        self._followed: set[Key] = set()
+        self._asked: tuple[Key, PlanningCall[Plan]] | None = None
+        self._following: tuple[Key, PlanningCall[Plan]] | None = None
+        self._pricing: PlanningCall[PlanCost] | None = None
+
+    @cached_property
+    def _process(self) -> PlanningProcess:
+        """The planning process, begun for the first plan that takes long."""
+        return PlanningProcess()
+
+    def plan(self, problem: Problem, placed: PlacedMesh) -> Plan | None:
+        """The plan of the problem that is on screen now; None while it is made, in place of what was asked
+        before. Raises `ShardvizError`."""
+        key = problem, placed
+        self._take()
+        found = self._found.pop(key, None)
+        if found is None and planner.is_planned_quickly(problem):
+            try:
+                found = planned(problem, placed)
+            except ShardvizError as error:
+                found = error
+        self._stop_others(key)
+        if found is None:
+            if self._asked is None:
+                call = self._process.submit(planned, problem, placed, pause_s=PAUSE_S)
+                self._asked = key, call
+                call.add_done_callback(self._ended)
+            return None
+        self._found[key] = found
+        for old in [*self._found][:-KEPT]:
+            del self._found[old]
+            self._followed.discard(old)
+        if isinstance(found, CompilerError):
+            del self._found[key]  # its process has died: asked again, it may not
+        if isinstance(found, ShardvizError):
+            raise found
+        return found
+
+    def follow(self, plan: Plan, placed: PlacedMesh, answer: TargetResult) -> None:
+        """Shardy answers so: have the plan replaced by one that does the same, if that costs less."""
+        from shardviz.compare import adoption  # a package that the first frame does not need
+
+        key = plan.question, placed
+        if (
+            not adoption.may_be_beaten(plan, answer.splits, answer.moves)
+            or key in self._followed
+            or key not in self._found
+        ):
+            return
+        self._followed.add(key)
+        call = self._process.submit(adoption.cheaper_if_split, plan, answer.splits, answer.moves, placed)
+        self._following = key, call
+        call.add_done_callback(self._ended)
+
+    def price(self, plan: Plan, placed: PlacedMesh, on_cost: Callable[[PlanCost], object]) -> None:
+        """Call a function, in another thread, with what a plan costs and its alternatives, unless another
+        plan is priced before that is known."""
+        if self._pricing is not None:
+            self._pricing.cancel()
+        self._pricing = self._process.submit(priced, plan, placed)
+        self._pricing.add_done_callback(
+            lambda call: None if call.cancelled() or call.exception() else on_cost(call.result())
+        )
+
+    def kill(self) -> None:
+        """Kill the planning process for a signal handler."""
+        if "_process" in vars(self):
+            self._process.kill()
+
+    def close(self) -> None:
+        """End the planning process."""
+        if "_process" in vars(self):
+            self._process.close()
+
+    def _ended(self, call: Future[Plan]) -> None:
+        if not call.cancelled():
+            self._on_change()
+
+    def _take(self) -> None:
+        """Keep what the process has found meanwhile."""
+        if self._asked is not None and self._asked[1].done():
+            (key, call), self._asked = self._asked, None
+            try:
+                self._found[key] = call.result()
+            except ShardvizError as error:
+                self._found[key] = error
+        if self._following is not None and self._following[1].done():
+            (key, call), self._following = self._following, None
+            if call.exception() is None and call.result().teller == "shardy":
+                self._found[key] = call.result()
+
+    def _stop_others(self, key: Key) -> None:
+        """Stop what is done for another problem than this."""
+        if self._asked is not None and self._asked[0] != key:
+            self._asked[1].cancel()
+            self._asked = None
+        if self._following is not None and self._following[0] != key:
+            self._following[1].cancel()
+            self._followed.discard(self._following[0])
+            self._following = None
+
+
+def priced(plan: Plan, placed: PlacedMesh) -> PlanCost:
+    """The cost of a plan, with its alternatives, which it keeps once they were asked for."""
+    cost = costs.price(plan, placed)
+    _ = cost.alternatives
+    return cost

@@ -1,1 +1,0 @@
-"""Plans that take longer than a key may, made by another process."""

@@ -1,0 +1,162 @@
+"""The table of all algorithms for the collective that is played, with rounds, bytes and time of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual import work
+from textual.worker import get_current_worker
+
+from shardviz.errors import ShardvizError
+from shardviz.forms.wording import as_sentence, error_words
+from shardviz.hardware.links import LinkSpec, link_as_given
+from shardviz.lazy_names import LazyImports
+from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
+from shardviz.tui.step.choice import LinkFigures
+from shardviz.units import human_bytes, rate, seconds
+
+with LazyImports():
+    from shardviz.hardware import comparisons
+    from shardviz.render.rounds import step_notes
+
+if TYPE_CHECKING:
+    from shardviz.stepping.collective_run import CollectiveRun
+
+
+class AlgorithmsDialog(FilteredList):
+    """`enter` leaves with the name of an algorithm. They are compared beside the screen."""
+
+    nothing = "No algorithm has this name."
+    DEFAULT_CSS = """
+    AlgorithmsDialog.-broad.-high #choice { layout: vertical; }
+    AlgorithmsDialog.-broad.-high OptionList { width: 100%; height: 1fr; }
+    AlgorithmsDialog.-broad.-high #about { padding: 1 0 0 0; max-height: 8; }
+    AlgorithmsDialog #about { max-height: 6; }
+    """
+
+    def __init__(self, run: CollectiveRun) -> None:
+        super().__init__()
+        self._run = run
+        what = f"{run.operation.name} over {', '.join(run.operation.axes)}"
+        self.title_text = f"Algorithms for {what}: {human_bytes(run.bytes)} on a {run.links.topology}"
+        self._fastest = Text()
+
+    def on_mount(self) -> None:
+        self.describe(Text("comparing …", "dim"))
+        self._compare()
+
+    @work(thread=True, exit_on_error=False)
+    def _compare(self) -> None:
+        run, worker = self._run, get_current_worker()
+        try:
+            for row in run.rows:
+                _ = isinstance(row, comparisons.NotCompared) or (row.seconds, row.device_bytes)
+        except ShardvizError as error:
+            self.app.call_from_thread(self.describe, Text(error_words(error)))
+            return
+        if worker.is_cancelled:
+            return
+        self.app.call_from_thread(self._show)
+        if not run.operation.even:
+            return
+        pattern, links = run.schedule.pattern, run.links
+        crossed = comparisons.crossovers(pattern, links.topology, links.spec, run.bytes)
+        fastest = step_notes.fastest_line(run, crossed, comparisons.left_out(pattern, links.topology))
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._say_fastest, fastest)
+
+    def _say_fastest(self, fastest: Text) -> None:
+        self._fastest = fastest
+        self.describe_chosen()
+
+    def _show(self) -> None:
+        head, lines = step_notes.algorithm_lines(self._run, self.size.width - 8)
+        able = [row for row in self._run.rows if not isinstance(row, comparisons.NotCompared)]
+        rows = [
+            ListRow(line, row.algorithm, row.algorithm, head) for line, row in zip(lines, able, strict=True)
+        ]
+        cannot = Text("not possible here")
+        rows += [
+            ListRow(Text(f"   {row.algorithm}", "dim"), row.algorithm, row.algorithm, cannot)
+            for row in self._run.rows
+            if isinstance(row, comparisons.NotCompared)
+        ]
+        self.show_rows(rows, self._run.schedule.algorithm)
+
+    def about(self, row: ListRow) -> Text:
+        from shardviz.collectives.algorithms import ALGORITHMS
+
+        algorithm = ALGORITHMS[row.value]
+        said = Text.assemble((algorithm.name, "bold"), f": {as_sentence(algorithm.summary)}")
+        if reason := self._reason(row):
+            said.append(f"\n✗ {as_sentence(reason)}")
+        elif self._fastest:
+            said.append("\n").append_text(self._fastest)
+        return said
+
+    def leave_with(self, row: ListRow) -> None:
+        if not self._reason(row):
+            super().leave_with(row)
+
+    def _reason(self, row: ListRow) -> str:
+        """Why an algorithm cannot do it; empty where it can."""
+        reasons = dict(each for each in self._run.rows if isinstance(each, comparisons.NotCompared))
+        return reasons.get(row.value, "")
+
+
+class LinkFiguresDialog(FilteredList):
+    """`enter` leaves with figures; what is typed may be any: ``2us``, ``90GB/s`` or both."""
+
+    title_text = "Latency and bandwidth of a link"
+    placeholder = "type 2us, 90GB/s, or both"
+    nothing = "Neither a latency, as 2us, nor a bandwidth, as 90GB/s."
+
+    def __init__(self, spec: LinkSpec, chosen: LinkFigures) -> None:
+        super().__init__()
+        self._spec, self._chosen = spec, chosen
+
+    def on_mount(self) -> None:
+        own = ListRow(Text("the machine's own"), "the machine's own", LinkFigures())
+        rows = [_row(name, figures) for name, figures in _others(self._spec)]
+        self.show_rows([own, *rows], self._chosen)
+
+    def row_of(self, typed: str) -> ListRow | None:
+        figures = figures_of(typed)
+        return None if figures is None else _row("as typed", figures)
+
+    def about(self, row: ListRow) -> Text:
+        figures: LinkFigures = row.value
+        link = link_as_given(self._spec, figures.latency, figures.bandwidth)
+        words = f"A message takes {seconds(link.latency)}, and its bytes at {rate(link.bandwidth)}, one way."
+        return Text(words)
+
+
+def figures_of(text: str) -> LinkFigures | None:
+    """The figures in a text such as ``2us 90GB/s``; None where it has anything else."""
+    found: dict[str, str] = {}
+    for word in text.replace(",", " ").split():
+        found["bandwidth" if word.endswith("/s") or word == "inf" else "latency"] = word
+        try:
+            link_as_given(LinkSpec(), **found)
+        except ShardvizError:
+            return None
+    return LinkFigures(**found) if found else None
+
+
+def _others(spec: LinkSpec) -> Iterator[tuple[str, LinkFigures]]:
+    """Questions that may be asked about links with these figures."""
+    if spec.bandwidth < math.inf:
+        for name, factor in (("half the bandwidth", 0.5), ("twice the bandwidth", 2.0)):
+            yield name, LinkFigures(bandwidth=f"{spec.bandwidth * factor / 1e9:g}GB/s")
+    yield "no latency", LinkFigures(latency="0")
+    if spec.latency:
+        yield "ten times the latency", LinkFigures(latency=f"{spec.latency * 1e7:g}us")
+    yield "no time for bytes", LinkFigures(bandwidth="inf")
+
+
+def _row(name: str, figures: LinkFigures) -> ListRow:
+    words = ", ".join(filter(None, (figures.latency, figures.bandwidth)))
+    return ListRow(Text(f"{name:<24}{words}"), f"{name} {words}", figures)
