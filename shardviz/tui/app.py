@@ -152,8 +152,6 @@ class ShardvizApp(ResilientApp):
 
     @cached_property
     def _model(self) -> ModelEditor:
-        """The whole model, as its screen was left: loaded when that is opened."""
-
         return model_editor.ModelEditor()
 
     @cached_property
@@ -375,19 +373,16 @@ class ShardvizApp(ResilientApp):
         self.say_failure(event.error, event.area.capitalize())
 
     async def action_show(self, area: str) -> None:
-        """Put one of the panes on the right, and the keys there."""
         if self._is_kept_back(area):
             return
         await self.workspace.put_on(area)
         self.workspace.face(is_left=False)
 
     def action_problem(self) -> None:
-        """To the problem, or back from it to the pane."""
         if self.lesson is None or self.lesson.turn:
             self.workspace.face(not self.workspace.is_left)
 
     async def action_alone(self) -> None:
-        """The pane with the keys alone, or again beside others."""
         if not self.workspace.has_room:
             self.notify(self.workspace.no_room)
             return
@@ -515,8 +510,6 @@ class ShardvizApp(ResilientApp):
             self.push_screen(pages.ProgramDialog(found, self.state))
 
     async def _show_file(self, found: Openable) -> None:
-        """Show a text, or a file that takes no time to read."""
-
         draft = self.state.history.draft
         if found.kind == "notation":
             self.push_screen(pages.TranslationDialog(found.name))
@@ -532,8 +525,6 @@ class ShardvizApp(ResilientApp):
             await self._show_shared(found.name)
 
     async def _show_shared(self, text: str) -> None:
-        """Show a share string: its lesson, or its problem on its screen."""
-
         shared = share.from_string(text)
         if shared.lesson:
             await self.open_lesson(attempt.attempt_of(shared))
@@ -593,7 +584,6 @@ class ShardvizApp(ResilientApp):
         self.progress.report(self)
 
     async def action_lesson(self, what: str) -> None:
-        """A command of the lesson that is open."""
         if self.lesson is None:
             return
         controller = self.lesson.controller

@@ -48,7 +48,7 @@ class Headline(Widget):
 
 PROBLEM = "problem"
 WIDE = 80
-"""Columns from which on the problem stands beside the screen; on fewer it takes its place."""
+"""From so many columns the problem stands beside the screen; on fewer it takes its place."""
 PROBLEM_WIDTH = 37
 """Columns of the problem beside a screen, with the gap between them."""
 

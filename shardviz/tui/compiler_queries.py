@@ -164,7 +164,6 @@ class _Query(Generic[Known]):
         self._on_change()
 
     def _end(self, request: Future[Any]) -> None:
-        """Note the end, in the thread that brings it."""
         try:
             self._known = self._read(request.result())
             self.is_settled = True
@@ -362,13 +361,11 @@ class CompilerQueries:
         return query.known
 
     def _drop(self, key: Key) -> None:
-        """The question of this key is no longer on screen."""
         self._wanted.remove(key)
         if (request := self._queries[key].request) is not None:
             request.drop()
 
     def _forget(self) -> None:
-        """Keep the latest of what was asked."""
         for what, kept in KEPT.items():
             keys = [key for key in self._queries if key[0] == what and key not in self._wanted]
             for key in keys[:-kept]:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
+from textual import events
 from textual.geometry import Offset, Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -41,6 +42,17 @@ class LinesView(ScrollView, can_focus=True):
     class Scrolled(Message):
         """Another part of the canvas is seen than before."""
 
+    class Clicked(Message):
+        """The mouse was clicked on a column of a line of the canvas."""
+
+        def __init__(self, view: LinesView, column: int, line: int, is_double: bool) -> None:
+            super().__init__()
+            self.view, self.column, self.line, self.is_double = view, column, line, is_double
+
+        @property
+        def control(self) -> LinesView:
+            return self.view
+
     def __init__(self, canvas: Canvas | None = None, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.canvas: Canvas = canvas or TextLines(())
@@ -70,6 +82,11 @@ class LinesView(ScrollView, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         self.post_message(self.Scrolled())
 
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is not None:
+            self.post_message(self.Clicked(self, *(self.scroll_offset + offset), event.chain > 1))
+
     def show(self, canvas: Canvas) -> None:
         """Show another canvas in place of this one, or one that looks different now."""
         self.canvas, self._is_blank = canvas, False
@@ -95,7 +112,6 @@ class LinesView(ScrollView, can_focus=True):
 
     @property
     def _window(self) -> tuple[Offset, int]:
-        """The first column and line that are seen, and the width."""
         return self.scroll_offset, self.size.width
 
     def _bars(self, size: Size) -> tuple[bool, bool]:

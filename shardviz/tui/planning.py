@@ -88,7 +88,6 @@ class PlanningProcess:
             self._child.kill()
 
     def close(self) -> None:
-        """Kill the process; what is called has no result."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
@@ -188,7 +187,6 @@ class Plans:
 
     @cached_property
     def _process(self) -> PlanningProcess:
-        """The planning process, begun for the first plan that takes long."""
         return PlanningProcess()
 
     def plan(self, problem: Problem, placed: PlacedMesh) -> Plan | None:
@@ -251,7 +249,6 @@ class Plans:
             self._process.kill()
 
     def close(self) -> None:
-        """End the planning process."""
         if "_process" in vars(self):
             self._process.close()
 
@@ -260,7 +257,6 @@ class Plans:
             self._on_change()
 
     def _take(self) -> None:
-        """Keep what the process has found meanwhile."""
         if self._asked is not None and self._asked[1].done():
             (key, call), self._asked = self._asked, None
             try:
@@ -273,7 +269,6 @@ class Plans:
                 self._found[key] = call.result()
 
     def _stop_others(self, key: Key) -> None:
-        """Stop what is done for another problem than this."""
         if self._asked is not None and self._asked[0] != key:
             self._asked[1].cancel()
             self._asked = None

@@ -384,8 +384,8 @@ COMPILER = commands_of(
 
 TIME = commands_of(
     "time",
-    ("source(1)", "n", "Next target", "The next target's program, or the plan.", "target"),
-    ("source(-1)", "N", "Previous target", "The previous target's program, or the plan."),
+    ("target(1)", "n", "Next target", "The next target's program, or the plan.", "target"),
+    ("target(-1)", "N", "Previous target", "The previous target's program, or the plan."),
     ("zoom(1)", "plus equals_sign", "Zoom in", "Around the selected operation.", "zoom", "+-"),
     ("zoom(-1)", "minus", "Zoom out", "Around the selected operation.", "", "-"),
     ("zoom_all", "0", "All", "The whole time."),

@@ -111,12 +111,10 @@ class EditorState:
             self._resolve()
 
     def undo(self) -> None:
-        """Undo the last edit."""
         if self.history.undo():
             self._resolve()
 
     def redo(self) -> None:
-        """Redo the edit that was undone last."""
         if self.history.redo():
             self._resolve()
 

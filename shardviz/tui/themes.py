@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def _variables(key: str, scrollbar: str, track: str) -> dict[str, str]:
-    """Colours of the keys in the footer, of scrollbars and of what they run on."""
     return {
         "footer-key-foreground": key,
         "block-cursor-text-style": "none",

@@ -36,9 +36,9 @@ PANES = {
 }
 """The panes' classes by area, each in the module `pane` of its folder, loaded when it is first shown."""
 TALL = 30
-"""Lines from which on there is room for blank ones around both."""
+"""From so many lines there is room for blank ones around both."""
 DASHBOARD = (140, 30)
-"""Columns and lines from which on three panes stand together."""
+"""From so many columns and lines three panes stand together."""
 ABOVE, BESIDE = "layout", "plan"
 LAST = ("time", "compiler")
 """The areas of a dashboard: above, below it on the left, and one of these beside that, at first the first."""

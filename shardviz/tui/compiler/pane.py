@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from shlex import join
 from typing import TYPE_CHECKING
@@ -17,34 +17,23 @@ from shardviz.errors import ShardvizError, TargetError
 from shardviz.forms.command_line import to_arguments
 from shardviz.lazy_names import LazyImports
 from shardviz.render.programs.program_pages import ListedProgram, read_program
-from shardviz.render.programs.target_answers import target_at, target_strip
-from shardviz.tui.compiler.notices import (
-    TICK_S,
-    all_answers,
-    fault_lines,
-    notice,
-    program_heading,
-    tab,
-)
 from shardviz.tui.compiler.passes import Passes
 from shardviz.tui.compiler.program_box import ProgramBox
-from shardviz.tui.pane import Pane
 from shardviz.tui.registry import COMPILER, SEARCHING, Command, bindings
+from shardviz.tui.targets_pane import TargetsPane, all_answers, fault_lines, notice, program_heading
 
 with LazyImports():
     from shardviz.codegen import problem as problem_program
 
 if TYPE_CHECKING:
-    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hlo.passes.stages import PassStage
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
     from shardviz.reports.target_result import TargetResult
-    from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.state import EditorState
 
 
-class CompilerPane(Pane):
+class CompilerPane(TargetsPane):
     """The targets, the slider, and below them what they choose: a program, a stage of the passes, or a table.
 
     An answer to the problem before stays, dim, until there is one to the problem on screen.
@@ -58,7 +47,6 @@ class CompilerPane(Pane):
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
-        self._chosen = ""
         self._programs: dict[str, ListedProgram | ShardvizError] = {}
         self._reading: TargetResult | None = None
         self._passes: dict[str, Passes] = {}
@@ -71,10 +59,6 @@ class CompilerPane(Pane):
         yield Static(id="targets")
         yield Static(id="slider")
         yield ProgramBox()
-
-    @property
-    def _answers(self) -> Mapping[str, ShownAnswer]:
-        return self.state.queries.answers
 
     @property
     def _problem(self) -> Problem:
@@ -103,11 +87,6 @@ class CompilerPane(Pane):
     def typing(self) -> Sequence[Command]:
         return SEARCHING if self.box.is_searching else ()
 
-    @property
-    def _moving(self) -> bool:
-        """True if a spinner may turn."""
-        return self.app.animation_level != "none"
-
     def program_text(self) -> str:
         """The text of the chosen target's program, empty where there is none."""
         program = self._programs.get(self._chosen)
@@ -130,12 +109,6 @@ class CompilerPane(Pane):
             raise TargetError(compiled.error, compiled.hint)
         return problem_program.problem_code(self._problem, answer.target)
 
-    def on_mount(self) -> None:
-        self._clock = self.set_interval(TICK_S if self._moving else 1.0, self._tick, pause=True)
-
-    def show_problem(self, _resolved: ResolvedProblem) -> None:
-        self.show_answers(self._answers)
-
     def show_instruction(self, target: str, name: str) -> None:
         self._chosen, self._wanted = target, (target, name)
         self.passes.back = 0
@@ -146,28 +119,21 @@ class CompilerPane(Pane):
         self._passes.clear()
         self._draw()
 
-    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
-        if self._chosen not in answers:
-            compilers = [name for name in answers if name != "shardy"]
-            self._chosen = next(iter(compilers or answers), "")
-        self._programs = {name: each for name, each in self._programs.items() if name in answers}
-        self._passes = {name: each for name, each in self._passes.items() if name in answers}
-        self._draw()
-
     def show_lens(self) -> None:
         self.box.mark_device(self.state.lens)
 
     def on_program_view_resized(self) -> None:
         self._draw()
 
-    def on_show(self) -> None:
-        self._draw()
-
     def _draw(self) -> None:
-        """Draw everything, and begin to read or ask what that needs."""
         if not self.size.width:
             return
         answers = self._answers
+        if self._chosen not in answers:
+            compilers = [name for name in answers if name != "shardy"]
+            self._chosen = next(iter(compilers or answers), "")
+        self._programs = {name: each for name, each in self._programs.items() if name in answers}
+        self._passes = {name: each for name, each in self._passes.items() if name in answers}
         if self._chosen in answers and self.passes.back:
             self.passes.follow(self.state.queries.traced(self._chosen), self._problem)
         self._read_what_is_new()
@@ -175,31 +141,20 @@ class CompilerPane(Pane):
         self._draw_status()
         self._draw_box()
         self.update_commands()
-        under_way = self.passes.is_under_way or any(each.state == "asked" for each in answers.values())
-        self._clock.resume() if under_way else self._clock.pause()
+        self._keep_time(self.passes.is_under_way)
 
     def _tick(self) -> None:
-        """Time has passed for what is under way."""
-        if self.display:
-            self._draw_status()
-            if not self.box.is_program:
-                self._draw_box()
-        else:
-            self._clock.pause()
+        super()._tick()
+        if self.display and not self.box.is_program:
+            self._draw_box()
 
     def _draw_status(self) -> None:
-        """The lines above the page."""
-        width, moves, answers = self.size.width, self._moving, self._answers
-        names = [*answers]
-        strip = Text()
-        if self._chosen in names:
-            tabs = [tab(each, moves) for each in answers.values()]
-            strip = target_strip(tabs, names.index(self._chosen), width)
-        self.query_one("#targets", Static).update(strip, layout=False)
-        slider = self.passes.slider(width, moves)
+        super()._draw_status()
+        width = self.size.width
+        slider = self.passes.slider(width, self._moving)
         slider.truncate(width, overflow="ellipsis")
         self.query_one("#slider", Static).update(slider, layout=False)
-        self.query_one("#slider").display = bool(names) and not self._is_table
+        self.query_one("#slider").display = bool(self._answers) and not self._is_table
         self.box.title(self._heading())
 
     def _heading(self) -> Text:
@@ -215,7 +170,6 @@ class CompilerPane(Pane):
         return program_heading(answer, self._programs.get(self._chosen), self.box.folded, self.size.width)
 
     def _draw_box(self) -> None:
-        """The table, a stage, the program, or why there is none."""
         box, width, palette, problem = self.box, self.box.view.room, self.palette, self._problem
         answers = self._answers
         answer = answers.get(self._chosen)
@@ -281,21 +235,14 @@ class CompilerPane(Pane):
         self._draw()
 
     def on_click(self, event: Click) -> None:
-        """On the name of a target, or on its slider."""
-        lines = self.query_one("#targets", Static), self.query_one("#slider", Static)
-        strip, slider = (str(line.content) for line in lines)
-        if event.widget is lines[0]:
-            self._chosen = target_at(strip, [*self._answers], event.x) or self._chosen
-            self._show(table=self._is_table)
-        elif event.widget is lines[1]:
-            self.passes.click(event.x, slider)
+        slider = self.query_one("#slider", Static)
+        if event.widget is slider:
+            self.passes.click(event.x, str(slider.content))
             self._show()
 
     def action_target(self, step: int) -> None:
-        names = [*self._answers]
-        if names:
-            self._chosen = names[(names.index(self._chosen) + step) % len(names)]
-        self._show()
+        self._is_table = False
+        super().action_target(step)
 
     def action_stage(self, step: int) -> None:
         self.passes.move(step)
@@ -309,12 +256,8 @@ class CompilerPane(Pane):
         self._show(table=not self._is_table)
 
     def action_open_time(self) -> None:
-        """The instruction under the cursor on Time."""
         if self._to_program():
             self.post_message(self.InstructionOpened("time", self._chosen, self.box.instruction))
-
-    def action_ask(self) -> None:
-        self.state.queries.ask_now(self._chosen)
 
     def _to_program(self) -> bool:
         """Show the program; False where there is none."""

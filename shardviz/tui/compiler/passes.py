@@ -11,8 +11,8 @@ from shardviz.render.lines import sentence
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
 from shardviz.render.programs.target_answers import error_lines, spinner
 from shardviz.reports.target_result import without_answer
-from shardviz.tui.compiler.notices import state_words
 from shardviz.tui.compiler_queries import reworded
+from shardviz.tui.targets_pane import state_words
 
 if TYPE_CHECKING:
     from shardviz.hlo.passes.stages import PassStage

@@ -5,22 +5,22 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.style import Style
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.events import Click
 from textual.message import Message
-from textual.widgets import Static
+from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
 from shardviz.render.programs.program_pages import line_details, next_of, place_rule
-from shardviz.tui.compiler.search import Search, SearchLine
 from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.registry import SEARCHING, bindings
 
 if TYPE_CHECKING:
     from shardviz.render.canvas import Canvas
@@ -123,7 +123,6 @@ class ProgramView(LinesView, inherit_bindings=False):
         self.scroll_to(x=max(0, round(self.scroll_x) + step * SIDEWAYS), animate=False, immediate=True)
 
     def is_marked(self, line: int) -> bool:
-        """True if the margin points to a line."""
         return line == self.cursor or (self.cursor is None and line in self._pointed[:1])
 
     def on_click(self, event: Click) -> None:
@@ -180,14 +179,60 @@ class _Marked:
         return text
 
 
-class ProgramBox(Vertical):
-    """Shows a program, or other lines in its place. `folded`: the lines for people, not all of the text."""
+@dataclass(frozen=True)
+class Search:
+    """`query` and, once `is_done`, the numbers of the lines that have it, in order. `start` is the line on
+    which the cursor was when the search began."""
 
+    query: str
+    start: int
+    matches: Sequence[int] = ()
+    is_done: bool = False
+
+    def first(self) -> int | None:
+        """The first match from the start on, round the end; None where there is none."""
+        if not self.matches:
+            return None
+        place = bisect_left(self.matches, self.start)
+        return self.matches[place % len(self.matches)]
+
+    def next(self, line: int, step: int) -> int | None:
+        """The match after a line, or the one before it, round the ends."""
+        if not self.matches:
+            return None
+        place = bisect_left(self.matches, line + 1) if step > 0 else bisect_left(self.matches, line) - 1
+        return self.matches[place % len(self.matches)]
+
+    def words(self, line: int | None) -> str:
+        """``2 of 7`` on a match, else how many there are."""
+        if not self.query:
+            return ""
+        if not self.is_done:
+            return "…"
+        if not self.matches:
+            return "not there"
+        place = bisect_left(self.matches, line or 0)
+        if line is not None and place < len(self.matches) and self.matches[place] == line:
+            return f"{place + 1:,} of {len(self.matches):,}"
+        return f"{len(self.matches):,}"
+
+
+class ProgramBox(Vertical):
+    """Shows a program, or other lines in its place. `folded`: the lines for people, not all of the text.
+
+    While it is searched, a line above it has the text: ``/ all-red  2 of 7``.
+    """
+
+    BINDINGS = bindings(SEARCHING)
     DEFAULT_CSS = """
     ProgramBox > #heading { height: 1; }
     ProgramBox > #details { overflow-x: hidden; }
     ProgramBox.other > #details { display: none; }
     ProgramBox.searching > #heading { display: none; }
+    ProgramBox > #search { height: 1; display: none; }
+    ProgramBox.searching > #search { display: block; }
+    ProgramBox > #search Static { width: auto; }
+    ProgramBox > #search Input { width: 1fr; }
     """
 
     def __init__(self) -> None:
@@ -201,7 +246,11 @@ class ProgramBox(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Static(id="heading")
-        yield SearchLine()
+        with Horizontal(id="search"):
+            yield Static(Text("/ ", "bold"))
+            # What is not shown is not to get the focus either.
+            yield Input(compact=True, select_on_focus=False, disabled=True)
+            yield Static(id="count")
         yield ProgramView()
         yield LinesView(id="details")
 
@@ -221,7 +270,6 @@ class ProgramBox(Vertical):
         return self._search is not None
 
     def title(self, text: Text) -> None:
-        """Show a line above the page."""
         text.truncate(max(1, self.size.width), overflow="ellipsis")
         self.query_one("#heading", Static).update(text, layout=False)
 
@@ -283,7 +331,6 @@ class ProgramBox(Vertical):
             self.view.move_to(self._cursor)
 
     def _place_on(self, page: ProgramPage, program: ListedProgram) -> int:
-        """The line of a new page for the cursor."""
         before = self._page
         if before is None or self._drawn is None or program is not self._drawn[0]:
             number = 0 if before is None else bisect_left(before.collectives, self._cursor)
@@ -293,35 +340,46 @@ class ProgramBox(Vertical):
 
     def open_search(self) -> None:
         """Begin to search."""
-        self.add_class("searching")
         self._search = Search("", self._cursor)
-        self.query_one(SearchLine).open()
+        self.add_class("searching")
+        field = self.query_one(Input)
+        field.disabled = False
+        field.value = ""
+        field.focus()
 
     def leave_search(self) -> None:
         """End the search; the cursor stays where it is."""
         if self._search is not None:
             self._search = None
             self.remove_class("searching")
-            self.query_one(SearchLine).close()
+            self.query_one(Input).disabled = True
             self._mark()
             self.view.focus()
 
-    def on_search_line_typed(self, event: SearchLine.Typed) -> None:
+    def check_action(self, action: str, _parameters: tuple[object, ...]) -> bool:
+        """The keys of a search are those of the pane while nothing is searched."""
+        return self.is_searching or action not in ("next", "leave")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
         if self._search is not None:
-            self._search = Search(event.query, self._search.start)
+            self._search = Search(event.value, self._search.start)
             self._look()
             self._mark()
 
-    def on_search_line_next(self, event: SearchLine.Next) -> None:
-        line = self._search.next(self._cursor, event.step) if self._search is not None else None
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_next(1)
+
+    def action_next(self, step: int) -> None:
+        line = self._search.next(self._cursor, step) if self._search is not None else None
         if line is not None:
             self.view.move_to(line)
 
-    def on_search_line_left(self) -> None:
+    def action_leave(self) -> None:
         self.leave_search()
 
     def _look(self) -> None:
-        """Begin to go through the page for what is searched."""
         if self._search is not None and self._page is not None:
             self._search = replace(self._search, matches=(), is_done=False)
             self._go_through(self._page, self._search.query)
@@ -346,19 +404,18 @@ class ProgramBox(Vertical):
         self._mark()
 
     def _mark(self) -> None:
-        """Show the matches, and how many there are."""
         search = self._search
         if self.is_program:
             self.view.mark(search.query if search else "", search.matches if search else ())
         if search is not None:
-            self.query_one(SearchLine).tell(search.words(self._cursor))
+            self.query_one("#count", Static).update(Text(search.words(self._cursor)))
 
     def on_program_view_moved(self) -> None:
         if self.view.cursor is not None:
             self._cursor = self.view.cursor
             self._explain()
             if self._search is not None:
-                self.query_one(SearchLine).tell(self._search.words(self._cursor))
+                self.query_one("#count", Static).update(Text(self._search.words(self._cursor)))
 
     def on_resize(self) -> None:
         if self.is_program:
@@ -374,7 +431,6 @@ class ProgramBox(Vertical):
         return room - program
 
     def _explain(self) -> None:
-        """The details of the cursor's line."""
         if self._page is None or self._drawn is None or not self._page.height:
             return
         program, *_, palette = self._drawn

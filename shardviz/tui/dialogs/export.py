@@ -82,7 +82,6 @@ class ExportDialog(Dialog):
         self.query_one(Input).focus()
 
     def action_form(self, step: int) -> None:
-        """Another form, and its ending on the name."""
         suffixes = [export.suffix for export in self._exports]
         place = suffixes.index(self._suffix) + step
         self._suffix = suffixes[place % len(suffixes)]
@@ -193,13 +192,11 @@ def _plain(strips: Sequence[Strip]) -> str:
 
 
 def _subject(pane: Pane) -> Subject:
-    """The subject of the pane's pages."""
     shown = pane.exported()
     return Subject(shown, title_of(shown), pane.command_line())
 
 
 def _timeline_page(pane: Pane) -> str:
-    """The pane's timelines as a page."""
     title = f"{title_of(pane.exported())}: what runs when"
     return html(Subject(Timelines(tuple(pane.timelines)), title, pane.command_line()))
 
@@ -209,7 +206,6 @@ def _trace(pane: Pane) -> str:
 
 
 def _notebook(pane: Pane, code: str) -> str:
-    """A program, cell by cell."""
     return notebook(replace(_subject(pane), shown=JaxProgram(code)))
 
 

@@ -131,7 +131,6 @@ class FilteredList(Dialog):
         return Text()
 
     def describe(self, text: Text) -> None:
-        """Show a description."""
         self.query_one("#about", Static).update(text)
 
     @on(Input.Changed)
@@ -200,5 +199,4 @@ class FilteredList(Dialog):
             self.leave_with(row)
 
     def leave_with(self, row: ListRow) -> None:
-        """Leave the dialog with a row's value."""
         self.dismiss(row.value)

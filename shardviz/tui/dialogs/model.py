@@ -189,7 +189,6 @@ class ModelDialog(Dialog):
         return max(self.query_one("#window", Vertical).content_size.width - 2, 36)
 
     def _draw(self) -> None:
-        """Everything anew: the fields, the tree, and the answer as soon as it is planned."""
         question, palette = self.editor.question, palette_of(self.app)
         model, form = question.model, self.editor.form
         line = Text.assemble((form.source, "bold"), f"  {human_count(model.elements)} parameters  ")
@@ -223,7 +222,6 @@ class ModelDialog(Dialog):
 
     @work(thread=True, exclusive=True, exit_on_error=False)
     def _plan(self, form: ModelForm, plain: ModelForm) -> None:
-        """Plan the steps that are not planned yet, beside the screen."""
         worker = get_current_worker()
         questions = {plain: self.editor.base, form: self.editor.question}
         try:
@@ -272,7 +270,6 @@ class ModelDialog(Dialog):
 
     @on(OptionList.OptionSelected)
     def action_change(self) -> None:
-        """Type the split of the row's parameter."""
         row = self._row
         if row is None or row.parameter is None:
             self.action_fold()
@@ -285,11 +282,9 @@ class ModelDialog(Dialog):
             self._edit(self.editor.form.changed(_pattern(row), ""))
 
     def action_field(self, name: str) -> None:
-        """Type one of the fields."""
         self._open(name, getattr(self.editor.form, name))
 
     def action_find(self) -> None:
-        """Type words of names, which narrow the tree."""
         self._open("find", self._found_by)
 
     def _find(self, words: str) -> None:
@@ -370,6 +365,5 @@ class ModelDialog(Dialog):
 
 
 def _pattern(row: TreeRow) -> str:
-    """The pattern of a row's parameters in all layers."""
     assert row.parameter is not None
     return alike_pattern(row.parameter.first.parameter.name)

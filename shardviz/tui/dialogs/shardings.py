@@ -120,7 +120,6 @@ class ShardingsDialog(FilteredList):
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="compare")
     def _compare(self, answer: MeshRanking, one: MeshSharding, other: MeshSharding) -> None:
-        """Plan both, and show the figures of the plans side by side."""
         from shardviz.planner.search import problem_of, shown_mesh
 
         worker = get_current_worker()

@@ -10,7 +10,6 @@ from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.geometry import Region
-from textual.message import Message
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.wording import as_sentence
@@ -41,27 +40,20 @@ if TYPE_CHECKING:
 
 
 BESIDE = 140
-"""Columns from which on the words stand beside the picture, and how many they have there."""
+"""From so many columns the words stand beside the picture, where they have this many."""
 WORDS_WIDTH = 44
 WORDS_HEIGHT = ((16, 5), (26, 6))
 """Lines for the words under the picture when that is laid out, by the lines of the screen up to which it is
 so."""
 ROOMY_WORDS = 8
 TALL = 27
-"""Lines from which on a map stands beside the words under a picture."""
+"""From so many lines a map stands beside the words under a picture."""
 MAP, MAP_BELOW = 3, 2
 """The part of the lines that it has there, and below the words beside a picture."""
 
 
 class CellsView(LinesView, inherit_bindings=False):
     """Shows the canvas of a layout; the view follows the cursor."""
-
-    class Pointed(Message):
-        """A cell was pointed at with the mouse."""
-
-        def __init__(self, cursor: CellCursor) -> None:
-            super().__init__()
-            self.cursor = cursor
 
     def point(self, layout: LayoutCanvas, cursor: CellCursor, lens: int | None) -> None:
         """Show a layout with the cursor at a cell, bring that into view, and mark a device."""
@@ -91,7 +83,6 @@ class CellsView(LinesView, inherit_bindings=False):
         return super().draw_line(row, left, right)
 
     def on_resize(self) -> None:
-        """Less may be seen now: not less than the cursor."""
         self._follow()
 
     def _follow(self) -> None:
@@ -99,12 +90,6 @@ class CellsView(LinesView, inherit_bindings=False):
             return
         around = Region(*self.canvas.canvas.around(self.canvas.cursor))
         self.scroll_to_region(around, animate=False, force=True)
-
-    def on_click(self, event: events.Click) -> None:
-        """Point at the cell under the mouse."""
-        if isinstance(self.canvas, PointedLayout):
-            left, top = self.scroll_offset
-            self.post_message(self.Pointed(self.canvas.canvas.cursor_at(event.x + left, event.y + top)))
 
     def _redraw(self, before: PointedLayout, after: PointedLayout) -> None:
         """Draw the lines again that differ: the cursor's, and all seen ones where other cells are marked."""
@@ -118,22 +103,6 @@ class CellsView(LinesView, inherit_bindings=False):
             self.refresh_lines(layout.place_of(new)[1])
         else:
             self.refresh()
-
-
-class WordsView(LinesView):
-    """The words of the cell, and the map beside or below them."""
-
-    class Clicked(Message):
-        """They were clicked, at a column of a line counted from the first."""
-
-        def __init__(self, column: int, line: int) -> None:
-            super().__init__()
-            self.column, self.line = column, line
-
-    def on_click(self, event: events.Click) -> None:
-        offset = event.get_content_offset(self)
-        if offset is not None:
-            self.post_message(self.Clicked(*(self.scroll_offset + offset)))
 
 
 class LayoutPane(Pane):
@@ -172,7 +141,7 @@ class LayoutPane(Pane):
 
     def compose(self) -> ComposeResult:
         yield CellsView(id="cells")
-        yield WordsView(id="words")
+        yield LinesView(id="words")
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         try:
@@ -211,23 +180,21 @@ class LayoutPane(Pane):
             self._point(CellCursor(place, self.canvas.all_cells[place].index_of(position)))
 
     def action_mark(self) -> None:
-        """The device of the cell is marked everywhere, or no longer."""
         if self.canvas.arrays:
             index, lens = self.cursor.cell, self.state.lens
             is_marked = lens is not None and self._cells.index_of(lens) == index
             self.state.set_lens(None if is_marked else self._cells.position(index))
-
-    def on_cells_view_pointed(self, message: CellsView.Pointed) -> None:
-        self._point(message.cursor)
 
     def on_lines_view_scrolled(self) -> None:
         """The map marks what is seen."""
         if self._map is not None and self._view.seen != self._seen:
             self._show_words()
 
-    def on_words_view_clicked(self, message: WordsView.Clicked) -> None:
-        """A click on the map leads there."""
-        if self._map is None:
+    def on_lines_view_clicked(self, message: LinesView.Clicked) -> None:
+        """A click on a cell points at it, one on the map leads there."""
+        if message.view is self._view and self.canvas.arrays:
+            self._point(self.canvas.cursor_at(message.column, message.line))
+        if message.view is self._view or self._map is None:
             return
         left, top = self._map_at
         place = self._map.place_at(message.column - left, message.line - top)
@@ -248,29 +215,24 @@ class LayoutPane(Pane):
         self._point(CellCursor(self.cursor.array, self._cells.index_of(position)))
 
     def action_moment(self) -> None:
-        """The arrays as they are given and wanted, or as the einsum takes and leaves them."""
         self._at_einsum = not self._at_einsum
         self.show_problem(self.state.resolved)
 
     def action_next_array(self, step: int) -> None:
-        """The cursor to the first cell of the next array, or the one before."""
         if self.canvas.arrays:
             array = (self.cursor.array + step) % len(self.canvas.arrays)
             self._point(CellCursor(array, CellIndex(0, 0, 0)))
 
     def action_move(self, right: int, down: int) -> None:
-        """The cursor one cell on."""
         if self.canvas.arrays:
             self._point(self.canvas.moved(self.cursor, right, down))
 
     def action_row_end(self, side: int) -> None:
-        """The cursor to the first or the last cell of its row."""
         if self.canvas.arrays:
             column = 0 if side < 0 else self._cells.last.column
             self._point(CellCursor(self.cursor.array, self.cursor.cell._replace(column=column)))
 
     def action_page(self, side: int) -> None:
-        """The cursor as many lines up or down as are seen."""
         if self.canvas.arrays:
             x, y, width = self.canvas.place_of(self.cursor)
             target = y + side * max(1, self._view.size.height - 2)
@@ -278,7 +240,6 @@ class LayoutPane(Pane):
 
     @property
     def _layouts(self) -> list[Layout]:
-        """The arrays that are shown, each once."""
         return [*{str(layout): layout for part in self._parts for layout, _ in part}.values()]
 
     @property
@@ -340,7 +301,6 @@ class LayoutPane(Pane):
         self._show_words()
 
     def _show_words(self) -> None:
-        """The words, and the map with what is seen of the picture."""
         if not self.canvas.arrays:
             return
         width = self._words_width
@@ -356,7 +316,6 @@ class LayoutPane(Pane):
         return WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
 
     def _drawn_map(self) -> list[Text]:
-        """The lines of the map, with what is seen of the picture; none where there is no map."""
         if self._map is None:
             return []
         self._seen = self._view.seen
@@ -386,7 +345,6 @@ class LayoutPane(Pane):
         return self._found[width]
 
     def _marks(self) -> dict[Place, tuple[str, Style]]:
-        """The marks of the map: the device that is marked everywhere, and the cursor."""
         grid, cells, lens = self.canvas.arrays[self.cursor.array].grid, self._cells, self.state.lens
         marks = {}
         if lens is not None and cells.layout.holds_data(lens):
@@ -440,7 +398,6 @@ class LayoutPane(Pane):
         return Text.assemble((f"{now} ", "bold"), ("─" * (width - len(now) - 1 - len(key)) + key, "dim"))
 
     def _show_error(self, error: ShardvizError) -> None:
-        """A sentence in place of the picture."""
         self.canvas = LayoutCanvas([], 0)
         width = max(self.size.width, 20)
         lines = [

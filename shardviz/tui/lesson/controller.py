@@ -162,7 +162,6 @@ class LessonController:
         }.get(word, True)
 
     def move(self, step: int) -> None:
-        """To another choice, around."""
         self.chosen = (self.chosen + step) % len(self._choices)
 
     @property
@@ -227,7 +226,6 @@ class LessonController:
 
 
 def _word(command: Command) -> str:
-    """``next`` of ``lesson('next')``."""
     return command.name.split("'")[1]
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 PREDICT_FIRST = "Predict first: the answer shows here."
 HIDDEN_FROM_CLASS = "The answer shows here."
 LOW, TALL = 20, 30
-"""Lines of the terminal from which on there is room for the tabs, and for a long goal with its hint."""
+"""From so many lines of the terminal there is room for the tabs, and for a long goal with its hint."""
 
 
 class LessonBar(Widget):
@@ -382,8 +382,6 @@ class LessonView:
         return left, self._hidden if controller.is_hidden else None
 
     async def _enter(self) -> None:
-        """Put a stage on screen, from its beginning; the keys go to where there is something to choose or to
-        change, else to the picture."""
         controller, workspace = self.controller, self.workspace
         workspace.covers = self._covers
         self.state.open(controller.history)

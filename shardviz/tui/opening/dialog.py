@@ -232,7 +232,6 @@ class CompareDialog(OpenDialog):
 
 
 def _beginning(one: str, other: str) -> str:
-    """The beginning of both."""
     same = (pair[0] == pair[1] for pair in zip(one, other, strict=False))
     return one[
         : next((number for number, is_same in enumerate(same) if not is_same), min(len(one), len(other)))

@@ -289,7 +289,6 @@ def diff_of(old: Openable, new: Openable, options: Sequence[str]) -> Openable:
 
 
 def _program(name: str) -> Openable:
-    """One of two programs to compare."""
     return Openable(name, "modules") if is_folder(_path(name)) else _file(name) or Openable(name, "program")
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from shardviz.tui.state import EditorState
 
 WIDE = 110
-"""Columns from which on the targets stand beside the plan; on fewer they stand below it."""
+"""From so many columns the targets stand beside the plan; on fewer they stand below it."""
 GAP = 3
 TICK_S = 0.1
 
@@ -152,7 +152,6 @@ class PlanPane(Pane):
         self._draw()
 
     def _take_costs(self, plan: Plan, costs: Mapping[int, StepCost]) -> None:
-        """Show the costs of a plan's collectives, by the number of the step."""
         if self._cost is not None and plan is self._cost.plan:
             self._costs = costs
             self._draw()
@@ -226,7 +225,7 @@ class PlanPane(Pane):
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="totals")
     def _find_totals(self, cost: PlanCost) -> None:
-        """Work out from which sizes on the plan is compute bound, then make the plans beside it."""
+        """Work out above which sizes the plan is compute-bound, then make the plans beside it."""
         _ = cost.thresholds  # it keeps them, and is drawn with them
         self.call_later(self._take_totals, cost, cost, False)
         if planner.is_planned_quickly(cost.plan.question):
@@ -276,18 +275,15 @@ class PlanPane(Pane):
             self._clock.pause()
 
     def _marked_group(self, cost: PlanCost) -> Text | None:
-        """The group that does the chosen step with the device that is marked, where one is."""
         lens, axes = self.state.lens, cost.steps[self.chosen - 1].step.axes
         if lens is None or not axes:
             return None
         return group_along(axes, cost.plan.problem.mesh, lens, self.palette)
 
     def _warnings(self, cost: PlanCost, width: int) -> list[Text]:
-        """The lines of what does not fit, and of what is padded."""
         return [*cost_view.fit_lines(cost, width), *cost_view.padding_lines(cost, width)]
 
     def _cost_lines(self, cost: PlanCost, width: int) -> list[Text]:
-        """The plans beside the one that is shown, the machine, and the totals."""
         totals = cost_view.total_lines(cost, width) if self._has_totals else []
         return [
             *self._alternatives(cost, width),
@@ -305,7 +301,6 @@ class PlanPane(Pane):
         )
 
     def _status_lines(self, plan: Plan, width: int) -> list[Text]:
-        """Says that another plan is being made, or that this one is Shardy's."""
         if self.state.resolved.planning is not None:
             return sentence(
                 "Planning what you entered; this is still the plan before it.", width, style="bold"

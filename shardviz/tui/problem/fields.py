@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import events
-from textual.message import Message
 from textual.widgets import Input
 from textual.widgets.input import Selection
 
@@ -125,17 +124,6 @@ class FieldsAndFigures:
 
 class FieldsView(LinesView, inherit_bindings=False):
     """The view of `FieldsAndFigures`."""
-
-    class Clicked(Message):
-        """The mouse was pressed on line `y`, column `x` of the picture."""
-
-        def __init__(self, x: int, y: int, is_double: bool) -> None:
-            super().__init__()
-            self.x, self.y, self.is_double = x, y, is_double
-
-    def on_click(self, event: events.Click) -> None:
-        left, top = self.scroll_offset
-        self.post_message(self.Clicked(event.x + left, event.y + top, event.chain > 1))
 
 
 @dataclass(frozen=True)

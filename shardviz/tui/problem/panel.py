@@ -151,7 +151,6 @@ class ProblemPanel(Side):
             self.view.show(FieldsAndFigures(self.picture, self._figures[:room]))
 
     def _mark_cursor(self) -> None:
-        """Show where the cursor is, and scroll there."""
         picture = self.picture
         if picture is None:
             return
@@ -171,8 +170,8 @@ class ProblemPanel(Side):
             self._entry.styles.offset = left, line - round(self.view.scroll_y)
             self._entry.styles.width = self.size.width - 1 - left
 
-    def on_fields_view_clicked(self, event: FieldsView.Clicked) -> None:
-        place = place_at(self.picture.places, event.x, event.y) if self.picture else None
+    def on_lines_view_clicked(self, event: FieldsView.Clicked) -> None:
+        place = place_at(self.picture.places, event.column, event.line) if self.picture else None
         if place is not None:
             self._put_cursor(place.cell)
             if event.is_double:
@@ -247,7 +246,6 @@ class ProblemPanel(Side):
         self.state.edit(draft)
 
     async def action_edit(self) -> None:
-        """Lay an input over the field under the cursor."""
         if not self._entry.is_open:
             if not self._entry.is_attached:
                 await self.mount(self._entry)

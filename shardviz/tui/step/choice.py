@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from shardviz.stepping.question import CollectiveQuestion
 
 LARGE = 2**14
-"""Sends of a schedule from which on it is worked out beside the screen."""
+"""A schedule of more sends is worked out beside the screen."""
 KINDS = ("torus", "ring", "line", "switch")
 
 

@@ -147,7 +147,6 @@ def figures_of(text: str) -> LinkFigures | None:
 
 
 def _others(spec: LinkSpec) -> Iterator[tuple[str, LinkFigures]]:
-    """Questions that may be asked about links with these figures."""
     if spec.bandwidth < math.inf:
         for name, factor in (("half the bandwidth", 0.5), ("twice the bandwidth", 2.0)):
             yield name, LinkFigures(bandwidth=f"{spec.bandwidth * factor / 1e9:g}GB/s")

@@ -162,7 +162,6 @@ class CollectiveForm(VerticalScroll):
         self.post_message(self.Done())
 
     def _offer(self, name: str, choices: list[str]) -> None:
-        """Show what can be chosen for a field."""
         self.query_one(f"#field-{name}", ChoiceField).choices = choices
         shown = self.query_one(f"#choices-{name}", Static)
         shown.update(Text("  ".join(choices)))
@@ -193,14 +192,12 @@ class CollectiveForm(VerticalScroll):
 
 
 def _fill(field: Input, name: str | None) -> None:
-    """Put what was chosen into its field."""
     if name is not None:
         field.value = name
         field.cursor_position = len(name)
 
 
 def _meaning(operation: type[Operation]) -> str:
-    """The meaning of an operation, in the words of its own description."""
     return " ".join((operation.__doc__ or "").partition("\n\n")[0].replace("`", "").split())
 
 

@@ -313,7 +313,7 @@ class StepPane(Pane):
     def on_step_head_scrubbed(self, message: StepHead.Scrubbed) -> None:
         self._go(round(message.part * self.player.rounds))
 
-    def on_round_view_clicked(self, message: RoundView.Clicked) -> None:
+    def on_lines_view_clicked(self, message: RoundView.Clicked) -> None:
         """A transfer leads to its round, a device is marked."""
         if self._page is None:
             return
@@ -405,7 +405,6 @@ class StepPane(Pane):
         self._take(worked_out(question, links), self._ticket)
 
     def _links(self) -> Links | None:
-        """The links of the devices; None where they are too many."""
         try:
             return self.chosen.links
         except ShardvizError as error:
@@ -469,7 +468,6 @@ class StepPane(Pane):
             self.query_one(RoundView).show(self._page.canvas(self.player.number, self._slide.part))
 
     def _follow_round(self) -> None:
-        """Scroll to the transfers of the round, where these are shown alone."""
         line = None if self._page is None else self._page.line_of(self.player.number)
         if line is not None:
             self.query_one(RoundView).scroll_to(y=max(0, line - 1), animate=False)
@@ -492,7 +490,6 @@ class StepPane(Pane):
         )
 
     def _has_view(self, view: View) -> bool:
-        """True if what is played can be seen so."""
         if view == "table":
             return self.prepared is None or self.prepared.drawn.followed
         return view != "matmul" or self._matmul is not None
@@ -526,7 +523,6 @@ class StepPane(Pane):
         self.query_one(name, StepLines).put(lines, layout=changed)
 
     def _verdict(self, prepared: PreparedRun) -> list[Text]:
-        """JAX's verdict on the numbers that are shown; a line at least, so that little moves."""
         question = prepared.drawn.question
         width = self.size.width
         if question.shards is None:
@@ -542,7 +538,6 @@ class StepPane(Pane):
         return sentence(said, width, style="dim")[:VERDICT_LINES]
 
     def _draw_words(self, width: int) -> None:
-        """The reason why there is no picture."""
         self._put("#step-foot", [])
         self._put("#step-head", [])
         if self._fault is not None:

@@ -82,7 +82,6 @@ class Slide:
         return self._left[0] if self._left else None
 
     def begin(self) -> None:
-        """Send them off."""
         self._left = SLIDE
 
     def tick(self) -> None:
@@ -186,13 +185,3 @@ class RoundView(LinesView, inherit_bindings=False):
         ("pageup", "page_up", "Page up"),
         ("pagedown", "page_down", "Page down"),
     ]
-
-    class Clicked(Message):
-        """The picture was clicked, at a column of a line counted from its first."""
-
-        def __init__(self, column: int, line: int) -> None:
-            super().__init__()
-            self.column, self.line = column, line
-
-    def on_click(self, event: events.Click) -> None:
-        self.post_message(self.Clicked(self.scroll_offset.x + event.x, self.scroll_offset.y + event.y))

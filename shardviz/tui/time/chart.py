@@ -143,7 +143,6 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.draw()
 
     def show_notice(self, lines: Sequence[Text]) -> None:
-        """Show lines in place of a timeline."""
         self.parts, self.place = (), None
         self.show(TextLines(lines))
 
@@ -162,12 +161,10 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.post_message(self.Selected())
 
     def beside(self, step: int) -> None:
-        """Select another operation of the lane."""
         if self.selected is not None:
             self.select(self.part.index.beside(self.selected, step))
 
     def at_end(self, side: int) -> None:
-        """Select the first operation of the lane, or its last."""
         if self.selected is not None:
             self.select(self.part.index.at_end(self.selected, side))
 
@@ -189,19 +186,16 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.draw()
 
     def zoom_all(self) -> None:
-        """Show the whole time."""
         self.window = TimeWindow.whole(self.window.limit)
         self.draw()
 
     def zoom_to(self) -> None:
-        """Show the selected operation from edge to edge."""
         if self.selected is not None:
             op = self.part.timeline.ops[self.selected]
             self.window = self.window.around(op.start, op.end, 0.9)
             self.draw()
 
     def pan(self, steps: float) -> None:
-        """Move the window on, or back for negative steps."""
         self.window = self.window.pan(PAN * steps)
         self.draw()
 
@@ -233,7 +227,6 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.show(StackedCharts(frames, titles if len(frames) > 1 else [], width, self._is_old))
 
     def _bring_in(self) -> None:
-        """Scroll to the lane of the selected operation, where the chart is seen."""
         if not isinstance(self.canvas, StackedCharts):
             return
         line = self.canvas.line_of(self.place) if self.place else None
@@ -246,7 +239,6 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.draw()
 
     def _spot(self, event: events.MouseEvent) -> tuple[int, int]:
-        """The column and the line of the canvas under the mouse."""
         return event.x + round(self.scroll_x), event.y + round(self.scroll_y)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
@@ -280,7 +272,6 @@ class TimeChart(LinesView, inherit_bindings=False):
         self._wheel(event, -1)
 
     def _wheel(self, event: events.MouseEvent, step: int) -> None:
-        """Zoom around the mouse."""
         event.stop()
         event.prevent_default()
         if self.parts and isinstance(self.canvas, StackedCharts):

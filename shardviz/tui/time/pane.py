@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from shlex import join
 from typing import TYPE_CHECKING, cast
@@ -11,7 +11,7 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
-from textual.events import Click, Resize
+from textual.events import Resize
 from textual.widgets import Static
 
 from shardviz.errors import ShardvizError
@@ -20,7 +20,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import group_along
 from shardviz.render.lines import printable, rule, sentence
 from shardviz.render.programs.collective_rows import members_with
-from shardviz.render.programs.target_answers import TargetTab, target_at, target_strip
+from shardviz.render.programs.target_answers import TargetTab
 from shardviz.render.times.live_memory import memory_report_lines
 from shardviz.render.times.report import (
     cause_lines,
@@ -30,10 +30,9 @@ from shardviz.render.times.report import (
     timeline_heading,
     total_lines,
 )
-from shardviz.tui.compiler.notices import TICK_S, fault_lines, notice, state_words, tab
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.pane import Pane
 from shardviz.tui.registry import TIME, bindings
+from shardviz.tui.targets_pane import TargetsPane, fault_lines, notice, state_words
 from shardviz.tui.time.chart import TimeChart
 from shardviz.tui.time.chart_part import ChartPart
 from shardviz.tui.time.timelines import (
@@ -63,17 +62,17 @@ if TYPE_CHECKING:
     from shardviz.tui.time.timelines import OpenedProfile
 
 WIDE = 110
-"""Columns from which on the report stands beside the chart; on fewer it stands below the details."""
+"""From so many columns the report stands beside the chart; on fewer it stands below the details."""
 GAP = 3
 """Columns between chart and report."""
 TALL = 24
-"""Lines from which on the memory is shown unless somebody says otherwise."""
+"""From so many lines the memory is shown unless somebody says otherwise."""
 DETAILS, FEW_DETAILS, MANY_LINES = 6, 3, 18
 """Lines below the chart at least: in a pane of so many lines, and in a lower one."""
 UNTOLD = "The compiler's scheduler does not tell what waits for what."
 
 
-class TimePane(Pane):
+class TimePane(TargetsPane):
     """The plan and the targets, of which one is chosen and another may stand below it, on one scale."""
 
     area = "time"
@@ -106,7 +105,7 @@ class TimePane(Pane):
         self._take_profile()
 
     def compose(self) -> ComposeResult:
-        yield Static(id="sources")
+        yield Static(id="targets")
         yield Static(id="heading")
         with Horizontal():
             with Vertical(id="lanes"):
@@ -116,12 +115,7 @@ class TimePane(Pane):
 
     @property
     def chart(self) -> TimeChart:
-        """The lanes."""
         return self.query_one(TimeChart)
-
-    @property
-    def _answers(self) -> Mapping[str, ShownAnswer]:
-        return self.state.queries.answers
 
     @property
     def _names(self) -> list[str]:
@@ -148,13 +142,13 @@ class TimePane(Pane):
         idle = set()
         told = self._told.get(self._chosen)
         if told is None or not told.timelines:
-            idle |= {command.action for command in TIME} - {"source", "ask"}
+            idle |= {command.action for command in TIME} - {"target", "ask"}
         elif len(told.timelines) < 2 or self._chosen == PROFILE:
             idle.add("teller")
         if self._chosen == PROFILE:
             idle |= {"open_line", "ask"}
         if len(self._names) < 2:
-            idle |= {"source", "compare"}
+            idle |= {"target", "compare"}
         if not self._answers:
             idle.add("ask")
         timeline = self.timeline
@@ -167,10 +161,6 @@ class TimePane(Pane):
         if not self._trail:
             idle.add("unfollow")
         return idle
-
-    def on_mount(self) -> None:
-        moves = self.app.animation_level != "none"
-        self._clock = self.set_interval(TICK_S if moves else 1.0, self._tick, pause=True)
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width >= WIDE, "beside")
@@ -185,20 +175,10 @@ class TimePane(Pane):
         report = width * 2 // 5 if self.has_class("beside") else 0
         return width - report - (GAP if report else 0), report
 
-    def on_show(self) -> None:
-        self._draw()
-
     def begin(self, place: AnswerLocation) -> None:
         self._choose(place.target or PLAN)
 
-    def show_problem(self, _resolved: ResolvedProblem) -> None:
-        self._draw()
-
-    def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
-        self._draw()
-
     def show_instruction(self, target: str, name: str) -> None:
-        """Select an instruction of a target's program, as soon as its timeline is here."""
         self._chosen, self._wanted = target, (target, name)
         self.remove_class("report")
         self._draw()
@@ -215,7 +195,6 @@ class TimePane(Pane):
         self._below = next(iter(self._others), None) if len(told.timelines) > 1 else None
 
     def _draw(self) -> None:
-        """Draw everything, and have worked out what that needs."""
         if not self.size.width:
             return
         self._take_profile()
@@ -234,15 +213,7 @@ class TimePane(Pane):
         self._draw_status()
         self._select_what_is_wanted()
         self.update_commands()
-        under_way = any(each.state == "asked" for each in self._answers.values())
-        self._clock.resume() if under_way else self._clock.pause()
-
-    def _tick(self) -> None:
-        """Time has passed for what is under way."""
-        if self.display:
-            self._draw_status()
-        else:
-            self._clock.pause()
+        self._keep_time(False)
 
     def _question(self, name: str) -> TimelineQuestion | None:
         """The question of the profile, of the plan on screen, or of the target's answer to it, if it has
@@ -287,16 +258,12 @@ class TimePane(Pane):
             self._draw()
 
     def _draw_status(self) -> None:
-        """The lines above the chart."""
-        width, names = self.size.width, self._names
-        strip = target_strip([self._tab(name) for name in names], names.index(self._chosen), width)
-        self.query_one("#sources", Static).update(strip, layout=False)
+        super()._draw_status()
         heading = self._heading()
-        heading.truncate(width, overflow="ellipsis")
+        heading.truncate(self.size.width, overflow="ellipsis")
         self.query_one("#heading", Static).update(heading, layout=False)
 
     def _tab(self, name: str) -> TargetTab:
-        """A source with its total, or its state."""
         told = self._told.get(name)
         timeline = told.by(self._teller) if told is not None else None
         if told is not None and self._is_current(name):
@@ -304,7 +271,7 @@ class TimePane(Pane):
             return TargetTab(name, "✓" if timeline is not None else "✗", total)
         if name == PLAN:
             return TargetTab(name, "·")
-        return replace(tab(self._answers[name], self.app.animation_level != "none"), words="")
+        return replace(super()._tab(name), words="")
 
     def _heading(self) -> Text:
         """The total and its parts: ``1.24 ms on v5e:2x4  exposed 210 µs  utilisation 61 %``."""
@@ -329,7 +296,6 @@ class TimePane(Pane):
         return self.size.height >= TALL if self._memory is None else self._memory
 
     def _draw_chart(self) -> None:
-        """The lanes with the details of the selected operation, or why there are none."""
         chart = self.chart
         shown = [(self._chosen, self._teller), *([self._below] if self._below else [])]
         parts = [part for part in (self._part(*each) for each in shown) if part is not None]
@@ -366,7 +332,6 @@ class TimePane(Pane):
         self.chart.styles.height = max(2, min(self.chart.canvas.height, room - details))
 
     def _explain(self) -> None:
-        """The details of the selected operation, and below it, or beside the chart, the report."""
         if not self.size.width:  # hidden meanwhile: it is drawn when it is shown
             return
         details, report = self.query_one("#details", LinesView), self.query_one("#report", LinesView)
@@ -423,7 +388,6 @@ class TimePane(Pane):
         return self._drawn[1]
 
     def _notice(self, width: int) -> list[Text]:
-        """Why there is no timeline, or what is under way."""
         told, answer = self._told.get(self._chosen), self._answers.get(self._chosen)
         if told is not None and told.error is not None:
             return fault_lines(told.error, width)
@@ -446,7 +410,6 @@ class TimePane(Pane):
         self._explain()
 
     def show_step(self, number: int) -> None:
-        """Select the plan's step, where it is the plan that is shown."""
         if self._chosen == PLAN and self.chart.parts and number <= len(self.chart.parts[0].timeline.ops):
             self.chart.select(number - 1, 0)
 
@@ -462,7 +425,6 @@ class TimePane(Pane):
         self.action_open_line()
 
     def _select_what_is_wanted(self) -> None:
-        """Select the instruction that was asked for, if its timeline is here now."""
         if self._wanted is None or self._wanted[0] != self._chosen or not self.chart.parts:
             return
         if not self._is_current(self._chosen):
@@ -497,20 +459,6 @@ class TimePane(Pane):
     def document(self) -> Document:
         timeline = self.timeline
         return super().document() if timeline is None else timeline_documents.TIMELINE_KIND.document(timeline)
-
-    def on_click(self, event: Click) -> None:
-        """On the name of a target."""
-        strip = self.query_one("#sources", Static)
-        if event.widget is strip:
-            self._choose(target_at(str(strip.content), self._names, event.x) or self._chosen)
-
-    def _choose(self, name: str) -> None:
-        self._chosen = name
-        self._draw()
-
-    def action_source(self, step: int) -> None:
-        names = self._names
-        self._choose(names[(names.index(self._chosen) + step) % len(names)])
 
     def action_teller(self) -> None:
         self._teller = "scheduler" if self._teller == "model" else "model"
@@ -569,7 +517,6 @@ class TimePane(Pane):
             self.chart.select(op, part)
 
     def action_saving(self, step: int) -> None:
-        """Select the operation of the next saving."""
         timeline = self.timeline
         if timeline is not None and timeline.savings:
             self._saving = (max(self._saving, -1) + step) % len(timeline.savings) if self._saving >= 0 else 0
@@ -602,12 +549,8 @@ class TimePane(Pane):
         else:
             self.post_message(self.InstructionOpened("compiler", chart.part.name, op.name))
 
-    def action_ask(self) -> None:
-        self.state.queries.ask_now("" if self._chosen in (PLAN, PROFILE) else self._chosen)
-
 
 def _has_failed(answer: ShownAnswer) -> bool:
-    """True if a target has answered, and has no program."""
     return answer.compiled is not None and answer.compiled.status != "ok"
 
 

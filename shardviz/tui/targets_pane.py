@@ -1,4 +1,5 @@
-"""Lines about targets' answers: the tab and the heading of each, and what stands in place of a program."""
+"""A pane about one of the targets, and the lines about their answers: the tab and the heading of each, and
+what stands in place of a program."""
 
 from __future__ import annotations
 
@@ -6,23 +7,118 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rich.text import Text
+from textual.events import Click
+from textual.widgets import Static
 
 from shardviz.errors import plural
 from shardviz.forms.wording import as_sentence
 from shardviz.render.lines import printable_line, sentence
 from shardviz.render.programs.program_pages import ListedProgram
-from shardviz.render.programs.target_answers import TargetTab, error_lines, spinner, targets_table, wait_lines
+from shardviz.render.programs.target_answers import (
+    TargetTab,
+    error_lines,
+    spinner,
+    target_at,
+    target_strip,
+    targets_table,
+    wait_lines,
+)
 from shardviz.tui.compiler_queries import reworded, wait_of
+from shardviz.tui.pane import Pane
 from shardviz.units import human_bytes, seconds
 
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.compiler_queries import ShownAnswer, ShownPasses
+    from shardviz.tui.pane import Pane
+    from shardviz.tui.state import EditorState
+from shardviz.tui.compiler_queries import ShownAnswer, ShownPasses
 
 TICK_S = 0.1
 """Seconds between two pictures of something under way."""
+
+
+class TargetsPane(Pane):
+    """Shows one of the targets, or of what else has a `tab` among them: the first line names them all, and a
+    key or a click chooses another.
+
+    Subclasses draw the rest: `_draw` all of it, `_draw_status` again and again while a target is asked.
+    """
+
+    def __init__(self, state: EditorState) -> None:
+        super().__init__(state)
+        self._chosen = ""
+
+    @property
+    def _answers(self) -> Mapping[str, ShownAnswer]:
+        return self.state.queries.answers
+
+    @property
+    def _names(self) -> list[str]:
+        """All that can be chosen, in order."""
+        return [*self._answers]
+
+    @property
+    def _moving(self) -> bool:
+        return self.app.animation_level != "none"
+
+    def _tab(self, name: str) -> TargetTab:
+        return tab(self._answers[name], self._moving)
+
+    def on_mount(self) -> None:
+        self._clock = self.set_interval(TICK_S if self._moving else 1.0, self._tick, pause=True)
+
+    def on_show(self) -> None:
+        self._draw()
+
+    def show_problem(self, _resolved: ResolvedProblem) -> None:
+        self._draw()
+
+    def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        """Draw everything, and have worked out what that needs."""
+        raise NotImplementedError
+
+    def _draw_status(self) -> None:
+        names = self._names
+        strip = Text()
+        if self._chosen in names:
+            tabs = [self._tab(name) for name in names]
+            strip = target_strip(tabs, names.index(self._chosen), self.size.width)
+        self.query_one("#targets", Static).update(strip, layout=False)
+
+    def _tick(self) -> None:
+        if self.display:
+            self._draw_status()
+        else:
+            self._clock.pause()
+
+    def _keep_time(self, is_under_way: bool) -> None:
+        is_asked = any(each.state == "asked" for each in self._answers.values())
+        self._clock.resume() if is_under_way or is_asked else self._clock.pause()
+
+    def _choose(self, name: str) -> None:
+        self._chosen = name
+        self._draw()
+
+    def on_click(self, event: Click) -> None:
+        strip = self.query_one("#targets", Static)
+        if event.widget is strip:
+            self._choose(target_at(str(strip.content), self._names, event.x) or self._chosen)
+
+    def action_target(self, step: int) -> None:
+        names = self._names
+        if names:
+            self._choose(names[(names.index(self._chosen) + step) % len(names)])
+
+    def action_ask(self) -> None:
+        self.state.queries.ask_now(self._chosen if self._chosen in self._answers else "")
+
+
 NO_TARGETS = "No compiler is asked: name targets in the problem, such as shardy,cpu."
 
 
