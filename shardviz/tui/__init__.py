@@ -4,8 +4,11 @@ app        the application: undo, dialogs, lessons, and which key does what ever
 registry   all commands: they feed keys, footer, palette, help and the table in docs/
 state      the form with undo and the problem that it states, which all parts are given; the kept session
 workspace  the problem beside one of the panes; bars: the lines above and below
-compiler_queries  the queries to the compilers; target_answers: their answers as they arrive
-pane       the base of the panes; lines_view: a view of many lines, themes: colours
+planning   plans that take long, made by another process
+compiler_queries  the queries to the compilers, and their answers as they arrive
+pane       the base of the panes; targets_pane: of those about one of the targets
+lines_view a view of many lines; themes: colours
+own_keys   keys that a person has chosen, from a file
 problem/   the fields: mesh, einsum, sizes, specs
 layout/    1  which device holds what
 plan/      2  the steps, and what each target inserted
@@ -14,5 +17,5 @@ compiler/  4  the targets' programs and passes
 time/      5  what runs when, what waits, and the memory
 lesson/    a lesson: its words, its questions, its goal, in the places of these
 opening/   what `o` opens: files, folders and texts
-dialogs/   the windows above all that: help, examples, lessons, code, command line, export
+dialogs/   the windows above all that: help, lists to choose from, a whole model, code, command line, export
 """

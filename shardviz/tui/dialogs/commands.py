@@ -13,13 +13,11 @@ from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.markup import escape
-from textual.widget import Widget
 
 from shardviz.render.lines import sentence
 from shardviz.render.machine_view import info_view
 from shardviz.targets import installed_versions, libtpu_mismatch
-from shardviz.tui.dialogs.dialog import CLOSE, Dialog, LinesDialog
-from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.dialogs.dialog import CLOSE, CommandPage, Dialog, LinesDialog
 from shardviz.tui.registry import AREAS, COMMANDS, Command, bindings, commands_of
 
 READING = {
@@ -64,7 +62,7 @@ KEYS = commands_of(
 )
 
 
-class HelpDialog(Dialog):
+class HelpDialog(LinesDialog):
     """The keys of some areas, first of that which has the focus, then those that work everywhere, of which
     `more` are the application's own."""
 
@@ -76,21 +74,7 @@ class HelpDialog(Dialog):
         self._areas, self._more = areas, more
         self.title_text = f"Help: {AREAS[areas[0]]}"
 
-    def content(self) -> Sequence[Widget]:
-        return [LinesView(id="keys")]
-
-    def on_mount(self) -> None:
-        self.query_one(LinesView).focus()
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._draw)
-
-    def _draw(self) -> None:
-        view = self.query_one(LinesView)
-        view.show(TextLines(self.lines(max(20, view.size.width - 1))))
-
     def lines(self, width: int) -> list[Text]:
-        """The page at a width."""
         return help_lines(self._areas, width, self._more)
 
     async def action_help(self) -> None:
@@ -229,7 +213,7 @@ def _shown(command: Command) -> Content:
     return Content(_name(command))
 
 
-class VersionsDialog(LinesDialog):
+class VersionsDialog(CommandPage):
     """The page of `shardviz info`."""
 
     title_text = "Versions"

@@ -88,14 +88,8 @@ class Dialog(ModalScreen[Any]):
         await self.app.run_action("command_palette")
 
 
-LINES = commands_of("dialog", ("copy", "y", "Copy", "Copy the command line that prints the same.", "copy"))
-
-
 class LinesDialog(Dialog):
     """A page of lines, which follow the width."""
-
-    commands = (HELP, *LINES, CLOSE)
-    BINDINGS = bindings(LINES)
 
     def content(self) -> Sequence[Widget]:
         return [LinesView()]
@@ -114,6 +108,16 @@ class LinesDialog(Dialog):
     def lines(self, _width: int) -> list[Text]:
         """The page at a width."""
         raise NotImplementedError
+
+
+COPY = commands_of("dialog", ("copy", "y", "Copy", "Copy the command line that prints the same.", "copy"))
+
+
+class CommandPage(LinesDialog):
+    """The lines that a command prints."""
+
+    commands = (HELP, *COPY, CLOSE)
+    BINDINGS = bindings(COPY)
 
     @property
     def line(self) -> str:

@@ -2,8 +2,6 @@
 
 kinds      what a file or a typed text is, and the lines of a folder
 reading    its contents: a program's report, the modules of a folder of dumps, a profile, changes
-reading_dialog  the base of what reads: it says how far that is, and esc stops it
-dialog     the list of the folder's files, with a field that takes paths and texts
-shown      the screen of what was opened: a page of its own, or one that is there
+dialog     the list of the folder's files, with a field that takes paths and texts; the progress of a reading
 pages      the windows of a program, of a folder's modules, of changes, and of a sharding in every notation
 """

@@ -26,7 +26,7 @@ from shardviz.render.programs.program_view import hlo_view, modules_view, progra
 from shardviz.render.times.live_memory import memory_report_lines
 from shardviz.render.times.report import target_times_view, timeline_view
 from shardviz.tui.compiler.program_box import ProgramBox
-from shardviz.tui.dialogs.dialog import CLOSE, HELP, Dialog, LinesDialog, copy_line
+from shardviz.tui.dialogs.dialog import CLOSE, HELP, CommandPage, Dialog, copy_line
 from shardviz.tui.dialogs.filtered_list import ListRow
 from shardviz.tui.opening.dialog import CompareDialog, ReadingDialog, ReadingList
 from shardviz.tui.opening.kinds import Openable, ReadingOptions
@@ -280,7 +280,7 @@ class ModulesDialog(ReadingList):
         self.read(found.name, partial(open_file, found, defaults_of(self._state)))
 
 
-class TranslationDialog(LinesDialog):
+class TranslationDialog(CommandPage):
     """A sharding in every notation."""
 
     title_text = "In every notation"
@@ -299,7 +299,7 @@ class TranslationDialog(LinesDialog):
         return shlex.join(["shardviz", "translate", self._text])
 
 
-class ChangesDialog(LinesDialog):
+class ChangesDialog(CommandPage):
     """The changes from one program to another."""
 
     def __init__(self, opened: OpenedChanges) -> None:

@@ -3,7 +3,6 @@
 pane        keys and state
 choice      which collective, by which algorithm, on which links
 player      the round that is shown, its picture and the progress bar
-algorithms  all algorithms with their times, to choose one
-link_figures  the latency and bandwidth of a link
+dialogs     all algorithms with their times, to choose one; the latency and bandwidth of a link
 form        a form for another collective
 """

@@ -3,7 +3,5 @@
 pane            the screen: which timeline is shown, its report, and the operation that is selected
 timelines       the timelines of a plan or of a target's answer, as they can be told now
 chart           the lanes in a window of time, which zooms and pans, by keys and by mouse
-chart_part      one of its timelines, prepared for pictures of any window
-stacked_charts  the frames of its timelines above one another
-lane_index      the operations of a timeline by lane: the next one, the one at a time, the one it waited for
+chart_part      one of its timelines, prepared for pictures of any window, and its operations by lane
 """
