@@ -57,7 +57,7 @@ def words_of(app):
 @pytest.mark.parametrize("size", one_in(3, SIZES))
 def test_dialogs_as_they_look(size, monkeypatch):
     # What a string packs depends on the zlib that Python was built with.
-    monkeypatch.setattr("shardviz.tui.dialogs.clipboard.to_string", lambda _: "shardviz1-and-what-it-says")
+    monkeypatch.setattr("shardviz.tui.dialogs.export.to_string", lambda _: "shardviz1-and-what-it-says")
 
     async def script(pilot):
         for name, key in DIALOGS.items():

@@ -12,7 +12,7 @@ from shardviz.errors import CompilerError
 from shardviz.forms.enter import enter
 from shardviz.forms.form import ProblemForm
 from shardviz.render.programs.target_answers import SPINNER
-from shardviz.tui import target_answers
+from shardviz.tui import compiler_queries
 from shardviz.tui.plan.pane import PlanPane
 from tests.tui.conftest import SIZES, Mute, check_snapshot, drive, text_of, until
 
@@ -164,7 +164,7 @@ def test_who_waits_sees_for_how_long_and_nothing_turns_where_nothing_may(monkeyp
         app.animation_level = "none"
         await until(pilot, lambda: "… shardy  asked" in text_of(app))
         since = app.state.queries.answers["shardy"].since
-        monkeypatch.setattr(target_answers, "time", SimpleNamespace(monotonic=lambda: since + 65.04))
+        monkeypatch.setattr(compiler_queries, "time", SimpleNamespace(monotonic=lambda: since + 65.04))
         await until(pilot, lambda: "… shardy  asked  65.0 s" in text_of(app))
         assert not set(SPINNER) & set(text_of(app))
 
