@@ -14,7 +14,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.planner.pricing.costs import price
 
 with LazyImports():
-    from shardviz.reports import target_times
+    from shardviz.reports import program_report
 
 if TYPE_CHECKING:
     from shardviz.answers.plans import PricedProblem
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.planner import Plan, Problem
     from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.reports.program_report import TargetTimes, TimesAnswer
     from shardviz.reports.target_result import TargetResult
-    from shardviz.reports.target_times import TargetTimes, TimesAnswer
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class ExplainAnswer:
     def times(self, result: TargetResult, machine: str | Machine | None = None) -> TimesAnswer:
         """When each operation of a target's program runs, on its own hardware or a machine that is named."""
         named = named_machine(machine) if isinstance(machine, str) else machine
-        return target_times.answer_times(result, self.problem.mesh, named)
+        return program_report.answer_times(result, self.problem.mesh, named)
 
     def target_times(self, result: TargetResult, machine: str | Machine | None = None) -> TargetTimes:
         """As `times`. Raises `QuestionError` where there are none."""

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal
 
 from shardviz.errors import QuestionError
 from shardviz.hlo import HloModule, read
+from shardviz.hlo.dump_files import distinct_names
 from shardviz.hlo.mlir.shardy import is_mlir
 from shardviz.hlo.module import is_hlo
-from shardviz.hlo.passes.dump_files import distinct_names
 from shardviz.reports.changes import broken_limits, report_changes, summary, together
 from shardviz.reports.program_report import program_report, report_of
 from shardviz.reports.rematerialization import (

@@ -31,7 +31,7 @@ from shardviz.notation import parse_sizes
 from shardviz.planner.problem import Objective
 from shardviz.planner.problem.training import Remat
 from shardviz.planner.training import train_step
-from shardviz.reports.target_times import TargetTimes
+from shardviz.reports.program_report import TargetTimes
 from shardviz.targets import parse_targets
 from shardviz.timeline.of_plan import plan_timeline
 

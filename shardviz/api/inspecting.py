@@ -29,12 +29,11 @@ from shardviz.hlo import read_hlo as read_compiled
 from shardviz.hlo.arguments import arguments_of
 from shardviz.lazy_names import LazyImports
 from shardviz.reports.entries import BY_COST, entries_of
-from shardviz.reports.program_report import report_of
+from shardviz.reports.program_report import TargetTimes, report_of
 from shardviz.reports.rematerialization import rematerializations_of
 from shardviz.reports.suggestions import suggestions
 from shardviz.reports.target_program import OutOfMemoryError as OutOfMemoryError
 from shardviz.reports.target_program import widened_types
-from shardviz.reports.target_times import TargetTimes
 from shardviz.reports.why import reasons
 from shardviz.targets import parse_targets
 from shardviz.timeline.of_program import program_timeline

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.render.palette import Palette
-    from shardviz.reports.target_times import TargetTimes
+    from shardviz.reports.program_report import TargetTimes
     from shardviz.timeline.program_timeline import MemoryReport, ProgramTimeline
 
 MIN_WIDTH = 40

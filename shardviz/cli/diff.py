@@ -24,8 +24,7 @@ with LazyImports():
     from shardviz.compiler import user_file
     from shardviz.documents import summaries
     from shardviz.hardware import machine_file
-    from shardviz.hlo import text_file
-    from shardviz.hlo.passes import dump_files
+    from shardviz.hlo import dump_files, text_file
     from shardviz.render.programs import changes_view
     from shardviz.reports import changes as report_changes
     from shardviz.reports import program_report

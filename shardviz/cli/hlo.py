@@ -23,9 +23,8 @@ with LazyImports():
     from shardviz.documents import summaries
     from shardviz.hardware import machine as machines
     from shardviz.hardware import machine_file
+    from shardviz.hlo import dump_files, text_file
     from shardviz.hlo import listing as listings
-    from shardviz.hlo import text_file
-    from shardviz.hlo.passes import dump_files
     from shardviz.hlo.text import trip_count
     from shardviz.render.programs import changes_view, cost_lines, hlo_picture, program_view
     from shardviz.render.times import live_memory
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import HloModule, ShardyModule
-    from shardviz.hlo.passes.dump_files import DumpFile
+    from shardviz.hlo.dump_files import DumpFile
     from shardviz.reports.changes import ReportSummary
     from shardviz.reports.entries import Selection
     from shardviz.sharding import Mesh

@@ -28,10 +28,9 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.reports.entries import Selection
-    from shardviz.reports.program_report import ProgramReport
+    from shardviz.reports.program_report import ProgramReport, TimesAnswer
     from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.target_program import TargetProgram
-    from shardviz.reports.target_times import TimesAnswer
     from shardviz.reports.why import Reason
 
     Reported = Sequence[tuple[TargetProgram, ProgramReport | None]]

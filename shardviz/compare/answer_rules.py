@@ -141,13 +141,11 @@ def combined_collectives(comparison: Comparison) -> None:
         same = [one for one in comparison.ours if (one.op, one.base_axes) == (other.op, other.base_axes)]
         for several in combinations(same[:_MOST_COMBINED], other.pieces):
             if sum(one.elements for one in several) == other.elements:
-                comparison.add(
-                    "combined_collectives",
+                message = (
                     f"{comparison.target} carries {other.pieces} arrays in one {other}, for which the plan "
-                    f"has {len(several)} collectives: {listed(several)}; the bytes are the same.",
-                    several,
-                    [other],
+                    f"has {len(several)} collectives: {listed(several)}; the bytes are the same."
                 )
+                comparison.add("combined_collectives", message, several, [other])
                 break
 
 
@@ -241,13 +239,11 @@ def idle_axis(comparison: Comparison) -> None:
     alone = len(moved) == len(comparison.theirs)
     replaced = [one for one in comparison.ours if alone or set(one.arrays) & names_moved]
     instead = f" and does {listed(replaced)} instead, sending {wire(replaced):,} bytes" if replaced else ""
-    comparison.add(
-        "idle_axis",
+    message = (
         f"{comparison.target} also splits data over {names}, which no spec mentions, and moves it there: "
-        f"it {does(moved)}; the plan leaves {names} idle{instead}.",
-        replaced,
-        moved,
+        f"it {does(moved)}; the plan leaves {names} idle{instead}."
     )
+    comparison.add("idle_axis", message, replaced, moved)
 
 
 def other_result(comparison: Comparison) -> None:
@@ -269,10 +265,8 @@ def other_result(comparison: Comparison) -> None:
         code, for_that = "only_other_result", "; both move the same bytes"
         if ours:
             for_that = f"; it {acts_on(theirs)}, the plan {acts_on(ours)}{for_that}"
-    comparison.add(
-        code,
+    message = (
         f"free to choose the result's sharding, {comparison.target} leaves {name} as {chosen} "
-        f"({held:,} bytes a device), the plan as {comparison.plan.result_spec}{for_that}.",
-        ours,
-        theirs,
+        f"({held:,} bytes a device), the plan as {comparison.plan.result_spec}{for_that}."
     )
+    comparison.add(code, message, ours, theirs)

@@ -42,13 +42,11 @@ def gathered_again(comparison: Comparison) -> None:
             several = [each for each in side if _is_same_gather(each, same[0])]
             name, often = arrays([same[0]]), "again" if len(several) == 1 else f"{len(several)} times more"
             who, other = (target, "the plan") if again else ("the plan", target)
-            comparison.add(
-                "gathered_again",
+            message = (
                 f"{who} gathers {name}{one.over} {often} for other statements that take it, sending "
-                f"{wire(several):,} bytes more; {other} keeps the copy.",
-                [] if again else several,
-                several if again else [],
+                f"{wire(several):,} bytes more; {other} keeps the copy."
             )
+            comparison.add("gathered_again", message, [] if again else several, several if again else [])
 
 
 def _is_same_gather(one: ArrayTransfer, other: ArrayTransfer) -> bool:
@@ -61,14 +59,12 @@ def reordered_axes(comparison: Comparison) -> None:
     for mine in list(comparison.ours):
         other = _first(comparison.theirs, mine.op, mine, mesh)
         if other is not None:
-            comparison.add(
-                "sub_axes",
+            message = (
                 f"{comparison.target} takes the devices of {', '.join(mine.axes)} in another order "
                 f"({', '.join(other.axes)}) in its {other.op} of {other.bytes:,} bytes; "
-                f"{against(other.wire_bytes, mine.wire_bytes)}.",
-                [mine],
-                [other],
+                f"{against(other.wire_bytes, mine.wire_bytes)}."
             )
+            comparison.add("sub_axes", message, [mine], [other])
 
 
 def split_collective(comparison: Comparison) -> None:
@@ -83,13 +79,11 @@ def merged_collectives(comparison: Comparison) -> None:
     for other in list(comparison.theirs):
         several = _covering(other, comparison.ours, comparison.plan.problem.mesh)
         if several and not _permuted(comparison.theirs, several[0]):
-            comparison.add(
-                "merged_collectives",
+            message = (
                 f"{comparison.target} does in one {other} what the plan does in {len(several)} steps: "
-                f"{listed(several)}; {against(other.wire_bytes, wire(several))}.",
-                several,
-                [other],
+                f"{listed(several)}; {against(other.wire_bytes, wire(several))}."
             )
+            comparison.add("merged_collectives", message, several, [other])
 
 
 def scatter_and_gather(comparison: Comparison) -> None:
@@ -122,15 +116,13 @@ def all_reduce_and_slice(comparison: Comparison) -> None:
             slices = (one for one in comparison.slices if one.shares_array(other))
             is_cut = any(one.base_axes & other.base_axes for one in slices)
             whose = "" if comparison.plan.problem.is_chain else f" of {arrays([mine])}"
-            comparison.add(
-                "all_reduce_and_slice",
+            message = (
                 f"{comparison.target} does not scatter the sum{whose}: its all-reduce{other.over} of "
                 f"{other.bytes:,} bytes{in_dtype(other, mine)} gives every device the whole of it, "
                 f"{'of which a device keeps a slice' if is_cut else 'where the plan scatters it'}; it sends "
-                f"{other.wire_bytes:,} bytes, and scattering the sum would send half of them.",
-                [mine],
-                [other],
+                f"{other.wire_bytes:,} bytes, and scattering the sum would send half of them."
             )
+            comparison.add("all_reduce_and_slice", message, [mine], [other])
 
 
 def scattered_less(comparison: Comparison) -> None:
@@ -145,13 +137,11 @@ def scattered_less(comparison: Comparison) -> None:
         kept = frozenset(there - here)
         if summed is not None and summed[0] == summed[1] and kept and any(one.is_sum for one in ours):
             over = listed_axes(kept, comparison.plan.problem.mesh)
-            comparison.add(
-                "scattered_less",
+            message = (
                 f"{comparison.target} does not scatter the sum of {name} over {over}, as the plan does: it "
-                f"{does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}.",
-                ours,
-                theirs,
+                f"{does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}."
             )
+            comparison.add("scattered_less", message, ours, theirs)
 
 
 def padded(comparison: Comparison) -> None:
@@ -163,13 +153,11 @@ def padded(comparison: Comparison) -> None:
             continue
         mending = [one for one in _by(among, "collective-permute") if one.base_axes <= mine.base_axes]
         also = f", and puts its pieces right by {listed(mending)}" if mending else ""
-        comparison.add(
-            "padded",
+        message = (
             f"{comparison.target} pads {arrays([mine])} for its {other.op}{other.over}, from {mine.bytes:,} "
-            f"bytes to {other.bytes:,}{also}; {against(wire([other, *mending]), mine.wire_bytes)}.",
-            [mine],
-            [other, *mending],
+            f"bytes to {other.bytes:,}{also}; {against(wire([other, *mending]), mine.wire_bytes)}."
         )
+        comparison.add("padded", message, [mine], [other, *mending])
 
 
 def gathered_more(comparison: Comparison) -> None:
@@ -185,14 +173,12 @@ def gathered_more(comparison: Comparison) -> None:
         ]
         is_cut = any((step.op, step.array) == ("slice", *mine.arrays) for step in earlier)
         first = f"does {listed(before)}, then " if before else ""
-        comparison.add(
-            "gathered_more",
+        message = (
             f"{_gathers(comparison, other)}{_elements(other, mine)}; the plan "
             f"{'slices it first and ' if is_cut else ''}{first}gathers only {mine.bytes:,} bytes "
-            f"({wire([*before, mine]):,} sent{' in all' if before else ''}){_elements(mine, other)}.",
-            [*before, mine],
-            [other],
+            f"({wire([*before, mine]):,} sent{' in all' if before else ''}){_elements(mine, other)}."
         )
+        comparison.add("gathered_more", message, [*before, mine], [other])
 
 
 def gathered_all(comparison: Comparison) -> None:
@@ -282,12 +268,11 @@ def avoided_collective(comparison: Comparison) -> None:
     for names in dict.fromkeys(one.arrays for one in comparison.ours):
         mine = [one for one in comparison.ours if one.arrays == names]
         why = _unmoved(comparison, *names) if all(map(comparison.stays, names)) else ""
-        comparison.add(
-            "avoided_collective",
+        message = (
             f"{comparison.target} gets by without the plan's {listed(mine)} of {arrays(mine)}, which "
-            f"{'sends' if len(mine) == 1 else 'send'} {wire(mine):,} bytes{why}.",
-            mine,
+            f"{'sends' if len(mine) == 1 else 'send'} {wire(mine):,} bytes{why}."
         )
+        comparison.add("avoided_collective", message, mine)
 
 
 def _unmoved(comparison: Comparison, name: str) -> str:

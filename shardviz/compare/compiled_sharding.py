@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shardviz.reports.target_times import answer_times
+from shardviz.reports.program_report import answer_times
 
 if TYPE_CHECKING:
     from shardviz.planner.problem import Problem

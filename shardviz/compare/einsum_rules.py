@@ -46,13 +46,11 @@ def summed_first(comparison: Comparison) -> None:
         moved = {name for one in theirs for name in one.arrays}
         sums = [array.name for array in summed_operands(part).values() if array.name in moved]
         if sums:
-            comparison.add(
-                "summed_first",
+            message = (
                 f"{comparison.target} multiplies by {' and '.join(sums)}, where the plan adds up while it "
-                f"multiplies: {_both(theirs, ours)}.",
-                ours,
-                theirs,
+                f"multiplies: {_both(theirs, ours)}."
             )
+            comparison.add("summed_first", message, ours, theirs)
 
 
 def summed_apart(comparison: Comparison) -> None:
@@ -67,14 +65,12 @@ def summed_apart(comparison: Comparison) -> None:
             comparison.ours.remove(mine)
             comparison.theirs.remove(several[0])
         elif summands and several:
-            comparison.add(
-                "summed_apart",
+            message = (
                 f"{comparison.target} adds up the summands of {mine.arrays[0]} each by itself, by "
                 f"{listed(several)}; the plan adds them on every device first, and then over devices by one "
-                f"{mine}; {against(wire(several), mine.wire_bytes)}.",
-                [mine],
-                several,
+                f"{mine}; {against(wire(several), mine.wire_bytes)}."
             )
+            comparison.add("summed_apart", message, [mine], several)
 
 
 def _summands(name: str, made: Mapping[str, Statement]) -> set[str]:

@@ -145,7 +145,13 @@ def names_of(origin: Origin, problem: Problem) -> tuple[str, ...]:
     made_of = {array.name: ({number}, {False}) for number, array in enumerate(arguments)}
     for part in problem.parts:
         needed = set[int]().union(*(made_of[operand.name][0] for operand in part.operands))
-        computes = _computes(part, made_of[part.operands[0].name][1])
+        operand, result = part.operands[0], part.result
+        only_moves = len(part.operands) == 1 and part.function in ("multiply", "reshape")
+        computes = {True}
+        if only_moves and operand.elements == result.elements:
+            # A transpose moves. Where dimensions of one element are added up, a compiler may see that or not.
+            is_transposed = sorted(operand.dims) == sorted(result.dims)
+            computes = made_of[operand.name][1] | (set() if is_transposed else {True})
         made_of[part.result.name] = needed, computes
         if needed == {*origin.arguments} and origin.computed in computes:
             names.append(part.result.name)
@@ -154,14 +160,6 @@ def names_of(origin: Origin, problem: Problem) -> tuple[str, ...]:
             sums = summed_operands(part).items()
             names += [array.name for name, array in sums if made_of[name][0] == {*origin.arguments}]
     return tuple(names) or (f"a value computed from {' and '.join(given)}",)
-
-
-def _computes(part: Statement, before: set[bool]) -> set[bool]:
-    (operand, *others), result = part.operands, part.result
-    if others or operand.elements != result.elements or part.function not in ("multiply", "reshape"):
-        return {True}
-    # A transpose only moves. Where dimensions of one element are added up, a compiler may see that or not.
-    return before if sorted(operand.dims) == sorted(result.dims) else before | {True}
 
 
 def summed_operands(part: Statement) -> dict[str, ShardedArray]:

@@ -12,6 +12,7 @@ from shardviz.compare.moved_arrays import MovedArrays
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul, Work, wire_bytes
 from shardviz.hlo.collective import by_permute
+from shardviz.hlo.named_scopes import joined_names
 from shardviz.planner import Plan, Problem
 from shardviz.planner.plan import HLO_OPS
 from shardviz.sharding import Mesh
@@ -233,26 +234,22 @@ def _pieces(one: Collective, partitioned: Sequence[Collective]) -> list[Collecti
         if (each.op, {*each.axes}, each.arrays) == (one.op, {*one.axes}, 1) and each.dtype in BITS
     ]
     # A TPU's compiler keeps only one of the names.
-    together = _written_out(one.source)
+    together = f"{one.source}:{':'.join(joined_names(one.source))}"
+    wide = BITS.get(one.dtype, 8)
     named = [each for each in alike if each.source.rpartition("jit(program)/")[2] in together]
     for pieces in (named, alike):
-        scaled = [_in_dtype(each, one.dtype) for each in pieces]
+        scaled = [
+            replace(
+                each,
+                dtype=one.dtype,
+                bytes=each.bytes * wide // BITS[each.dtype],
+                wire_bytes=each.wire_bytes * wide // BITS[each.dtype],
+            )
+            for each in pieces
+        ]
         if len(scaled) == one.arrays and sum(each.bytes for each in scaled) == one.bytes:
             return scaled
     return []
-
-
-def _written_out(source: str) -> str:
-    """The names of which a combined operation's is made, ``loop/(a:b)``, as ``loop/a:loop/b``."""
-    start, bracket, names = source.rpartition("/(")
-    if not (bracket and names.endswith(")")):
-        return source
-    return ":".join(f"{start}/{name}" for name in names[:-1].split(":"))
-
-
-def _in_dtype(one: Collective, dtype: str) -> Collective:
-    wider, own = BITS.get(dtype, 8), BITS[one.dtype]
-    return replace(one, dtype=dtype, bytes=one.bytes * wider // own, wire_bytes=one.wire_bytes * wider // own)
 
 
 # Pieces of the sentences that name a difference.

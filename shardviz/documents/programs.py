@@ -27,12 +27,11 @@ if TYPE_CHECKING:
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.reports.entries import Selection
-    from shardviz.reports.program_report import DumpedModule, ProgramReport
+    from shardviz.reports.program_report import DumpedModule, ProgramReport, TimesAnswer
     from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import PassTrace, TargetResult
-    from shardviz.reports.target_times import TimesAnswer
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
 

@@ -20,7 +20,7 @@ from shardviz.documents.meshes import MESH
 
 if TYPE_CHECKING:
     from shardviz.planner.pricing.costs import PlanCost
-    from shardviz.reports.target_times import TimesAnswer
+    from shardviz.reports.program_report import TimesAnswer
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 SOURCE = of(str, "The line of the user's program that it comes from; empty where the text does not say.")

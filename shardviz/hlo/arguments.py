@@ -1,18 +1,38 @@
-"""The arguments of a compiled program: what JAX calls each, as a path from the function's parameter."""
+"""The arguments of a compiled program: what JAX calls each, as a path from the function's parameter, and
+which of them a collective's operands come from, found by following these back."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Generic, TypeVar
 
+from shardviz.hlo.collective import Origin
+from shardviz.hlo.mlir.operations import OperationValue
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.normal_form import normal_form
+from shardviz.hlo.text.opcodes import PLACES
 from shardviz.hlo.text.shapes import ArrayShape, one_array
+from shardviz.hlo.text.values import Made, folded
 
+MAX_LOOKS = 1_000
+"""Definitions looked at in one module at most, to follow what is computed: a chain of einsums has some
+hundreds, a model far more."""
+MAX_MOVES = 200
+"""Definitions looked at for one value that is only moved."""
+MAX_ARGUMENTS = 64
+"""A value that is made of more arguments than this has no origin worth telling."""
+
+_DIALECTS = ("stablehlo", "mhlo", "sdy", "chlo", "func")
+_SHARDING = re.compile(r"@(?:Sharding|xla\.sdy\.\w+|SPMD\w+)\(")
+_REGIONS = ("while", "case", "if", "manual_computation", "named_computation", "composite")
 _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+),")
 _PIECE = re.compile(r"\[[^\[\]]*\]|\.?[^.\[\]]+")
+
+_Value = TypeVar("_Value", bound=Hashable)
+_How = Callable[[_Value], Made[_Value] | Origin | None]
 
 
 @dataclass(frozen=True)
@@ -42,14 +62,13 @@ def arguments_in(lines: Instructions) -> tuple[ProgramArgument, ...]:
         return ()
     _, _, aliases = lines.computations.head.partition("input_output_alias=")
     donated = {int(number) for number in _ALIAS.findall(aliases.partition("\n")[0])}
-    found = []
+    arguments = []
     for line in lines.with_opcode(entry, "parameter"):
         number = line.parameter_number
         array = None if line.shape.startswith("(") else one_array(line.shape)
         if array is not None and number is not None:
-            path = line.op_name
-            found.append(ProgramArgument(number, line.name, path, array, number in donated))
-    return tuple(sorted(found, key=lambda argument: argument.number))
+            arguments.append(ProgramArgument(number, line.name, line.op_name, array, number in donated))
+    return tuple(sorted(arguments, key=lambda argument: argument.number))
 
 
 def pieces_of(path: str) -> list[str]:
@@ -61,3 +80,97 @@ def shared_steps(paths: Iterable[Sequence[str]]) -> int:
     """The number of first steps in which all of some paths are the same."""
     columns = zip(*paths, strict=False)
     return sum(1 for _ in takewhile(lambda column: len({*column}) == 1, columns))
+
+
+class Origins(Generic[_Value]):
+    """The origins of values; `how` tells how one is made, of an argument the origin, None if unknown."""
+
+    def __init__(self, how: _How[_Value]) -> None:
+        self._how = how
+        self._known: dict[_Value, Origin | None] = {}
+        self._moves: dict[_Value, tuple[int, Origin | None]] = {}
+
+    def of(self, values: Sequence[_Value]) -> Origin | None:
+        """The origin of several values together; None when it cannot be told."""
+        if not values:
+            return None
+        moved = self._moved(values)
+        if moved is not None or len(self._known) > MAX_LOOKS:
+            return moved
+        return _joined([folded(each, self._known, self._step, self._fold, MAX_LOOKS) for each in values])
+
+    def _moved(self, values: Sequence[_Value]) -> Origin | None:
+        """The origin of values that are moved, not computed, from the program's arguments to here.
+
+        This ends at the first thing that is computed, and so it is quick in a program of any size. In a chain
+        of collectives, each of which moves the one before, that one's own way is known already.
+        """
+        if len(values) != 1:
+            return self._walked(values)[1]
+        (value,) = values
+        if value not in self._moves:
+            made = self._how(value)
+            before = made.operands if isinstance(made, Made) and made.only_moved else ()
+            known = self._moves.get(before[0]) if len(before) == 1 else None
+            looks, origin = (known[0] + 1, known[1]) if known is not None else self._walked(values)
+            self._moves[value] = looks, origin if looks <= MAX_MOVES else None
+        return self._moves[value][1]
+
+    def _walked(self, values: Sequence[_Value]) -> tuple[int, Origin | None]:
+        """The number of values looked at on the way back, and the origin."""
+        waiting = [*values]
+        seen, found = {*waiting}, set[int]()
+        while waiting:
+            made = self._how(waiting.pop())
+            looks = len(seen) - len(waiting)
+            if made is None or looks > MAX_MOVES:
+                return looks, None
+            if isinstance(made, Origin):
+                if made.computed:
+                    return looks, None
+                found.update(made.arguments)
+            elif not made.only_moved:
+                return looks, None
+            else:
+                waiting += (operand for operand in made.operands if operand not in seen)
+                seen.update(made.operands)
+        return len(seen), Origin(tuple(sorted(found))) if 0 < len(found) <= MAX_ARGUMENTS else None
+
+    def _step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
+        made = self._how(value)
+        if not isinstance(made, Made):
+            return (), made
+        # A value that is made of itself stays unknown, and so does all that is given up; a constant, as pads
+        # have it, is of no argument.
+        return made.operands, None if made.operands else Origin(())
+
+    def _fold(self, value: _Value, parts: Sequence[Origin | None]) -> Origin | None:
+        made = self._how(value)
+        return _joined(parts, isinstance(made, Made) and made.only_moved)
+
+
+def _joined(origins: Sequence[Origin | None], only_moved: bool = True) -> Origin | None:
+    """The origin of a value that is made of others with these origins; None where one is unknown, or there
+    are too many arguments."""
+    known = [origin for origin in origins if origin is not None]
+    if len(known) < len(origins):
+        return None
+    arguments = {number for origin in known for number in origin.arguments}
+    if len(arguments) > MAX_ARGUMENTS:
+        return None
+    computed = not only_moved or any(origin.computed for origin in known)
+    return Origin(tuple(sorted(arguments)), bool(arguments) and computed)
+
+
+def operation_made(value: OperationValue) -> Made[OperationValue] | Origin | None:
+    """The making of a value of Shardy's and StableHLO's, within one function."""
+    operation = value.operation
+    if operation.name == "func.func":
+        return Origin((value.number,))
+    dialect, _, name = operation.name.rpartition(".")
+    operands = tuple(each for each in operation.operands if each is not None)
+    is_open = value.is_argument or len(operands) < len(operation.operands)
+    if is_open or dialect not in _DIALECTS or name in _REGIONS:
+        return None
+    moves = dialect == "sdy" or (dialect != "func" and name.replace("_", "-") in PLACES)
+    return Made(operands, moves or (name == "custom_call" and _SHARDING.match(operation.text) is not None))

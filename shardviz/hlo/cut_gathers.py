@@ -73,11 +73,11 @@ def _chain(values: Values, line: Instruction, known: dict[str, Collective]) -> t
 def _kept(values: Values, gather: Instruction) -> tuple[int, ...]:
     """The shape to which all that takes an array cuts it, () where something takes more of it."""
     shapes: set[tuple[int, ...]] = set()
-
-    def passed_to(value: ProgramValue) -> Iterable[ProgramValue]:
-        return () if value.line.opcode == "dynamic-slice" else values.used_by(value)
-
-    for number, value in enumerate(reached([ProgramValue(gather)], passed_to)):
+    ways = reached(
+        [ProgramValue(gather)],
+        lambda value: () if value.line.opcode == "dynamic-slice" else values.used_by(value),
+    )
+    for number, value in enumerate(ways):
         line = value.line
         is_result = line.is_root and values.caller_of(line.home) is None
         if number > MAX_STEPS or value.path:

@@ -19,6 +19,7 @@ from itertools import permutations
 from typing import NamedTuple
 
 from shardviz.hlo.arguments import pieces_of, shared_steps
+from shardviz.hlo.collective import Collective
 from shardviz.hlo.named_scopes import joined_names, program_place
 from shardviz.hlo.text.instruction import Instruction
 from shardviz.hlo.text.instructions import reached
@@ -36,8 +37,7 @@ _MODELS = ("dot", "convolution", "gather", "custom-call")
 
 
 class _Reached(NamedTuple):
-    """The arguments and the sums that a value is made of element by element, and the pairs of both of which
-    one is added to the other."""
+    """Arguments and sums that a value is made of element by element; pairs of both that are added up."""
 
     arguments: frozenset[int] = frozenset()
     sums: frozenset[str] = frozenset()
@@ -119,7 +119,7 @@ class _Updates:
         self._known: dict[ProgramValue, _Reached] = {}
 
     def of_results(self) -> Iterator[_Reached]:
-        """The arguments and the sums that each result of the program is made of."""
+        """What each result of the program is made of."""
         lines = self._values.lines
         entry = lines.computations.entry
         root = None if entry is None else lines.root(entry)
@@ -129,7 +129,6 @@ class _Updates:
                 yield folded(ProgramValue(result), self._known, self._step, _joined, most) or _NOTHING
 
     def _step(self, value: ProgramValue) -> tuple[Sequence[ProgramValue], _Reached]:
-        """The values that one is made of, element by element; or what it is."""
         if value.line.opcode in SUMS:
             return (), _Reached(sums=frozenset(self._summed(value)))
         made = self._values.made_of(value)
@@ -183,22 +182,23 @@ def _joined(value: ProgramValue, parts: Sequence[_Reached]) -> _Reached:
 
 
 class _Look(NamedTuple):
-    """A value as `GradientUses` sees it: the passes that its operation belongs to, whether that computes
-    anything (passes may share a constant of the backward one), and how it is made, if that is followed."""
+    """A value as `_GradientUses` sees it: whether an operation of the backward pass alone computes it (passes
+    may share a constant), whether it is computed outside of what is differentiated, and what it is made of,
+    as far as that is followed."""
 
-    passes: frozenset[str]
-    computes: bool
-    made: Made[ProgramValue] | None
-
-    @property
-    def is_backward(self) -> bool:
-        """Return whether it is computed by an operation of the backward pass alone."""
-        return self.computes and self.passes == {"backward"}
+    is_backward: bool
+    is_outside: bool
+    operands: Sequence[ProgramValue]
 
 
-class GradientUses:
-    """Tells of one text whether collectives move what is made of gradients."""
+def gradient_uses(values: Values, found: Iterable[tuple[Collective, Instruction]]) -> frozenset[str]:
+    """The names of collectives outside of what is differentiated that move what is made of gradients."""
+    uses = _GradientUses(values)
+    outside = (pair for pair in found if not program_place(pair[0].op_name).is_differentiated)
+    return frozenset(record.name for record, line in outside if uses.moves_gradients(line))
 
+
+class _GradientUses:
     def __init__(self, values: Values) -> None:
         self._values = values
         self._known: dict[ProgramValue, _Look] = {}
@@ -218,7 +218,11 @@ class GradientUses:
     def _is_for_a_model(self, line: Instruction) -> bool:
         """Return whether what a collective hands on may be multiplied, or looked up in, where it arrives."""
         lines = self._values.lines
-        for user in reached(lines.users(line), self._moved_on):
+
+        def moved_on(moved: Instruction) -> Iterable[Instruction]:
+            return lines.users(moved) if whole_op(moved.opcode) in PLACES else ()
+
+        for user in reached(lines.users(line), moved_on):
             self._looks -= 1
             inside = lines.callee(user) if user.opcode in RUNNING else None
             if self._looks < 0 or user.opcode in _MODELS:
@@ -227,24 +231,19 @@ class GradientUses:
                 return True
         return False
 
-    def _moved_on(self, line: Instruction) -> Iterable[Instruction]:
-        return self._values.lines.users(line) if whole_op(line.opcode) in PLACES else ()
-
     def _is_gradient(self, value: ProgramValue) -> bool:
         """Return whether a value has elements of a gradient itself, that only were moved."""
-        for each in reached([value], self._not_computed_of):
+
+        def moved_from(moved: ProgramValue) -> Sequence[ProgramValue]:
+            return () if self._known[moved].is_outside else self._known[moved].operands
+
+        for each in reached([value], moved_from):
             look = self._look(each)
             if look is None or look.is_backward:
                 return look is not None
         return False
 
-    def _not_computed_of(self, value: ProgramValue) -> Sequence[ProgramValue]:
-        """The values that one is made of, if it is not computed outside of what is differentiated."""
-        look = self._known[value]
-        return look.made.operands if look.made is not None and (look.passes or not look.computes) else ()
-
     def _has_gradient(self, value: ProgramValue) -> bool:
-        """Return whether a value is made of a gradient."""
         # Of many collectives the ways back join: what was found of a value on one of them holds for all.
         waiting, taken_by = [value], {value: value}
         while waiting:
@@ -257,7 +256,7 @@ class GradientUses:
                 while (current := taken_by[current]) not in self._with:
                     self._with.add(current)
                 return True
-            for operand in look.made.operands if look.made is not None else ():
+            for operand in look.operands:
                 if operand not in taken_by and operand not in self._without:
                     taken_by[operand] = current
                     waiting.append(operand)
@@ -272,24 +271,24 @@ class GradientUses:
             return None
         look = self._known.get(value)
         if look is None:
-            made, passes, opcode = self._values.made_of(value), _passes(value.line), value.line.opcode
-            if not isinstance(made, Made):
-                made = None
-            is_computed = made is not None and not made.only_moved
-            if (passes and "backward" not in passes) or (is_computed and opcode in _MODELS):
-                made = None
-            look = self._known[value] = _Look(passes, is_computed and opcode != "broadcast", made)
+            made, opcode = self._values.made_of(value), value.line.opcode
+            # Of a fusion its instructions tell.
+            passes = frozenset() if opcode in RUNNING else _passes(value.line.op_name)
+            is_computed = isinstance(made, Made) and not made.only_moved
+            is_followed = not passes or "backward" in passes
+            is_followed = is_followed and not (is_computed and opcode in _MODELS)
+            computes = is_computed and opcode != "broadcast"
+            look = self._known[value] = _Look(
+                computes and passes == {"backward"},
+                computes and not passes,
+                made.operands if isinstance(made, Made) and is_followed else (),
+            )
         return look
 
 
-def _passes(line: Instruction) -> frozenset[str]:
-    """The passes of the differentiated function that an instruction belongs to; none for what is outside of
-    it, and for a fusion, whose instructions tell."""
-    return frozenset() if line.opcode in RUNNING else _passes_of(line.op_name)
-
-
 @lru_cache(maxsize=65536)
-def _passes_of(op_name: str) -> frozenset[str]:
+def _passes(op_name: str) -> frozenset[str]:
+    """The passes of the differentiated function that an operation belongs to; none for one outside of it."""
     places = ((name, program_place(name)) for name in joined_names(op_name))
     # A checkpoint outside of what is differentiated has no transposition in its name.
     return frozenset(

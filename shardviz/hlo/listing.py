@@ -1,4 +1,5 @@
-"""A module as a list of lines that a person can read, with its collectives marked."""
+"""A module as a list of lines that a person can read, with its collectives marked, without layouts, metadata
+and configurations, which only a compiler needs."""
 
 from __future__ import annotations
 
@@ -11,12 +12,11 @@ from itertools import islice
 
 from shardviz.hlo.collective import OPS, Collective
 from shardviz.hlo.module import HloModule, Reader
-from shardviz.hlo.schedule.overlap import ENDS, STARTS
+from shardviz.hlo.overlap import ENDS, STARTS
 from shardviz.hlo.text.cross_slice import RENDEZVOUS
 from shardviz.hlo.text.instruction import Computation, Instruction, closing, parse_instruction
 from shardviz.hlo.text.instructions import reached
 from shardviz.hlo.text.opcodes import BRANCHES, FOLDED, MESSAGES, begins, ends
-from shardviz.hlo.text.strip_metadata import strip_metadata
 from shardviz.sharding import Mesh
 
 _INLINED = {"while": ("body", "condition"), "call": ("to_apply",), "conditional": BRANCHES}
@@ -50,6 +50,23 @@ _TELLING = (
 )
 """Opcodes that tell a fusion's work, the heaviest first; without them its most frequent opcodes do."""
 MAX_TOLD = 3
+
+_STRING = r'"(?:[^"\\]|\\.)*+"?'
+_LAYOUT = re.compile(r"(?<=\])\{(?:[\d:][^{}\n]*+)?\}")
+"""Directly after a shape: ``{1,0:T(8,128)(2,1)S(1)}``."""
+_HIDDEN = re.compile(
+    rf"{_STRING}"
+    r"|(?P<attribute>, (?:metadata|backend_config|frontend_attributes|entry_computation_layout"
+    r"|allow_spmd_sharding_propagation_to_(?:parameters|output))=)"
+    r'|(?P<location> ?loc\((?=[#"]|callsite|unknown))'
+    r"|(?P<header>(?<=^module ) ?(?:@[^\s{]++ )?attributes \{)"
+)
+_RULE = r"sdy\.sharding_rule = #sdy\.op_sharding_rule<[^<>\n]*+>[^<>\n]*+>"
+_RULES = re.compile(rf" \{{{_RULE}\}}|, {_RULE}|{_RULE},? ?")
+_BRACES = re.compile(rf"{_STRING}|[{{}}]")
+_PARENS = re.compile(rf"{_STRING}|[()]")
+_WORD = re.compile(r"[^,\n]*+")
+_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
 @dataclass(frozen=True)
@@ -141,7 +158,8 @@ class _Lister:
         self._spans: dict[int, Span] = {}
 
     def listed(self) -> tuple[tuple[ListedLine, ...], tuple[Span, ...]]:
-        waiting = {*reached(self._moves, self._callers)}
+        around, callers = self._computations.around, self._computations.callers
+        waiting = {*reached(self._moves, lambda body: map(around, callers(body)))}
         for root in self._roots(waiting):
             head = ListedLine(0, root.name, "", "ENTRY" if root.is_entry else "computation", "", (), 0)
             running = [self._body(root, head)]
@@ -156,20 +174,14 @@ class _Lister:
         spans = sorted(self._spans.values(), key=lambda span: (span.start, span.stop))
         return tuple(self._lines), tuple(spans)
 
-    def _callers(self, body: Computation) -> Iterator[Computation]:
-        return map(self._computations.around, self._computations.callers(body))
-
     def _roots(self, communicating: set[Computation]) -> list[Computation]:
-        """The entries, then what communicates and is called by nothing, as in a text that is cut off.
-
-        In a text without an entry, all that nothing calls.
-        """
+        """The entries, then what communicates and nothing calls, as in a text that is cut off; without an
+        entry all that nothing calls."""
         every = self._computations.all
         entries = [body for body in every if body.is_entry or not body.name]
         uncalled = [body for body in every if not self._computations.callers(body)]
-        if not entries:
-            return uncalled
-        return entries + [body for body in uncalled if body in communicating and body not in entries]
+        others = [body for body in uncalled if body in communicating and body not in entries]
+        return entries + others if entries else uncalled
 
     def _body(self, body: Computation, head: ListedLine) -> Iterator[tuple[ListedLine, Computation]]:
         """Append a computation's lines; yields head and body of each that a line runs, to be listed there."""
@@ -178,9 +190,7 @@ class _Lister:
         started: dict[str, int] = {}
         for made in self._index.of(body):
             line = listed_line(self._text[made.start : made.stop], head.depth + 1)
-            if line is None:
-                continue
-            if line.opcode == "get-tuple-element" and self._shares_a_line(line):
+            if line is None or (line.opcode == "get-tuple-element" and self._shares_a_line(line)):
                 continue
             self._append(line, made, started)
             for key in _INLINED.get(line.opcode, ()):
@@ -236,8 +246,9 @@ class _Lister:
             line = replace(line, ends=ended)
             if (ending := self._lines[ended].collective) is not None:
                 self._spans[ended] = Span(ended, number, ending)
-        elif begun == number and (record := self._record(names)) is not None:
-            line = replace(line, collective=record)
+        elif begun == number and (records := next(filter(None, map(self._records.get, names)), None)):
+            # Texts of several modules use names again.
+            line = replace(line, collective=records.popleft() if len(records) > 1 else records[0])
         if is_begun:
             started.update(dict.fromkeys(keys, begun))
         elif ended is not None and line.opcode.endswith("-update"):
@@ -247,27 +258,22 @@ class _Lister:
                 started.pop(key, None)
         self._lines.append(line)
 
-    def _record(self, names: Iterable[str]) -> Collective | None:
-        """The record of the first of these names that has one; texts of several modules use names again."""
-        for name in names:
-            if found := self._records.get(name):
-                return found.popleft() if len(found) > 1 else found[0]
-        return None
-
     def _fusion(self, body: Computation) -> tuple[tuple[str, ...], list[Instruction]]:
         """The opcodes that tell what a computation does, with the fusions in it, and their collectives."""
         if body not in self._fusions:
-            members = [*islice(reached([body], self._fused), MAX_MEMBERS)]
+            index = self._index
+
+            def called(home: Computation) -> Iterator[Computation]:
+                callees = (index.callee(line) for line in index.of(home) if line.says(", calls="))
+                return (callee for callee in callees if callee is not None)
+
+            members = [*islice(reached([body], called), MAX_MEMBERS)]
             counts = Counter(line.opcode for member in members for line in self._index.of(member))
             telling = [opcode for opcode in _TELLING if opcode in counts]
             others = [opcode for opcode, _ in counts.most_common() if opcode not in _SILENT]
             moves = [move for member in members for move in self._moves.get(member, {}).values()]
             self._fusions[body] = tuple((telling or others)[:MAX_TOLD]), moves
         return self._fusions[body]
-
-    def _fused(self, body: Computation) -> Iterator[Computation]:
-        callees = (self._index.callee(line) for line in self._index.of(body) if line.says(", calls="))
-        return (callee for callee in callees if callee is not None)
 
     @cached_property
     def _twins(self) -> dict[str, list[str]]:
@@ -287,16 +293,14 @@ def listed_line(text: str, depth: int) -> ListedLine | None:
         return None
     name, shape, opcode = made.name, made.shape, made.opcode
     stop = closing(short, made.inside)
-    operands = _operands(opcode, short[made.inside : stop - short.endswith(")", made.inside, stop)])
+    operands = short[made.inside : stop - short.endswith(")", made.inside, stop)]
+    if opcode in ("constant", "parameter"):
+        operands = operands if len(operands) <= MAX_LITERAL else f"{operands[:MAX_LITERAL]}…"
+    else:
+        operands = ", ".join(_OPERAND.findall(operands)) if "%" in operands else _COMMENT.sub("", operands)
     attributes = _attributes(short[stop:])
     kept = len(name) + len(shape) + len(opcode) + len(operands) + sum(map(len, attributes))
     return ListedLine(depth, name, _COMMENT.sub("", shape), opcode, operands, attributes, len(text) - kept)
-
-
-def _operands(opcode: str, text: str) -> str:
-    if opcode in ("constant", "parameter"):
-        return text if len(text) <= MAX_LITERAL else f"{text[:MAX_LITERAL]}…"
-    return ", ".join(_OPERAND.findall(text)) if "%" in text else _COMMENT.sub("", text)
 
 
 def _attributes(text: str) -> tuple[str, ...]:
@@ -313,3 +317,68 @@ def _attributes(text: str) -> tuple[str, ...]:
             start = token.end()
     kept.append(text[start:])
     return tuple(part for part in kept if part and part.partition("=")[0] not in _LEFT_OUT)
+
+
+def strip_metadata(line: str) -> str:
+    """One line of HLO, StableHLO or Shardy text without what only a compiler wants to know.
+
+    Left out: layouts, metadata, backend_config, frontend_attributes, source locations, and the rules by
+    which Shardy propagates. Shapes, operands, groups and shardings stay. Any text is folded in linear time.
+    """
+    kept, position = [], 0
+    while match := _HIDDEN.search(line, position):
+        kept.append(line[position : match.start()])
+        if match["attribute"]:
+            position = _value_end(line, match.end())
+        elif match["location"]:
+            position = _closed(_PARENS, line, match.end(), ")")
+        elif match["header"]:
+            kept.append(match[0].removesuffix("attributes {"))
+            position = _closed(_BRACES, line, match.end(), "}") + 1
+        else:
+            kept.append(match[0])
+            position = match.end()
+    kept.append(line[position:])
+    short = "".join(kept)
+    if "sdy.sharding_rule" in short:
+        short = _RULES.sub("", short)
+    return _LAYOUT.sub("", short).rstrip()
+
+
+def stripped_lines(text: str) -> Iterator[str]:
+    """The lines of a module, each folded, without the tables of source locations."""
+    in_table = False
+    last = ""
+    for line in text.splitlines():
+        if in_table and line[:1].isdigit():
+            continue
+        in_table = line in _TABLES
+        if in_table or line.startswith("#loc"):
+            continue
+        short = strip_metadata(line)
+        if short or last:
+            yield short
+        last = short
+
+
+def _value_end(line: str, start: int) -> int:
+    """The end of an attribute's value: an object in braces, a string, or a word."""
+    if line.startswith("{", start):
+        return _closed(_BRACES, line, start + 1, "}")
+    if line.startswith('"', start) and (quoted := _BRACES.match(line, start)):
+        return quoted.end()
+    word = _WORD.match(line, start)
+    return word.end() if word else start
+
+
+def _closed(tokens: re.Pattern[str], line: str, start: int, close: str) -> int:
+    """The place after the bracket that closes the one before `start`, strings passed over."""
+    depth = 1
+    for token in tokens.finditer(line, start):
+        if token[0] == close:
+            depth -= 1
+        elif not token[0].startswith('"'):
+            depth += 1
+        if depth == 0:
+            return token.end()
+    return len(line)

@@ -10,17 +10,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
-from shardviz.hlo.arguments import arguments_in
+from shardviz.hlo.arguments import Origins, arguments_in
 from shardviz.hlo.collective import Collective, CollectiveMatmul
+from shardviz.hlo.collective_matmuls import collective_matmuls
 from shardviz.hlo.cut_gathers import CutGather, cut_gathers
-from shardviz.hlo.gradients import GradientUses, gradients
+from shardviz.hlo.gradients import gradient_uses, gradients
 from shardviz.hlo.groups.device_numbers import DeviceNumbers, program_mesh, slice_positions, written_meshes
-from shardviz.hlo.named_scopes import NamelessCollectives, program_place
-from shardviz.hlo.origins import Origins
+from shardviz.hlo.named_scopes import NamelessCollectives
+from shardviz.hlo.overlap import Schedules
 from shardviz.hlo.records import Records
-from shardviz.hlo.schedule.collective_matmuls import collective_matmuls
-from shardviz.hlo.schedule.overlap import Schedules
-from shardviz.hlo.text.call_graph import Call, CallGraph, circle, in_branches, program_order, run_counts
+from shardviz.hlo.text.call_graph import Call, CallGraph, circle, program_order, run_counts
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer, cross_slice_transfers, slices_named
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import Instructions
@@ -215,12 +214,11 @@ class Reader:
         self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
         calls = self.calls.calls_to(self.collectives)
         roots = self._roots(calls)
-        counts = run_counts(roots, calls)
+        counts, chosen = run_counts(roots, calls)
         transfers, recvs = cross_slice_transfers(self.collectives)
-        in_order = program_order(
-            roots, calls, {home.start: [*lines] for home, lines in self.collectives.items()}
-        )
-        found = [*self._records(in_order, calls, counts, transfers, recvs, origins)]
+        positions = {home.start: [*lines] for home, lines in self.collectives.items()}
+        in_order = program_order(roots, calls, positions)
+        found = [*self._records(in_order, calls, counts, chosen, transfers, recvs, origins)]
         names: tuple[str, ...] = ()
         if origins:
             paths = {argument.number: argument.path for argument in arguments_in(self.lines)}
@@ -246,13 +244,13 @@ class Reader:
             and not self.is_scheduled
             and (entry := self.computations.entry) is not None
             and "_spmd" not in entry.name,
-            collective_matmuls=collective_matmuls(permutes, self.lines, calls),
+            collective_matmuls=collective_matmuls(permutes, self.values, calls),
             num_slices=self.num_slices,
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,
             argument_names=names,
             gradients=gradients(self.values, names) if origins else {},
-            gradient_uses=self._gradient_uses(found) if origins else frozenset(),
+            gradient_uses=gradient_uses(self.values, found) if origins else frozenset(),
             cut_gathers=tuple(cut_gathers(self.values, gathers, devices)) if origins else (),
             unknown_loops=tuple(dict.fromkeys(loop.name for loop in lengthless if loop is not None)),
         )
@@ -275,6 +273,7 @@ class Reader:
         in_order: Iterable[tuple[int, Sequence[int]]],
         calls: Sequence[Call],
         counts: Mapping[int, int | None],
+        chosen: Set[int],
         transfers: Mapping[int, CrossSliceTransfer],
         recvs: Set[int],
         has_origins: bool,
@@ -283,7 +282,6 @@ class Reader:
         those that have no name get the places of the operations that they are for."""
         found = {home.start: lines for home, lines in self.collectives.items()}
         sites = {call.callee: call.position for call in reversed(calls)}
-        chosen = in_branches(calls)
         records = Records(self.lines, self.numbers, self.mesh)
         schedules = Schedules(self.lines, self.collectives, calls)
         repeated = schedules.repeated | recvs
@@ -304,28 +302,25 @@ class Reader:
                     except NotationError as error:
                         self._complain(position, f"{quote(line.name)} cannot be read: {error.message}")
                         continue
+                    is_async, algorithm = schedules.of(line, transfer)
                     shared = alike[key] = shared.having(
                         count=counts.get(start, 0),
                         in_branch=start in chosen,
                         **self._place(line, sites),
-                        **schedules.of(line, transfer)._asdict(),
+                        is_async=is_async,
+                        algorithm=algorithm,
                     )
                 beside = schedules.beside(line, transfer) if shared.is_async else ()
                 fields: dict[str, object] = {"name": line.name, "overlapped": beside}
                 if has_origins:
                     fields["origin"] = origins.of([*map(ProgramValue, self.lines.taken(line))])
                 if has_origins and not shared.source:
-                    fields |= self._names(nameless.served(shared.op, line))
+                    # What all operations have for which it is.
+                    places = [self._metadata(served) for served in nameless.served(shared.op, line)]
+                    words = ({place.get(key, "") for place in places} for key in ("source", "op_name"))
+                    source, op_name = (word.pop() if len(word) == 1 else "" for word in words)
+                    fields |= {"source": source, "op_name": op_name} if ":" in source else {}
                 yield shared.having(**fields), line
-
-    def _gradient_uses(self, found: Iterable[tuple[Collective, Instruction]]) -> frozenset[str]:
-        """The collectives outside of what is differentiated that move what is made of gradients."""
-        uses = GradientUses(self.values)
-        return frozenset(
-            record.name
-            for record, line in found
-            if not program_place(record.op_name).is_differentiated and uses.moves_gradients(line)
-        )
 
     def _collectives(self) -> dict[Computation, dict[int, Instruction]]:
         """The lines of each computation whose own opcode is a collective's, by position."""
@@ -383,13 +378,6 @@ class Reader:
             place = {**self._metadata(caller), **place}
             home = caller.home
         return {"source": self.locations.of(place), "op_name": place.get("op_name", "")}
-
-    def _names(self, served: Iterable[Instruction]) -> dict[str, str]:
-        """The `source` and the op name that all operations have for which a collective is."""
-        places = [self._metadata(line) for line in served]
-        words = ({place.get(key, "") for place in places} for key in ("source", "op_name"))
-        source, name = (word.pop() if len(word) == 1 else "" for word in words)
-        return {"source": source, "op_name": name} if ":" in source else {}
 
     @cached_property
     def locations(self) -> SourceLocations:

@@ -173,9 +173,8 @@ class NamelessCollectives:
 
     def _is_operation(self, line: Instruction) -> bool:
         """Return whether an instruction computes something of the program's own, which has a name."""
-        if whole_op(line.opcode) in PLACES or line.opcode in _PASSING:
-            return False
-        return line.says(" metadata={")
+        is_passing = whole_op(line.opcode) in PLACES or line.opcode in _PASSING
+        return not is_passing and line.says(" metadata={")
 
     def _made_of(self, value: ProgramValue) -> Iterable[ProgramValue]:
         if value.line.opcode == "recv":

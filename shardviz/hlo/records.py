@@ -227,8 +227,15 @@ def collective_shapes(instruction: Instruction, group_size: int, sent: str = "")
     if "slice_sizes" in instruction.attributes:
         slices = tuple(_slices(instruction.attributes["slice_sizes"], results))
         return CollectiveShapes(slices, slices)
-    dim = _dimension(instruction, results)
-    operands = given or tuple(_operand(op, array, dim, group_size) for array in results)
+    written = _DIMENSION.match(instruction.attributes.get("dimensions", "").strip())
+    dim = int(written[0]) if written and all(int(written[0]) < len(each.sizes) for each in results) else None
+    operands = given or results
+    if not given and dim is not None and group_size > 0 and op in ("all-gather", "reduce-scatter"):
+        lengths = (array.sizes[dim] for array in results)
+        operands = tuple(
+            array.resized(dim, -(-length // group_size) if op == "all-gather" else length * group_size)
+            for array, length in zip(results, lengths, strict=True)
+        )
     if op == "all-to-all":
         # The array form splits and joins the same dimension; a tuple's elements are already the parts.
         return CollectiveShapes(operands, results, dim, dim)
@@ -247,20 +254,3 @@ def _slices(sizes: str, buffers: Sequence[ArrayShape]) -> Iterator[ArrayShape]:
         dtype = buffers[number % len(buffers)].dtype
         (shape,) = arrays(parse_shape(f"{dtype}[{slice_}]"))
         yield shape
-
-
-def _dimension(instruction: Instruction, results: Sequence[ArrayShape]) -> int | None:
-    match = _DIMENSION.match(instruction.attributes.get("dimensions", "").strip())
-    if match is None or any(int(match[0]) >= len(array.sizes) for array in results):
-        return None
-    return int(match[0])
-
-
-def _operand(op: str, result: ArrayShape, dim: int | None, group_size: int) -> ArrayShape:
-    if dim is None or group_size < 1:
-        return result
-    if op == "all-gather":
-        return result.resized(dim, -(-result.sizes[dim] // group_size))
-    if op == "reduce-scatter":
-        return result.resized(dim, result.sizes[dim] * group_size)
-    return result

@@ -86,7 +86,12 @@ def _contents(stream: io.BufferedReader, where: str, notes: list[str]) -> bytear
         most, verb, unpack = MAX_UNPACKED, "unpacks to", "unpack it with gunzip, and "
     data = bytearray()
     try:
-        _check(source.peek(HEAD), where)
+        first = source.peek(HEAD)
+        pairs = len(first) > 1 and not (any(first[::2]) and any(first[1::2]))
+        if first.startswith(UTF16) or (pairs and any(first)):
+            raise QuestionError(f"{where} is UTF-16", "turn it into UTF-8: iconv -f UTF-16 -t UTF-8")
+        if 0 in first:
+            raise QuestionError(f"{where} is binary, not text", HOW)
         while chunk := source.read1(CHUNK):
             data += chunk
             if len(data) > most:
@@ -99,12 +104,3 @@ def _contents(stream: io.BufferedReader, where: str, notes: list[str]) -> bytear
             raise QuestionError(f"{where} cannot be unpacked: {error}", hint) from None
         notes.append(f"{where} breaks off: {error}")
     return data
-
-
-def _check(head: bytes, where: str) -> None:
-    """Raise `QuestionError` where the first bytes are none of a text in ASCII or UTF-8."""
-    pairs = len(head) > 1 and not (any(head[::2]) and any(head[1::2]))
-    if head.startswith(UTF16) or (pairs and any(head)):
-        raise QuestionError(f"{where} is UTF-16", "turn it into UTF-8: iconv -f UTF-16 -t UTF-8")
-    if 0 in head:
-        raise QuestionError(f"{where} is binary, not text", HOW)

@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from operator import attrgetter
 from typing import Literal
 
@@ -121,16 +122,12 @@ def together(programs: Mapping[str, ReportSummary]) -> ReportSummary:
     seconds = [each.seconds for each in programs.values() if each.seconds is not None]
     memory = [each.memory for each in programs.values() if each.memory is not None]
     return ReportSummary(
-        max((each.mesh for each in programs.values()), key=_devices, default=()),
+        max((each.mesh for each in programs.values()), key=lambda mesh: math.prod(dict(mesh).values())),
         next((each.machine for each in programs.values() if each.machine), ""),
         _sorted(named),
         _three_digits(math.fsum(seconds)) if seconds else None,
         max(memory, default=None),
     )
-
-
-def _devices(mesh: tuple[tuple[str, int], ...]) -> int:
-    return math.prod(size for _, size in mesh)
 
 
 def _three_digits(seconds: float) -> float:
@@ -172,12 +169,12 @@ def _sorted(lines: Iterable[SummaryLine]) -> tuple[SummaryLine, ...]:
             overlapped=before.overlapped + line.overlapped,
             in_loop=before.in_loop or line.in_loop,
         )
-    return tuple(sorted(merged.values(), key=_order))
 
+    def order(line: SummaryLine) -> tuple[object, ...]:
+        runs = -1 if line.runs is None else line.runs
+        return line.op, line.axes, line.phase or "", line.place, line.shape, runs, line.bytes, line.wire_bytes
 
-def _order(line: SummaryLine) -> tuple[object, ...]:
-    runs = -1 if line.runs is None else line.runs
-    return line.op, line.axes, line.phase or "", line.place, line.shape, runs, line.bytes, line.wire_bytes
+    return tuple(sorted(merged.values(), key=order))
 
 
 @dataclass(frozen=True)
@@ -344,11 +341,9 @@ class BrokenLimit:
 
 def parse_limits(text: str) -> tuple[Limit, ...]:
     """Read limits with commas between them. Raises `NotationError`."""
-    found, start = [], 0
-    for piece in text.split(","):
-        found.append(_limit(piece, text, start))
-        start += len(piece) + 1
-    return tuple(found)
+    pieces = text.split(",")
+    starts = accumulate((len(piece) + 1 for piece in pieces), initial=0)
+    return tuple(_limit(piece, text, start) for piece, start in zip(pieces, starts, strict=False))
 
 
 def _limit(piece: str, text: str, start: int) -> Limit:
@@ -379,28 +374,20 @@ def _limit(piece: str, text: str, start: int) -> Limit:
 
 def broken_limits(limits: tuple[Limit, ...], found: ReportChanges) -> tuple[BrokenLimit, ...]:
     """The limits that the changes do not keep. What only one of the programs tells breaks its limit."""
-    broken = []
-    for limit in limits:
-        message = _new_collectives(found) if limit.quantity == "new-collective" else _more(limit, found)
-        if message:
-            broken.append(BrokenLimit(limit, message))
-    return tuple(broken)
-
-
-def _new_collectives(found: ReportChanges) -> str:
-    new = [each.after for each in found.changes if each.kind == "added" and each.after is not None]
-    if not new:
-        return ""
-    others = f" and {plural(len(new) - 1, 'other')}" if len(new) > 1 else ""
-    return f"{_named(new[0])}{others} {'is' if len(new) == 1 else 'are'} new"
+    messages = [(limit, _broken(limit, found)) for limit in limits]
+    return tuple(BrokenLimit(limit, message) for limit, message in messages if message)
 
 
 def _named(line: SummaryLine) -> str:
     return f"{line.op} over {', '.join(line.axes)}" if line.axes else line.op
 
 
-def _more(limit: Limit, found: ReportChanges) -> str:
+def _broken(limit: Limit, found: ReportChanges) -> str:
     quantity = limit.quantity
+    if quantity == "new-collective":
+        new = [each.after for each in found.changes if each.kind == "added" and each.after is not None]
+        others = f" and {plural(len(new) - 1, 'other')}" if len(new) > 1 else ""
+        return f"{_named(new[0])}{others} {'is' if len(new) == 1 else 'are'} new" if new else ""
     before, after = (_FIGURES[quantity](each) for each in (found.before, found.after))
     if before is None and after is None:
         return ""

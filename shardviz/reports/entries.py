@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -20,7 +20,7 @@ from shardviz.hlo.named_scopes import program_place
 if TYPE_CHECKING:
     from shardviz.hlo import Collective, HloModule
     from shardviz.sharding import Mesh
-    from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
+    from shardviz.timeline.program_timeline import ProgramTimeline
 
 Phase = Literal["forward", "recomputed", "backward", "optimizer"]
 By = Literal["op", "axes", "link", "phase", "source"]
@@ -119,7 +119,11 @@ def entries_of(
         # The one argument whose elements it moves.
         origin = collective.origin
         moved = () if origin is None or origin.computed or len(origin.arguments) != 1 else origin.arguments
-        op = timed.get(collective.name)
+        op, link = timed.get(collective.name), ""
+        if op is not None and timeline is not None and timeline.lanes[op.lane].kind in ("network", "axis"):
+            # The slowest kind of links that it uses.
+            lane = timeline.lanes[op.lane]
+            link = lane.name if lane.kind == "network" else timeline.links
         entries.append(
             CollectiveEntry(
                 collective,
@@ -127,18 +131,12 @@ def entries_of(
                 place.scopes,
                 "".join(names[number] for number in moved if number < len(names)),
                 tuple(names[number] for number in gradients.get(collective.name, ())),
-                link="" if op is None or timeline is None else _link(op, timeline),
+                link=link,
                 seconds=None if op is None else op.seconds,
                 exposed=None if op is None or op.seconds is None else op.exposed,
             )
         )
     return tuple(entries)
-
-
-def _link(op: TimedOp, timeline: ProgramTimeline) -> str:
-    """The slowest kind of links that an operation uses."""
-    lane = timeline.lanes[op.lane]
-    return lane.name if lane.kind == "network" else timeline.links if lane.kind == "axis" else ""
 
 
 @dataclass(frozen=True)
@@ -326,8 +324,6 @@ class Selection:
     def shown(self, entries: Iterable[CollectiveEntry]) -> tuple[CollectiveEntry, ...]:
         """The entries of the first `top` groups, in program order."""
         chosen = self.chosen(entries)
-        if self.top is None:
-            return chosen
         first = {id(each) for group in self.groups(chosen)[: self.top] for each in group.entries}
         return tuple(each for each in chosen if id(each) in first)
 
@@ -338,8 +334,15 @@ class Selection:
         axes = dict.fromkeys(() if mesh is None else mesh.axis_names)
         axes |= dict.fromkeys(axis.partition(":")[0] for each in moving for axis in each.axes)
         # A collective that this program happens to lack is a fair question.
-        _check(self.ops, ops, OPS, "operation", "an operation")
-        _check(self.axes, axes, (), "mesh axis", "a mesh axis")
+        for names, known, fair, article, kind in (
+            (self.ops, ops, OPS, "an", "operation"),
+            (self.axes, axes, (), "a", "mesh axis"),
+        ):
+            for name in names:
+                if name not in known and name not in fair:
+                    there = f"this program has {', '.join(known) or f'no {kind}'}"
+                    hint = did_you_mean(name, known) + there
+                    raise QuestionError(f"{quote(name)} is not {article} {kind} of this program", hint)
 
     def _has(self, entry: CollectiveEntry) -> bool:
         one = entry.collective
@@ -349,25 +352,11 @@ class Selection:
             return False
         if entry.all_bytes is not None and entry.all_bytes < self.least_bytes:
             return False
-        return not self.source or _stands_in(entry, self.source)
-
-
-def _check(
-    asked: Iterable[str], known: Mapping[str, None], fair: Collection[str], kind: str, a_kind: str
-) -> None:
-    for name in asked:
-        if name not in known and name not in fair:
-            there = f"this program has {', '.join(known)}" if known else f"this program has no {kind}"
-            hint = did_you_mean(name, known) + there
-            raise QuestionError(f"{quote(name)} is not {a_kind} of this program", hint)
-
-
-def _stands_in(entry: CollectiveEntry, place: str) -> bool:
-    source = entry.collective.source
-    start = source.find(place)
-    if start >= 0 and (start == 0 or source[start - 1] == "/"):
-        return _PLACE_ENDS.match(source, start + len(place)) is not None
-    return any(place in each for each in ("/".join(entry.scopes), entry.argument, *entry.gradient_of))
+        start = one.source.find(self.source)
+        if self.source and start >= 0 and (start == 0 or one.source[start - 1] == "/"):
+            return _PLACE_ENDS.match(one.source, start + len(self.source)) is not None
+        places = "/".join(entry.scopes), entry.argument, *entry.gradient_of
+        return any(self.source in place for place in places)
 
 
 BY_COST = Selection()

@@ -1,21 +1,28 @@
-"""A compiled program: its collectives with what they cost, and its time and memory on a machine."""
+"""A compiled program: its collectives with what they cost, and its time and memory on a machine; an answer's
+time as the model and as the compiler's own scheduler tell it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, ShardvizError
 from shardviz.hlo import HloModule, ShardyModule, read, read_hlo
 from shardviz.reports.entries import CollectiveEntry, entries_of
-from shardviz.timeline.of_program import program_timeline, timed_program
+from shardviz.targets import parse_targets
+from shardviz.timeline.compiler_schedule import is_dummy
+from shardviz.timeline.of_program import on_clock, program_timeline, timed_program
+from shardviz.timeline.scheduler import NO_ESTIMATES, NO_SCHEDULER, NOT_SIMULATED, scheduler_timeline
+from shardviz.timeline.tellers import compare_tellers
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.hardware.placement import Placement
-    from shardviz.hlo.passes.dump_files import DumpFile
+    from shardviz.hlo.dump_files import DumpFile
+    from shardviz.reports.target_result import TargetResult
     from shardviz.sharding import Mesh
-    from shardviz.timeline.program_timeline import ProgramTimeline
+    from shardviz.timeline.program_timeline import MemoryReport, ProgramTimeline
+    from shardviz.timeline.tellers import TellerComparison
 
 
 @dataclass(frozen=True)
@@ -84,3 +91,94 @@ def read_dumped(file: DumpFile, text: str, given: Mesh | None, machine: Machine 
         except QuestionError as error:
             problem = error.message
     return DumpedModule(file, report_of(module, timeline), problem)
+
+
+@dataclass(frozen=True)
+class TargetTimes:
+    """The timelines of one answer.
+
+    `model` has the compiler's account of memory on its clock, where the answer has one. `scheduler` and
+    `comparison` are None where the compiler has simulated nothing: `note` says why, else it is "".
+    """
+
+    model: ProgramTimeline
+    scheduler: ProgramTimeline | None = None
+    comparison: TellerComparison | None = None
+    note: str = ""
+
+
+def target_times(
+    answer: TargetResult, machine: Machine, mesh: Mesh, module: HloModule | None = None
+) -> TargetTimes:
+    """The times of an answer that was asked for with costs. Raises what `program_timeline` raises.
+
+    On a machine of another shape than the target's, the mesh lies where JAX would place it there. A `module`
+    is the answer's text, which is then not read again.
+    """
+    placement = answer.placement
+    shape = machine.family.torus_sizes, machine.devices
+    if placement is not None and (placement.torus, mesh.size) != shape:
+        placement = None
+    if placement is not None:
+        mesh = placement.on(mesh)
+    if module is not None and module.mesh != mesh:
+        module = None
+    model = program_timeline(answer.text, machine, mesh=mesh, placement=placement, module=module)
+    if answer.memory is not None:
+        model = replace(model, memory=on_clock(answer.memory, model))
+    if answer.schedule is None:
+        return TargetTimes(model, note=NO_SCHEDULER if answer.placement is None else NOT_SIMULATED)
+    if is_dummy(answer.schedule):
+        return TargetTimes(model, note=NO_ESTIMATES)
+    scheduler = scheduler_timeline(answer.schedule, model, answer.text)
+    return TargetTimes(model, scheduler, compare_tellers(model, scheduler, answer.text))
+
+
+@dataclass(frozen=True)
+class TimesAnswer:
+    """The times of a target's answer; without any, `error` says why.
+
+    `memory` is the compiler's account of it, which a program that does not fit has without times.
+    """
+
+    target: str
+    times: TargetTimes | None = None
+    error: ShardvizError | None = None
+    memory: MemoryReport | None = None
+
+
+def answer_times(
+    answer: TargetResult, mesh: Mesh, named: Machine | None = None, module: HloModule | None = None
+) -> TimesAnswer:
+    """The times of an answer on its `program_machine`, or the reason why there are none; `module` as in
+    `target_times`."""
+    name = answer.target
+    try:
+        if answer.status != "ok":
+            raise QuestionError(f"{name} has no program whose times could be told")
+        if name == "shardy":
+            raise QuestionError(
+                "shardy divides a program and does not compile it, so nobody can tell how long it takes",
+                "ask cpu with --machine v5e:2x4, or a TPU or a GPU",
+            )
+        return TimesAnswer(name, target_times(answer, program_machine(name, named), mesh, module))
+    except ShardvizError as error:
+        return TimesAnswer(name, error=error, memory=answer.memory)
+
+
+def program_machine(target: str, named: Machine | None) -> Machine:
+    """The machine that prices the program of a target: its own hardware, whose cycles the compiler counts.
+
+    One that is named takes its place where it has the same chip, or where the target has no hardware. Raises
+    `QuestionError` for a target without figures where none is named.
+    """
+    (asked,) = parse_targets(target)
+    own = asked.machine
+    if named is not None and (own is None or own.chip == named.chip):
+        return named
+    if own is None:
+        raise QuestionError(
+            f"{target} has no figures of hardware, so nobody can tell how long its program takes",
+            "use --machine v5e:2x4, or ask a TPU or a GPU",
+        )
+    return own

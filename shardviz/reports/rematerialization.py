@@ -20,7 +20,7 @@ from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.module import HloModule
 from shardviz.hlo.text.instruction import parse_instruction
-from shardviz.hlo.text.shapes import ArrayShape, one_array
+from shardviz.hlo.text.shapes import one_array
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.notation.gspmd import read_gspmd
 from shardviz.notation.reading import Context
@@ -156,21 +156,11 @@ def unwarned_rematerializations(
         parts = [math.prod(shard_shape(shape, spec, mesh)) for spec in (before, after)]
         key = before, after, shape
         is_split = max(parts) < math.prod(shape)
-        if not is_split or key in known or not _is_made_whole(entry.collective, meeting, mesh):
-            continue
-        made.setdefault(
-            key,
-            Rematerialization(
-                None,
-                before,
-                after,
-                shape,
-                meeting.dtype,
-                entry.collective.op_name,
-                entry.collective.source,
-                parts=math.prod(before.parts(mesh)),
-            ),
-        )
+        if is_split and key not in known and _is_made_whole(entry.collective, meeting, mesh):
+            place = entry.collective.op_name, entry.collective.source
+            cuts = math.prod(before.parts(mesh))
+            one = Rematerialization(None, before, after, shape, meeting.dtype, *place, parts=cuts)
+            made.setdefault(key, one)
     return tuple(_with_route(each, mesh, 1) for each in made.values())
 
 
@@ -244,25 +234,17 @@ def _read(warning: re.Match[str], mesh: Mesh | None, locations: SourceLocations)
     metadata = {key: value.strip('"') for key, value in _METADATA.findall(line)}
     name = metadata.get("op_name", "").replace("\\'", "'")
     rank = next((rank for text in written if (rank := _rank(text)) is not None), None)
-    part = _array(line)
+    made = parse_instruction(line)
+    part = one_array(made.shape) if made else None
     if part is not None and rank is None:
         rank = len(part.sizes)
     before, after = (_spec(text, mesh, rank) for text in written)
-    shape, dtype, parts = None, "", 1
-    if part is not None and mesh is not None and before is not None and len(part.sizes) == before.rank:
-        cuts = before.parts(mesh)
-        shape, dtype, parts = (
-            tuple(map(math.prod, zip(part.sizes, cuts, strict=True))),
-            part.dtype,
-            math.prod(cuts),
-        )
-    return Rematerialization(written, before, after, shape, dtype, name, locations.of(metadata), parts=parts)
-
-
-def _array(line: str) -> ArrayShape | None:
-    """The one array that an instruction makes."""
-    made = parse_instruction(line)
-    return one_array(made.shape) if made else None
+    one = Rematerialization(written, before, after, op_name=name, source=locations.of(metadata))
+    if part is None or mesh is None or before is None or len(part.sizes) != before.rank:
+        return one
+    cuts = before.parts(mesh)
+    shape = tuple(map(math.prod, zip(part.sizes, cuts, strict=True)))
+    return replace(one, shape=shape, dtype=part.dtype, parts=math.prod(cuts))
 
 
 def _rank(sharding: str) -> int | None:
@@ -314,8 +296,11 @@ def reshard_route(
     array = ShardedArray("x", tuple(f"d{dim}" for dim in range(before.rank)), tuple(shape), dtype, before)
 
     def allows(earlier: Node, later: Node) -> bool:
+        # XLA carries out as one collective what takes axes from one dimension, and gives them to one.
+        pairs = [(old, new) for old, new in zip(earlier.state[0], later.state[0], strict=True) if old != new]
+        taken = sum(len(new) < len(old) for old, new in pairs)
         is_whole = not any(later.state[0]) and later.state != goal
-        return not is_whole and _is_of_one_dim(earlier, later)
+        return not is_whole and len(pairs) <= 2 and taken <= 1 and len(pairs) - taken <= 1
 
     kind = ArrayKind(array.shape, dtype, uneven)
     paths = CheapestPaths(space, kind, prices, {source: 0}, allows=allows)
@@ -323,11 +308,3 @@ def reshard_route(
         return ()
     steps = (move_step(array, mesh, move) for move in paths.path(goal)[1])
     return tuple(RouteStep(step.op, step.axes, step.to_spec, step.wire_bytes) for step in steps)
-
-
-def _is_of_one_dim(before: Node, after: Node) -> bool:
-    """XLA carries out such a move as one collective: it takes axes from one dimension at most, and gives them
-    to one."""
-    pairs = [(old, new) for old, new in zip(before.state[0], after.state[0], strict=True) if old != new]
-    taken = sum(len(new) < len(old) for old, new in pairs)
-    return len(pairs) <= 2 and taken <= 1 and len(pairs) - taken <= 1

@@ -12,10 +12,9 @@ from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.hlo import HloModule
 from shardviz.reports.entries import CollectiveEntry, entries_of
 from shardviz.reports.lowered_module import ExplicitReshards
-from shardviz.reports.program_report import ProgramReport, report_of
+from shardviz.reports.program_report import ProgramReport, TimesAnswer, answer_times, report_of
 from shardviz.reports.rematerialization import Rematerialization, unwarned_rematerializations
 from shardviz.reports.target_result import TargetResult, bytes_sent, without_answer
-from shardviz.reports.target_times import TimesAnswer, answer_times
 from shardviz.reports.why import Reason, TrainStep, lost_batch, reasons
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shardviz.hardware.placement import Placement
     from shardviz.hlo import Collective, CollectiveMatmul
     from shardviz.hlo.mlir.collectives import ShardyMove
-    from shardviz.hlo.passes.stages import PassStage
+    from shardviz.hlo.pass_stages import PassStage
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, PartitionSpec
     from shardviz.timeline.compiler_schedule import CompilerSchedule
@@ -118,8 +118,8 @@ class PassTrace:
 
 def read_traced(compiled: TargetResult, folder: str, problem: Problem) -> PassTrace:
     """The stages of the compilation whose dumps stand in `folder`. Raises `CompilerError` when none do."""
-    from shardviz.hlo.passes.dump_files import dump_files
-    from shardviz.hlo.passes.stages import Dump, read_passes
+    from shardviz.hlo.dump_files import dump_files
+    from shardviz.hlo.pass_stages import Dump, read_passes
 
     module = _MODULE.search(compiled.text)
     if compiled.status != "ok" or module is None:
@@ -160,7 +160,10 @@ def traffic_of(compiled: TargetResult, mesh: Mesh) -> Traffic | None:
         return None
     parts: dict[str, list[Collective]] = {"between": [], "both": [], "inside": []}
     for one in compiled.collectives:
-        units = [] if one.between_slices else [*_units_of_groups(one, placement, mesh)]
+        # For each group, the slice or node of each of its devices.
+        places = dict(zip(placement.ids if one.groups else count(), placement.places, strict=False))
+        groups = one.groups or mesh.groups(one.axes)
+        units = [[places[device].slice for device in group if device in places] for group in groups]
         if one.between_slices:
             part = "between"
         elif all(len({*own}) < 2 for own in units):
@@ -170,10 +173,3 @@ def traffic_of(compiled: TargetResult, mesh: Mesh) -> Traffic | None:
         if one.wire_bytes:
             parts[part].append(one)
     return Traffic(placement.unit, *map(tuple, parts.values()))
-
-
-def _units_of_groups(one: Collective, placement: Placement, mesh: Mesh) -> Iterable[list[int]]:
-    """For each group, the slice or node of each of its devices."""
-    places = dict(zip(placement.ids if one.groups else count(), placement.places, strict=False))
-    groups = one.groups or mesh.groups(one.axes)
-    return [[places[device].slice for device in group if device in places] for group in groups]

@@ -103,7 +103,13 @@ def reasons(
 
 def _reason(entry: CollectiveEntry, step: TrainStep, mesh: Mesh | None) -> Reason:
     fitting = [] if mesh is None else meetings_of(entry, step.program.meetings, mesh)
-    told = [_met(entry, meeting, step) for meeting in fitting]
+    told = []
+    for meeting in fitting:
+        kind = _kind(entry, meeting, step)
+        is_expected = (kind == "gradient" and step.sums_once(meeting, entry.runs)) or (
+            kind == "parameter" and step.gathers_parameter(entry.argument, meeting, entry.runs)
+        )
+        told.append(Reason(kind, _words(kind, entry, meeting, step), meeting, is_expected))
     if told and all(_says(entry, reason) == _says(entry, told[0]) for reason in told):
         return told[0]
     # Meetings that fit alike say different things: which of them it was is not known.
@@ -125,14 +131,6 @@ def _summed_by(entry: CollectiveEntry) -> str:
     is_named = program_place(collective.op_name).primitive in CONTRACTIONS
     known = is_sum and is_named and entry.phase == "forward" and collective.axes
     return _operation("", collective.op_name) if known else ""
-
-
-def _met(entry: CollectiveEntry, meeting: Meeting, step: TrainStep) -> Reason:
-    kind = _kind(entry, meeting, step)
-    is_expected = (kind == "gradient" and step.sums_once(meeting, entry.runs)) or (
-        kind == "parameter" and step.gathers_parameter(entry.argument, meeting, entry.runs)
-    )
-    return Reason(kind, _words(kind, entry, meeting, step), meeting, is_expected)
 
 
 def _says(entry: CollectiveEntry, reason: Reason) -> tuple[object, ...]:
@@ -284,14 +282,11 @@ def _kind(entry: CollectiveEntry, meeting: Meeting, step: TrainStep) -> ReasonKi
 def _words(kind: ReasonKind, entry: CollectiveEntry, meeting: Meeting, step: TrainStep) -> str:
     axes = " and ".join(meeting.axes)
     before, after = meeting.before, meeting.after
-    made, user = (
-        _operation(meeting.producer, meeting.producer_name),
-        _operation(meeting.consumer, meeting.consumer_name),
-    )
-    argument = ""
-    if kind == "parameter" or meeting.argument:
-        # What the compiled program tells is certain; that of a function's text is the first of its shape.
-        argument = entry.argument or meeting.argument
+    made = _operation(meeting.producer, meeting.producer_name)
+    user = _operation(meeting.consumer, meeting.consumer_name)
+    # What the compiled program tells is certain; that of a function's text is the first of its shape.
+    is_told = kind == "parameter" or meeting.argument
+    argument = (entry.argument or meeting.argument) if is_told else ""
     value = argument or f"the result of {made}"
     if not argument and meeting.producer in (ARGUMENT, "optimization_barrier"):
         value = "a value from outside of this function"

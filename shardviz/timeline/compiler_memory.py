@@ -55,9 +55,6 @@ class _Value:
     start: int | None = None
     end: int | None = None
 
-    def is_live(self, at: int) -> bool:
-        return self.start is None or self.end is None or self.start <= at <= self.end
-
 
 def read_memory(
     sizes: Mapping[str, int], assignment: str, live_ranges: str, module: str, limit_bytes: int | None = None
@@ -223,7 +220,8 @@ def _buffers(values: list[_Value], order: list[str], at: int, module: str) -> It
     """The largest buffers that are live at an instruction, each place in an allocation once."""
     places: dict[tuple[int, int], _Value] = {}
     for value in values:
-        if value.is_live(at) and value.bytes > (places[value.place].bytes if value.place in places else 0):
+        is_live = value.start is None or value.end is None or value.start <= at <= value.end
+        if is_live and value.bytes > (places[value.place].bytes if value.place in places else 0):
             places[value.place] = value
     largest = sorted(places.values(), key=lambda value: -value.bytes)[:MAX_BUFFERS]
     names, locations = {value.name for value in largest}, SourceLocations(module)

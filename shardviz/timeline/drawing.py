@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from shardviz.hlo.text.call_graph import times
 from shardviz.timeline.durations import TICKS
 from shardviz.timeline.instruction_work import Path
 from shardviz.timeline.program_timeline import LANE_KINDS, Lane, TimedOp, TimeSpan
@@ -218,12 +219,12 @@ class _Drawer:
         the end of it."""
         last = before
         for runs in filter(None, ways):
-            body, times = representative(runs), sum(each for _, each in runs)
+            body, taken = representative(runs), sum(each for _, each in runs)
             # A call of a single operation looks better without a frame.
             is_framed = step.kind != "call" or len(body.block.steps) > 1
-            inside = _times(count, None if step.count is None else times)
+            inside = times(count, None if step.count is None else taken)
             end = self.block(body, begin, inside, depth + is_framed, before)
-            last = end if times else last
+            last = end if taken else last
             width = self.width(body)
             if is_framed:
                 name = step.name if step.kind == "loop" else body.block.name
@@ -233,9 +234,3 @@ class _Drawer:
                 self.spans.append(TimeSpan(step.kind, name, *span, shown, depth, took))
             begin += width
         return last
-
-
-def _times(a: int | None, b: int | None) -> int | None:
-    if a == 0 or b == 0:
-        return 0
-    return None if a is None or b is None else a * b

@@ -98,7 +98,9 @@ class Durations:
     def of(self, line: Instruction) -> Duration:
         """The duration of an instruction that occupies the device."""
         cycles = line.search(_CYCLES) if line.says('"estimated_cycles"') else None
-        compiled = self._reified(line) if cycles is None else self._compiled(int(cycles[1]))
+        compiled = self._reified(line) if cycles is None else None
+        if cycles is not None and self._device.clock and int(cycles[1]) != UNUSABLE:
+            compiled = int(cycles[1]) / self._device.clock
         matmuls = self.work.matmuls(line)
         self.flops_by_dtype[matmuls.dtype] += matmuls.flops
         hbm = self.work.hbm_bytes(line)
@@ -150,10 +152,6 @@ class Durations:
             half = self._device.flops_per_second("bf16")
             return half / matmuls.passes if half else None
         return peak
-
-    def _compiled(self, cycles: int) -> float | None:
-        clock = self._device.clock
-        return cycles / clock if clock and cycles != UNUSABLE else None
 
     def _reified(self, line: Instruction) -> float | None:
         """Seconds that XLA's model of the speed of light gives an instruction on a GPU; the others that it
@@ -267,6 +265,10 @@ class LinkTimes:
             return replace(unknown, detail=error.message)
         ways = (0, 1) if shift is None or mesh is None else (int(2 * shift > mesh.group_size(record.axes)),)
         names = dict.fromkeys(level.name for level in levels)
+        lane = Lane("axis", ", ".join(record.axes)) if record.axes else LINKS
+        network = next((level.name for level in levels if level.kind == "network"), "")
+        if record.between_slices or network:
+            lane = Lane("network", network or "network")
         return Duration(
             time.seconds,
             "links",
@@ -274,7 +276,7 @@ class LinkTimes:
             time.convention,
             record.bytes,
             least=time.bandwidth_seconds,
-            lane=_lane(record, levels),
+            lane=lane,
             channels=tuple((name, way) for name in names for way in ways),
         )
 
@@ -301,10 +303,3 @@ class LinkTimes:
         shifts = Counter((target // stride - source // stride) % size for source, target in pairs)
         shifts.pop(0, None)
         return shifts.most_common(1)[0][0] if shifts else None
-
-
-def _lane(record: Collective, levels: tuple[LinkLevel, ...]) -> Lane:
-    network = next((level.name for level in levels if level.kind == "network"), "")
-    if record.between_slices or network:
-        return Lane("network", network or "network")
-    return Lane("axis", ", ".join(record.axes)) if record.axes else LINKS

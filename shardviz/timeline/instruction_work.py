@@ -143,7 +143,9 @@ class InstructionWork:
             return NONE
         groups = {key: int(count) for key, count in _GROUPS.findall(self._text, line.inside, line.stop)}
         window = line.search(_WINDOW)
-        windows = _window(window[1] if window else "")
+        # ``size=2x2 pad=0_0x1_1 lhs_dilate=2x1``: one value for each spatial dimension.
+        pairs = (piece.partition("=") for piece in (window[1] if window else "").split())
+        windows = {key: values.split("x") for key, _, values in pairs}
         taps = 1
         for number in range(len(lhs) - 2):
             digit = str(number)
@@ -191,7 +193,12 @@ class InstructionWork:
         callee = self.lines.callee(line) if line.opcode == "fusion" else None
         if callee is not None and not self._opcodes(callee).isdisjoint(_COLLECTIVES):
             return self._beside_collective(line, shapes)
-        sliced, written = self._partial(callee) if callee is not None else ({}, None)
+        sliced: dict[int, int] = {}
+        written: int | None = None
+        if callee is not None and not self._opcodes(callee).isdisjoint(_IN_PLACE):
+            if callee not in self._traffic:
+                self._traffic[callee] = self._slices(callee)
+            sliced, written = self._traffic[callee]
         total = bytes_in(line.shape) if written is None else written
         for number, shape in enumerate(shapes):
             whole = bytes_in(shape)
@@ -207,15 +214,9 @@ class InstructionWork:
             total += bytes_in(shape) * (1 if not outputs else -outputs)
         return max(0, total)
 
-    def _partial(self, callee: Computation) -> tuple[dict[int, int], int | None]:
+    def _slices(self, callee: Computation) -> tuple[dict[int, int], int | None]:
         """By the number of a parameter, the bytes that are read of it where that is not all; and the bytes
         that are written where the result is an operand updated in place."""
-        if callee not in self._traffic:
-            is_whole = self._opcodes(callee).isdisjoint(_IN_PLACE)
-            self._traffic[callee] = ({}, None) if is_whole else self._slices(callee)
-        return self._traffic[callee]
-
-    def _slices(self, callee: Computation) -> tuple[dict[int, int], int | None]:
         behind: dict[str, int] = {}
         """The parameter that a name is, bitcast or converted at most."""
         results: dict[str, int] = {}
@@ -280,12 +281,6 @@ def _path(text: str) -> Path:
 def _unplaced(shape: str) -> int:
     """The bytes of a value inside a fusion, whose layout does not say where it lies."""
     return sum(array.bytes for array in placed_arrays(shape))
-
-
-def _window(text: str) -> dict[str, list[str]]:
-    """``size=2x2 pad=0_0x1_1 lhs_dilate=2x1`` by key, one value for each spatial dimension."""
-    pairs = (piece.partition("=") for piece in text.split())
-    return {key: values.split("x") for key, _, values in pairs}
 
 
 def valid_taps(size: int, taps: int, outputs: int, window: dict[str, str]) -> int:

@@ -172,7 +172,11 @@ class _Liveness:
         if opcode in CONTROL:
             return self._called(line, operands, now, depth)
         if opcode.endswith("-done"):
-            return self._done(opcode, operands[0] if operands else _NOTHING)
+            # The result of something that ran beside, out of the tuple that its start gave.
+            begun = operands[0] if operands else _NOTHING
+            if opcode == "send-done" and () not in begun:
+                return _NOTHING
+            return self._element(begun, 0 if opcode in ("copy-done", "recv-done") else 1)
         value = self._made(line, now)
         if begins(opcode):
             return _started(opcode, operands, value)
@@ -181,12 +185,6 @@ class _Liveness:
                 value = _replaced(value, path, part_of(operands[number], inner))
         self._share(line, operands, [*value.values()], now)
         return value
-
-    def _done(self, opcode: str, value: Value) -> Value:
-        """The result of something that ran beside, out of the tuple that its start gave."""
-        if opcode == "send-done" and () not in value:
-            return _NOTHING
-        return self._element(value, 0 if opcode in ("copy-done", "recv-done") else 1)
 
     def _made(self, line: Instruction, now: int) -> Value:
         """New buffers for the result of an instruction."""
@@ -273,6 +271,7 @@ class _Liveness:
         )
 
     def _largest(self, at: int) -> Iterator[LiveBuffer]:
+        names = self._order or [""]
         live = [buffer for buffer in self._buffers if buffer.bytes and buffer.start <= at <= buffer.end]
         for buffer in sorted(live, key=lambda each: -each.bytes)[:MAX_BUFFERS]:
             whole = buffer.kind != "temporary"
@@ -284,20 +283,16 @@ class _Liveness:
                 _LAYOUT.sub("", buffer.shape),
                 buffer.bytes,
                 "" if is_named else source,
-                first="" if whole else self._name(buffer.start),
-                last="" if whole else self._name(buffer.end),
+                first="" if whole else names[min(buffer.start, len(names) - 1)],
+                last="" if whole else names[min(buffer.end, len(names) - 1)],
             )
 
     def _source(self, line: Instruction) -> str:
         """The user's line; of a copy, which has none of its own, that of what it copies."""
-        source = self._reader.source_of(line)
-        if source or line.opcode not in ("copy-start", "slice-start", "copy"):
-            return source
-        made = self._lines.operand(line, 0)
-        return "" if made is None else self._reader.source_of(made)
-
-    def _name(self, number: int) -> str:
-        return self._order[min(number, len(self._order) - 1)] if self._order else ""
+        source, made = self._reader.source_of(line), None
+        if not source and line.opcode in ("copy-start", "slice-start", "copy"):
+            made = self._lines.operand(line, 0)
+        return source if made is None else self._reader.source_of(made)
 
 
 _NOTHING: Value = {}

@@ -37,8 +37,13 @@ def plan_timeline(cost: PlanCost) -> ProgramTimeline:
     for op in ops:
         if op.lane:
             communication[lanes[op.lane].name] += op.seconds or 0.0
+    problem = cost.plan.problem
+    title = problem.text
+    if problem.layers > 1:
+        # Of layers that are alike one is drawn.
+        title = f"{replace(problem, layers=1).text}, one layer of {problem.layers}"
     return ProgramTimeline(
-        title=_title(cost.plan.problem),
+        title=title,
         machine=cost.machine.name,
         lanes=tuple(lanes),
         ops=ops,
@@ -55,13 +60,6 @@ def plan_timeline(cost: PlanCost) -> ProgramTimeline:
         notes=_notes(cost),
         memory=_memory(cost, edges),
     )
-
-
-def _title(problem: Problem) -> str:
-    """The problem; of layers that are alike, the one that is drawn."""
-    if problem.layers == 1:
-        return problem.text
-    return f"{replace(problem, layers=1).text}, one layer of {problem.layers}"
 
 
 def _lane(priced: PricedStep) -> Lane:
@@ -117,18 +115,21 @@ def _memory(cost: PlanCost, edges: tuple[float, ...]) -> MemoryReport:
     returned = {(name, made[name]) for name in cost.plan.problem.results}
     kept = {array for array in last.resident if (array.name, array.spec) in returned}
     peak = cost.steps.index(cost.peak_step)
-    buffers = [
-        LiveBuffer(
-            array.name,
-            "argument" if array.is_argument else "output" if array in kept else "temporary",
-            _shape(cost, array),
-            array.bytes,
-            start=None if array.is_argument else edges[start],
-            end=None if array.is_argument else edges[stop + 1],
-        )
-        for array, (start, stop) in spans.items()
-        if start <= peak <= stop
-    ]
+    arrays = {array.name: array for array in cost.plan.problem.arrays}
+    buffers = []
+    for array, (start, stop) in spans.items():
+        if start <= peak <= stop:
+            whole = arrays[array.name].with_spec(array.spec)
+            buffers.append(
+                LiveBuffer(
+                    array.name,
+                    "argument" if array.is_argument else "output" if array in kept else "temporary",
+                    shaped(whole.dtype, whole.shard_shape(cost.plan.problem.mesh)),
+                    array.bytes,
+                    start=None if array.is_argument else edges[start],
+                    end=None if array.is_argument else edges[stop + 1],
+                )
+            )
     argument_bytes = sum(array.bytes for array in spans if array.is_argument)
     output_bytes = sum(array.bytes for array in kept)
     return MemoryReport(
@@ -144,10 +145,3 @@ def _memory(cost: PlanCost, edges: tuple[float, ...]) -> MemoryReport:
         curve=tuple((edges[number], priced.live_bytes) for number, priced in enumerate(cost.steps)),
         peak_at=edges[peak],
     )
-
-
-def _shape(cost: PlanCost, array: ResidentArray) -> str:
-    """The shard as XLA writes types: ``bf16[512,8192]``."""
-    problem = cost.plan.problem
-    whole = next(each for each in problem.arrays if each.name == array.name).with_spec(array.spec)
-    return shaped(whole.dtype, whole.shard_shape(problem.mesh))

@@ -208,13 +208,19 @@ def _critical_path(drawing: Drawing) -> tuple[int, ...]:
 
 
 def _savings(drawing: Drawing, total: float) -> tuple[Saving, ...]:
-    """The most that could be saved, alike operations of one source line together."""
+    """The most that could be saved, in all runs, alike operations of one source line together: what the
+    device waits for, or what compute takes beyond its roofline."""
     groups: dict[tuple[object, ...], list[tuple[float, int]]] = {}
     for number, (op, least) in enumerate(zip(drawing.ops, drawing.least, strict=True)):
-        if (saved := _saved(op, least)) > 0:
+        # Where it waits for others on its links, no more than its own time: those would still be there.
+        saved = min(op.exposed, op.seconds or 0.0)
+        if not op.exposed and op.seconds is not None and least and op.seconds >= SLOW * least:
+            saved = op.seconds - least
+        if saved * _runs(op) > 0:
             key = op.op, op.lane, op.source or op.name
-            groups.setdefault(key, []).append((saved, number))
-    sums = sorted(((sum(saved for saved, _ in those), those) for those in groups.values()), key=_most_first)
+            groups.setdefault(key, []).append((saved * _runs(op), number))
+    sums = [(sum(saved for saved, _ in those), those) for those in groups.values()]
+    sums.sort(key=lambda pair: -pair[0])
     told = [(seconds, those) for seconds, those in sums if seconds >= WORTH * total]
     if not told and sum(seconds for seconds, _ in sums) >= MUCH * total:
         # Of very many lines none may be worth it alone.
@@ -222,22 +228,8 @@ def _savings(drawing: Drawing, total: float) -> tuple[Saving, ...]:
     return tuple(_saving(drawing, seconds, those) for seconds, those in told[:MAX_SAVINGS])
 
 
-def _most_first(saving: tuple[float, object]) -> float:
-    return -saving[0]
-
-
 def _runs(op: TimedOp) -> int:
     return 1 if op.runs is None else op.runs
-
-
-def _saved(op: TimedOp, least: float | None) -> float:
-    """Seconds of all runs: what the device waits for, or what compute takes beyond its roofline, `least`.
-
-    Where an operation waits for others on its links, no more than its own time: those would still be there.
-    """
-    if op.exposed or op.seconds is None or not least or op.seconds < SLOW * least:
-        return min(op.exposed, op.seconds or 0.0) * _runs(op)
-    return (op.seconds - least) * _runs(op)
 
 
 def _saving(drawing: Drawing, seconds: float, those: Sequence[tuple[float, int]]) -> Saving:

@@ -12,11 +12,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from shardviz.hlo.collective import OPS
-from shardviz.timeline.compiler_schedule import (
-    CompilerSchedule,
-    ScheduledComputation,
-    ScheduledInstruction,
-)
+from shardviz.timeline.compiler_schedule import CompilerSchedule, ScheduledComputation, ScheduledInstruction
 from shardviz.timeline.program_timeline import (
     COMPUTE,
     LINKS,
@@ -196,7 +192,12 @@ class _Drawer:
                 started[each.id] = start + took
             elif each.opcode.endswith("-done"):
                 if (transfer := transfers.get(each.id)) is not None:
-                    self._transfer(transfer, started.get(transfer.started.id, start), start, runs)
+                    begun = started.get(transfer.started.id, start)
+                    cycles = transfer.cycles or self._cycles.get(self._kind(transfer.started))
+                    seconds = None if cycles is None else min(self._schedule.seconds(cycles), start - begun)
+                    end = start if seconds is None else begun + seconds
+                    waited = self._schedule.seconds(transfer.waited)
+                    self._op(transfer.started, begun, end, seconds, runs, waited)
             elif each.end - each.start > _NEGLIGIBLE:
                 self._op(each, start, start + took, took, runs)
         length = home.cycles * per_cycle
@@ -215,7 +216,10 @@ class _Drawer:
         if caller.opcode == "while":
             body = max(bodies, key=lambda each: each.cycles)
             once = self._schedule.seconds(body.busy_cycles)
-            count = self._trips(body, took / once if once else 0.0, runs)
+            # The number of its trips is the model's, else what its time in its parent tells.
+            ratio = took / once if once else 0.0
+            is_whole = round(ratio) >= 1 and abs(ratio - round(ratio)) <= _WHOLE * round(ratio)
+            count = self._runs(body, runs) or (round(ratio) if is_whole else None)
             inside = None if count is None or runs is None else count * runs
             real, width = self._computation(body, begin, inside, depth + 1)
             whole = real * (count or 1)
@@ -240,13 +244,6 @@ class _Drawer:
                 op.runs = 0
         return longest, position - begin
 
-    def _trips(self, body: ScheduledComputation, ratio: float, runs: int | None) -> int | None:
-        """The number of a loop's trips: the model's, else what its time in its parent tells."""
-        if known := self._runs(body, runs):
-            return known
-        whole = round(ratio)
-        return whole if whole >= 1 and abs(ratio - whole) <= _WHOLE * whole else None
-
     def _runs(self, body: ScheduledComputation, around: int | None) -> int | None:
         """The number of runs that the model has of a computation in one run of what is around it; None where
         it has none of its operations."""
@@ -255,13 +252,6 @@ class _Drawer:
             if op is not None and op.runs is not None and not (around and op.runs % around):
                 return op.runs // (around or 1)
         return None
-
-    def _transfer(self, transfer: _Transfer, start: float, asked: float, runs: int | None) -> None:
-        cycles = transfer.cycles or self._cycles.get(self._kind(transfer.started))
-        seconds = None if cycles is None else min(self._schedule.seconds(cycles), asked - start)
-        waited = self._schedule.seconds(transfer.waited)
-        end = asked if seconds is None else start + seconds
-        self._op(transfer.started, start, end, seconds, runs, waited)
 
     def _kind(self, started: ScheduledInstruction) -> tuple[str, int]:
         """The operation and its bytes, on which alone the scheduler's figures depend."""

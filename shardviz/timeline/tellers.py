@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
 from shardviz.units import rate
@@ -92,7 +91,8 @@ class TellerComparison:
 
 def compare_tellers(model: ProgramTimeline, scheduler: ProgramTimeline, text: str = "") -> TellerComparison:
     """Compare a model's timeline with the scheduler's of the same program; `text` is the final module."""
-    lines = _Lines(text)
+    lines = dict(_NAMED.findall(text))
+    loops = [(span.start, span.end) for span in model.spans if span.kind == "loop" and not span.depth]
     alike: list[EstimateDifference] = []
     differ: list[EstimateDifference] = []
     for op, other in _pairs(model, scheduler):
@@ -103,12 +103,14 @@ def compare_tellers(model: ProgramTimeline, scheduler: ProgramTimeline, text: st
         if op is None or ours is None:
             cause = GONE
         elif other is None or theirs is None:
-            cause = OUTSIDE if scheduler.unknown and not _in_loop(op, model) else ADDED
+            in_loop = any(start <= op.start < end for start, end in loops)
+            cause = OUTSIDE if scheduler.unknown and not in_loop else ADDED
         elif op.seconds is None:
             cause = UNKNOWN
         elif (kind := model.lanes[op.lane].kind) == "compute":
             cause = _of_work(op, other, lines)
-        elif kind == "network" and other.seconds and _is_round(other.seconds):
+        elif kind == "network" and abs((ms := (other.seconds or 0) * 1e4) - round(ms)) < 1e-3 <= ms:
+            # A whole number of 100 µs, which no rate gives by chance.
             cause = NETWORK
         else:
             cause = _of_transfer(op, other, ours > theirs)
@@ -160,12 +162,6 @@ def _pairs(
     yield from ((None, op) for op in others)
 
 
-def _in_loop(op: TimedOp, timeline: ProgramTimeline) -> bool:
-    return any(
-        span.start <= op.start < span.end for span in timeline.spans if span.kind == "loop" and not span.depth
-    )
-
-
 def _busy(op: TimedOp, timeline: ProgramTimeline) -> float:
     """The seconds of the total that one run of an operation takes."""
     return (op.seconds or 0.0) if timeline.lanes[op.lane].kind == "compute" else op.exposed
@@ -193,39 +189,24 @@ def _of_transfer(op: TimedOp, other: TimedOp, is_longer: bool) -> str:
     return f"the scheduler takes {rate(op.bytes / theirs)} for every {op.op}; here it is {op.detail}"
 
 
-def _of_work(op: TimedOp, other: TimedOp, lines: _Lines) -> str:
-    """The cause for work on the device itself."""
+def _of_work(op: TimedOp, other: TimedOp, lines: Mapping[str, str]) -> str:
+    """The cause for work on the device itself; `lines` are those of the final module by their names."""
     ours, theirs = op.seconds or 0.0, other.seconds or 0.0
     if op.estimate != "compiler":
         return DOUBTFUL if theirs < ours else BYTES if op.bound == "HBM" else SMALL
-    if theirs > ours and lines.is_on_chip(op.name):
+    if theirs > ours and _is_on_chip(lines, op.name):
         return ON_CHIP
     times = _ROOFLINE.search(op.detail)
     return TILES if times and _near(theirs, ours / float(times[1])) else BEFORE
-
-
-def _is_round(seconds: float) -> bool:
-    """Return whether a time is a whole number of 100 µs, which no rate gives by chance."""
-    return abs(seconds * 1e4 - round(seconds * 1e4)) < 1e-3 <= seconds * 1e4
 
 
 def _near(one: float, other: float) -> bool:
     return abs(one - other) <= _SAME * max(one, other)
 
 
-class _Lines:
-    """Instructions of the final module by name."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    @cached_property
-    def _of(self) -> dict[str, str]:
-        return dict(_NAMED.findall(self._text))
-
-    def is_on_chip(self, name: str) -> bool:
-        """Return whether an instruction's result or an operand lies in on-chip memory (space 1)."""
-        shape, _, operands = self._of.get(name, "").partition("(%")
-        names = _OPERANDS.findall(f"%{operands}".partition(")")[0])
-        shapes = (self._of.get(each, "").partition("(%")[0] for each in names)
-        return _ON_CHIP in shape or any(_ON_CHIP in each for each in shapes)
+def _is_on_chip(lines: Mapping[str, str], name: str) -> bool:
+    """Return whether an instruction's result or an operand lies in on-chip memory (space 1)."""
+    shape, _, operands = lines.get(name, "").partition("(%")
+    names = _OPERANDS.findall(f"%{operands}".partition(")")[0])
+    shapes = (lines.get(each, "").partition("(%")[0] for each in names)
+    return _ON_CHIP in shape or any(_ON_CHIP in each for each in shapes)

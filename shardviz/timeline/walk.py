@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.module import HloModule, Reader
-from shardviz.hlo.schedule.overlap import ALGORITHM, ENDS, STARTS
+from shardviz.hlo.overlap import ALGORITHM, ENDS, STARTS
 from shardviz.hlo.text.cross_slice import RENDEZVOUS
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
@@ -234,13 +234,7 @@ class _BlockWalk:
             return self._timed(line, names, base_op(line.opcode), unknown, is_async=is_async)
         duration = self._walker.link_use(record, *(() if inside is None else (inside,)), line)
         return self._timed(
-            line,
-            names,
-            record.op,
-            duration,
-            is_async=is_async,
-            source=record.source,
-            collective=record.name,
+            line, names, record.op, duration, is_async=is_async, source=record.source, collective=record.name
         )
 
     def start(self, line: Instruction, names: list[str]) -> None:

@@ -16,8 +16,8 @@ from shardviz.errors import CompilerError
 from shardviz.hardware.placement import DeviceCoords
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
+from shardviz.reports.program_report import target_times
 from shardviz.reports.target_result import TargetResult
-from shardviz.reports.target_times import target_times
 from shardviz.targets import EXTRAS, TARGETS, parse_targets
 from shardviz.timeline.compiler_memory import does_not_fit
 from shardviz.timeline.scheduler import NO_ESTIMATES, NO_SCHEDULER, NOT_SIMULATED

@@ -13,7 +13,7 @@ from shardviz.cli.group import run
 from shardviz.documents.kinds import schema_of
 from shardviz.documents.programs import explain_document
 from shardviz.documents.timelines import TIMELINE_KIND
-from shardviz.reports.target_times import TargetTimes, TimesAnswer
+from shardviz.reports.program_report import TargetTimes, TimesAnswer
 from shardviz.timeline.tellers import TellerComparison
 from tests.render.timelines import LAYER
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shardviz.hlo import Collective, Work
-from shardviz.hlo.passes.collective_changes import collective_changes
+from shardviz.hlo.collective_changes import collective_changes
 
 ROWS = ((0, 1, 2, 3), (4, 5, 6, 7))
 

@@ -10,7 +10,7 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 from shardviz.hlo import HloModule, read_hlo
-from shardviz.hlo.schedule.collective_matmuls import ring_pairs
+from shardviz.hlo.collective_matmuls import ring_pairs
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (2, 4))

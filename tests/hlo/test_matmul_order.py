@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shardviz.hlo import CollectiveMatmul, read_hlo
-from shardviz.hlo.schedule.matmul_order import with_matmul_order
+from shardviz.hlo.overlap import with_matmul_order
 
 PROGRAM = """\
 HloModule m, is_scheduled=true, num_partitions=4

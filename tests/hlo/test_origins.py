@@ -8,7 +8,7 @@ import time
 import pytest
 
 from shardviz.hlo import Origin, read_hlo, read_shardy
-from shardviz.hlo.origins import MAX_ARGUMENTS, MAX_LOOKS
+from shardviz.hlo.arguments import MAX_ARGUMENTS, MAX_LOOKS
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.values import ProgramValue, Values
 

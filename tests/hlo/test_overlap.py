@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.hlo import read_hlo
-from shardviz.hlo.schedule.overlap import algorithm_of
+from shardviz.hlo.overlap import algorithm_of
 
 GROUPS = "channel_id=1, replica_groups={{0,1,2,3}}, use_global_device_ids=true"
 GATHERED = "(f32[8], f32[32]) all-gather-start(%p), dimensions={0}, " + GROUPS

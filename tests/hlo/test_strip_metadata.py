@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.hlo.text.strip_metadata import strip_metadata, stripped_lines
+from shardviz.hlo.listing import strip_metadata, stripped_lines
 
 CASES = [
     (

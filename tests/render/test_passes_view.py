@@ -9,7 +9,7 @@ import pytest
 from shardviz.documents.programs import passes_document
 from shardviz.hlo import Collective
 from shardviz.hlo.mlir.shardings import ShardedTensor
-from shardviz.hlo.passes.stages import PassStage
+from shardviz.hlo.pass_stages import PassStage
 from shardviz.notation import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.render.palette import PLAIN, TRUECOLOR

@@ -9,7 +9,7 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.render.palette import PLAIN
 from shardviz.render.times.report import target_times_view, times_view, totals_table
-from shardviz.reports.target_times import TargetTimes, TimesAnswer
+from shardviz.reports.program_report import TargetTimes, TimesAnswer
 from shardviz.timeline.tellers import TellerComparison
 from tests.render.timelines import LAYER, MS
 

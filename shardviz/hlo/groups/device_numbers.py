@@ -273,7 +273,12 @@ def mesh_of_groups(
     nests = {each.member_loops for each in groups}
     permutes = [*permutes]
     cuts = _cuts([nest for nest in nests if nest is not None], {1, devices})
-    found = [mesh for mesh in {*map(_without_ones, written)} if mesh.axes and _fits(mesh, devices)]
+    # XLA's own axes of size 1 say nothing.
+    distinct = {
+        mesh._replace(axes=tuple(axis for axis in mesh.axes if axis[1] > 1)) if _is_unnamed(mesh) else mesh
+        for mesh in written
+    }
+    found = [mesh for mesh in distinct if mesh.axes and _fits(mesh, devices)]
     # Names that somebody chose come before XLA's own, devices that count up before others, more axes before
     # fewer.
     for mesh in sorted(
@@ -284,7 +289,10 @@ def mesh_of_groups(
         if mesh.order is not None:
             positions = reordered(mesh.order)
             placed = {each.placed(positions).member_loops for each in groups}
-        if _explains(sizes, placed) and (not _is_unnamed(mesh) or cuts <= _cuts([row_major(sizes)], {1})):
+        is_explained = all(
+            nest is not None and all(pieces(loop, sizes) is not None for loop in nest) for nest in placed
+        )
+        if is_explained and (not _is_unnamed(mesh) or cuts <= _cuts([row_major(sizes)], {1})):
             return Mesh(names, sizes, mesh.order)
     if None in nests or not _is_chain(cuts) or not (nests or permutes or found):
         return None
@@ -297,11 +305,6 @@ def mesh_of_groups(
     return Mesh(tuple(f"axis_{i}" for i in range(len(sizes))), sizes)
 
 
-def _without_ones(mesh: WrittenMesh) -> WrittenMesh:
-    """XLA's own axes of size 1 say nothing."""
-    return mesh._replace(axes=tuple(axis for axis in mesh.axes if axis[1] > 1)) if _is_unnamed(mesh) else mesh
-
-
 def _is_unnamed(mesh: WrittenMesh) -> bool:
     return any(_UNNAMED.fullmatch(name) for name, _ in mesh.axes)
 
@@ -312,10 +315,6 @@ def _fits(mesh: WrittenMesh, devices: int) -> bool:
     if mesh.order is not None and (_is_unnamed(mesh) or sorted(mesh.order) != list(range(devices))):
         return False
     return mesh.size == devices and len({*names}) == len(names) and all(map(is_axis_name, names))
-
-
-def _explains(sizes: Sequence[int], nests: Iterable[Nest | None]) -> bool:
-    return all(nest is not None and all(pieces(loop, sizes) is not None for loop in nest) for nest in nests)
 
 
 def _cuts(nests: Iterable[Sequence[Digit]], known: set[int]) -> set[int]:

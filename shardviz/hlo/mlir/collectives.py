@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.hlo.collective import RAGGED, Collective
+from shardviz.hlo.collective import OPS, RAGGED, Collective
 from shardviz.hlo.groups.replica_groups import (
     MAX_LISTED_IDS,
     Lists,
@@ -40,14 +40,14 @@ from shardviz.hlo.mlir.attributes import (
     parse_tensors,
 )
 from shardviz.hlo.mlir.operations import MlirModule, MlirOperation
-from shardviz.hlo.mlir.shardings import PER_VALUE, sharding_of
+from shardviz.hlo.mlir.shardings import PER_VALUE, one_sharding, sharding_of
 from shardviz.hlo.records import CollectiveShapes, Members, members_of_groups, members_of_pairs
 from shardviz.hlo.text.shapes import ArrayShape
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import SubAxis
 from shardviz.sharding.digits import AxisSizes, part_digits
 
-SDY_OPS = {
+_SDY_OPS = {
     "sdy.all_gather": "all-gather",
     "sdy.all_reduce": "all-reduce",
     "sdy.reduce_scatter": "reduce-scatter",
@@ -56,20 +56,11 @@ SDY_OPS = {
     "sdy.all_slice": "slice",
 }
 """Shardy's collectives. Its other operations between shardings (to_unreduced) are local and move nothing."""
-_STABLEHLO_OPS = {
-    "stablehlo.all_gather": "all-gather",
-    "stablehlo.all_reduce": "all-reduce",
-    "stablehlo.reduce_scatter": "reduce-scatter",
-    "stablehlo.all_to_all": "all-to-all",
-    "stablehlo.collective_permute": "collective-permute",
-    "stablehlo.collective_broadcast": "collective-broadcast",
-    "stablehlo.send": "send",
-    "stablehlo.recv": "recv",
-}
+_STABLEHLO_OPS = {f"stablehlo.{op.replace('-', '_')}": op for op in OPS if op not in (RAGGED, "slice")}
 _RAGGED = re.compile(r'@ragged_all_to_all\(|\(.*\bcall_target_name = "ragged_all_to_all"')
 """The one collective that is a custom call; its groups stand in the backend's configuration."""
 
-OUT = re.compile(r"\bout_sharding ?= ?(?:#sdy\.sharding)?(?=<)")
+_OUT = re.compile(r"\bout_sharding ?= ?(?:#sdy\.sharding)?(?=<)")
 _GENERIC_AXES = re.compile(r"#sdy<\w+\s*([\[{][^<]*?[\]}])>")
 _EXCHANGE = re.compile(r"\{([^{}]*)\}\s*:\s*(\d{1,3})\s*->\s*(\d{1,3})")
 
@@ -91,10 +82,10 @@ def sdy_collective(operation: MlirOperation, meshes: Meshes, mesh: Mesh | None) 
     An operation over several dimensions is one collective, its axes in the order in which the text has
     them. Raises `NotationError` when it cannot be read.
     """
-    op, text = SDY_OPS.get(operation.name), operation.text
+    op, text = _SDY_OPS.get(operation.name), operation.text
     if op is None:
         return None
-    out = OUT.search(text)
+    out = _OUT.search(text)
     if out is None:
         raise NotationError("an out_sharding was expected", text, 0, len(text))
     after, end = parse_sharding(text, out.end(), meshes)
@@ -369,10 +360,10 @@ def reshard_moves(module: MlirModule) -> tuple[ShardyMove, ...]:
                     for move in moves
                 ]
             elif operation.name.startswith("sdy.") and operation.name != "sdy.mesh":
-                moved, out = sdy_collective(operation, module.meshes, None), OUT.search(operation.text)
-                if moved is None or out is None:
+                moved = sdy_collective(operation, module.meshes, None)
+                after = one_sharding(operation.text, module.meshes)
+                if moved is None or after is None:
                     return ()
-                after, _ = parse_sharding(operation.text, out.end(), module.meshes)
                 moves.append(ShardyMove(moved.op, moved.axes, after.spec()))
     except (NotationError, QuestionError):
         return ()

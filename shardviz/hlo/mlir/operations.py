@@ -52,6 +52,8 @@ _OWN_HEADER = re.compile(r'\s*(?:(public|private|nested) )?@("[^"]*"|[\w.$-]+)\s
 _SYMBOL = re.compile(r'\s*@("[^"]*"|[\w.$-]+)')
 _LOGGED = re.compile(r"\n[IWEF]\d{4} \d\d:\d\d:\d\d\.[^\n]*")
 """A line of a process's log, which may stand between any two of a text that was printed beside it."""
+_ON_ONE_LINE = re.compile(r"(\n[ \t]*+module\b[^\n]*?\{)[ \t]*+(?=func\.func\b[^\n]*\{[ \t]*+\n)")
+"""A module's beginning on the line of its first function."""
 _CONSTANT = re.compile(r"dense<(-?\d{1,18})> : tensor<[su]?i\d+>")
 _RELATION = re.compile(r"^([A-Z]{2}),|comparison_direction<?\s*([A-Z]{2})>")
 MAX_NESTED_LOOPS = 64
@@ -77,17 +79,28 @@ class OperationValue(NamedTuple):
         return int(match[1]) if match else None
 
 
+class FunctionHeader(NamedTuple):
+    """A function's own text; of its arguments and results the texts, with type and attributes."""
+
+    name: str = ""
+    is_public: bool = False
+    arguments: Sequence[str] = ()
+    results: Sequence[str] = ()
+
+
 @dataclass(eq=False)
 class Region:
     """A region of an operation, its `number` among these; which function and which loops are around it, each
-    with True for its condition; whether that is a branch of a conditional; and what it `returned`."""
+    with True for its condition; whether that is a branch of a conditional; and what it `returned`. `label` is
+    that of its block, which names a function's arguments in the generic form."""
 
     operation: MlirOperation
     number: int
-    function: Function
+    function: MlirOperation
     loops: tuple[tuple[MlirOperation, bool], ...] = ()
     in_branch: bool = False
     returned: tuple[OperationValue | None, ...] = ()
+    label: str = ""
 
 
 @dataclass(eq=False)
@@ -122,6 +135,29 @@ class MlirOperation:
         return {name: value for name, _, value in pairs}
 
     @cached_property
+    def header(self) -> FunctionHeader:
+        """That of a function, which in the oldest generic form is known when all of it has been read."""
+        text = self.text
+        if (own := _OWN_HEADER.match(text)) is not None:
+            arguments, stop = items(text, own.end())
+            _, _, made = text[stop:].partition("-> ")
+            results = items(made, 1)[0] if made.startswith("(") else [made.partition(" attributes ")[0]]
+            is_public = own[1] in (None, "public")
+            return FunctionHeader(own[2].strip('"'), is_public, arguments, [each for each in results if each])
+        told = self.attributes
+        label = self.regions[0].label if self.regions else ""
+        made = told.get("function_type", "").partition(" -> ")[2]
+        arguments, results = (
+            [f"{kind} {own}".rstrip() for kind, own in zip_longest(kinds, own[: len(kinds)], fillvalue="")]
+            for kinds, own in (
+                (items(label, label.find("(") + 1)[0], items(told.get("arg_attrs", ""), 1)[0]),
+                (items(made, int(made.startswith("(")))[0], items(told.get("res_attrs", ""), 1)[0]),
+            )
+        )
+        is_public = told.get("sym_visibility", '"public"') == '"public"'
+        return FunctionHeader(told.get("sym_name", "").strip('"'), is_public, arguments, results)
+
+    @cached_property
     def trips(self) -> int | None:
         """The number of times that a loop's body runs, where a counter goes up from a constant to a constant;
         None where the text does not tell."""
@@ -149,51 +185,6 @@ class MlirOperation:
         return None if start is None or stop is None or step is None else trips(direction, start - stop, step)
 
 
-class FunctionHeader(NamedTuple):
-    """A function's own text; of its arguments and results the texts, with type and attributes."""
-
-    name: str = ""
-    is_public: bool = False
-    arguments: Sequence[str] = ()
-    results: Sequence[str] = ()
-
-
-@dataclass(eq=False)
-class Function:
-    """A function, its `index` among the module's; the first is what stands outside of all and has no text.
-
-    In the oldest generic form its header is known when all of it has been read. `label` is that of its block,
-    which names the arguments in the generic form.
-    """
-
-    index: int
-    operation: MlirOperation | None = None
-    label: str = ""
-
-    @cached_property
-    def header(self) -> FunctionHeader:
-        if self.operation is None:
-            return FunctionHeader()
-        text = self.operation.text
-        if (own := _OWN_HEADER.match(text)) is not None:
-            arguments, stop = items(text, own.end())
-            _, _, made = text[stop:].partition("-> ")
-            results = items(made, 1)[0] if made.startswith("(") else [made.partition(" attributes ")[0]]
-            is_public = own[1] in (None, "public")
-            return FunctionHeader(own[2].strip('"'), is_public, arguments, [each for each in results if each])
-        told = self.operation.attributes
-        made = told.get("function_type", "").partition(" -> ")[2]
-        arguments, results = (
-            [f"{kind} {own}".rstrip() for kind, own in zip_longest(kinds, own[: len(kinds)], fillvalue="")]
-            for kinds, own in (
-                (items(self.label, self.label.find("(") + 1)[0], items(told.get("arg_attrs", ""), 1)[0]),
-                (items(made, int(made.startswith("(")))[0], items(told.get("res_attrs", ""), 1)[0]),
-            )
-        )
-        is_public = told.get("sym_visibility", '"public"') == '"public"'
-        return FunctionHeader(told.get("sym_name", "").strip('"'), is_public, arguments, results)
-
-
 def items(text: str, start: int) -> tuple[list[str], int]:
     """The items between the commas of a list that begins at `start`, and the place behind its bracket."""
     depth, begin, found = 0, start, []
@@ -211,15 +202,16 @@ def items(text: str, start: int) -> tuple[list[str], int]:
 
 
 class MlirModule:
-    """All operations of a text, in its order; its functions; whether the text ends all regions."""
+    """All operations of a text, in its order; its functions, the first of which is what stands outside of all
+    and has no text; whether the text ends all regions."""
 
     def __init__(self, text: str) -> None:
-        self.text = _LOGGED.sub("\n", f"\n{without_comments(text)}")
+        self.text = _ON_ONE_LINE.sub(r"\1\n", _LOGGED.sub("\n", f"\n{without_comments(text)}"))
         self.operations: list[MlirOperation] = []
-        outside = Function(0)
+        outside = MlirOperation("", "", 0, None)  # type: ignore[arg-type]
         self.functions = [outside]
-        self._outside = Region(MlirOperation("", "", 0, None), 0, outside)  # type: ignore[arg-type]
-        self._stack = [self._outside]
+        self._stack = [Region(outside, 0, outside)]
+        self._places = dict(_NAMED_PLACE.findall(self.text))
         self._is_uneven = False
         self._values: list[dict[str, OperationValue]] = [{}]
         """The definitions of this function so far, behind those of what is around it."""
@@ -230,7 +222,7 @@ class MlirModule:
         return len(self._stack) == 1 and not self._is_uneven
 
     @property
-    def main(self) -> Function | None:
+    def main(self) -> MlirOperation | None:
         """The function called main, else the first public one, else the first."""
         own = self.functions[1:]
         named = [each for each in own if each.header.name == "main"]
@@ -240,10 +232,6 @@ class MlirModule:
     def meshes(self) -> Meshes:
         """The meshes that it declares. Raises `NotationError` for one of too many devices."""
         return Meshes(each.text for each in self.operations if each.name == "sdy.mesh")
-
-    @cached_property
-    def _places(self) -> dict[str, str]:
-        return dict(_NAMED_PLACE.findall(self.text))
 
     def place(self, operation: MlirOperation) -> str:
         """The name of the place where an operation stands in the program, "" where the text has none."""
@@ -305,7 +293,10 @@ class MlirModule:
         around, place = self._stack[-1], ""
         head = text
         if opens:
-            text = _without_region(text)
+            # Without what opens its region: ``({``, ``cond {``, ``reducer(…) {``.
+            text = text[:-1].rstrip().removesuffix("(").removesuffix(" cond")
+            reducer = text.rfind(" reducer(")
+            text = (text if reducer < 0 else text[:reducer]).rstrip()
         elif (found := _PLACE.search(text)) is not None:
             text, place = text[: found.start()].rstrip(), found[1] or found[2]
         names = tuple(match[1] for match in _NAME.finditer(results))
@@ -335,7 +326,7 @@ class MlirModule:
         around, number = operation.around, len(operation.regions)
         function, loops = around.function, around.loops
         if operation.name == "func.func" and number == 0:
-            function = Function(len(self.functions), operation)
+            function = operation
             self.functions.append(function)
             self._values.append({})
         if operation.name == LOOP and len(loops) < MAX_NESTED_LOOPS:
@@ -360,7 +351,7 @@ class MlirModule:
         region = self._stack[-1]
         self._define(_ARGUMENT.findall(text))
         if region.operation.name == "func.func":
-            region.function.label = region.function.label or text
+            region.label = region.label or text
 
     def _end(self, text: str, opens: bool) -> None:
         """End a region; `text` is what stands behind it, and leads to the next one or ends the operation."""
@@ -393,11 +384,3 @@ def _opens(text: str, start: int, stop: int) -> bool:
     while stop > start and text[stop - 1].isspace():
         stop -= 1
     return text.endswith("{", start, stop)
-
-
-def _without_region(head: str) -> str:
-    """The first line of an operation without what opens its region: ``({``, ``cond {``, ``reducer(…) {``."""
-    head = head[:-1].rstrip()
-    head = head.removesuffix("(").removesuffix(" cond")
-    reducer = head.rfind(" reducer(")
-    return (head if reducer < 0 else head[:reducer]).rstrip()

@@ -17,7 +17,6 @@ from shardviz.hlo.mlir.attributes import (
 )
 from shardviz.hlo.mlir.operations import LOOP, MlirModule, MlirOperation, OperationValue
 from shardviz.hlo.named_scopes import named_scope
-from shardviz.hlo.text.shapes import ArrayShape
 from shardviz.sharding import PartitionSpec
 
 Axes = tuple[tuple[str, ...], ...]
@@ -41,7 +40,7 @@ def sharding_of(value: OperationValue, meshes: Meshes, rank: int) -> TensorShard
     operation, index, is_argument = value
     text = operation.text
     if operation.name == "func.func":
-        arguments = operation.regions[0].function.header.arguments
+        arguments = operation.header.arguments
         text, index = arguments[index] if index < len(arguments) else "", 0
     elif is_argument and operation.name != LOOP:
         place, manual = _LISTS[0].search(text), _MANUAL_AXES.search(text)
@@ -51,10 +50,14 @@ def sharding_of(value: OperationValue, meshes: Meshes, rank: int) -> TensorShard
         return _numbered(text, place.end(), index, meshes)
     if (at := text.rfind(PER_VALUE)) >= 0:
         return _numbered(text, at + len(PER_VALUE), index, meshes)
-    *_, single = (None, *_SINGLE.finditer(text))
-    if single is not None:
-        return parse_sharding(text, single.end(), meshes)[0]
-    return None if operation.name == LOOP else TensorSharding(((),) * rank)
+    told = one_sharding(text, meshes)
+    return told if told or operation.name == LOOP else TensorSharding(((),) * rank)
+
+
+def one_sharding(text: str, meshes: Meshes) -> TensorSharding | None:
+    """The one that an operation's text, or that of an argument or a result, ends with; None without one."""
+    *_, place = (None, *_SINGLE.finditer(text))
+    return None if place is None else parse_sharding(text, place.end(), meshes)[0]
 
 
 def _numbered(text: str, start: int, index: int, meshes: Meshes) -> TensorSharding | None:
@@ -90,12 +93,12 @@ def tensor_shardings(module: MlirModule) -> tuple[ShardedTensor, ...]:
     main = next((each for each in module.functions if each.header.name == "main"), None)
     arguments, results, values = [], [], []
     known: dict[OperationValue, Axes | None] = {}
-    if main is not None and main.operation is not None:
+    if main is not None:
         for number, argument in enumerate(main.header.arguments):
             arguments += _tensors(str(number), ARGUMENT, argument, argument, module.meshes)
         for number, result in enumerate(main.header.results):
             results += _tensors(str(number), RESULT, result, result, module.meshes)
-        known = {OperationValue(main.operation, int(each.name), True): each.dims for each in arguments}
+        known = {OperationValue(main, int(each.name), True): each.dims for each in arguments}
     for operation in module.operations:
         for split in _values(operation, module.meshes, known):
             _, _, index = split.name.partition("#")
@@ -162,26 +165,22 @@ def _tensors(name: str, op: str, types: str, text: str, meshes: Meshes) -> list[
     try:
         tensors = parse_tensors(types)[: 1 if is_one else None]
         shardings: list[TensorSharding | None] = [None] * len(tensors)
-        *_, single = (None, *_SINGLE.finditer(text)) if is_one else (None,)
-        if single is not None:
-            shardings = [parse_sharding(text, single.end(), meshes)[0]]
-        elif not is_one and (at := text.find(PER_VALUE)) >= 0:
+        if is_one:
+            shardings = [one_sharding(text, meshes)]
+        elif (at := text.find(PER_VALUE)) >= 0:
             shardings = [*parse_sharding_list(text, at + len(PER_VALUE), meshes)]
     except (NotationError, QuestionError):
         return []
     names = [name] if len(tensors) == 1 else [f"{name}#{index}" for index in range(len(tensors))]
-    return [
-        _split(name, op, tensor, sharding)
-        for name, tensor, sharding in zip(names, tensors, shardings, strict=False)
-        if sharding is None or len(tensor.sizes) == len(sharding.dims)
-    ]
-
-
-def _split(name: str, op: str, tensor: ArrayShape, sharding: TensorSharding | None) -> ShardedTensor:
-    if sharding is None:
-        return ShardedTensor(name, op, tensor.sizes, tensor.dtype, None, None)
-    dims = tuple(map(sharding.names, sharding.dims))
-    return ShardedTensor(name, op, tensor.sizes, tensor.dtype, None, dims, sharding.names(sharding.unreduced))
+    splits = []
+    for name, tensor, sharding in zip(names, tensors, shardings, strict=False):
+        split = ShardedTensor(name, op, tensor.sizes, tensor.dtype, None, None)
+        if sharding is None:
+            splits.append(split)
+        elif len(tensor.sizes) == len(sharding.dims):
+            dims = tuple(map(sharding.names, sharding.dims))
+            splits.append(replace(split, dims=dims, unreduced=sharding.names(sharding.unreduced)))
+    return splits
 
 
 def named_shardings(module: MlirModule, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, PartitionSpec]:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from shardviz.errors import NotationError, QuestionError, plural
+from shardviz.hlo.arguments import Origins, operation_made
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.mlir.attributes import parse_sharding, parse_tensor
 from shardviz.hlo.mlir.collectives import sdy_collective, stablehlo_collective
 from shardviz.hlo.mlir.operations import FunctionHeader, MlirModule, MlirOperation
-from shardviz.hlo.origins import Origins, operation_made
-from shardviz.hlo.text.call_graph import Call, in_branches, program_order, run_counts, times
+from shardviz.hlo.text.call_graph import Call, program_order, run_counts, times
 from shardviz.sharding import Mesh, PartitionSpec
 
 MAX_UNREAD = 100
@@ -115,7 +115,7 @@ class _Reader:
         collectives, called = self._collectives()
         calls = [
             Call(
-                operation.around.function.index,
+                operation.around.function.line,
                 callee,
                 operation.line,
                 _runs(operation),
@@ -123,11 +123,11 @@ class _Reader:
             )
             for operation, callee in called
         ]
-        uncalled = [each for each in functions[1:] if each.index not in {call.callee for call in calls}]
-        roots = [0, *(each.index for each in uncalled if each.header.is_public)]
+        uncalled = [each for each in functions[1:] if each.line not in {call.callee for call in calls}]
+        roots = [0, *(each.line for each in uncalled if each.header.is_public)]
         if len(roots) == 1:
-            roots += [each.index for each in uncalled]
-        counts, chosen = run_counts(dict.fromkeys(roots, 1), calls), in_branches(calls)
+            roots += [each.line for each in uncalled]
+        counts, chosen = run_counts(dict.fromkeys(roots, 1), calls)
         callers: dict[int, set[str]] = defaultdict(set)
         for operation, callee in called:
             callers[callee].add(module.place(operation))
@@ -165,7 +165,7 @@ class _Reader:
         self,
     ) -> tuple[dict[int, dict[int, tuple[Collective, MlirOperation]]], list[tuple[MlirOperation, int]]]:
         """The collectives of each function by their lines, and the calls of functions that the text has."""
-        numbers = {function.header.name: function.index for function in self.module.functions[1:]}
+        numbers = {function.header.name: function.line for function in self.module.functions[1:]}
         found: dict[int, dict[int, tuple[Collective, MlirOperation]]] = defaultdict(dict)
         called: list[tuple[MlirOperation, int]] = []
         origins = Origins(cache(operation_made))
@@ -180,7 +180,7 @@ class _Reader:
                     collective = replace(collective, origin=origins.of([operand]))
                 if source := self.module.place(operation):
                     collective = replace(collective, source=source)
-                found[function.index][operation.line] = collective, operation
+                found[function.line][operation.line] = collective, operation
         return found, called
 
     def _collective(self, operation: MlirOperation) -> Collective | None:

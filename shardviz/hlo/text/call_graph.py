@@ -106,11 +106,11 @@ def circle(calls: Sequence[Call]) -> int | None:
     return next((call.callee for call in calls if rank[call.callee] <= rank[call.caller]), None)
 
 
-def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[int, int | None]:
-    """The number of runs of each computation when every root runs as often as `roots` says; None: unknown.
-
-    Calls in a circle count once.
-    """
+def run_counts(
+    roots: Mapping[int, int | None], calls: Iterable[Call]
+) -> tuple[dict[int, int | None], set[int]]:
+    """The number of runs of each computation when every root runs as often as `roots` says (None: unknown),
+    and those that run in a branch of a conditional. Calls in a circle count once."""
     # A computation runs as often as all the calls to it together: each call adds the runs of its caller times
     # its own. With ENTRY once, a loop of 32 rounds in it, and a branch that the loop's body calls twice, the
     # body runs 32 times and the branch 64. In an order in which every caller stands before what it calls, the
@@ -118,26 +118,20 @@ def run_counts(roots: Mapping[int, int | None], calls: Iterable[Call]) -> dict[i
     # ways lead to it: 60 computations that call the one before them twice run 2^59 times and take 120 steps.
     # In a circle no such order exists; the one of a depth-first search leaves out the calls that lead back.
     outgoing = _outgoing(calls)
-    counts = {**roots}
+    counts, chosen = {**roots}, set[int]()
     rank = _ranks(counts, outgoing)
     for caller in rank:
         for call in outgoing[caller]:
+            if call.opcode == "conditional" or caller in chosen:
+                chosen.add(call.callee)
             if rank[call.callee] > rank[caller]:
-                more = times(counts.get(caller, 0), call.times)
-                counts[call.callee] = _plus(counts.get(call.callee, 0), more)
-    return counts
-
-
-def in_branches(calls: Iterable[Call]) -> set[int]:
-    """The computations that run in a branch of a conditional, directly or through others."""
-    calls = [*calls]
-    outgoing = _outgoing(calls)
-    chosen = [call.callee for call in calls if call.opcode == "conditional"]
-    return {*reached(chosen, lambda home: [call.callee for call in outgoing[home]])}
+                more, before = times(counts.get(caller, 0), call.times), counts.get(call.callee, 0)
+                total = None if more is None or before is None else more + before
+                counts[call.callee] = None if total is None or total > MAX_COUNT else total
+    return counts, chosen
 
 
 def _outgoing(calls: Iterable[Call]) -> dict[int, list[Call]]:
-    """The calls that each computation makes."""
     outgoing: dict[int, list[Call]] = defaultdict(list)
     for call in calls:
         outgoing[call.caller].append(call)
@@ -166,10 +160,6 @@ def times(a: int | None, b: int | None) -> int | None:
     if a == 0 or b == 0:
         return 0
     return None if a is None or b is None or a * b > MAX_COUNT else a * b
-
-
-def _plus(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None or a + b > MAX_COUNT else a + b
 
 
 def program_order(

@@ -79,7 +79,11 @@ def _attributes(words: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for key, value in _ATTRIBUTE.findall(words):
         if key and key not in found:
-            found[key] = value if key in _GROUPS or value[:1] not in _MARKS else _bare(value)
+            if key not in _GROUPS and value[:1] in _MARKS:
+                # Without its quotes, braces or percent sign, as it was before it was quoted.
+                end = _BARE.get(value[:1])
+                value = _unescaped(value[1:] if end is None else value[1:].removesuffix(end))
+            found[key] = value
     return found
 
 
@@ -251,13 +255,6 @@ def closing(text: str, start: int, stop: int | None = None) -> int:
         if depth > MAX_DEPTH:
             break
     return stop
-
-
-def _bare(value: str) -> str:
-    """A value without its quotes, braces or percent sign, as it was before it was quoted."""
-    end = _BARE.get(value[:1])
-    found = value.removeprefix("%") if end is None else value[1:].removesuffix(end)
-    return _unescaped(found)
 
 
 def _unescaped(text: str) -> str:

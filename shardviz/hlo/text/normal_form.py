@@ -262,17 +262,11 @@ def _respaced(instruction: str) -> str:
             return found["mark"] or ""
         return piece
 
-    shape, rest = _shape_and_rest(rest.strip())
-    return f"{' '.join(name.split())} = {shape}{_SPACE.sub(spaced, rest)}"
-
-
-def _shape_and_rest(text: str) -> tuple[str, str]:
-    """A shape without blanks and with one behind it, and the text from the opcode on; "" for no shape."""
-    stop = closing(text, 1) if text.startswith("(") else 0
-    if not stop:
-        array = _ARRAY.match(text)
-        stop = array.end() if array else 0
-    return _NEXT.sub(", ", "".join(text[:stop].split())) + " " * bool(stop), text[stop:].lstrip()
+    rest = rest.strip()
+    array = _ARRAY.match(rest)
+    stop = closing(rest, 1) if rest.startswith("(") else array.end() if array else 0
+    shape = _NEXT.sub(", ", "".join(rest[:stop].split())) + " " * bool(stop)
+    return f"{' '.join(name.split())} = {shape}{_SPACE.sub(spaced, rest[stop:].lstrip())}"
 
 
 def _with_elements(text: str) -> str:

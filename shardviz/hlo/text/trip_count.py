@@ -117,14 +117,15 @@ class TripCounts:
         if len(compared) != 2:
             return None
         sides = [self._side(loop, self._sum(ProgramValue(line, made.caller))) for line in compared]
-        least, most = _range(compared[0].shape)
-        if sides[0] is None or sides[1] is None:
+        scalar = _SCALAR.match(compared[0].shape)
+        if scalar is None or sides[0] is None or sides[1] is None:
             return None
         (a, step), (b, other) = sides[0], sides[1]
         found = trips(direction[1], a - b, step - other)
-        if found is None or not least <= a + found * step <= most or not least <= b + found * other <= most:
-            return None
-        return found
+        bits = int(scalar[2])
+        numbers = range(2**bits) if scalar[1] == "u" else range(-(2**bits) // 2, 2**bits // 2)
+        is_in = found is not None and a + found * step in numbers and b + found * other in numbers
+        return found if is_in else None
 
     def _side(self, loop: Instruction, value: _Sum | None) -> tuple[int, int] | None:
         """The first value of a side of the comparison, and by how much it grows."""
@@ -224,15 +225,6 @@ def _is_moved(value: ProgramValue) -> bool:
     if value.line.opcode == "parameter":
         return value.caller is not None
     return bool(value.path) if value.line.opcode == "tuple" else value.line.opcode in _PASSING
-
-
-def _range(shape: str) -> tuple[int, int]:
-    """The numbers that a type has; none when it is not a scalar integer."""
-    kind = _SCALAR.match(shape)
-    if kind is None:
-        return 0, -1
-    bits = int(kind[2])
-    return (0, 2**bits - 1) if kind[1] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def trips(direction: str, start: int, step: int) -> int | None:

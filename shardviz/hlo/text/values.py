@@ -1,18 +1,14 @@
 """The values of a program, back to what they are made of and ahead to what takes them.
 
-In `Values` a value is followed through fusions, calls, tuples, and loops that hand it on: the second element
-of ``%t = (f32[2], f32[8]) while(%s), body=%b`` is that of ``%s`` where ``%b`` returns what it was given.
-`ValueFlow` has a fusion as one operation.
+A value is followed through fusions, calls, tuples, and loops that hand it on: the second element of
+``%t = (f32[2], f32[8]) while(%s), body=%b`` is that of ``%s`` where ``%b`` returns what it was given.
 """
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from shardviz.hlo.collective import Origin
@@ -27,12 +23,6 @@ MAX_LOOKS = 100_000
 """Values looked at in one module at most, by one question."""
 _TPU_ASYNC = 'custom_call_target="AsyncCollective'
 """The start or the done of a collective in a fusion; its results are the collective's operand and result."""
-MAX_FOLLOWED = 64
-"""No more values than this are looked at to follow one of them."""
-
-_SIZES = re.compile(r"\(?[a-z][a-z0-9]*\[(\d{1,18}(?:,\d{1,18}){0,20})\]")
-_ONE_ELEMENT = re.compile(r"[a-z][a-z0-9]*\[(?:1(?:,1)*)?\]")
-_MOVES = MOVES | {"bitcast-convert", "collective-permute-done", "get-tuple-element"}
 _UNKNOWN = ("conditional", "recv", "infeed")
 
 _Value = TypeVar("_Value", bound=Hashable)
@@ -137,7 +127,11 @@ class Values:
                 return None
             return Made((ProgramValue(root, site, path),), True)
         if opcode == "while":
-            return self._kept(value)
+            # An element of its state that each run leaves as it is.
+            body, before = self.lines.body(line), self.lines.operand(line, 0)
+            if body is None or before is None or not self._hands_on(body, path):
+                return None
+            return Made((value._replace(line=before),), True)
         if opcode in _UNKNOWN:
             return None
         if path and opcode in PLACES and opcode not in ("get-tuple-element", "all-to-all", *MOVES):
@@ -186,13 +180,6 @@ class Values:
             self._call_sites[key] = CallSite(line, outer, depth)
         return self._call_sites[key]
 
-    def _kept(self, value: ProgramValue) -> Made[ProgramValue] | None:
-        """The value of an element of a loop's state before the loop, where that leaves it as it is."""
-        body, before = self.lines.body(value.line), self.lines.operand(value.line, 0)
-        if body is None or before is None or not self._hands_on(body, value.path):
-            return None
-        return Made((value._replace(line=before),), True)
-
     def _hands_on(self, body: Computation, path: Path) -> bool:
         """Return whether each run of a loop's body hands on an element of its state as it is."""
         root = self.lines.root(body) if path else None
@@ -221,20 +208,44 @@ class Values:
             return Made(() if before is None else (ProgramValue(before, None, path),), True)
         return made
 
-    def used_by(self, value: ProgramValue) -> Iterator[ProgramValue]:
-        """The values that are made with one at once: those of its users, or of who runs its computation."""
+    def sources(self, value: ProgramValue) -> list[ProgramValue]:
+        """The values that one is made of, with a fusion as one operation; of an element of a loop's state
+        what each run makes, within the loop also what it starts with."""
+        line, _, path = value
+        if path and line.opcode in ("while", "parameter"):
+            loop = line if line.opcode == "while" else self.caller_of(line.home)
+            body = None if loop is None else self.lines.body(loop)
+            if loop is None or body is None:
+                return []
+            before = None if loop is line else self.lines.operand(loop, 0)
+            states = (before, self.lines.root(body))
+            return [ProgramValue(state, None, path) for state in states if state is not None]
+        if path:
+            made = self.lines.operand(line, path[0]) if line.opcode == "tuple" else line
+            return [] if made is None else [ProgramValue(made)]
+        index = line.element_index if line.opcode == "get-tuple-element" else None
+        path = () if index is None else (index,)
+        return [ProgramValue(made, None, path) for made in self.lines.taken(line)]
+
+    def used_by(self, value: ProgramValue, *, whole: bool = False) -> Iterator[ProgramValue]:
+        """The values that are made with one at once: those of its users, or of who runs its computation.
+
+        With `whole` a fusion is one operation, and a loop's state is not what it starts with.
+        """
         line, _, path = value
         for user in self.lines.users(line):
             for number, name in enumerate(user.operands):
                 if name == line.name:
-                    yield from self._used_as(value, user, number)
+                    yield from self._used_as(value, user, number, whole)
         caller = self.caller_of(line.home) if line.is_root else None
         if caller is not None:
             yield ProgramValue(caller, None, path)
             if caller.opcode == "while":
                 yield from self._given(line.home, 0, path)
 
-    def _used_as(self, value: ProgramValue, user: Instruction, number: int) -> Iterator[ProgramValue]:
+    def _used_as(
+        self, value: ProgramValue, user: Instruction, number: int, whole: bool
+    ) -> Iterator[ProgramValue]:
         """The values that a user makes of one that is its operand of this number."""
         path = value.path
         if user.opcode == "get-tuple-element":
@@ -244,10 +255,13 @@ class Values:
             yield ProgramValue(user, None, (number, *path))
         elif user.opcode == "while":
             body = self.lines.body(user)
-            yield ProgramValue(user, None, path)
+            if not whole:
+                yield ProgramValue(user, None, path)
             if body is not None:
                 yield from self._given(body, 0, path)
-        elif whole_op(user.opcode) in RUNNING and (callee := self.lines.callee(user)) is not None:
+        elif (
+            not whole and whole_op(user.opcode) in RUNNING and (callee := self.lines.callee(user)) is not None
+        ):
             yield from self._given(callee, number, path)
         else:
             yield ProgramValue(user, None, path if user.opcode == "opt-barrier" else ())
@@ -272,167 +286,3 @@ class Values:
 
 def _taken(lines: Instructions, line: Instruction, caller: CallSite | None) -> list[ProgramValue]:
     return [ProgramValue(made, caller) for made in lines.taken(line)]
-
-
-def sizes(line: Instruction) -> tuple[int, ...]:
-    """The dimensions of the first array that an instruction makes; none where its shape is not to be read."""
-    found = _SIZES.match(line.shape)
-    return tuple(map(int, found[1].split(","))) if found else ()
-
-
-class ValueFlow:
-    """The values of the computations `homes`, and of those whose loops run them."""
-
-    def __init__(self, lines: Instructions, homes: Iterable[Computation]) -> None:
-        self.lines = lines
-        self._homes = {*homes}
-        self._moves: dict[ProgramValue, bool] = {}
-        self._sources: dict[ProgramValue, list[ProgramValue]] = {}
-        self._users: dict[Instruction, list[Instruction]] = {}
-        self._elements: dict[Instruction, dict[int, list[ProgramValue]]] = {}
-        self._taken: dict[Instruction, dict[str, list[ProgramValue]]] = {}
-        self._loops: dict[Computation, Instruction] = {}
-        """The loop that runs a body."""
-        self._states: dict[Instruction, list[Instruction]] = defaultdict(list)
-        """The state of a loop that a tuple becomes: in the body, and behind the loop."""
-        for home in self._homes:
-            for loop in lines.with_opcode(home, "while"):
-                body = None if _ONE_ELEMENT.match(loop.shape) else lines.body(loop)
-                if body is not None:
-                    self._loops[body] = loop
-        for body, loop in self._loops.items():
-            state, before, after = lines.parameter(body, 0), lines.operand(loop, 0), lines.root(body)
-            if body in self._homes and state is not None:
-                if before is not None:
-                    self._states[before].append(state)
-                if after is not None:
-                    self._states[after] += state, loop
-
-    def sources(self, value: ProgramValue) -> list[ProgramValue]:
-        """The values that it is made of; of a loop's state what it starts with and what the body makes."""
-        if value not in self._sources:
-            self._sources[value] = [*self._made_of(value)]
-        return self._sources[value]
-
-    def _made_of(self, value: ProgramValue) -> Iterator[ProgramValue]:
-        line, path = value.line, value.path
-        if path and line.opcode == "while":
-            yield from self._result(self.lines.body(line), path)
-        elif path and line.opcode == "parameter":
-            loop = self._loops.get(line.home)
-            before = None if loop is None else self.lines.operand(loop, 0)
-            if before is not None:
-                yield ProgramValue(before, None, path)
-            if loop is not None:
-                yield from self._result(line.home, path)
-        elif path and line.opcode != "tuple":
-            yield ProgramValue(line)
-        elif path:
-            made = self.lines.operand(line, path[0])
-            if made is not None:
-                yield ProgramValue(made)
-        else:
-            index = line.element_index if line.opcode == "get-tuple-element" else None
-            for made in self.lines.taken(line):
-                yield ProgramValue(made, None, () if index is None else (index,))
-
-    def _result(self, body: Computation | None, path: Path) -> Iterator[ProgramValue]:
-        root = self.lines.root(body) if body is not None and body in self._homes else None
-        if root is not None:
-            yield ProgramValue(root, None, path)
-
-    def users(self, value: ProgramValue) -> Iterator[ProgramValue]:
-        """The values that are made of it; of what goes into a tuple or a loop's state, what is taken out."""
-        if value.path:
-            yield from self._elements_of(value.line).get(value.path[0], ())
-            return
-        for user in self._users_of(value.line):
-            passed = self._taken_of(user)
-            if passed:
-                yield from passed.get(value.line.name, ())
-            else:
-                yield ProgramValue(user)
-
-    def is_matmul(self, value: ProgramValue) -> bool:
-        """Return whether the instruction that makes it multiplies matrices."""
-        return self.lines.is_matmul(value.line)
-
-    def is_move(self, value: ProgramValue) -> bool:
-        """Return whether a value is nothing but its source, in another place or form."""
-        if value not in self._moves:
-            self._moves[value] = bool(value.path) or self._is_move(value.line)
-        return self._moves[value]
-
-    def _is_move(self, line: Instruction) -> bool:
-        if line.opcode in _MOVES:
-            return True
-        if line.opcode != "fusion" or self.lines.is_matmul(line):
-            return False
-        taken = [self.lines.named(line.home, name) for name in line.operands]
-        arrays = [made for made in taken if made is None or not _ONE_ELEMENT.match(made.shape)]
-        if len(arrays) != 1:
-            return False
-        # With a number beside the array it may be a part of it, or, in a loop's first round, zeros.
-        return len(taken) == 1 or (arrays[0] is not None and sizes(arrays[0]) == sizes(line))
-
-    def back(self, value: ProgramValue, passes: Callable[[ProgramValue], bool]) -> dict[ProgramValue, bool]:
-        """The values that one is made of, itself included, through those that `passes` lets through.
-
-        Each with whether it was let through; the others are where the way ends.
-        """
-        return _followed({value: passes(value)}, passes, self.sources)
-
-    def ahead(self, value: ProgramValue, passes: Callable[[ProgramValue], bool]) -> dict[ProgramValue, bool]:
-        """The values that take one, itself included and let through, in the same way."""
-        return _followed({value: True}, passes, self.users)
-
-    def _users_of(self, line: Instruction) -> list[Instruction]:
-        """The instructions that it is an operand of, as often as that, numbers left out."""
-        if line not in self._users:
-            self._users[line] = [
-                user
-                for user in self.lines.users(line)
-                if user.opcode not in ("constant", "parameter") and not _ONE_ELEMENT.match(user.shape)
-                for name in user.operands
-                if name == line.name
-            ]
-        return self._users[line]
-
-    def _elements_of(self, line: Instruction) -> dict[int, list[ProgramValue]]:
-        """The elements that are taken of a tuple, by number."""
-        if line not in self._elements:
-            self._elements[line] = defaultdict(list)
-            for user in self._users_of(line):
-                index = user.element_index if user.opcode == "get-tuple-element" else None
-                if index is not None:
-                    self._elements[line][index].append(ProgramValue(user))
-        return self._elements[line]
-
-    def _taken_of(self, line: Instruction) -> dict[str, list[ProgramValue]]:
-        """The elements that are taken of a tuple, or of a loop's state that it becomes, by the name put in.
-
-        Nothing of what is not a tuple, or is used as a whole.
-        """
-        if line not in self._taken:
-            self._taken[line] = defaultdict(list)
-            states = [line, *self._states.get(line, ())] if line.opcode == "tuple" else []
-            followed = [elements for elements in map(self._elements_of, states) if elements]
-            if followed or len(states) > 1:
-                for index, name in enumerate(line.operands):
-                    self._taken[line][name] += (each for taken in followed for each in taken.get(index, ()))
-        return self._taken[line]
-
-
-def _followed(
-    found: dict[ProgramValue, bool],
-    passes: Callable[[ProgramValue], bool],
-    following: Callable[[ProgramValue], Iterable[ProgramValue]],
-) -> dict[ProgramValue, bool]:
-    waiting = [value for value, passed in found.items() if passed]
-    while waiting and len(found) < MAX_FOLLOWED:
-        for value in islice(following(waiting.pop()), MAX_FOLLOWED):
-            if value not in found:
-                found[value] = passes(value)
-                if found[value]:
-                    waiting.append(value)
-    return found

@@ -15,9 +15,8 @@ from itertools import pairwise
 from rich.text import Text
 
 from shardviz.hlo import Collective
-from shardviz.hlo.listing import ListedLine, Listing, list_hlo
+from shardviz.hlo.listing import ListedLine, Listing, list_hlo, strip_metadata
 from shardviz.hlo.module import is_hlo
-from shardviz.hlo.text.strip_metadata import strip_metadata
 from shardviz.render.lines import printable, printable_line, records, rule, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import has_schedule, members_text, members_with, rows_of, when

@@ -32,7 +32,7 @@ from shardviz.render.times.live_memory import (
     misfit_lines,
 )
 from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
-from shardviz.reports.target_times import TargetTimes, TimesAnswer
+from shardviz.reports.program_report import TargetTimes, TimesAnswer
 from shardviz.timeline.program_timeline import Estimate, ProgramTimeline, TimedOp
 from shardviz.timeline.tellers import TellerComparison
 from shardviz.units import estimated_seconds, exact_bytes, human_bytes

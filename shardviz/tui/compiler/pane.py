@@ -26,7 +26,7 @@ with LazyImports():
     from shardviz.codegen import problem as problem_program
 
 if TYPE_CHECKING:
-    from shardviz.hlo.passes.stages import PassStage
+    from shardviz.hlo.pass_stages import PassStage
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner import Problem
     from shardviz.reports.target_result import TargetResult

@@ -15,7 +15,7 @@ from shardviz.tui.compiler_queries import reworded
 from shardviz.tui.targets_pane import state_words
 
 if TYPE_CHECKING:
-    from shardviz.hlo.passes.stages import PassStage
+    from shardviz.hlo.pass_stages import PassStage
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
     from shardviz.tui.compiler_queries import ShownPasses

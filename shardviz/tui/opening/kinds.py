@@ -15,7 +15,7 @@ from shardviz.documents.summaries import HEAD, says_summary
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
 from shardviz.forms.parsing import looks_like_command
 from shardviz.forms.share import from_string
-from shardviz.hlo.passes.dump_files import final_files
+from shardviz.hlo.dump_files import final_files
 from shardviz.lazy_names import LazyImports
 from shardviz.user_files import is_folder, open_file
 

@@ -25,7 +25,7 @@ from shardviz.documents.summaries import load_summary
 from shardviz.errors import CompilerError, QuestionError, TargetError, quote
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.machine_file import named_machine
-from shardviz.hlo.passes.dump_files import final_programs
+from shardviz.hlo.dump_files import final_programs
 from shardviz.hlo.text_file import HOW, read_text_file
 from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_mesh
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from shardviz.compiler import Worker
     from shardviz.hardware.machine import Machine
     from shardviz.reports.changes import ReportChanges, ReportSummary
+    from shardviz.reports.program_report import TimesAnswer
     from shardviz.reports.target_program import TargetProgram
-    from shardviz.reports.target_times import TimesAnswer
     from shardviz.tui.state import EditorState
 
 PATIENCE_S = 120.0

@@ -39,6 +39,7 @@ _FINAL_FILE = re.compile(
     r"(?:[a-z]\w*(?:\.\w+)?_)?after_(?P<last>optimizations|codegen)\.txt"
 )
 """The last program of a module; where TPUs leave two, the one after code generation is as it runs."""
+_FIRST, _PASSES, _LAST, _SHARDY = range(4)
 _PASS = re.compile(r"(?P<pipeline>[^/]*?)\.after_(?P<name>.+?)(?:\.before_[^/]*)?")
 
 
@@ -62,8 +63,14 @@ def dump_files(paths: Iterable[str], module: str) -> tuple[DumpFile, ...]:
         match = _SHARDY_FILE.fullmatch(path) or _FILE.fullmatch(name)
         if match is None or match["module"] != module:
             continue
-        number = int(match["number"])
-        found.setdefault(number, []).append((_place(match), DumpFile(path, module, number)))
+        number, groups = int(match["number"]), match.groupdict()
+        if "first" not in groups:
+            place = _SHARDY, int(groups["place"])
+        elif groups["place"]:
+            place = _PASSES, int(groups["place"])
+        else:
+            place = (_FIRST if groups["first"] else _LAST), 0
+        found.setdefault(number, []).append((place, DumpFile(path, module, number)))
     if not found:
         return ()
     latest = found[max(found)]
@@ -127,15 +134,3 @@ def pass_name(path: str) -> str:
     if passed["name"] == "pipeline-start":
         return f"before {passed['pipeline']}"
     return f"{passed['name']} ({passed['pipeline']})"
-
-
-_FIRST, _PASSES, _LAST, _SHARDY = range(4)
-
-
-def _place(match: re.Match[str]) -> tuple[int, int]:
-    groups = match.groupdict()
-    if "first" not in groups:
-        return _SHARDY, int(groups["place"])
-    if groups["place"]:
-        return _PASSES, int(groups["place"])
-    return (_FIRST if groups["first"] else _LAST), 0

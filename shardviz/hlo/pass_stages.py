@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from shardviz.errors import NotationError, QuestionError, plural
 from shardviz.hlo.collective import OPS, Collective, CollectiveMatmul
+from shardviz.hlo.collective_changes import INSERTED, collective_changes, described, one
+from shardviz.hlo.dump_files import pass_name
+from shardviz.hlo.listing import stripped_lines
 from shardviz.hlo.mlir.operations import MlirModule
-from shardviz.hlo.mlir.shardings import (
-    ARGUMENT,
-    RESULT,
-    ShardedTensor,
-    changed_shardings,
-    tensor_shardings,
-)
+from shardviz.hlo.mlir.shardings import ARGUMENT, RESULT, ShardedTensor, changed_shardings, tensor_shardings
 from shardviz.hlo.mlir.shardy import read_module
 from shardviz.hlo.module import read_hlo
-from shardviz.hlo.passes.collective_changes import INSERTED, collective_changes, described, one
-from shardviz.hlo.passes.dump_files import pass_name
-from shardviz.hlo.text.strip_metadata import stripped_lines
 from shardviz.sharding import Mesh
 
 _IS_HLO = re.compile(r"\s*HloModule\s")
@@ -130,19 +123,17 @@ def _shardy_states(dumps: Sequence[Dump], mesh: Mesh | None) -> list[_State]:
         if "sdy.mesh @" not in dump.text or not _IS_SHARDY.search(dump.text):
             continue
         module = MlirModule(dump.text)
-        with suppress(NotationError):
-            found.append(_State(dump, _shardy_collectives(module, mesh), tensor_shardings(module)))
-    return found
-
-
-def _shardy_collectives(module: MlirModule, mesh: Mesh | None) -> tuple[Collective, ...]:
-    try:
-        return read_module(module, mesh).collectives
-    except NotationError:
-        raise
-    except QuestionError:
         # Shardy inside XLA leaves out axes of size 1.
-        return read_module(module).collectives
+        for given in dict.fromkeys((mesh, None)):
+            try:
+                read = read_module(module, given)
+            except NotationError:
+                break
+            except QuestionError:
+                continue
+            found.append(_State(dump, read.collectives, tensor_shardings(module)))
+            break
+    return found
 
 
 def _shardy_stages(states: Sequence[_State]) -> Iterator[PassStage]:
@@ -237,14 +228,7 @@ def _states(dumps: Sequence[Dump], mesh: Mesh | None, slices: Sequence[int] | No
 
 
 def _changes(before: _State, after: _State) -> tuple[str, ...]:
-    in_order = before.is_scheduled and after.is_scheduled
-    return _matmul_changes(before, after) + collective_changes(
-        before.collectives, after.collectives, in_order
-    )
-
-
-def _matmul_changes(before: _State, after: _State) -> tuple[str, ...]:
-    """Collective matmuls that came to be."""
+    """The collective matmuls that came to be, and the changes of collectives."""
     known = {(each.op, each.axes, each.bytes, each.directions) for each in before.matmuls}
     found = []
     for each in after.matmuls:
@@ -256,7 +240,8 @@ def _matmul_changes(before: _State, after: _State) -> tuple[str, ...]:
             f"{one(each.op)}{axes} of {each.bytes:,} bytes is a collective matmul: "
             f"permutes in {ways} around {plural(len(each.matmuls), 'partial matmul')}"
         )
-    return tuple(found)
+    in_order = before.is_scheduled and after.is_scheduled
+    return (*found, *collective_changes(before.collectives, after.collectives, in_order))
 
 
 def _title(changes: Sequence[str]) -> str:

@@ -6,6 +6,10 @@ A collective is under way in one of these forms:
 - ``async-start``, maybe ``async-update``, ``async-done``, with the collective in the computation they name;
 - on TPU three or more fusions of one channel: one ends in a custom call ``AsyncCollectiveStart``, those in
   the middle hold the collective next to the matmul that it overlaps with, one has ``AsyncCollectiveDone``.
+
+And its place among the program's matmuls: after how many of them it begins. Counted are instructions that
+multiply matrices, fused ones too, in program order, each once however often it runs. The partial matmuls of a
+collective matmul count as the one that they are parts of.
 """
 
 from __future__ import annotations
@@ -13,16 +17,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from shardviz.hlo.collective import Work
+from shardviz.hlo.collective import Collective, CollectiveMatmul, MatmulOrder, Work
 from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.opcodes import COLLECTIVES, FOLDED, NAMING, RUNNING, base_op, begins
+from shardviz.hlo.text.normal_form import normal_form
+from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, CONTROL, FOLDED, NAMING, RUNNING, base_op, begins
 
 MAX_WORK = 1000
 """No more instructions than this are listed beside one collective."""
@@ -47,13 +53,6 @@ _WORD = re.compile(r"(?:\d+|N)D(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _USUAL = ("default", "invalid", "unspecified")
 _KINDS = ("collectives_mode", "kernel_strategy")
 _says = lru_cache(maxsize=4096)(str.__contains__)
-
-
-class CollectiveSchedule(NamedTuple):
-    """The way in which the collectives of one form in one computation run: fields of `Collective`."""
-
-    is_async: bool
-    algorithm: str = ""
 
 
 class OverlappedOps(Sequence[Work]):
@@ -114,18 +113,18 @@ class Schedules:
         self.repeated = self._read_fused(collectives)
         """Positions of lines that repeat a collective: the middle and the end of one that is in fusions."""
 
-    def of(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> CollectiveSchedule:
-        """The schedule of a collective, and of all of its form in its computation."""
+    def of(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> tuple[bool, str]:
+        """Whether a collective and all of its form in its computation are asynchronous, and the algorithm."""
         if transfer is not None:
-            return CollectiveSchedule(True)
+            return True, ""
         algorithm, site = algorithm_of(line.words), self._site(line.home)
         is_wrapped = site is not None and site.opcode == "async-start"
         if site is not None and not algorithm:
             algorithm = algorithm_of(site.words)
         if line in self._dones:
-            return CollectiveSchedule(True, algorithm)
+            return True, algorithm
         begun = line if begins(line.opcode) else site if is_wrapped else None
-        return CollectiveSchedule(begun is not None and _BLOCKING not in begun.words, algorithm)
+        return begun is not None and _BLOCKING not in begun.words, algorithm
 
     def beside(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> Sequence[Work]:
         """The work beside a collective that is asynchronous.
@@ -266,3 +265,61 @@ def _words(key: str, value: str) -> str:
     words = [word if word == "ND" or word[:-1].isdigit() else word.lower() for word in _WORD.findall(value)]
     kept = [word for word in words if word not in ("emitter", "strategy")]
     return "" if not kept or kept[0] in _USUAL else " ".join(kept)
+
+
+def with_matmul_order(
+    text: str, collectives: Iterable[Collective], matmuls: Iterable[CollectiveMatmul]
+) -> tuple[Collective, ...]:
+    """The collectives that `read_hlo` found in a text, each with its `matmul_order`.
+
+    None where the text has no entry computation, or does not lead from there to the collective.
+    """
+    lines, collectives = Instructions(normal_form(text).text), tuple(collectives)
+    wholes = {name: matmul for matmul in matmuls for name in matmul.matmuls}
+    wanted, before = {each.name for each in collectives}, dict[str, int]()
+    count, counted = 0, set[CollectiveMatmul]()
+    inside: dict[Computation, int] = {}
+    for line in _in_order(lines):
+        callee = lines.callee(line) if line.opcode in FOLDED else None
+        names = [line.name, *(inner.name for inner in (lines.of(callee) if callee else ()))]
+        before |= dict.fromkeys(wanted.intersection(names) - before.keys(), count)
+        whole = wholes.get(line.name)
+        if line.opcode in CONTROL or whole in counted:
+            continue
+        if whole is None:
+            count += _matmuls_in(line, lines, inside)
+        else:
+            count += 1
+            counted.add(whole)
+    return tuple(
+        replace(each, matmul_order=MatmulOrder(before[each.name], count)) if each.name in before else each
+        for each in collectives
+    )
+
+
+def _matmuls_in(line: Instruction, lines: Instructions, inside: dict[Computation, int]) -> int:
+    """The number of matmuls in an instruction: a fusion may hold several; `inside` has those of fusions."""
+    callee = lines.callee(line) if line.opcode in FOLDED else None
+    if callee is None:
+        return int(lines.is_matmul(line))
+    if callee not in inside:
+        inside[callee] = 0  # for a text that goes in circles
+        if lines.multiplies(callee):
+            inside[callee] = sum(_matmuls_in(inner, lines, inside) for inner in lines.of(callee))
+    return inside[callee]
+
+
+def _in_order(lines: Instructions) -> Iterator[Instruction]:
+    """The program from its entry on, as it runs: into loops, calls and branches, each once."""
+    home = lines.computations.entry
+    seen, running = {home}, [] if home is None else [iter(lines.of(home))]
+    while running:
+        line = next(running[-1], None)
+        if line is None:
+            running.pop()
+            continue
+        yield line
+        called = lines.called(line, *BODIES) if line.opcode in CONTROL else []
+        bodies = [body for body in called if body not in seen]
+        seen.update(bodies)
+        running += [iter(lines.of(body)) for body in reversed(bodies)]

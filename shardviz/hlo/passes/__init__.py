@@ -1,1 +1,0 @@
-"""A compiler's dumps, pass by pass."""

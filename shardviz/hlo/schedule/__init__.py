@@ -1,1 +1,0 @@
-"""Facts of a schedule beyond bytes: overlap, algorithms, collective matmuls."""
