@@ -9,7 +9,7 @@ from shardviz.lazy_names import LazyImports
 
 with LazyImports():
     from shardviz.planner.pricing import costs as pricing
-    from shardviz.reports import target_times
+    from shardviz.reports import program_report
     from shardviz.timeline import of_plan
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def tell_program(
     Raises what `program_machine` and `target_times` raise.
     """
     named = resolved.machine if resolved.named is not None else None
-    machine = target_times.program_machine(compiled.target, named)
-    times = target_times.target_times(compiled, machine, resolved.problem.mesh)
+    machine = program_report.program_machine(compiled.target, named)
+    times = program_report.target_times(compiled, machine, resolved.problem.mesh)
     timelines: tuple[tuple[Teller, ProgramTimeline], ...] = (("model", times.model),)
     if times.scheduler is not None:
         timelines += (("scheduler", times.scheduler),)
