@@ -107,7 +107,7 @@ class ExampleCommand(click.Command):
 
     @cached_property
     def examples(self) -> list[tuple[str, str]]:
-        """What each example is for, and its line."""
+        """The purpose of each example, and its line."""
         import tomllib  # which no answer needs
 
         table = tomllib.loads(Path(__file__).with_name("examples.toml").read_text(encoding="utf-8"))

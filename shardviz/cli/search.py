@@ -15,7 +15,7 @@ from shardviz.errors import CompilerError, QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.targets import check_installed, parse_targets
 
-with LazyImports():
+with LazyImports("shardviz.planner.search"):
     from shardviz.answers import search
     from shardviz.cli import target_session
     from shardviz.documents import searches

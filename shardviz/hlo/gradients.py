@@ -119,7 +119,7 @@ class _Updates:
         self._known: dict[ProgramValue, _Reached] = {}
 
     def of_results(self) -> Iterator[_Reached]:
-        """What each result of the program is made of."""
+        """The gradients and arguments of which each result of the program is made."""
         lines = self._values.lines
         entry = lines.computations.entry
         root = None if entry is None else lines.root(entry)

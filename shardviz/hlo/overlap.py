@@ -114,7 +114,8 @@ class Schedules:
         """Positions of lines that repeat a collective: the middle and the end of one that is in fusions."""
 
     def of(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> tuple[bool, str]:
-        """Whether a collective and all of its form in its computation are asynchronous, and the algorithm."""
+        """Return whether a collective and all of its form in its computation are asynchronous, and their
+        algorithm."""
         if transfer is not None:
             return True, ""
         algorithm, site = algorithm_of(line.words), self._site(line.home)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import shardviz.collectives.verification
+import shardviz.stepping.collective_run
 from shardviz.cli.group import run
 from shardviz.collectives.verification import VerificationResult
 
@@ -246,7 +246,7 @@ def test_too_many_numbers_to_show_are_followed_as_chunks(capsys: Capture) -> Non
 
 def test_jax_that_differs_fails_the_check(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        shardviz.collectives.verification,
+        shardviz.stepping.collective_run,
         "verify",
         lambda *_: VerificationResult("different", 4, 1, 1, 2, (0,), "7", "8"),
     )
