@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import (
@@ -41,6 +42,8 @@ MAX_PRINTED = 2**16
 """Numbers of all results; of more the first and the last are printed."""
 MAX_WRITTEN = 4096
 """Numbers that the code itself may list."""
+MAX_ROWS = 256
+"""Rows of a ragged exchange that are written out for each receiver; of more their ranges are."""
 MAX_BYTES = 2**31
 """Bytes that the devices may hold together before."""
 MAX_EXCHANGES = 64
@@ -202,14 +205,14 @@ def _ragged_code(
 ) -> tuple[list[str], list[str]]:
     """Lines that name, for each receiver and each row of its result, a row of all shards, one behind the
     other; one beyond them where the row stays 0. And the lines of one device's function."""
-    table = _table(sizes, height)
+    tall = max(map(sum, zip(*sizes, strict=True)))
     before = [
         "# On GPUs and TPUs this is jax.lax.ragged_all_to_all, which JAX has not on CPUs: here each device",
         "# takes its rows out of all of them.",
         "rows = jnp.array(",
         "    [",
-        *(f"        {row}," for row in table),
-        "    ]" if any(table) else "    ], dtype=int",
+        *(f"        {_rows_code(sizes, height, receiver, tall)}," for receiver in range(len(sizes))),
+        "    ]" if tall else "    ], dtype=int",
         ")",
         "",
         "",
@@ -221,18 +224,15 @@ def _ragged_code(
     ]
 
 
-def _table(sizes: Sequence[Sequence[int]], height: int) -> list[list[int]]:
-    count = len(sizes)
-    tall = max(map(sum, zip(*sizes, strict=True)))
-    table = []
-    for receiver in range(count):
-        line: list[int] = []
-        for sender in range(count):
-            start = sender * height + sum(sizes[sender][:receiver])
-            line += range(start, start + sizes[sender][receiver])
-        # Beyond all rows, which `take` fills.
-        table.append(line + [count * height] * (tall - len(line)))
-    return table
+def _rows_code(sizes: Sequence[Sequence[int]], height: int, receiver: int, tall: int) -> str:
+    """The rows of a receiver, written out where they are few; then one beyond all, which `take` fills."""
+    starts = [sender * height + sum(row[:receiver]) for sender, row in enumerate(sizes)]
+    taken = [range(start, start + row[receiver]) for start, row in zip(starts, sizes, strict=True)]
+    beyond, left = len(sizes) * height, tall - sum(map(len, taken))
+    if tall <= MAX_ROWS:
+        return str([*chain(*taken), *[beyond] * left])
+    parts = [*(f"*{rows}" for rows in taken if rows), *[f"*[{beyond}] * {left}"] * bool(left)]
+    return f"[{', '.join(parts)}]"
 
 
 def rounds_code(run: CollectiveRun) -> str:

@@ -122,12 +122,16 @@ def together(programs: Mapping[str, ReportSummary]) -> ReportSummary:
     seconds = [each.seconds for each in programs.values() if each.seconds is not None]
     memory = [each.memory for each in programs.values() if each.memory is not None]
     return ReportSummary(
-        max((each.mesh for each in programs.values()), key=lambda mesh: math.prod(dict(mesh).values())),
+        max((each.mesh for each in programs.values()), key=_devices, default=()),
         next((each.machine for each in programs.values() if each.machine), ""),
         _sorted(named),
         _three_digits(math.fsum(seconds)) if seconds else None,
         max(memory, default=None),
     )
+
+
+def _devices(mesh: tuple[tuple[str, int], ...]) -> int:
+    return math.prod(size for _, size in mesh)
 
 
 def _three_digits(seconds: float) -> float:

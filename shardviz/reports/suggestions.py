@@ -94,8 +94,10 @@ def suggestions(ask: AskChanged, compiled: TargetProgram) -> dict[Reason, Sugges
 
     found: dict[Reason, Suggestion] = {}
     looked_at = 0
+    told = zip(entries_of(compiled.module), compiled.reasons, strict=True) if compiled.module else ()
+    axes = {reason: entry.collective.axes for entry, reason in told}
     for reason, own in sent_for.items():
-        changes = candidates(reason, step, mesh)
+        changes = candidates(reason, step, mesh, axes[reason])
         # Of what Shardy would not have done so, the saving tells whether it is gone.
         least = own if reason.meeting is None else 0
         known = (
@@ -109,8 +111,8 @@ def suggestions(ask: AskChanged, compiled: TargetProgram) -> dict[Reason, Sugges
             looked_at += 1
             likely = filter(None, (on_shardy(each, reason) for each in changes))
             by_saving = sorted(likely, key=lambda each: -each.saved_bytes)[:MOST_COMPILED]
-            told = filter(None, map(on_target, by_saving))
-            if kept := [each for each in told if each.is_worth(sent) and each.saved_bytes >= least]:
+            tried = filter(None, map(on_target, by_saving))
+            if kept := [each for each in tried if each.is_worth(sent) and each.saved_bytes >= least]:
                 found[reason] = best(kept)
     return found
 
@@ -151,8 +153,11 @@ def _outcome(program: TargetProgram) -> Outcome:
     return Outcome(sent, found.meetings, found.products)
 
 
-def candidates(reason: Reason, step: TrainStep, mesh: Mesh) -> tuple[ShardingCandidate, ...]:
-    """The changes to try, the most likely first; none for what is expected."""
+def candidates(
+    reason: Reason, step: TrainStep, mesh: Mesh, axes: Sequence[str] = ()
+) -> tuple[ShardingCandidate, ...]:
+    """The changes to try, the most likely first; none for what is expected. `axes` are those of the
+    collective, for a reason without a meeting."""
     meeting = reason.meeting
     if reason.is_expected or (meeting is None and reason.kind != "contraction"):
         return ()
@@ -163,7 +168,8 @@ def candidates(reason: Reason, step: TrainStep, mesh: Mesh) -> tuple[ShardingCan
         for one in step.program.arguments
         if all(axis.partition(":")[0] in known for dim in one.spec.dims for axis in dim)
     ]
-    lost = step.lost_batch() if meeting is None or {*meeting.axes} & step.batch_axes else None
+    over = axes if meeting is None else meeting.axes
+    lost = step.lost_batch() if {*over} & step.batch_axes else None
     kept = [] if lost is None else [*_kept_batch(lost, step.batch_axes)]
     found = dict.fromkeys([*kept, *(_candidates(meeting, arguments, mesh) if meeting is not None else ())])
     return tuple(found)[:MOST]

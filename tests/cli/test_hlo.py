@@ -420,6 +420,14 @@ def test_a_saved_report_is_what_diff_reads(dumps: Path, capsys: Capture) -> None
         assert found["before"]["seconds"] == float(f"{found['before']['seconds']:.3g}") > 0
 
 
+def test_a_folder_of_which_nothing_can_be_read_is_not_saved(tmp_path: Path, capsys: Capture) -> None:
+    for number in (1, 2):
+        (tmp_path / f"module_000{number}.jit_f.cpu_after_optimizations.txt").write_text("garbage")
+    assert run(["hlo", str(tmp_path), "--save", str(tmp_path / "out.json")]) == 2
+    assert "is not written: this is neither HLO nor" in capsys.readouterr().err
+    assert not (tmp_path / "out.json").exists()
+
+
 def test_a_saved_report_is_printed(tmp_path: Path, capsys: Capture) -> None:
     kept = str(tmp_path / "kept.json")
     assert run(["hlo", str(PROGRAM), "--machine", "v5e:2x4", "--save", kept]) == 0

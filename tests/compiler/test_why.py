@@ -268,6 +268,9 @@ def test_a_sum_that_shardy_would_not_make_is_of_its_matmul_and_mended(worker):
     found = suggestions(lambda name, changes: ask(worker, program, arguments, name, changes), compiled)
     assert found[reason].candidate.made_by.endswith("gather")
     assert found[reason].saved_bytes > entry.all_wire_bytes
+    step, mesh = TrainStep(compiled.explicit_reshards), Mesh(("data",), (4,))
+    assert len(candidates(reason, step, mesh, ("data",))) == 1
+    assert candidates(reason, step, mesh, ("model",)) == ()
 
 
 @pytest.mark.parametrize(

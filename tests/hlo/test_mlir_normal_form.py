@@ -216,10 +216,3 @@ def test_a_mesh_is_of_all_devices_of_a_program():
 def test_a_module_in_one_line_is_refused():
     with pytest.raises(NotationError, match="no function on a line of its own"):
         read(MAIN.replace("OPERATION", ALL).replace("\n", " "))
-
-
-def test_a_module_may_begin_on_the_line_of_its_first_function():
-    text = MAIN.replace("OPERATION", ALL)
-    module = read(text.replace("{\n  func.func", "{ func.func"))
-    assert (module, module.unread) == (read(text), ())
-    assert len(module.collectives) == 1

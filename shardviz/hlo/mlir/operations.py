@@ -52,8 +52,6 @@ _OWN_HEADER = re.compile(r'\s*(?:(public|private|nested) )?@("[^"]*"|[\w.$-]+)\s
 _SYMBOL = re.compile(r'\s*@("[^"]*"|[\w.$-]+)')
 _LOGGED = re.compile(r"\n[IWEF]\d{4} \d\d:\d\d:\d\d\.[^\n]*")
 """A line of a process's log, which may stand between any two of a text that was printed beside it."""
-_ON_ONE_LINE = re.compile(r"(\n[ \t]*+module\b[^\n]*?\{)[ \t]*+(?=func\.func\b[^\n]*\{[ \t]*+\n)")
-"""A module's beginning on the line of its first function."""
 _CONSTANT = re.compile(r"dense<(-?\d{1,18})> : tensor<[su]?i\d+>")
 _RELATION = re.compile(r"^([A-Z]{2}),|comparison_direction<?\s*([A-Z]{2})>")
 MAX_NESTED_LOOPS = 64
@@ -206,7 +204,7 @@ class MlirModule:
     and has no text; whether the text ends all regions."""
 
     def __init__(self, text: str) -> None:
-        self.text = _ON_ONE_LINE.sub(r"\1\n", _LOGGED.sub("\n", f"\n{without_comments(text)}"))
+        self.text = _LOGGED.sub("\n", f"\n{without_comments(text)}")
         self.operations: list[MlirOperation] = []
         outside = MlirOperation("", "", 0, None)  # type: ignore[arg-type]
         self.functions = [outside]
