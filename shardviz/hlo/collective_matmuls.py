@@ -27,9 +27,10 @@ from shardviz.hlo.groups.group_text import parse_pairs
 from shardviz.hlo.groups.replica_groups import Lists, linked
 from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.instruction import Computation, Instruction
+from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import MOVES
 from shardviz.hlo.text.shapes import placed_arrays
-from shardviz.hlo.text.values import ProgramValue, Values
+from shardviz.hlo.text.values import Path, ProgramValue
 
 MAX_TERMS = 16
 """No more operands of one instruction than this are asked whether they are products."""
@@ -42,7 +43,7 @@ _JOINED = 'custom_call_target="ConcatBitcast"'
 """The parts of an array, fetched one by one, as the array again."""
 MAX_ALONE = 8
 """A chain is joined with one of the last few that go the other way."""
-MAX_FOLLOWED = 128
+MAX_FOLLOWED = 64
 """No more values than this are looked at to follow one of them."""
 _ONE_ELEMENT = re.compile(r"[a-z][a-z0-9]*\[(?:1(?:,1)*)?\]")
 _MOVES = MOVES | {"bitcast-convert", "collective-permute-done", "get-tuple-element"}
@@ -112,7 +113,7 @@ class Chain:
 
 
 def collective_matmuls(
-    permutes: Iterable[tuple[Collective, Instruction]], values: Values, calls: Iterable[Call]
+    permutes: Iterable[tuple[Collective, Instruction]], lines: Instructions, calls: Iterable[Call]
 ) -> tuple[CollectiveMatmul, ...]:
     """The collective matmuls that the `permutes` of a module make up, in program order; each has its line."""
     rings = {}
@@ -121,74 +122,29 @@ def collective_matmuls(
         if pairs:
             value = ProgramValue(line)
             rings[value] = Ring(value, record, pairs)
-    called = {value.line.home.start: value.line.home for value in rings}
+    if not rings:
+        return ()
+    homes = {value.line.home for value in rings}
+    called = {home.start: home for home in homes}
     inner = {called[call.callee]: call for call in calls if call.callee in called}
-    return tuple(_Search(rings, values, inner).found()) if rings else ()
+    homes |= {lines.computations.around(call.position) for call in inner.values()}
+    rounds = {home: call.times for home, call in inner.items()}
+    flow = ValueFlow(lines, homes)
+    return tuple(_Search(rings, flow, rounds).found())
 
 
 class _Search:
-    """Sorts the rings of one module into collective matmuls.
-
-    It looks into the computations that have permutes, and into those that run these: `calls` are the calls of
-    the former.
-    """
+    """Sorts the rings of one module into collective matmuls."""
 
     def __init__(
-        self, rings: dict[ProgramValue, Ring], values: Values, calls: dict[Computation, Call]
+        self, rings: dict[ProgramValue, Ring], flow: ValueFlow, rounds: dict[Computation, int | None]
     ) -> None:
         self._rings = rings
-        self._values = values
-        self._lines = values.lines
-        around = (values.lines.computations.around(call.position) for call in calls.values())
-        self._homes = {*(value.line.home for value in rings), *around}
-        self._rounds = {home: call.times for home, call in calls.items()}
-        self._known_sources: dict[ProgramValue, list[ProgramValue]] = {}
-        self._known_moves: dict[ProgramValue, bool] = {}
+        self._rounds = rounds
+        self._flow = flow
         self._multiplied_by: dict[ProgramValue, frozenset[ProgramValue]] = {}
         self._parts: dict[ProgramValue, Collection[ProgramValue]] = {}
         self._order = {value: number for number, value in enumerate(rings)}
-
-    def _sources(self, value: ProgramValue) -> list[ProgramValue]:
-        """The values that one is made of, in the computations that are looked into."""
-        if value not in self._known_sources:
-            made_of = self._values.sources(value)
-            self._known_sources[value] = [source for source in made_of if source.line.home in self._homes]
-        return self._known_sources[value]
-
-    def _users(self, value: ProgramValue) -> Iterator[ProgramValue]:
-        """The arrays that are made of one, there too."""
-        for user in self._values.used_by(value, whole=True):
-            if user.line.home in self._homes and not _ONE_ELEMENT.match(user.line.shape):
-                yield user
-
-    def _back(self, value: ProgramValue, passes: Callable[[ProgramValue], bool]) -> dict[ProgramValue, bool]:
-        """The values that one is made of, itself included, through those that `passes` lets through.
-
-        Each with whether it was let through; the others are where the way ends.
-        """
-        return _followed({value: passes(value)}, passes, self._sources)
-
-    def _ahead(self, value: ProgramValue, passes: Callable[[ProgramValue], bool]) -> dict[ProgramValue, bool]:
-        """The values that take one, itself included and let through, in the same way."""
-        return _followed({value: True}, passes, self._users)
-
-    def _is_move(self, value: ProgramValue) -> bool:
-        """Return whether a value is nothing but its source, in another place or form."""
-        if value not in self._known_moves:
-            line = value.line
-            is_move = bool(value.path) or line.opcode in _MOVES
-            self._known_moves[value] = is_move or (line.opcode == "fusion" and self._is_moving_fusion(line))
-        return self._known_moves[value]
-
-    def _is_moving_fusion(self, line: Instruction) -> bool:
-        if self._lines.is_matmul(line):
-            return False
-        taken = [self._lines.named(line.home, name) for name in line.operands]
-        arrays = [made for made in taken if made is None or not _ONE_ELEMENT.match(made.shape)]
-        if len(arrays) != 1:
-            return False
-        # With a number beside the array it may be a part of it, or, in a loop's first round, zeros.
-        return len(taken) == 1 or (arrays[0] is not None and sizes(arrays[0]) == sizes(line))
 
     def found(self) -> Iterator[CollectiveMatmul]:
         """Every collective matmul, in the order of their first permutes."""
@@ -206,17 +162,17 @@ class _Search:
 
     def _look_back(self, ring: Ring) -> None:
         """Find what a ring sends, and where that comes from."""
-        sources = self._sources(ring.value)
-        found = {value for source in sources for value in self._back(source, self._is_move)}
+        flow = self._flow
+        found = {value for source in flow.sources(ring.value) for value in flow.back(source, flow.is_move)}
         ring.earlier = found & self._rings.keys()
         ring.sent = frozenset(found - ring.earlier)
         # It is made here, or comes from a computation around, which is not looked into.
-        begins = (value for value in ring.sent if not self._is_move(value) or not self._sources(value))
+        begins = (value for value in ring.sent if not flow.is_move(value) or not flow.sources(value))
         ring.origins = frozenset(begins)
 
     def _look_ahead(self, ring: Ring) -> None:
         """Find what is done with what arrives."""
-        arrived = self._ahead(ring.value, self._is_move)
+        arrived = self._flow.ahead(ring.value, self._flow.is_move)
         for user in [value for value, passed in arrived.items() if not passed]:
             if self._multiplies(user, arrived):
                 ring.matmuls.add(user)
@@ -232,27 +188,27 @@ class _Search:
 
     def _meets(self, ring: Ring, sums: Collection[ProgramValue]) -> bool:
         """Return whether it ends a ring in two directions: it brings the sum of one to the other's."""
-        arrived = self._ahead(ring.value, self._is_move)
+        arrived = self._flow.ahead(ring.value, self._flow.is_move)
         return any(
             earlier in sums
             for user, passed in arrived.items()
             if not passed and user.line.opcode in _SUMS and not self._is_larger(user, ring.value)
             for other in self._others(user, arrived)
-            for source in self._sources(other)[:MAX_TERMS]
-            for earlier in self._back(source, self._is_move)
+            for source in self._flow.sources(other)[:MAX_TERMS]
+            for earlier in self._flow.back(source, self._flow.is_move)
         )
 
     def _multiplied_together(self, user: ProgramValue, piece: ProgramValue) -> frozenset[ProgramValue]:
         """The matmuls of an array that an instruction makes of a piece and others beside it."""
-        is_join = user.line.opcode in _JOINS and not self._lines.is_matmul(user.line)
+        is_join = user.line.opcode in _JOINS and not self._flow.is_matmul(user)
         if not is_join or not self._is_larger(user, piece):
             return frozenset()
-        whole = self._ahead(user, self._is_joined)
+        whole = self._flow.ahead(user, self._is_joined)
         return frozenset(value for value in whole if self._multiplies(value, whole))
 
     def _is_joined(self, value: ProgramValue) -> bool:
         """Return whether a value is its source, or that and what was padded to stand beside it."""
-        return self._is_move(value) or value.line.opcode == "maximum"
+        return self._flow.is_move(value) or value.line.opcode == "maximum"
 
     def _is_larger(self, one: ProgramValue, other: ProgramValue) -> bool:
         """Return whether the first array of one result has more elements than that of another."""
@@ -260,32 +216,38 @@ class _Search:
 
     def _multiplies(self, user: ProgramValue, values: Collection[ProgramValue]) -> bool:
         """Return whether a matmul multiplies one of the values."""
-        if not self._lines.is_matmul(user.line):
+        if not self._flow.is_matmul(user):
             return False
-        factors = (self._lines.operand(user.line, number) for number in self._lines.factors(user.line))
+        lines = self._flow.lines
+        factors = (lines.operand(user.line, number) for number in lines.factors(user.line))
         return any(line is not None and ProgramValue(line) in values for line in factors)
 
     def _added(self, user: ProgramValue, sums: Set[ProgramValue]) -> set[ProgramValue]:
         """The matmuls to whose result an instruction adds one of the `sums`; none if they are made of it."""
-        found = {user} if self._lines.is_matmul(user.line) else set()
+        found = {user} if self._flow.is_matmul(user) else set()
         if not found and user.line.opcode in _SUMS:
-            found = {value for value in self._others(user, sums) if self._lines.is_matmul(value.line)}
+            found = {value for value in self._others(user, sums) if self._flow.is_matmul(value)}
         return set() if any(self._depends(value, sums) for value in found) else found
 
     def _depends(self, matmul: ProgramValue, values: Set[ProgramValue]) -> bool:
         """Return whether a matmul multiplies what is made of one of the values in the same loop round."""
-        factors = {self._lines.operand(matmul.line, number) for number in self._lines.factors(matmul.line)}
+        lines = self._flow.lines
+        factors = {lines.operand(matmul.line, number) for number in lines.factors(matmul.line)}
         return any(
             not values.isdisjoint(self._made_of(source))
-            for source in self._sources(matmul)
+            for source in self._flow.sources(matmul)
             if source.line in factors
         )
 
     def _made_of(self, value: ProgramValue) -> Collection[ProgramValue]:
         """The values of its own computation that a value is made of, itself included."""
         if value not in self._parts:
-            self._parts[value] = self._back(value, _is_made)
+            self._parts[value] = self._flow.back(value, self._is_made)
         return self._parts[value]
+
+    def _is_made(self, value: ProgramValue) -> bool:
+        """Return whether a value comes from others of its own computation."""
+        return value.line.opcode not in ("parameter", "while")
 
     def _is_part(self, value: ProgramValue) -> bool:
         """Return whether a value is its source, a part of it, or the parts that were fetched."""
@@ -293,15 +255,18 @@ class _Search:
 
     def _is_fetched(self, value: ProgramValue) -> bool:
         """Return whether a value is its source, at once or fetched in parts and put together again."""
-        return self._is_move(value) or value.line.opcode in _FETCHES or value.line.says(_JOINED)
+        if self._flow.is_move(value):
+            return True
+        line = value.line
+        return line.opcode in _FETCHES or line.says(_JOINED)
 
     def _others(self, user: ProgramValue, values: Collection[ProgramValue]) -> set[ProgramValue]:
         """The other values that an instruction takes, back to where they, or the whole of them, are made."""
         return {
             each
-            for source in self._sources(user)[:MAX_TERMS]
+            for source in self._flow.sources(user)[:MAX_TERMS]
             if source not in values
-            for each in self._back(source, self._is_part)
+            for each in self._flow.back(source, self._is_part)
         }
 
     def _chains(self) -> list[Chain]:
@@ -360,8 +325,8 @@ class _Search:
         added_to = {
             value
             for origin in ring.origins
-            for source in self._sources(origin)[:MAX_TERMS]
-            for value in self._back(source, self._is_move)
+            for source in self._flow.sources(origin)[:MAX_TERMS]
+            for value in self._flow.back(source, self._flow.is_move)
             if value in self._rings
         }
         return ring.earlier | ring.met | added_to
@@ -372,7 +337,7 @@ class _Search:
         op = rings[0].op
         matmuls = {matmul for ring in rings for matmul in ring.matmuls}
         if op == "reduce-scatter":
-            matmuls |= {origin for origin in chain.origins if self._lines.is_matmul(origin.line)}
+            matmuls |= {origin for origin in chain.origins if self._flow.is_matmul(origin)}
         else:
             sent = {value for ring in rings if ring.origins for value in ring.sent}
             own = {matmul for value in sent for matmul in self._multiplied(value)}
@@ -399,36 +364,11 @@ class _Search:
     def _multiplied(self, value: ProgramValue) -> frozenset[ProgramValue]:
         """The matmuls that multiply a value, under any name, alone or beside others."""
         if value not in self._multiplied_by:
-            names = self._ahead(value, self._is_fetched)
+            names = self._flow.ahead(value, self._is_fetched)
             found = {user for user in names if self._multiplies(user, names)}
             found.update(*(self._multiplied_together(user, value) for user in names))
             self._multiplied_by[value] = frozenset(found)
         return self._multiplied_by[value]
-
-
-def sizes(line: Instruction) -> tuple[int, ...]:
-    """The dimensions of the first array that an instruction makes; none where its shape is not to be read."""
-    arrays = placed_arrays(line.shape)
-    return arrays[0].sizes if arrays else ()
-
-
-def _is_made(value: ProgramValue) -> bool:
-    return value.line.opcode not in ("parameter", "while")
-
-
-def _followed(
-    found: dict[ProgramValue, bool],
-    passes: Callable[[ProgramValue], bool],
-    following: Callable[[ProgramValue], Iterable[ProgramValue]],
-) -> dict[ProgramValue, bool]:
-    waiting = [value for value, passed in found.items() if passed]
-    while waiting and len(found) < MAX_FOLLOWED:
-        for value in islice(following(waiting.pop()), MAX_FOLLOWED):
-            if value not in found:
-                found[value] = passes(value)
-                if found[value]:
-                    waiting.append(value)
-    return found
 
 
 @lru_cache(maxsize=256)
@@ -479,3 +419,167 @@ def _are_opposite(one: Chain, other: Chain) -> bool:
     return one.directions.isdisjoint(other.directions) and turned == {
         tuple(sorted(pairs)) for pairs in other.directions
     }
+
+
+def sizes(line: Instruction) -> tuple[int, ...]:
+    """The dimensions of the first array that an instruction makes; none where its shape is not to be read."""
+    arrays = placed_arrays(line.shape)
+    return arrays[0].sizes if arrays else ()
+
+
+class ValueFlow:
+    """The values of the computations `homes`, and of those whose loops run them: a fusion is one step."""
+
+    def __init__(self, lines: Instructions, homes: Iterable[Computation]) -> None:
+        self.lines = lines
+        self._homes = {*homes}
+        self._moves: dict[ProgramValue, bool] = {}
+        self._sources: dict[ProgramValue, list[ProgramValue]] = {}
+        self._users: dict[Instruction, list[Instruction]] = {}
+        self._elements: dict[Instruction, dict[int, list[ProgramValue]]] = {}
+        self._taken: dict[Instruction, dict[str, list[ProgramValue]]] = {}
+        self._loops: dict[Computation, Instruction] = {}
+        """The loop that runs a body."""
+        self._states: dict[Instruction, list[Instruction]] = defaultdict(list)
+        """The state of a loop that a tuple becomes: in the body, and behind the loop."""
+        for home in self._homes:
+            for loop in lines.with_opcode(home, "while"):
+                body = None if _ONE_ELEMENT.match(loop.shape) else lines.body(loop)
+                if body is not None:
+                    self._loops[body] = loop
+        for body, loop in self._loops.items():
+            state, before, after = lines.parameter(body, 0), lines.operand(loop, 0), lines.root(body)
+            if body in self._homes and state is not None:
+                if before is not None:
+                    self._states[before].append(state)
+                if after is not None:
+                    self._states[after] += state, loop
+
+    def sources(self, value: ProgramValue) -> list[ProgramValue]:
+        """The values that it is made of; of a loop's state what it starts with and what the body makes."""
+        if value not in self._sources:
+            self._sources[value] = [*self._made_of(value)]
+        return self._sources[value]
+
+    def _made_of(self, value: ProgramValue) -> Iterator[ProgramValue]:
+        line, path = value.line, value.path
+        if path and line.opcode == "while":
+            yield from self._result(self.lines.body(line), path)
+        elif path and line.opcode == "parameter":
+            loop = self._loops.get(line.home)
+            before = None if loop is None else self.lines.operand(loop, 0)
+            if before is not None:
+                yield ProgramValue(before, None, path)
+            if loop is not None:
+                yield from self._result(line.home, path)
+        elif path and line.opcode != "tuple":
+            yield ProgramValue(line)
+        elif path:
+            made = self.lines.operand(line, path[0])
+            if made is not None:
+                yield ProgramValue(made)
+        else:
+            index = line.element_index if line.opcode == "get-tuple-element" else None
+            for made in self.lines.taken(line):
+                yield ProgramValue(made, None, () if index is None else (index,))
+
+    def _result(self, body: Computation | None, path: Path) -> Iterator[ProgramValue]:
+        root = self.lines.root(body) if body is not None and body in self._homes else None
+        if root is not None:
+            yield ProgramValue(root, None, path)
+
+    def users(self, value: ProgramValue) -> Iterator[ProgramValue]:
+        """The values that are made of it; of what goes into a tuple or a loop's state, what is taken out."""
+        if value.path:
+            yield from self._elements_of(value.line).get(value.path[0], ())
+            return
+        for user in self._users_of(value.line):
+            passed = self._taken_of(user)
+            if passed:
+                yield from passed.get(value.line.name, ())
+            else:
+                yield ProgramValue(user)
+
+    def is_matmul(self, value: ProgramValue) -> bool:
+        """Return whether the instruction that makes it multiplies matrices."""
+        return self.lines.is_matmul(value.line)
+
+    def is_move(self, value: ProgramValue) -> bool:
+        """Return whether a value is nothing but its source, in another place or form."""
+        if value not in self._moves:
+            self._moves[value] = bool(value.path) or self._is_move(value.line)
+        return self._moves[value]
+
+    def _is_move(self, line: Instruction) -> bool:
+        if line.opcode in _MOVES:
+            return True
+        if line.opcode != "fusion" or self.lines.is_matmul(line):
+            return False
+        taken = [self.lines.named(line.home, name) for name in line.operands]
+        arrays = [made for made in taken if made is None or not _ONE_ELEMENT.match(made.shape)]
+        if len(arrays) != 1:
+            return False
+        # With a number beside the array it may be a part of it, or, in a loop's first round, zeros.
+        return len(taken) == 1 or (arrays[0] is not None and sizes(arrays[0]) == sizes(line))
+
+    def back(self, value: ProgramValue, passes: Callable[[ProgramValue], bool]) -> dict[ProgramValue, bool]:
+        """The values that one is made of, itself included, through those that `passes` lets through.
+
+        Each with whether it was let through; the others are where the way ends.
+        """
+        return _followed({value: passes(value)}, passes, self.sources)
+
+    def ahead(self, value: ProgramValue, passes: Callable[[ProgramValue], bool]) -> dict[ProgramValue, bool]:
+        """The values that take one, itself included and let through, in the same way."""
+        return _followed({value: True}, passes, self.users)
+
+    def _users_of(self, line: Instruction) -> list[Instruction]:
+        """The instructions that it is an operand of, as often as that, numbers left out."""
+        if line not in self._users:
+            self._users[line] = [
+                user
+                for user in self.lines.users(line)
+                if user.opcode not in ("constant", "parameter") and not _ONE_ELEMENT.match(user.shape)
+                for name in user.operands
+                if name == line.name
+            ]
+        return self._users[line]
+
+    def _elements_of(self, line: Instruction) -> dict[int, list[ProgramValue]]:
+        """The elements that are taken of a tuple, by number."""
+        if line not in self._elements:
+            self._elements[line] = defaultdict(list)
+            for user in self._users_of(line):
+                index = user.element_index if user.opcode == "get-tuple-element" else None
+                if index is not None:
+                    self._elements[line][index].append(ProgramValue(user))
+        return self._elements[line]
+
+    def _taken_of(self, line: Instruction) -> dict[str, list[ProgramValue]]:
+        """The elements that are taken of a tuple, or of a loop's state that it becomes, by the name put in.
+
+        Nothing of what is not a tuple, or is used as a whole.
+        """
+        if line not in self._taken:
+            self._taken[line] = defaultdict(list)
+            states = [line, *self._states.get(line, ())] if line.opcode == "tuple" else []
+            followed = [elements for elements in map(self._elements_of, states) if elements]
+            if followed or len(states) > 1:
+                for index, name in enumerate(line.operands):
+                    self._taken[line][name] += (each for taken in followed for each in taken.get(index, ()))
+        return self._taken[line]
+
+
+def _followed(
+    found: dict[ProgramValue, bool],
+    passes: Callable[[ProgramValue], bool],
+    following: Callable[[ProgramValue], Iterable[ProgramValue]],
+) -> dict[ProgramValue, bool]:
+    waiting = [value for value, passed in found.items() if passed]
+    while waiting and len(found) < MAX_FOLLOWED:
+        for value in islice(following(waiting.pop()), MAX_FOLLOWED):
+            if value not in found:
+                found[value] = passes(value)
+                if found[value]:
+                    waiting.append(value)
+    return found

@@ -244,7 +244,7 @@ class Reader:
             and not self.is_scheduled
             and (entry := self.computations.entry) is not None
             and "_spmd" not in entry.name,
-            collective_matmuls=collective_matmuls(permutes, self.values, calls),
+            collective_matmuls=collective_matmuls(permutes, self.lines, calls),
             num_slices=self.num_slices,
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,

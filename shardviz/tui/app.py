@@ -136,7 +136,7 @@ class ShardvizApp(ResilientApp):
         self.lesson: LessonView | None = None
         self._first_lesson, self._is_presenting, self._warning = lesson, present, warning
         self._keys = keys
-        self._keys_as_of: int | None = None
+        self._keys_as_of: tuple[int, ...] = ()
         self._last = LastSession()
         self._last_problem = ""
         self._keeping: Timer | None = None
@@ -194,9 +194,12 @@ class ShardvizApp(ResilientApp):
     def _look_at_keys(self, path: Path) -> None:
         """Use the keys of one's own, at first and whenever their file has changed."""
         try:
-            as_of: int | None = path.stat().st_mtime_ns
-        except OSError:
-            as_of = None
+            found = path.stat()
+            as_of: tuple[int, ...] = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+        except FileNotFoundError:
+            as_of = ()
+        except OSError as error:
+            as_of = (error.errno or 0,)
         if as_of != self._keys_as_of:
             self._keys_as_of = as_of
             refused = own_keys.use_own_keys(path)

@@ -108,6 +108,7 @@ class LinesView(ScrollView, can_focus=True):
         """Show no line until `show` is called: without a size a pane draws nothing, and would come back with
         what it drew last."""
         self._is_blank = True
+        self._ahead[2].clear()
         self.refresh()
 
     @property

@@ -90,8 +90,10 @@ def set_own_keys(own: Mapping[str, tuple[str, ...]]) -> None:
 
 
 def keymap() -> dict[str, str]:
-    """The keys that a person has chosen, as Textual has them of a keymap."""
-    return {each.id: ",".join(each.keys) or NO_KEY for each in COMMANDS if each.id in _own}
+    """The keys that a person has chosen, as Textual has them of a keymap; those that work everywhere are
+    bindings of their own, which it leaves alone."""
+    chosen = (each for each in COMMANDS if each.id in _own)
+    return {each.id: ",".join(key for key in each.keys if key not in EVERYWHERE) or NO_KEY for each in chosen}
 
 
 def table_of(area: str) -> str:
@@ -112,13 +114,14 @@ class CommandsChanged(Message):
 
 
 def bindings(commands: Iterable[Command]) -> list[BindingType]:
-    """Textual's bindings for the commands of one widget."""
+    """Textual's bindings for the commands of one widget. Each has one without a key, in whose place it has
+    keys of one's own: also a command without usual ones, and in a field, which takes the letters before."""
     return [
         Binding(key, command.name, command.title, show=False, priority=True)
         if key in EVERYWHERE
         else Binding(key, command.name, command.title, show=False, id=command.id)
         for command in commands
-        for key in command.usual
+        for key in (*command.usual, NO_KEY)
     ]
 
 

@@ -113,7 +113,8 @@ class TargetsPane(Pane):
     def action_target(self, step: int) -> None:
         names = self._names
         if names:
-            self._choose(names[(names.index(self._chosen) + step) % len(names)])
+            place = names.index(self._chosen) + step if self._chosen in names else 0
+            self._choose(names[place % len(names)])
 
     def action_ask(self) -> None:
         self.state.queries.ask_now(self._chosen if self._chosen in self._answers else "")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from textual.keys import _character_to_key
+from textual.widgets import Input
 
 from shardviz.tui.bars import KeyFooter, RefusedKeys
 from shardviz.tui.own_keys import keys_path, use_own_keys
@@ -85,7 +86,7 @@ def test_the_example_of_the_documentation_is_not_refused(path):
     page = (ROOT / "docs" / "application.md").read_text(encoding="utf-8")
     path.write_text(page.split("```toml\n")[1].split("```")[0])
     assert use_own_keys(path) is None
-    assert keymap()["everywhere.quit"] == "f10,ctrl+q"
+    assert keymap()["everywhere.quit"] == "f10"
 
 
 def test_the_application_has_them_everywhere_and_again_when_the_file_changes(path):
@@ -115,6 +116,23 @@ def test_the_application_has_them_everywhere_and_again_when_the_file_changes(pat
         await until(pilot, lambda: not app._keymap)
         assert "q quit" in text_of(app)
         await pilot.press("q")
+        assert app._exit
+
+    drive(script, keys=path)
+
+
+def test_commands_without_usual_keys_have_them_and_some_keys_always_work(path):
+    path.write_text("[everywhere]\nquit = 'f10'\nversions = 'f7'\ntheme = 'f6'\n")
+
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("f7")
+        assert "jaxlib" in text_of(app)
+        await pilot.press("escape", "enter")
+        assert isinstance(app.focused, Input)
+        await pilot.press("f6")
+        assert len(app.screen_stack) == 2
+        await pilot.press("ctrl+q")
         assert app._exit
 
     drive(script, keys=path)

@@ -208,44 +208,20 @@ class Values:
             return Made(() if before is None else (ProgramValue(before, None, path),), True)
         return made
 
-    def sources(self, value: ProgramValue) -> list[ProgramValue]:
-        """The values that one is made of, with a fusion as one operation; of an element of a loop's state
-        what each run makes, within the loop also what it starts with."""
-        line, _, path = value
-        if path and line.opcode in ("while", "parameter"):
-            loop = line if line.opcode == "while" else self.caller_of(line.home)
-            body = None if loop is None else self.lines.body(loop)
-            if loop is None or body is None:
-                return []
-            before = None if loop is line else self.lines.operand(loop, 0)
-            states = (before, self.lines.root(body))
-            return [ProgramValue(state, None, path) for state in states if state is not None]
-        if path:
-            made = self.lines.operand(line, path[0]) if line.opcode == "tuple" else line
-            return [] if made is None else [ProgramValue(made)]
-        index = line.element_index if line.opcode == "get-tuple-element" else None
-        path = () if index is None else (index,)
-        return [ProgramValue(made, None, path) for made in self.lines.taken(line)]
-
-    def used_by(self, value: ProgramValue, *, whole: bool = False) -> Iterator[ProgramValue]:
-        """The values that are made with one at once: those of its users, or of who runs its computation.
-
-        With `whole` a fusion is one operation, and a loop's state is not what it starts with.
-        """
+    def used_by(self, value: ProgramValue) -> Iterator[ProgramValue]:
+        """The values that are made with one at once: those of its users, or of who runs its computation."""
         line, _, path = value
         for user in self.lines.users(line):
             for number, name in enumerate(user.operands):
                 if name == line.name:
-                    yield from self._used_as(value, user, number, whole)
+                    yield from self._used_as(value, user, number)
         caller = self.caller_of(line.home) if line.is_root else None
         if caller is not None:
             yield ProgramValue(caller, None, path)
             if caller.opcode == "while":
                 yield from self._given(line.home, 0, path)
 
-    def _used_as(
-        self, value: ProgramValue, user: Instruction, number: int, whole: bool
-    ) -> Iterator[ProgramValue]:
+    def _used_as(self, value: ProgramValue, user: Instruction, number: int) -> Iterator[ProgramValue]:
         """The values that a user makes of one that is its operand of this number."""
         path = value.path
         if user.opcode == "get-tuple-element":
@@ -255,13 +231,10 @@ class Values:
             yield ProgramValue(user, None, (number, *path))
         elif user.opcode == "while":
             body = self.lines.body(user)
-            if not whole:
-                yield ProgramValue(user, None, path)
+            yield ProgramValue(user, None, path)
             if body is not None:
                 yield from self._given(body, 0, path)
-        elif (
-            not whole and whole_op(user.opcode) in RUNNING and (callee := self.lines.callee(user)) is not None
-        ):
+        elif whole_op(user.opcode) in RUNNING and (callee := self.lines.callee(user)) is not None:
             yield from self._given(callee, number, path)
         else:
             yield ProgramValue(user, None, path if user.opcode == "opt-barrier" else ())
