@@ -94,7 +94,7 @@ class LineBuilder:
 MOST = (40, 10)
 """Columns and lines of a map at most: 400 cells are looked at, of any number."""
 LEAST_LINES = 4
-"""Lines from which on a map says anything."""
+"""The fewest lines of a map that shows anything."""
 AROUND = 2
 """Lines for its words, above and below."""
 WIDEST = 4

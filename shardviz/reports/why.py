@@ -34,7 +34,7 @@ CONTRACTIONS = frozenset(("dot_general", "dot", "convolution"))
 CONSTRAINTS = frozenset(("sharding_constraint", "reshard"))
 """JAX's names of operations that say how a value is split."""
 LEAST = 2.0
-"""Points for names and sizes from which on a collective and a meeting belong together."""
+"""The fewest points for names and sizes by which a collective and a meeting belong together."""
 SAME_NAME = 2.0
 """Points for a name that is the same."""
 SAME_DIMS = 3.0
@@ -144,7 +144,7 @@ def _says(entry: CollectiveEntry, reason: Reason) -> tuple[object, ...]:
 
 
 def lost_batch(told: Iterable[tuple[CollectiveEntry, Reason]], step: TrainStep) -> str:
-    """A sentence on the place from which on the batch is split no longer, where forward matmuls therefore sum
+    """A sentence on the place at which the batch stops being sharded, where forward matmuls therefore sum
     over its axes, and more than what is sent by design; "" where that is not certain."""
     lost = step.lost_batch()
     if lost is None:

@@ -111,7 +111,7 @@ _ASSIGNMENT = r"\S+after_optimizations-buffer-assignment\.txt"
 _SIMULATED = r"\S+\.schedule\.txt"
 _LIVE_RANGES = r"\S+after_optimizations-live-range\.txt"
 _REMATERIALIZATION = "Involuntary full rematerialization"
-"""XLA's words for an array that it makes whole on its way from one sharding to another."""
+"""XLA's warning of an involuntary full rematerialization."""
 _SIZES = {
     "argument": "argument_size_in_bytes",
     "output": "output_size_in_bytes",
