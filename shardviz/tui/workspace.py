@@ -56,7 +56,7 @@ class Workspace(Horizontal):
     #panes.dashboard { layout: grid; grid-size: 2 2; grid-rows: 2fr 3fr; grid-gutter: 0 2; }
     #panes.dashboard LayoutPane { column-span: 2; }
     #panes.dashboard Pane { border-top: solid $panel; border-title-color: $foreground-muted; }
-    #panes.dashboard Pane:focus-within { border-top: heavy $primary; border-title-style: bold reverse; }
+    #panes.dashboard Pane.-with-keys { border-top: heavy $primary; border-title-style: bold reverse; }
     """
 
     class PaneShown(Message):
@@ -258,6 +258,7 @@ class Workspace(Horizontal):
         for widget in self.room.children:
             is_shown = widget is self.right or (self.right is self.pane and widget.id in areas)
             widget.display = is_shown and self.room.display
+        self._mark_pane()
         part, focused = self.part, self.screen.focused
         if focused is None or part not in focused.ancestors_with_self:
             self.screen.set_focus(next((each for each in part.query("*") if each.focusable), None))
@@ -273,7 +274,16 @@ class Workspace(Horizontal):
         if pane is not None and pane is not self.pane:
             self.state.area = pane.area
             self.post_message(self.PaneShown())
+        self._mark_pane()
         self.post_message(CommandsChanged())
+
+    def _mark_pane(self) -> None:
+        """Mark the pane of a dashboard that has the keys.
+
+        `:focus-within` would do it, and find all its widgets' styles anew at each move of the keys within it.
+        """
+        for pane in self._panes.values():
+            pane.set_class(len(self.areas) > 1 and not self.is_left and pane is self.pane, "-with-keys")
 
 
 LEAST = (40, 10)
