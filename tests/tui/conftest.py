@@ -6,16 +6,20 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import textual.app
 import textual.pilot
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
 from shardviz.compiler.messages import ChildCall
 from shardviz.compiler.requests import CompilerRequest
+from shardviz.forms import resolve
 from shardviz.forms.form import ProblemForm
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.export import strips_of
@@ -41,6 +45,22 @@ async def at_rest(*_):
 
 
 textual.app.wait_for_idle = textual.pilot.wait_for_idle = at_rest
+
+_PARSED: dict[tuple[Any, ...], list[RuleSet]] = {}
+_parse_rules = Stylesheet._parse_rules
+
+
+def parsed_once(self: Stylesheet, *where: Any, **more: Any) -> list[RuleSet]:
+    """The rules of a style sheet, which every test's application has."""
+    key = (*where, *more.items(), *self._variables.items())
+    if key not in _PARSED:
+        _PARSED[key] = _parse_rules(self, *where, **more)
+    return _PARSED[key]
+
+
+Stylesheet._parse_rules = parsed_once
+# Nor is a problem that another test has shown planned from the beginning.
+resolve._planner = cache(resolve._planner.__wrapped__)
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SIZES = {"small": (40, 15), "usual": (80, 24), "wide": (120, 36)}
