@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from shardviz.render.exports.recorded import recorded_svg
+from shardviz.render.exports.svg import recorded_svg
 from shardviz.render.page import recorder
 
 HERE = Path(__file__).parent

@@ -15,7 +15,7 @@ with LazyImports():
     from shardviz.documents import timelines
     from shardviz.render import lines as render_lines
     from shardviz.render import page, palette
-    from shardviz.render.exports import html, recorded
+    from shardviz.render.exports import html, svg
     from shardviz.render.times import report, timeline_rows
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ShownTimes(Shown):
 
     def svg(self) -> str:
         """A picture for slides."""
-        return recorded.svg(self._subject)
+        return svg.svg(self._subject)
 
     def html(self) -> str:
         """A page for a browser, which loads nothing."""

@@ -1,4 +1,4 @@
-"""`shardviz export`: a command's answer as a program, a notebook, a picture, a page or a recording."""
+"""`shardviz export`: a command's answer as a program, a notebook, a picture, a page or a trace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ with LazyImports():
     from shardviz.forms import command_line, resolve, share
     from shardviz.lessons import attempt as attempts
     from shardviz.lessons import course
-    from shardviz.render.exports import html, recorded, script
+    from shardviz.render.exports import html, script, svg
     from shardviz.render.times import timeline_rows
     from shardviz.stepping import collective_run
     from shardviz.timeline import of_plan, of_program
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.timeline.program_timeline import ProgramTimeline
 
-Form = Literal["python", "notebook", "svg", "html", "cast", "trace"]
-FORMS = ("python", "notebook", "svg", "html", "cast", "trace")
+Form = Literal["python", "notebook", "svg", "html", "trace"]
+FORMS = ("python", "notebook", "svg", "html", "trace")
 
 
 @click.command("export", cls=ExampleCommand, context_settings={"ignore_unknown_options": True})
@@ -78,8 +78,7 @@ def command(
     output: str | None,
     force: bool,
 ) -> int:
-    """Write what a COMMAND shows in a FORMAT that needs no shardviz: python, notebook, svg, html, cast or
-    trace.
+    """Write what a COMMAND shows in a FORMAT that needs no shardviz: python, notebook, svg, html or trace.
 
     COMMAND is explain, sweep, step, layout, lesson, hlo or profile with its words and options, as you would
     type it. A lesson gives its own program, or else its solution; --as start does not give the solution away.
@@ -129,11 +128,7 @@ def written(request: ExportRequest, form: Form) -> str:
             "take python or notebook, or add --as problem",
         )
     width = {} if request.width is None else {"width": request.width}
-    if form == "svg":
-        return recorded.svg(subject, **width)
-    if form == "html":
-        return html.html(subject, **width)
-    return recorded.cast(subject, **width, speed=request.speed or step_command.USUAL_SPEED)
+    return svg.svg(subject, **width) if form == "svg" else html.html(subject, **width)
 
 
 def _free(output: str, force: bool) -> Path:
@@ -147,17 +142,16 @@ Part = Literal["problem", "plan", "rounds", "start"]
 EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "profile")
 """Those whose words can be exported."""
 PRINTED = {"as_json", "as_list", "check", "compare", "devices", "no_layout", "number", "picture", "plain"}
-PRINTED |= {"play", "present", "reset", "style", "tui", "with_hlo"}
+PRINTED |= {"play", "present", "reset", "speed", "tui", "with_hlo"}
 """Options that choose what of an answer a terminal shows."""
 
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """The subject of an export, and the columns and rounds a second of its pictures; None is the default."""
+    """The subject of an export, and the columns of its pictures; None is the default."""
 
     subject: Subject
     width: int | None = None
-    speed: float | None = None
 
 
 def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None) -> ExportRequest:
@@ -180,7 +174,7 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
                 f"{option.opts[0]} chooses what a terminal shows, and an export has all of it",
                 f"leave out {option.opts[0]}",
             )
-    return ExportRequest(subject, given.params.get("width"), given.params.get("speed"))
+    return ExportRequest(subject, given.params.get("width"))
 
 
 def _subject_of_command(ctx: click.Context, part: Part | None) -> Subject:

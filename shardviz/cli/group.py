@@ -40,7 +40,7 @@ COMMANDS = {
     "step": "A collective round by round: every message, value by value.",
     "launch": "Try a job of several processes on this machine, with simulated devices.",
     "translate": "Convert a sharding between notations.",
-    "export": "Any of this as a program, a notebook, a picture, a page or a recording.",
+    "export": "Any of this as a program, a notebook, a picture, a page or a trace.",
     "serve": "The application in a browser, for a class on this machine or network.",
     "schema": "JSON Schemas of what --json prints, one for each kind of document.",
     "search": "The best meshes and shardings of a program on a machine.",

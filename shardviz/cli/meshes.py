@@ -59,25 +59,10 @@ def machine(name: str, mesh: str | None, device_order: str | None, output: Comma
     "--spec", required=True, help="How it is split, in any notation: 'X _', \"P('X', None)\", 'A[I_X, J]'."
 )
 @options.dtype
-@click.option(
-    "--style",
-    type=click.Choice(["shardviz", "jax"]),
-    default="shardviz",
-    help="jax: the picture that JAX itself prints.",
-)
-@click.option(
-    "--device-kind",
-    type=click.Choice(["CPU", "GPU", "TPU"], case_sensitive=False),
-    default="CPU",
-    show_default=True,
-    help="With --style jax: the word before the device numbers.",
-)
 @click.option("--devices", is_flag=True, help="Also list every device with its slices.")
 @options.output
 @click.pass_context
-def layout(
-    ctx: click.Context, /, style: str, device_kind: str, devices: bool, output: CommandOutput, **_: Any
-) -> None:
+def layout(ctx: click.Context, /, devices: bool, output: CommandOutput, **_: Any) -> None:
     """Draw which slice of an array of SHAPE, such as 16384x16384, every device of a mesh holds."""
     found = asked_layout(ctx)
     if output.as_json:
@@ -87,9 +72,6 @@ def layout(
                 f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary",
             )
         print_json(meshes.LAYOUT.document(found))
-    elif style == "jax":
-        columns = output.columns or min(output.width, layout_view.MAX_WIDTH)
-        click.echo(layout_view.jax_style(found, device_kind, columns), nl=False)
     else:
         output.show(layout_view.layout_view(found, *output.page, devices))
 

@@ -98,12 +98,6 @@ def _cell(ink: str, ground: str) -> Style:
     return Style(color=ink, bgcolor=ground)
 
 
-@lru_cache(maxsize=256)
-def as_letters(cell: Style) -> Style:
-    """The style of a letter that stands for a cell, in the colour of its ground."""
-    return Style(color=cell.bgcolor)
-
-
 SHADES = (
     "#74c7ff #ea8e7f #5ad6c0 #d490cd #b4c972 #8fa7f4 #f4ac6f #37bed3 #fb9ebb #73bf84 #c9adfd #c7a74d "
     "#528bd3 #bc653b #00a0a0 #b45f91 #679a48 #7974c7 #b57c1a #008eb8 #c96771 #06976d #a570bd #8c8309"

@@ -39,9 +39,6 @@ class LinesView(ScrollView, can_focus=True):
     LinesView { height: 1fr; width: 1fr; scrollbar-size: 1 1; }
     """
 
-    class Scrolled(Message):
-        """Another part of the canvas is seen than before."""
-
     class Clicked(Message):
         """The mouse was clicked on a column of a line of the canvas."""
 
@@ -73,14 +70,6 @@ class LinesView(ScrollView, can_focus=True):
         super().notify_style_update()
         self._ground = None
         self._ahead[2].clear()
-
-    def watch_scroll_x(self, old_value: float, new_value: float) -> None:
-        super().watch_scroll_x(old_value, new_value)
-        self.post_message(self.Scrolled())
-
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        super().watch_scroll_y(old_value, new_value)
-        self.post_message(self.Scrolled())
 
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)
@@ -153,11 +142,6 @@ class LinesView(ScrollView, can_focus=True):
         row = top + y
         is_there = row < self.canvas.height and not self._is_blank
         return self.draw_line(row, left, left + self.size.width) if is_there else None
-
-    @property
-    def seen(self) -> tuple[int, int, int, int]:
-        """First column, line, columns and lines of what is seen of the canvas."""
-        return *self.scroll_offset, *self.scrollable_content_region.size
 
     def draw_line(self, row: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line of the canvas."""

@@ -89,7 +89,7 @@ def test_every_lesson_becomes_a_program(exported):
         *((form, words) for form in ("svg", "html", "trace") for words in TIMED.values()),
         ("svg", WORDS["layout"]),
         ("html", WORDS["plan"]),
-        ("cast", WORDS["rounds"]),
+        ("html", WORDS["rounds"]),
     ],
 )
 def test_every_format_of_everything(exported, form, words):
@@ -103,12 +103,8 @@ def test_every_format_of_everything(exported, form, words):
         assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
     elif form == "html":
         assert text.startswith("<!doctype html>")
-    elif form == "trace":
-        assert {event["ph"] for event in json.loads(text)["traceEvents"]} >= {"M", "X", "s", "f"}
     else:
-        header, *events = map(json.loads, text.splitlines())
-        assert header["version"] == 2
-        assert events
+        assert {event["ph"] for event in json.loads(text)["traceEvents"]} >= {"M", "X", "s", "f"}
 
 
 def test_what_is_exported_is_what_the_words_say(exported):
@@ -125,8 +121,7 @@ def test_what_is_exported_is_what_the_words_say(exported):
     assert '"v5e:2x4", platform="tpu"' in tpu
     assert 'pip install -U "jax[tpu]"' in tpu
     assert f"# In a terminal: shardviz {README}\n" in exported("python", README)
-    title = json.loads(exported("cast", f"--from {SANDBOX}").splitlines()[0])["title"]
-    assert title.startswith("Lesson 17: Detective")
+    assert "<title>Lesson 17: Detective" in exported("html", f"--from {SANDBOX}")
     assert "jax.lax.all_gather" in exported("python", f"--as plan --from {SANDBOX}")
     assert 'W4 = place((8192, 2048), P(None, "Y"))' in exported("python", "--as start lesson 17")
     assert "jax.lax.all_gather" not in exported("python", "--as plan lesson 17")
@@ -165,7 +160,6 @@ def test_a_wrong_word_is_told_as_the_command_tells_it(words, capsys):
         ("python translate x", "'translate' is not a command that can be exported"),
         ("trace hlo nowhere.txt", "file 'nowhere.txt' does not exist"),
         (f"python hlo {PROGRAM}", "a timeline cannot be written as python"),
-        (f"cast {EXPLAIN} --time", "a timeline cannot be written as cast"),
         (f"svg {EXPLAIN} --time --as plan", "--time and --as plan cannot be combined"),
         (f"svg hlo {PROGRAM} --as plan", "hlo has no plan to choose"),
         (f"svg hlo {PROGRAM} --picture", "--picture chooses what a terminal shows"),
@@ -251,7 +245,7 @@ def test_a_hyphen_is_standard_output_and_a_pipe_or_device_is_never_replaced(caps
 VARIED = "explain 'bd,df->bf' --specs 'X_,X_->X_' --vary b=1Ki:1Mi"
 
 
-@pytest.mark.parametrize("form", ["svg", "html", "cast"])
+@pytest.mark.parametrize("form", ["svg", "html"])
 def test_a_chart_over_sizes(exported, form):
     assert "compute takes longer from b = 4,378 on" in exported(form, VARIED)
 

@@ -67,13 +67,6 @@ def test_text_is_never_read_as_markup(
     assert capsys.readouterr().out == f"{text}\n"
 
 
-@pytest.mark.parametrize(("columns", "widest"), [("40", 40), ("100", 80)])
-def test_jax_draws_on_a_narrow_terminal_too(columns, widest, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", columns)
-    assert run(["layout", "8x64", "--mesh", "X=16", "--spec", "_X", "--style", "jax"]) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) == widest
-
-
 class Terminal(io.StringIO):
     """A terminal, and an answer that is there as soon as one was told to wait."""
 

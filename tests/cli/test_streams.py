@@ -32,7 +32,6 @@ COMMANDS = [
     (*EXPLAIN, "--target", "none", "--json"),
     ("explain", "bd,df->bf", "--limit", "2"),
     ("layout", "8x8", "--spec", "XY"),
-    ("layout", "8x8", "--spec", "XY", "--style", "jax"),
     ("step", "psum", "--mesh", "i=4", "--on", "none"),
     ("step", "all_gather", "--mesh", "i=8", "--algorithm", "bidirectional-ring", "--on", "none"),
     ("step", "psum", "--mesh", "i=4", "--compare"),
@@ -109,7 +108,6 @@ def test_an_ascii_terminal_gets_ascii(words: tuple[str, ...]) -> None:
     "words",
     [
         ("layout", "8x8", "--spec", "XY", "--plain"),
-        ("layout", "--plain", "8x8", "--spec", "XY", "--style", "jax"),
         ("step", "psum", "--mesh", "i=4", "--on", "none", "--plain"),
         (*EXPLAIN, "--target", "none", "--plain", "--color", "always"),
         ("layout", "8x8", "--plain", "--spec", "…"),

@@ -58,17 +58,11 @@ def test_a_ring_is_a_loop_of_two_rows_if_they_fit():
     assert rows == [[0, 1, 2, 3], [7, 6, 5, 4]]
 
 
-def test_an_odd_ring_turns_at_a_corner():
-    _, found = drawn(None, (5,), 9)
-    assert [found.member(1, column) for column in range(3)] == [4, 3, None]
-    assert found.corner(1, 2)
-    assert found.across(1, 2) == (3, 2)
-
-
-def test_a_long_ring_winds_and_still_closes():
-    _, found = drawn(None, (16,), 4)
-    rows = [[found.member(row, column) for column in range(4)] for row in range(4)]
-    assert rows == [[0, 1, 2, 3], [15, 6, 5, 4], [14, 7, 8, 9], [13, 12, 11, 10]]
+def test_a_long_or_odd_ring_winds_and_closes_around_the_page():
+    _, found = drawn(None, (7,), 4)
+    rows = [[found.member(row, column) for column in range(4)] for row in range(2)]
+    assert rows == [[0, 1, 2, 3], [None, 6, 5, 4]]
+    assert found.across(0, 0) == (6, 0)
 
 
 def test_the_links_of_a_switch_lead_up():

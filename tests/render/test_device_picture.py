@@ -154,21 +154,21 @@ def test_an_all_to_all(run_of):
 
 
 def test_of_many_chunks_a_bar_tells_which_are_there(run_of):
-    found = picture(run_of("all_gather", "i=64", 64), 20, width=48)
+    found = picture(run_of("all_gather", "i=64", 64), 20, width=66)
     check(
-        "\n".join(found.line(y, 0, 48).plain for y in range(4)),
+        "\n".join(found.line(y, 0, 66).plain for y in range(4)),
         """
-        ┌ 0  i0 ───────────┐        ┌ 1  i1 ───────────┐
-        │▒▒··········▒▒████│──χ₁───→│▒▒··········▒▒████│
-        │▸φ₁←63            │        │▸χ₁←0             │
-        └ χ₁→1 ────────────┘        └ ψ₁→2 ────────────┘
+                ┌ 0  i0 ───────────┐        ┌ 1  i1 ───────────┐
+        ┄┄φ₁┄┄┄→│▒▒··········▒▒████│──χ₁───→│▒▒··········▒▒████│
+                │▸φ₁←63            │        │▸χ₁←0             │
+                └ χ₁→1 ────────────┘        └ ψ₁→2 ────────────┘
         """,
     )
 
 
 def test_a_name_that_is_cut_says_so(run_of):
-    found = picture(run_of("all_to_all", "i=65536", 65536, "pairwise"), 65535, width=73)
-    assert found.line(1, 0, 18).plain == "│▸α₁₇₈₉₅₄₂₄₀←655…│"
+    found = picture(run_of("all_to_all", "i=65536", 65536, "pairwise"), 65535, width=58)
+    assert found.line(1, 7, 25).plain == "│▸α₁₇₈₉₅₄₂₄₀←655…│"
 
 
 def test_names_have_the_colours_of_their_cells(run_of):

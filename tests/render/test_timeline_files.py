@@ -10,7 +10,7 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.render.exports import Subject, Timelines, html
-from shardviz.render.exports.recorded import svg
+from shardviz.render.exports.svg import svg
 from tests.render.timelines import LAYER, long_timeline
 
 SVG = "{http://www.w3.org/2000/svg}"

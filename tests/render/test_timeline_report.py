@@ -9,7 +9,7 @@ import pytest
 from shardviz.cli.streams import STAND_INS
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.times.gantt import Gantt
-from shardviz.render.times.live_memory import MemoryCurve, memory_lines
+from shardviz.render.times.live_memory import memory_lines, most_bytes
 from shardviz.render.times.report import seconds_by_op, timeline_view
 from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
 from shardviz.timeline.program_timeline import MemoryReport
@@ -80,7 +80,6 @@ def test_an_answer_without_operations_or_memory_is_a_page() -> None:
 
 
 def test_the_curve_has_the_most_of_each_column() -> None:
-    curve = MemoryCurve(LAYER.memory)
     points = LAYER.memory.curve
     for start in range(36):
         for length in (0.3, 1, 5, 40):
@@ -90,7 +89,7 @@ def test_the_curve_has_the_most_of_each_column() -> None:
                 for i, (time, size) in enumerate(points)
                 if time < end and (*points, (1, 0))[i + 1][0] > first
             ]
-            assert curve.most(first, end) == max(live)
+            assert most_bytes(LAYER.memory, first, end) == max(live)
 
 
 def test_the_peak_is_marked_in_its_column() -> None:
@@ -98,7 +97,7 @@ def test_the_peak_is_marked_in_its_column() -> None:
     for width in (40, 80, 200):
         window = TimeWindow.whole(LAYER.drawn_seconds)
         chart = Gantt(rows, width, PLAIN, window)
-        lines = memory_lines(MemoryCurve(LAYER.memory), chart)
+        lines = memory_lines(chart)
         at = lines[0].plain.index("▼")
         assert at == chart.column_of(LAYER.memory.peak_at)
         tall = max(
@@ -107,8 +106,8 @@ def test_the_peak_is_marked_in_its_column() -> None:
         )
         assert abs(tall - at) <= 1
         later = Gantt(rows, width, PLAIN, window.zoom(0.1, 0.9))
-        assert "▼" not in memory_lines(MemoryCurve(LAYER.memory), later)[0].plain
-        assert "←" in memory_lines(MemoryCurve(LAYER.memory), later)[0].plain
+        assert "▼" not in memory_lines(later)[0].plain
+        assert "←" in memory_lines(later)[0].plain
 
 
 def test_the_estimates_are_of_branches_that_run() -> None:

@@ -140,7 +140,6 @@ CHECKLIST = {
     "large meshes at constant cost": (
         "tests/tui/test_layout_pane.py::test_65536_devices_scroll",
         "tests/tui/test_step_pane.py::test_65536_devices_open_and_step",
-        "tests/render/test_minimap.py::test_every_cell_belongs_to_a_character_and_few_are_looked_at",
     ),
     "a switch for animation": (
         "tests/tui/test_step_pane.py::test_without_animation_a_round_is_there_at_once",

@@ -12,7 +12,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.render.layouts.cells import CellIndex
 from shardviz.tui.layout.pane import LayoutPane
 from shardviz.tui.registry import LAYOUT
-from tests.conftest import one_in, one_row_in
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of
 
 NONE = ProblemForm(targets="none")
@@ -267,107 +267,3 @@ def test_at_the_einsum_operands_have_been_moved_and_results_are_partial_sums():
         assert "A[b, d_X]" in text_of(pilot.app)
 
     drive(script, draft=ProblemForm())
-
-
-def map_of(app) -> list[str]:
-    """The lines of the map, without its words; none where there is no map."""
-    lines = pane_text(app).splitlines()
-    first = next((y for y, line in enumerate(lines) if "one character is" in line), None)
-    if first is None:
-        return []
-    left = lines[first].index("A  one character is")
-    last = next(y for y, line in enumerate(lines) if "reverse: in view" in line)
-    return [line[left:] for line in lines[first + 1 : last]]
-
-
-@pytest.mark.parametrize(
-    ("size", "keys", "lines"),
-    one_row_in(
-        3,
-        [
-            ((80, 24), ["v"], 0),
-            ((120, 36), [], 8),
-            ((120, 36), ["v"], 8),
-            ((160, 45), ["v"], 0),
-            ((160, 45), ["v", "z"], 8),
-            ((200, 60), ["v"], 8),
-        ],
-    ),
-)
-def test_what_is_larger_than_its_window_has_a_map_where_there_is_room(size, keys, lines):
-    async def script(pilot):
-        await pilot.press(*keys)
-        await pilot.pause()
-        assert len(map_of(pilot.app)) == lines
-
-    lay_out(script, size, POD)
-
-
-def test_where_all_is_seen_there_is_no_map():
-    async def script(pilot):
-        assert map_of(pilot.app) == []
-        await pilot.press("v")
-        assert map_of(pilot.app) == []
-
-    lay_out(script)
-
-
-def test_the_map_shows_the_cursor_the_window_and_the_marked_device():
-    async def script(pilot):
-        app = pilot.app
-        pane = app.pane
-        await pilot.press("v", "enter")
-        drawn = map_of(app)
-        assert (drawn[0][0], pane._map.step) == ("▸", (32, 8))
-        await pilot.press("end", *["pagedown"] * 5)
-        drawn = map_of(app)
-        assert drawn[0][0] == "▹"
-        row, column = pane.cursor.cell[1:]
-        assert drawn[row // 32][column // 8] == "▸"
-        first, last = pane.canvas.window(0, *pane.query_one("#cells").seen)
-        assert first.row <= row <= last.row
-        assert first.column <= column <= last.column
-        assert "reverse: in view  ▹ marked  ▸ cursor" in pane_text(app)
-
-    lay_out(script, draft=POD)
-
-
-@pytest.mark.parametrize("size", [(120, 36), (200, 60)])
-def test_a_click_on_the_map_leads_there(size):
-    async def script(pilot):
-        pane = pilot.app.pane
-        await pilot.press("v")
-        words = pane.query_one("#words")
-        left, top = pane._map_at
-        x = words.content_region.x - words.region.x + left + 20
-        await pilot.click("#words", offset=(x, top + 2))
-        await pilot.pause()
-        assert pane.cursor.cell == (0, *pane._map.place_at(20, 2))
-        assert map_of(pilot.app)[2][20] == "▸"
-        first, last = pane.canvas.window(0, *pane.query_one("#cells").seen)
-        assert first.row < pane.cursor.cell.row < last.row
-        await pilot.click("#words", offset=(1, 1))
-
-    lay_out(script, size, draft=POD)
-
-
-def test_scrolling_moves_the_window_of_the_map():
-    async def script(pilot):
-        pane = pilot.app.pane
-        await pilot.press("v")
-        before = pane._seen
-        pane.query_one("#cells").scroll_to(y=100, animate=False)
-        await pilot.pause()
-        assert before[1] == 0
-        assert pane._seen[1] == 100
-
-    lay_out(script, draft=POD)
-
-
-def test_a_large_mesh_looks_like_this():
-    async def script(pilot):
-        await pilot.press("v", "right", "down", "enter", "end", *["pagedown"] * 3)
-        await pilot.pause()
-        check_snapshot("layout-map", pane_text(pilot.app))
-
-    lay_out(script, draft=POD)

@@ -2,7 +2,7 @@
 
 script      a Python program that simulates the devices, or the same as a notebook for Jupyter and Colab
 sections    what pictures and pages show, part by part; the rounds of a collective as frames of one page
-recorded    a picture as SVG, a recording for asciinema
+svg         a picture
 html        a page for a browser
 writing     the file itself
 """

@@ -129,23 +129,44 @@ def _cost(planned: Plan, placed: PlacedMesh | None, width: int, palette: Palette
 
 
 def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
-    """The lines that all frames begin with, once; then every frame without that."""
-    frames = film(run, width, TALL, palette)
-    columns = [{line.plain.strip() for line in lines} for lines in zip(*frames, strict=False)]
-    top = next((place for place, lines in enumerate(columns) if len(lines) > 1), 1)
-    # A table stands apart from its notes by as many blank lines as a terminal has: here one is enough.
-    blank = {place for place, lines in enumerate(columns) if lines == {""}}
-    gap = {place for place in blank if place - 1 in blank}
+    """The collective, then a part before any round and one after each. Devices are drawn as boxes joined by
+    their links, or, where the page has no room for that, as lines of a table. Raises `QuestionError` for more
+    than `MAX_ROUNDS` rounds."""
+    # Only rounds need numpy, which takes long to load.
+    from shardviz.render.rounds.player import PlayedTable, PlayerPage
+    from shardviz.stepping.collective_run import prepare_run
+
     last = run.schedule.rounds
+    if last > MAX_ROUNDS:
+        raise QuestionError(
+            f"{run.schedule.algorithm} has {last:,} rounds here, and {MAX_ROUNDS} can be drawn at most",
+            "take a smaller mesh, or an algorithm with fewer rounds",
+        )
+    page = PlayerPage(prepare_run(run.question, run.links), "devices", 0, width, TALL, palette, "", verdict=0)
+    frames = _frames(page, last, width)
+    if frames is not None:
+        head, rounds = frames[0][:1], [frame[1:] for frame in frames]
+    else:
+        table = PlayedTable(run, width, TALL, palette, "")
+        head, rounds = table.top, [table.round(number) for number in range(last + 1)]
     names = ["Before any round", *(f"Round {number} of {last}" for number in range(1, last + 1))]
-    rounds = [
-        Section(name, [frame[place] for place in range(top, len(frame)) if place not in gap])
-        for name, frame in zip(names, frames, strict=True)
-    ]
-    head = frames[0][:top]
-    while head and not head[-1].plain.strip():
-        head.pop()
-    return [Section("Collective", head), *rounds]
+    return [Section("Collective", head), *map(Section, names, rounds)]
+
+
+def _frames(page: PlayerPage, last: int, width: int) -> list[list[Text]] | None:
+    """Each round below the name of the collective; None where one does not fit."""
+    frames = []
+    for number in range(last + 1):
+        drawn = page.canvas(number)
+        if drawn.width > width or drawn.height > TALL:
+            return None
+        picture = [drawn.line(y, 0, drawn.width) for y in range(drawn.height)]
+        blank = [] if page.is_low else [Text()]
+        frame = [*page.head(number, ""), *picture, *blank, *page.foot(number, ())]
+        if len(frame) > TALL:
+            return None
+        frames.append([trimmed(line, page.palette) for line in frame])
+    return frames
 
 
 class _StepPictures:
@@ -181,39 +202,3 @@ class _StepPictures:
 
 def _blocks(layout: Layout) -> Blocks:
     return layout.array.name, layout.spec.dims
-
-
-def film(run: CollectiveRun, width: int, height: int, palette: Palette) -> list[list[Text]]:
-    """A frame before any round and one after each, of at most `height` lines of `width` columns. Devices are
-    drawn as boxes joined by their links, or, where the page has no room for that, as lines of a table. Raises
-    `QuestionError` for more than `MAX_ROUNDS` rounds."""
-    # Only rounds need numpy, which takes long to load.
-    from shardviz.render.rounds.player import PlayedTable, PlayerPage
-    from shardviz.stepping.collective_run import prepare_run
-
-    rounds = run.schedule.rounds
-    if rounds > MAX_ROUNDS:
-        raise QuestionError(
-            f"{run.schedule.algorithm} has {rounds:,} rounds here, and {MAX_ROUNDS} can be drawn at most",
-            "take a smaller mesh, or an algorithm with fewer rounds",
-        )
-    prepared = prepare_run(run.question, run.links)
-    page = PlayerPage(prepared, "devices", 0, width, height, palette, "", verdict=0)
-    frames = []
-    for number in range(rounds + 1):
-        frame = _frame(page, number, width, height)
-        if frame is None:
-            table = PlayedTable(run, width, height, palette, "")
-            return [table.lines(number) for number in range(rounds + 1)]
-        frames.append(frame)
-    return frames
-
-
-def _frame(page: PlayerPage, number: int, width: int, height: int) -> list[Text] | None:
-    drawn = page.canvas(number)
-    head, foot = page.head(number, ""), page.foot(number, ())
-    blank = [] if page.is_low else [Text()]
-    if drawn.width > width or sum(map(len, (head, blank, foot))) + drawn.height > height:
-        return None
-    picture = [drawn.line(y, 0, drawn.width) for y in range(drawn.height)]
-    return [trimmed(line, page.palette) for line in [*head, *picture, *blank, *foot]]

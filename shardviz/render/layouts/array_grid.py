@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.canvas import LineBuilder, Place, visible
+from shardviz.render.canvas import LineBuilder, visible
 from shardviz.render.caption import array_text
 from shardviz.render.layouts.cells import ROOMY, CellIndex, Cells, Edge
 from shardviz.render.palette import DIM
@@ -178,18 +178,6 @@ class ArrayGrid:
     def down(self) -> int:
         """Rows of cells below one another, in all grids."""
         return -(-len(self._grids) // self._across) * len(self._rows)
-
-    def place_in(self, index: CellIndex) -> Place:
-        """The row and the column of a cell among those of all grids, as they are drawn."""
-        band, place = divmod(index.grid, self._across)
-        return Place(band * len(self._rows) + index.row, place * len(self._columns) + index.column)
-
-    def index_in(self, place: Place) -> CellIndex | None:
-        """The cell at a row and a column among those of all grids; None beside the last grid."""
-        band, row = divmod(place.row, len(self._rows))
-        beside, column = divmod(place.column, len(self._columns))
-        grid = band * self._across + beside
-        return CellIndex(grid, row, column) if grid < len(self._grids) else None
 
     @property
     def merit(self) -> tuple[bool, bool, int]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.palette import PADDING, PARTIAL, Palette, as_letters, glyph
+from shardviz.render.palette import PADDING, PARTIAL, Palette, glyph
 from shardviz.sharding import Layout, Mesh
 
 ROOMY = 17
@@ -133,11 +133,6 @@ class Cells(ABC):
     def data(self, index: CellIndex) -> tuple[int, int]:
         """The identity of the cell's data: its number, and that of the partial sum that a device holds."""
         return self.number(index), 0
-
-    def sample(self, index: CellIndex) -> tuple[str, Style]:
-        """The first letter of the cell's glyph, in the colour of its ground: what a map shows."""
-        number = self.number(index)
-        return glyph(number)[0], as_letters(self.palette.shard(number))
 
     def slice_text(self, index: CellIndex) -> str:
         """The slice of the array that the cell shows: ``b 0:4, d 512:1024``."""

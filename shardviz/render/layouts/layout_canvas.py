@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.canvas import LineBuilder, Minimap, Place, Window, all_lines
+from shardviz.render.canvas import LineBuilder, all_lines
 from shardviz.render.layouts.array_grid import LEFT, POINTED, ArrayGrid, Fit, Pointer, fits
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.palette import Palette
@@ -169,33 +169,6 @@ class LayoutCanvas:
         x, y, width, height = each.grid.around(cursor.cell)
         top = each.y if y == 0 else each.y + each.lead + y
         return each.x + x, top, width, each.y + each.lead + y + height - top
-
-    def minimap(self, array: int, width: int, height: int) -> Minimap:
-        """An overview of an array in so many columns and lines."""
-        grid = self.arrays[array].grid
-        cells = grid.cells
-
-        def sample(place: Place) -> tuple[str, Style] | None:
-            index = grid.index_in(place)
-            return None if index is None else cells.sample(index)
-
-        unit = "device" if isinstance(cells, DeviceCells) else "block"
-        return Minimap(grid.down, grid.across, sample, cells.layout.array.name, unit, width, height)
-
-    def is_larger(self, array: int, width: int, height: int) -> bool:
-        """True if an array cannot be seen as a whole in so many columns and lines."""
-        each = self.arrays[array]
-        return each.grid.width > width or each.lead + each.grid.height > height
-
-    def window(self, array: int, left: int, top: int, width: int, height: int) -> Window | None:
-        """The first and the last cell of an array that are seen in a window; None where it shows none."""
-        each = self.arrays[array]
-        left, top = left - each.x, top - each.y - each.lead
-        if min(left + width, top + height) <= 0 or left >= each.grid.width or top >= each.grid.height:
-            return None
-        ends = (left, top), (left + width - 1, top + height - 1)
-        first, last = (each.grid.place_in(each.grid.index_at(x, y)) for x, y in ends)
-        return first, last
 
     def cursor_at(self, x: int, y: int) -> CellCursor:
         """The cell at a column and a line, or one near it."""

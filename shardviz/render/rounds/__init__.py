@@ -5,7 +5,6 @@ buffer_table      that as a table: scrolled in a window, printed whole
 device_map        places for devices, so that neighbours stand beside one another
 round_traffic     what moves in a round over every link, and in words
 device_picture    devices as boxes joined by their links
-switch_lanes      the devices on a switch as lanes, a line each
 transfer_table    every message of every round
 matmul_picture    which block of a matmul is multiplied while a collective moves them
 step_notes        headline, marks, verdict; rounds, bytes and times, and all algorithms compared

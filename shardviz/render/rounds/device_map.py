@@ -1,8 +1,8 @@
 """The places of a group's devices on a page, so that those that are linked are neighbours there.
 
-A ring is a loop of two rows, or of more where two would be too wide: it uses nearly all columns of the page.
-A line winds down the page; the last two axes of a torus are columns and rows. What goes around, and has no
-neighbour to be drawn to, leaves the page on one side and comes back on the other.
+A ring of an even number is a loop of two rows where these fit. Any other ring, and a line, winds down the
+page; the last two axes of a torus are columns and rows. What goes around, and has no neighbour to be drawn
+to, leaves the page on one side and comes back on the other.
 """
 
 from __future__ import annotations
@@ -62,10 +62,6 @@ class DeviceMap:
         """The same for the gap above row `gap`."""
         return self._neighbours(self.member(gap - 1, column), self.member(gap, column))
 
-    def corner(self, _row: int, _gap: int) -> bool:
-        """True if the link over a gap of a row turns up behind it, to the device above the next column."""
-        return False
-
     def linked(self, _one: int, _other: int) -> bool:
         """True if two that stand beside one another are linked."""
         return True
@@ -77,25 +73,7 @@ class DeviceMap:
 
 
 class RingMap(DeviceMap):
-    """A ring: along the first row, back and forth over the others, and up the first column. The last two rows
-    may be shorter. The last row of an odd ring has one device less than the one above, so that its end turns
-    up at a corner."""
-
-    def across(self, row: int, gap: int) -> Pair | None:
-        if self.corner(row, gap):
-            return int(self.grid[row, gap - 1]), int(self.grid[row - 1, gap])
-        return super().across(row, gap)
-
-    def down(self, gap: int, column: int) -> Pair | None:
-        if self.corner(gap, column):
-            return int(self.grid[gap - 1, column]), int(self.grid[gap, column - 1])
-        return super().down(gap, column)
-
-    def corner(self, row: int, gap: int) -> bool:
-        if self.members % 2 == 0 or row != self.rows - 1 or not 0 < gap < self.columns:
-            return False
-        ends = self.member(row, gap), self.member(row, gap - 1), self.member(row - 1, gap)
-        return ends[0] is None and None not in ends[1:]
+    """A ring of an even number: along the first row, and back along the second."""
 
     def linked(self, one: int, other: int) -> bool:
         return abs(one - other) in (1, self.members - 1)
@@ -174,53 +152,11 @@ def device_map(topology: Topology, columns: int) -> DeviceMap:
     if len(axes) > 1:
         return TorusMap(n, _in_rows(n, topology.dims[axes[-1]]), topology)
     closed = bool(axes) and topology.is_ring(axes[0])
-    if closed and columns > 1:
-        return RingMap(n, _in_loop(n, columns))
-    winding = _in_rows(n, columns)
+    is_loop = closed and n % 2 == 0 and 1 < n // 2 <= columns
+    winding = _in_rows(n, n // 2 if is_loop else columns)
     winding[1::2] = winding[1::2, ::-1]
-    return LineMap(n, winding, closed)
+    return RingMap(n, winding) if is_loop else LineMap(n, winding, closed)
 
 
 def _in_rows(members: int, columns: int) -> Ints:
     return np.pad(np.arange(members), (0, -members % columns), constant_values=NOBODY).reshape(-1, columns)
-
-
-def _in_loop(members: int, columns: int) -> Ints:
-    """A loop in pairs of rows, as even as they can be: along the first row, back and forth over the others
-    beside the first column, and up that. The last pair may be shorter."""
-    while True:
-        pairs = -(-members // (2 * columns))
-        even = -(-members // (2 * pairs))
-        for width in (even, columns):
-            # Where the last pair had one device beside the first column's, the loop could not come back.
-            if pairs == 1 or width == 2 or members - 2 * width * (pairs - 1) > 2:
-                return _loop(members, width)
-        columns -= 1
-
-
-def _loop(members: int, columns: int) -> Ints:
-    """The loop in rows of some columns, but for the last two, which share what is left."""
-    if columns == 2:
-        rows = -(-members // 2)
-        grid = np.full((rows, 2), NOBODY)
-        grid[0, 0] = 0
-        grid[: members - rows, 1] = range(1, members - rows + 1)
-        grid[1:, 0] = range(members - 1, members - rows, -1)
-        return grid
-    pairs = -(-members // (2 * columns))
-    left = members - 2 * columns * (pairs - 1)
-    full = 2 * (pairs - 1)
-    grid = np.full((full + 2, columns), NOBODY)
-    grid[0] = range(columns)
-    if full:
-        between = columns + np.arange((full - 1) * (columns - 1)).reshape(full - 1, columns - 1)
-        between[::2] = between[::2, ::-1]
-        grid[1:full, 1:] = between
-    follows = columns + max(0, full - 1) * (columns - 1)
-    upper, lower = -(-left // 2), left // 2
-    if full:
-        grid[-2, 1:upper] = range(follows, follows + upper - 1)
-        follows += upper - 1
-    grid[-1, 1:lower] = range(follows + lower - 2, follows - 1, -1)
-    grid[1:, 0] = range(members - 1, members - len(grid), -1)
-    return grid

@@ -134,19 +134,14 @@ class DevicePicture:
 
     def _in_column(self, row: int, column: int, offset: int) -> Text | None:
         """A line of a column: of a link above a box, or of the box; None for blanks."""
-        width = self._shape.width
         if offset < 0:
             return self._above_box(row, column, offset)
         member = self._map.member(row, column)
-        if member is not None:
-            if member not in self._drawn:
-                self._drawn[member] = self._box(member)
-            return self._drawn[member][offset]
-        if self._map.corner(row, column) and offset <= self._middle:
-            half = width // 2
-            turn = f"{LINE * half}┘" if offset == self._middle else f"{' ' * half}{UP_LINE}"
-            return Text(turn.ljust(width), DIM)
-        return None
+        if member is None:
+            return None
+        if member not in self._drawn:
+            self._drawn[member] = self._box(member)
+        return self._drawn[member][offset]
 
     @property
     def _middle(self) -> int:
@@ -171,7 +166,7 @@ class DevicePicture:
         if line:
             return arrow(back, width, "←", LINE, part) if there and back else None
         neighbours = self._map.member(row, gap - 1), self._map.member(row, gap)
-        shaft = LINE if self._map.corner(row, gap) or pair == neighbours else AROUND
+        shaft = LINE if pair == neighbours else AROUND
         if there:
             return arrow(there, width, "→", shaft, part)
         return arrow(back, width, "←", shaft, part) if back else Text(shaft * width, DIM)
@@ -194,8 +189,8 @@ class DevicePicture:
         ]
         if not going:
             neighbours = self._map.member(row - 1, column), self._map.member(row, column)
-            is_beside = isinstance(self._map, SwitchMap) or self._map.corner(row, column)
-            shaft = UP_LINE if is_beside or pair == neighbours else UP_AROUND
+            is_beside = isinstance(self._map, SwitchMap) or pair == neighbours
+            shaft = UP_LINE if is_beside else UP_AROUND
             return Text(f"{' ' * half}{shaft}".ljust(width), DIM)
         room = width - half - 1 if len(going) == 1 else half - 1
         words = [Text.assemble(head, self._boxes.names(chunks, room)) for head, chunks in going]
@@ -285,7 +280,6 @@ class GroupBoxes:
         self.run, self.group, self.palette = run, group, palette
         self.shape, self.map = box_shape(run, group, width, height, palette)
         self.width, self.height = page(self.map, self.shape)
-        self.page_width, self.page_height = width, height
         self.columns = drawn_columns(run)
         self._members = run.groups[group]
         self.name = lru_cache(REMEMBERED)(partial(chunk_name, run, group=group))

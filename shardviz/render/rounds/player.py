@@ -22,14 +22,12 @@ from shardviz.render.rounds.buffer_table import (
     shown_groups,
     table_shape,
 )
-from shardviz.render.rounds.device_map import SwitchMap
 from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, GroupBoxes
 from shardviz.render.rounds.matmul_picture import MARKS as MATMUL_MARKS
 from shardviz.render.rounds.matmul_picture import MatmulPicture
 from shardviz.render.rounds.pieces import NOTHING, FrameStats, drawn_columns, sampled
 from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, duration, headline, marks
-from shardviz.render.rounds.switch_lanes import LaneShape, SwitchLanes, lane_shape
 from shardviz.render.rounds.transfer_table import PictureAndTransfers, TransferTable, transfer_marks
 from shardviz.stepping.collective_matmul import BlockwiseMatmul
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
@@ -149,8 +147,6 @@ class PlayerPage:
             group, lens = self._group, self._marked
             return MatmulPicture(self._matmul, group, number, self._width - 1, self.palette, lens)
         picture: Canvas = DevicePicture(self._boxes, number, part, self._marked)
-        if self._lanes is not None:
-            picture = SwitchLanes(self._boxes, self._lanes, number, part, self._marked)
         lines = self._height - len(self.head(0, "")) - picture.height - self._most_below
         if self.is_low or lines < LEAST_TRANSFERS:
             return picture
@@ -161,7 +157,7 @@ class PlayerPage:
         canvas = self.canvas(number)
         if isinstance(canvas, PictureAndTransfers):
             canvas = canvas.picture
-        if not isinstance(canvas, DevicePicture | SwitchLanes | BufferTable | MatmulPicture):
+        if not isinstance(canvas, DevicePicture | BufferTable | MatmulPicture):
             return None
         member = canvas.member_at(x, y)
         return None if member is None else self._prepared.run.groups[self._group][member]
@@ -210,14 +206,6 @@ class PlayerPage:
             return found
         # A column is the scrollbar's.
         return GroupBoxes(drawn, self._group, width - 1, room, self.palette)
-
-    @cached_property
-    def _lanes(self) -> LaneShape | None:
-        """The lanes in place of boxes on a switch that would fill more than two rows, or the page."""
-        boxes = self._boxes
-        if not isinstance(boxes.map, SwitchMap) or (boxes.height <= self._room and boxes.map.rows <= 2):
-            return None
-        return lane_shape(boxes)
 
     @cached_property
     def _table(self) -> TableShape:
@@ -429,16 +417,16 @@ def _fitting(parts: list[Text], width: int) -> Text:
 
 class PlayedTable:
     """All frames of a run as tables on pages of one height, for playing them one after another in place.
-    `ending` says how the show is ended; empty where nothing ends it."""
+    `ending` says how the show is ended; empty where nothing ends it. All begin with the lines `top`."""
 
     def __init__(
         self, run: CollectiveRun, width: int, height: int, palette: Palette, ending: str = STOP
     ) -> None:
         self._ending = ending
         self.run, self.width, self.height, self.palette = run, width, height, palette
-        self._top = headline(run, width, palette)
+        self.top = headline(run, width, palette)
         # A blank line, two of progress, another blank line; the columns' names.
-        room = height - len(self._top) - 4
+        room = height - len(self.top) - 4
         groups = shown_groups(run)
         if len(groups) * (run.schedule.pattern.group_size + 1) > room - 1:
             groups = range(1)
@@ -447,15 +435,25 @@ class PlayedTable:
 
     def lines(self, number: int) -> list[Text]:
         """Exactly `height` lines for frame `number`; 0 is before any round."""
-        shape, notes = self._common
-        progress = progress_line(self.run, number, self.width)
-        lines = [*self._top, Text(), progress, words_line(self.run, number, self.width), Text()]
-        lines += self._table(number, shape).lines()
+        notes = self._common[1]
+        lines = [*self.top, Text(), *self._round(number)]
         room = self.height - len(lines)
         notes = notes if room > len(notes) else notes[-1:]
         lines += [Text() for _ in range(room - len(notes))]
-        lines += notes
-        return [trimmed(line, self.palette) for line in lines[: self.height]]
+        return self._trimmed([*lines, *notes][: self.height])
+
+    def round(self, number: int) -> list[Text]:
+        """The frame alone, below it the meaning of its marks."""
+        notes = self._common[1]
+        return self._trimmed([*self._round(number), *[Text()] * bool(notes), *notes])
+
+    def _round(self, number: int) -> list[Text]:
+        progress = progress_line(self.run, number, self.width)
+        table = self._table(number, self._common[0])
+        return [progress, words_line(self.run, number, self.width), Text(), *table.lines()]
+
+    def _trimmed(self, lines: Sequence[Text]) -> list[Text]:
+        return [trimmed(line, self.palette) for line in lines]
 
     @cached_property
     def _common(self) -> tuple[TableShape, list[Text]]:

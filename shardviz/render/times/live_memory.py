@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from operator import itemgetter
 
 from rich.style import Style
 from rich.text import Text
@@ -30,54 +31,29 @@ TALL = 4
 """Lines of the curve, unless another height is asked for."""
 
 
-class MemoryCurve:
-    """The curve of a report, prepared once: the most bytes of any stretch are found by halves."""
-
-    def __init__(self, memory: MemoryReport) -> None:
-        self.memory = memory
-        self._times = [time for time, _ in memory.curve]
-        self._levels = [[size for _, size in memory.curve]]
-        while len(self._levels[-1]) > 1:
-            below = self._levels[-1]
-            self._levels.append([max(below[i : i + 2]) for i in range(0, len(below), 2)])
-
-    def most(self, start: float, end: float) -> int:
-        """The most live bytes between two times; 0 before the curve begins."""
-        first, stop = max(bisect_right(self._times, start) - 1, 0), bisect_left(self._times, end)
-        found = 0
-        for level in self._levels:
-            if first >= stop:
-                break
-            if first % 2:
-                found = max(found, level[first])
-                first += 1
-            if stop % 2:
-                stop -= 1
-                found = max(found, level[stop])
-            first, stop = first // 2, stop // 2
-        return found
-
-    @property
-    def top(self) -> int:
-        """Bytes at the upper edge of the picture."""
-        limit, peak = self.memory.limit_bytes, max(self.memory.peak_bytes, *self._levels[0], 1)
-        return max(limit, peak) if limit is not None and limit <= NEAR * peak else peak
+def most_bytes(memory: MemoryReport, start: float, end: float) -> int:
+    """The most live bytes between two times; 0 before the curve begins."""
+    first = max(bisect_right(memory.curve, start, key=itemgetter(0)) - 1, 0)
+    stop = bisect_left(memory.curve, end, key=itemgetter(0))
+    return max((size for _, size in memory.curve[first:stop]), default=0)
 
 
-def memory_lines(curve: MemoryCurve, chart: Gantt, height: int = TALL) -> list[Text]:
+def memory_lines(chart: Gantt, height: int = TALL) -> list[Text]:
     """The peak's line, then `height` lines of the curve, in the columns of the chart; no curve, no line."""
-    if not curve.memory.curve:
+    memory = chart.rows.timeline.memory
+    if memory is None or not memory.curve:
         return []
+    limit, top = memory.limit_bytes, max(memory.peak_bytes, *(size for _, size in memory.curve), 1)
+    if limit is not None and limit <= NEAR * top:
+        top = max(limit, top)
     cell = chart.window.seconds / chart.columns
     end = chart.rows.timeline.drawn_seconds
     starts = [chart.window.start + x * cell for x in range(chart.columns)]
-    sizes = [curve.most(start, start + cell) if start < end else 0 for start in starts]
-    eighths = [min(-(-size * height * 8 // curve.top), height * 8) for size in sizes]
-    colour = chart.palette.lanes["memory"]
-    style = Style(color=colour) if chart.palette.shown else Style()
+    sizes = [most_bytes(memory, start, start + cell) if start < end else 0 for start in starts]
+    eighths = [min(-(-size * height * 8 // top), height * 8) for size in sizes]
     return [
-        _peak_line(curve.memory, chart),
-        *(_line(curve, chart, eighths, row, height, style) for row in reversed(range(height))),
+        _peak_line(memory, chart),
+        *(_line(chart, eighths, row, height, top, limit) for row in reversed(range(height))),
     ]
 
 
@@ -103,15 +79,13 @@ def _peak_line(memory: MemoryReport, chart: Gantt) -> Text:
     return line.text()
 
 
-def _line(curve: MemoryCurve, chart: Gantt, eighths: list[int], row: int, height: int, style: Style) -> Text:
-    """The line that shows heights from `row` up to `row + 1`, of `height`."""
+def _line(chart: Gantt, eighths: list[int], row: int, height: int, top: int, limit: int | None) -> Text:
+    """The line that shows heights from `row` up to `row + 1`, of `height`, the upper edge at `top` bytes."""
     line = LineBuilder(0, chart.width)
-    limit = curve.memory.limit_bytes
-    is_limit = (
-        limit is not None and limit <= curve.top and min(limit * height // curve.top, height - 1) == row
-    )
+    style = Style(color=chart.palette.lanes["memory"]) if chart.palette.shown else Style()
+    is_limit = limit is not None and limit <= top and min(limit * height // top, height - 1) == row
     if row == height - 1:
-        line.put(0, human_bytes(curve.top)[: chart.left - 1], DIM)
+        line.put(0, human_bytes(top)[: chart.left - 1], DIM)
     elif not row:
         line.put(0, "0", DIM)
     text = f" {human_bytes(limit)} allowed" if is_limit and limit is not None else ""

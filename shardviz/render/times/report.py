@@ -26,7 +26,6 @@ from shardviz.render.times.live_memory import (
     BAR,
     LISTED,
     NEGLIGIBLE,
-    MemoryCurve,
     memory_lines,
     memory_report_lines,
     misfit_lines,
@@ -192,10 +191,8 @@ def picture_lines(
         return []
     window = TimeWindow.whole(max(limit, timeline.drawn_seconds))
     chart = Gantt(rows, width, palette, window, left=left)
-    lines = [chart.line(y, 0, width) for y in range(chart.height)]
-    if timeline.memory is not None:
-        lines += memory_lines(MemoryCurve(timeline.memory), chart)
-    lines = [trimmed(line, palette) for line in lines]
+    drawn = [*(chart.line(y, 0, width) for y in range(chart.height)), *memory_lines(chart)]
+    lines = [trimmed(line, palette) for line in drawn]
     return [*lines, *(legend(rows, width, palette) if with_legend else ())]
 
 

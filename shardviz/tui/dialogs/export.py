@@ -24,11 +24,10 @@ from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.render.exports import JaxProgram, Subject, Timelines, title_of
 from shardviz.render.exports.html import html
-from shardviz.render.exports.recorded import cast, recorded_svg
 from shardviz.render.exports.script import notebook
+from shardviz.render.exports.svg import recorded_svg
 from shardviz.render.exports.writing import free_name, target_path, write_file
 from shardviz.render.page import highlighted, recorder
-from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import bindings, commands_of
@@ -165,9 +164,6 @@ def exports_of(screen: Screen[Any], pane: Pane, jax_code: Callable[[], str]) -> 
         Export("py", "Python", "its JAX code, to run", jax_code),
         Export("ipynb", "Notebook", "its JAX code, for Jupyter", lambda: _notebook(pane, jax_code())),
     ]
-    if isinstance(pane.exported(), CollectiveRun):
-        record = Export("cast", "Cast", "a recording for asciinema", lambda: cast(_subject(pane)))
-        forms.insert(3, record)
     if pane.timelines:
         trace = Export("trace", "Trace", "a trace, for ui.perfetto.dev", lambda: _trace(pane))
         forms[2:3] = [replace(forms[2], text=lambda: _timeline_page(pane)), trace]

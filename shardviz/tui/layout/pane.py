@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -15,10 +14,7 @@ from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.wording import as_sentence
 from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import decided_parts, einsum_parts
-from shardviz.render.canvas import BESIDE_WORDS as GAP
-from shardviz.render.canvas import CURSOR, LENS, Minimap, Place, room_below, room_beside, with_map
 from shardviz.render.caption import caption_cells, repetition
-from shardviz.render.layouts.array_grid import LEFT
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, PointedLayout, arrange
 from shardviz.render.layouts.layout_view import DevicePlacement, cell_details, device_lines
@@ -46,10 +42,6 @@ WORDS_HEIGHT = ((16, 5), (26, 6))
 """Lines for the words under the picture when that is laid out, by the lines of the screen up to which it is
 so."""
 ROOMY_WORDS = 8
-TALL = 27
-"""From so many lines a map stands beside the words under a picture."""
-MAP, MAP_BELOW = 3, 2
-"""The part of the lines that it has there, and below the words beside a picture."""
 
 
 class CellsView(LinesView, inherit_bindings=False):
@@ -130,14 +122,6 @@ class LayoutPane(Pane):
         self.cursor = CellCursor(0, CellIndex(0, 0, 0))
         self._found: dict[int, tuple[list[Text], list[Text]]] = {}
         """The words of the cursor's cell and of the arrays by the columns that they have."""
-        self._map: Minimap | None = None
-        """The overview of the cursor's array, where that is larger than its window."""
-        self._map_of: tuple[LayoutCanvas, int, tuple[int, int] | None] | None = None
-        """The canvas, the array and the room that decide it."""
-        self._map_at = (0, 0)
-        """The column and the line of the words at which it begins."""
-        self._seen = (0, 0, 0, 0)
-        """The window that it marks."""
 
     def compose(self) -> ComposeResult:
         yield CellsView(id="cells")
@@ -185,25 +169,10 @@ class LayoutPane(Pane):
             is_marked = lens is not None and self._cells.index_of(lens) == index
             self.state.set_lens(None if is_marked else self._cells.position(index))
 
-    def on_lines_view_scrolled(self) -> None:
-        """The map marks what is seen."""
-        if self._map is not None and self._view.seen != self._seen:
-            self._show_words()
-
     def on_lines_view_clicked(self, message: LinesView.Clicked) -> None:
-        """A click on a cell points at it, one on the map leads there."""
+        """A click on a cell points at it."""
         if message.view is self._view and self.canvas.arrays:
             self._point(self.canvas.cursor_at(message.column, message.line))
-        if message.view is self._view or self._map is None:
-            return
-        left, top = self._map_at
-        place = self._map.place_at(message.column - left, message.line - top)
-        index = None if place is None else self.canvas.arrays[self.cursor.array].grid.index_in(place)
-        if index is not None:
-            cursor = CellCursor(self.cursor.array, index)
-            around = Region(*self.canvas.around(cursor))
-            self._view.scroll_to_region(around, animate=False, force=True, center=True)
-            self._point(cursor)
 
     def action_view(self) -> None:
         """By array or by device; the cursor stays with its device."""
@@ -303,39 +272,17 @@ class LayoutPane(Pane):
     def _show_words(self) -> None:
         if not self.canvas.arrays:
             return
-        width = self._words_width
-        drawn = self._drawn_map()
-        lines = self._said(width, drawn)
+        width = WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
+        lines = self._said(width)
         if len(lines) > self._room:
             # A column is the scrollbar's.
-            lines = self._said(width - 1, drawn)
+            lines = self._said(width - 1)
         self.query_one("#words", LinesView).show(TextLines(lines))
 
-    @property
-    def _words_width(self) -> int:
-        return WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
-
-    def _drawn_map(self) -> list[Text]:
-        if self._map is None:
-            return []
-        self._seen = self._view.seen
-        window = self.canvas.window(self.cursor.array, *self._seen)
-        return self._map.lines(window, self._marks())
-
-    def _said(self, width: int, drawn: Sequence[Text]) -> list[Text]:
-        """The cursor's cell, an empty line, the arrays; between them or beside them the map that is drawn."""
-        heading = self._heading(width)
-        if self._map is None:
-            cell, arrays = self._words(width)
-            return [heading, *cell, Text(), *arrays]
-        if self.has_class("beside"):
-            cell, arrays = self._words(width)
-            self._map_at = 0, len(cell) + 3
-            return [heading, *cell, Text(), *drawn, Text(), *arrays]
-        left = width - self._map.width
-        self._map_at = left, 2
-        cell, arrays = self._words(left - GAP)
-        return [heading, *with_map([*cell, Text(), *arrays], drawn, left)]
+    def _said(self, width: int) -> list[Text]:
+        """The cursor's cell, an empty line, the arrays."""
+        cell, arrays = self._words(width)
+        return [self._heading(width), *cell, Text(), *arrays]
 
     def _words(self, width: int) -> tuple[list[Text], list[Text]]:
         """The details of the cursor's cell, and the words of the arrays; found once for a cursor."""
@@ -344,40 +291,18 @@ class LayoutPane(Pane):
             self._found[width] = cell, self._of_arrays(width)
         return self._found[width]
 
-    def _marks(self) -> dict[Place, tuple[str, Style]]:
-        grid, cells, lens = self.canvas.arrays[self.cursor.array].grid, self._cells, self.state.lens
-        marks = {}
-        if lens is not None and cells.layout.holds_data(lens):
-            marks[grid.place_in(cells.index_of(lens))] = LENS, self.palette.lens
-        marks[grid.place_in(self.cursor.cell)] = CURSOR, LEFT
-        return marks
-
     def _share_height(self) -> None:
         """The picture has what it needs, as far as the words under it leave it that; at least a half."""
         width, height = self.size
-        self._find_map()
         if self.has_class("beside"):
             self._view.styles.height = "100%"
             self._room = height
             return
-        words = 1 + (len(self._words(width)[0]) if self._map is None else height // MAP)
+        words = 1 + len(self._words(width)[0])
         lines = self.canvas.height + (self.canvas.width > width)
         picture = min(lines, max(height - words, height // 2))
         self._view.styles.height = picture
         self._room = height - picture
-
-    def _find_map(self) -> None:
-        """The map of the cursor's array, where that is larger than its window and there is room."""
-        width, height = self.size
-        array, room = self.cursor.array, None
-        if not self.has_class("beside"):
-            if height >= TALL and self.canvas.is_larger(array, width, height - 1 - height // MAP):
-                room = room_beside(width, height // MAP)
-        elif self.canvas.is_larger(array, width - WORDS_WIDTH, height):
-            room = room_below(self._words_width, height // MAP_BELOW)
-        if self._map_of != (self.canvas, array, room):
-            self._map_of = self.canvas, array, room
-            self._map = None if room is None else self.canvas.minimap(array, *room)
 
     def _of_arrays(self, width: int) -> list[Text]:
         """By array, the shape of each and what of it a device holds; by device, what the cursor's holds of

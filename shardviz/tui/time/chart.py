@@ -221,7 +221,7 @@ class TimeChart(LinesView, inherit_bindings=False):
             if self.is_critical:
                 related = part.critical_in(self.window, max(width - left, 1))
             frame = Gantt(part.rows, width, self._palette, self.window, chosen, related, left)
-            memory = memory_lines(part.memory, frame) if part.memory and self.with_memory else []
+            memory = memory_lines(frame) if self.with_memory else []
             frames.append((frame, memory))
         titles = [part.title for part in self.parts]
         self.show(StackedCharts(frames, titles if len(frames) > 1 else [], width, self._is_old))

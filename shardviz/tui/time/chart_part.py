@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from shardviz.render.times.live_memory import MemoryCurve
 from shardviz.render.times.timeline_rows import TimelineRows
 from shardviz.units import estimated_seconds
 
@@ -90,12 +89,6 @@ class ChartPart:
     @cached_property
     def index(self) -> LaneIndex:
         return LaneIndex(self.timeline)
-
-    @cached_property
-    def memory(self) -> MemoryCurve | None:
-        """The curve of live memory; None where nobody has told it."""
-        memory = self.timeline.memory
-        return MemoryCurve(memory) if memory is not None and memory.curve else None
 
     @property
     def title(self) -> str:

@@ -1,0 +1,106 @@
+"""A subject as one SVG picture, as a console records it, which loads no font or style from anywhere else."""
+
+from __future__ import annotations
+
+from html import escape
+from zlib import crc32
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+from shardviz.errors import QuestionError
+from shardviz.forms.form import one_line
+from shardviz.render.exports import Subject
+from shardviz.render.exports.sections import WIDTH, sections
+from shardviz.render.page import recorder
+from shardviz.render.palette import TRUECOLOR
+
+MAX_LINES = 4000
+"""Lines of a picture that viewers still show."""
+
+
+def svg(subject: Subject, width: int = WIDTH) -> str:
+    """One SVG file, of at most `width` columns, with nothing from anywhere else. Its title and its
+    description tell the same as text. Raises `QuestionError` for what is too long."""
+    lines: list[Text] = []
+    for section in sections(subject, width, TRUECOLOR):
+        lines += [*[Text()] * bool(lines), *section.lines]
+    if len(lines) > MAX_LINES:
+        raise QuestionError(
+            f"the picture would have {len(lines):,} lines, and viewers show up to {MAX_LINES:,}",
+            "take a smaller mesh, or write it as html",
+        )
+    words = "\n".join(one_line(line.plain) for line in lines)
+    console = recorder(max(line.cell_len for line in lines) + 1)
+    console.print(Text("\n").join(lines), soft_wrap=True)
+    return recorded_svg(console, f"{crc32(words.encode()):08x}", one_line(subject.title), words)
+
+
+ASPECT = 0.602
+"""Width of a character over its height in DejaVu Sans Mono; others are within a hundredth of it."""
+
+THEME = TerminalTheme(
+    (17, 18, 26),
+    (214, 218, 232),
+    [
+        (54, 58, 79),
+        (237, 135, 150),
+        (166, 218, 149),
+        (238, 212, 159),
+        (138, 173, 244),
+        (198, 160, 246),
+        (139, 213, 202),
+        (184, 192, 224),
+    ],
+)
+"""Colours for what has none of its own: background, foreground, and the eight of a terminal."""
+
+_PAGE = """\
+<svg class="{unique_id}" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg"%s
+<style>
+.{unique_id}-matrix {{
+    font-family: "Fira Code", "JetBrains Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace;
+    font-size: {char_height}px;
+    line-height: {line_height}px;
+}}
+{styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+<rect x="0" y="0" width="{terminal_width}" height="{terminal_height}"/>
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix" xml:space="preserve">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+"""Rich's own page without the fonts that it loads from elsewhere."""
+
+
+def recorded_svg(console: Console, name: str, title: str = "", words: str = "") -> str:
+    """The SVG of what a `recorder` has printed; `name` sets its styles apart from other pictures'. `title`
+    and `words` are read out to those who do not see it: its name and all of its text."""
+    return console.export_svg(
+        title="",
+        theme=THEME,
+        code_format=_PAGE % _described(title, words, f"shardviz-{name}"),
+        font_aspect_ratio=ASPECT,
+        unique_id=f"shardviz-{name}",
+    )
+
+
+def _described(title: str, words: str, name: str) -> str:
+    """The end of the first tag with a title and a description after it; nothing without a title."""
+    if not title:
+        return ">"
+    parts = {"title": title, "desc": words}
+    told = "\n".join(f'<{part} id="{name}-{part}">{escape(text)}</{part}>' for part, text in parts.items())
+    labels = " ".join(f"{name}-{part}" for part in parts)
+    return f' role="img" aria-labelledby="{labels}">\n{told}'.replace("{", "{{").replace("}", "}}")
