@@ -12,7 +12,7 @@ import numpy as np
 
 from shardviz.collectives.operation import Cuts, Operation
 from shardviz.collectives.schedule import Phase, Schedule, Sends
-from shardviz.collectives.trace import Buffer, Trace, trace_of
+from shardviz.collectives.trace import Buffer, Trace
 from shardviz.collectives.values import Ints, Small, Values
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh, canonical_dtype
@@ -126,8 +126,8 @@ class Frames(Sequence[Frame]):
 
     @cached_property
     def trace(self) -> Trace:
-        """The place of every datum. Raises `QuestionError` where there are too many pieces to keep."""
-        return trace_of(self.schedule)
+        """The place of every datum; see `Trace`."""
+        return Trace(self.schedule)
 
     def __len__(self) -> int:
         return self.schedule.rounds + 1
@@ -178,7 +178,9 @@ class _Numbers:
         size = self._positions.shape[1]
         self._prepared = operation.prepared(shards)
         chunks = trace.schedule.chunks
-        largest = -(-math.prod(shards.shape[1:]) // trace.schedule.pattern.chunks_of_a_shard(chunks))
+        pattern = trace.schedule.pattern
+        starts_with = chunks if pattern.reduces or pattern.kind == "broadcast" else chunks // size
+        largest = -(-math.prod(shards.shape[1:]) // starts_with)
         results = len(shards) * math.prod(operation.larger(shards.shape[1:], size))
         # Of each element's place at the start and at the end there are 8 bytes.
         needed = (len(groups) * trace.data * largest + results) * self._prepared.dtype.itemsize

@@ -26,11 +26,10 @@ with LazyImports("numpy"):
 class Parameter:
     """A parameter of operations as people give it: an option of `shardviz step`, a line of a form.
 
-    `name` is the option's and `field` JAX's, whose default the operation has. It is given as a `kind`: a
-    bool by being there. `help` says what it is, in a clause, and `example` how it is written; `metavar`
-    stands for its value in a list of options. `read` makes JAX's value from the given one and the size of
-    the group; it raises `QuestionError`. `example_for` gives the example for a group of so many, and says
-    that the operation means nothing without it.
+    `name` is the option's and `field` JAX's. It is given as a `kind`: a bool by being there. `help` says what
+    it is, in a clause, and `example` how it is written; `metavar` stands for its value in a list of options.
+    `read` makes JAX's value from the given one and the size of the group; it raises `QuestionError`. One with
+    `example_for`, the example for a group of so many, has to be given.
     """
 
     name: str
@@ -111,18 +110,16 @@ class Blocks:
 class Operation(ABC):
     """One collective of JAX with its parameters, over the mesh axes `axes`, the major first.
 
-    Subclasses are frozen dataclasses whose fields carry JAX's names.
+    Subclasses are frozen dataclasses whose fields carry JAX's names. `kind` is that of its pattern, `takes`
+    its parameters as people give them. Where it `leaves_copies`, one result stands for the whole group, and
+    `out_specs` leave out the axes; where it is `even`, its blocks are equally large.
     """
 
     name: ClassVar[str]
     kind: ClassVar[str]
-    """The kind of its pattern."""
     takes: ClassVar[tuple[Parameter, ...]] = ()
-    """Its parameters as people give them."""
     leaves_copies: ClassVar[bool] = False
-    """One result stands for the whole group: `out_specs` then leave out the axes."""
     even: ClassVar[bool] = True
-    """Its blocks are equally large."""
     axes: tuple[str, ...]
 
     @property
@@ -173,10 +170,8 @@ class Operation(ABC):
         return pieces_of(block, pattern.base_chunks, pattern.pieces(chunks))
 
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
-        """The shape of the smallest shard that the operation takes and of which no chunk is empty.
-
-        `pieces` is into how many a schedule cuts a block of it.
-        """
+        """The shape of the smallest shard that the operation takes, and of which no chunk is empty where a
+        schedule cuts a block of it into so many `pieces`."""
         return (pieces,)
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:

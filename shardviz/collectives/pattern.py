@@ -74,11 +74,6 @@ class Pattern:
             )
         return pieces
 
-    def chunks_of_a_shard(self, chunks: int) -> int:
-        """The number of all `chunks` that a member starts with, where it starts with any."""
-        whole = self.reduces or self.kind == "broadcast"
-        return chunks if whole else chunks // self.group_size
-
     def starts(self, chunks: int) -> tuple[Ints, Ints]:
         """(member, chunk) of everything that is there at the start, ordered by member, then chunk."""
         n = self.group_size
@@ -109,12 +104,8 @@ class Pattern:
 
 @dataclass(frozen=True)
 class LowerBound:
-    """The fewest `rounds` where a member sends one message a round, and the fewest bytes on the wire.
-
-    `wire_bytes` are the bytes that the member which sends most must send over all rounds: on any member for
-    a gather, a scatter, a reduction and an all-to-all, on the source for a broadcast, on a member that sends
-    at all for a permute. An algorithm that sends several messages at once may take fewer rounds.
-    """
+    """The fewest `rounds` where a member sends one message a round (with several at once there may be fewer),
+    and the fewest bytes that the member which sends most must send over all of them."""
 
     rounds: int
     wire_bytes: int
@@ -124,8 +115,7 @@ def lower_bound(pattern: Pattern, bytes_: int) -> LowerBound:
     """The bounds for a pattern where the larger of a member's operand and result has `bytes_` bytes.
 
     (n - 1) / n of them for a gather, a scatter and an all-to-all, twice that for an all_reduce, all of
-    them for a broadcast and a permute; rounded up, as a plan's `wire_bytes` are. One member alone, and a
-    permute that moves nothing, needs neither rounds nor bytes.
+    them for a broadcast and a permute; rounded up, as a plan's `wire_bytes` are.
     """
     n = pattern.group_size
     if pattern.kind == "permute":

@@ -27,21 +27,6 @@ class ScheduleError(ShardvizError):
     exit_code = 1
 
 
-def trace_of(schedule: Schedule) -> Trace:
-    """The trace of a schedule.
-
-    Raises `QuestionError` when there are too many pieces to keep, `ScheduleError` when a member sends what
-    it does not hold.
-    """
-    if not can_be_kept(schedule):
-        raise QuestionError(
-            f"{schedule.algorithm} over {schedule.pattern.group_size:,} devices moves more than "
-            f"{MAX_PIECES:,} pieces, too many to keep every step",
-            "take a smaller mesh, or leave out --data and --round: a summary does not follow pieces",
-        )
-    return Trace(schedule)
-
-
 def can_be_kept(schedule: Schedule) -> bool:
     """Few enough pieces for a trace."""
     pattern, chunks = schedule.pattern, schedule.chunks
@@ -82,9 +67,18 @@ class Trace:
     everything. Sums are kept as pairs, so that every partial sum can tell whose addends it contains, in the
     order in which they were added. A slot is a member and a chunk, `member * chunks + chunk`; the leaves are
     the first data, in the order of `Pattern.starts`.
+
+    Raises `QuestionError` when there are too many pieces to keep, `ScheduleError` when a member sends what
+    it does not hold.
     """
 
     def __init__(self, schedule: Schedule) -> None:
+        if not can_be_kept(schedule):
+            raise QuestionError(
+                f"{schedule.algorithm} over {schedule.pattern.group_size:,} devices moves more than "
+                f"{MAX_PIECES:,} pieces, too many to keep every step",
+                "take a smaller mesh, or leave out --data and --round: a summary does not follow pieces",
+            )
         self.schedule = schedule
         self.sums: list[tuple[Small, Small]] = []
         """The sums in batches: (member's own, received) data of each. A batch needs only those before it."""
@@ -203,8 +197,8 @@ class Trace:
         waiting = np.arange(len(slot))
         own = own.copy()
         while len(waiting):
-            now = waiting
-            if _repeats(slot[waiting]):
+            now, ordered = waiting, np.sort(slot[waiting])
+            if (ordered[1:] == ordered[:-1]).any():
                 now = waiting[np.sort(np.unique(slot[waiting], return_index=True)[1])]
             total[now] = np.arange(self.data, self.data + len(now))
             self.sums.append((own[now], received[now]))
@@ -256,9 +250,3 @@ class Trace:
             sizes[done : done + len(own)] = sizes[own] + sizes[received]
             done += len(own)
         return sizes
-
-
-def _repeats(slot: Ints) -> bool:
-    """Some slot occurs more than once."""
-    ordered = np.sort(slot)
-    return bool((ordered[1:] == ordered[:-1]).any())

@@ -74,7 +74,10 @@ def array_from_numbers(numbers: Sequence[str | int | float], dtype: str) -> Valu
     exact = is_integer(dtype) or dtype == "pred"
     read = [_number(number, place, dtype, exact) for place, number in enumerate(numbers)]
     if exact:
-        low, high = (0, 1) if dtype == "pred" else _integer_range(dtype)
+        low, high = 0, 1
+        if dtype != "pred":
+            bits = int(dtype[1:])
+            low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if dtype[0] == "s" else (0, 2**bits - 1)
         for place, value in enumerate(read):
             if not low <= value <= high:
                 raise _unfit(numbers[place], place, dtype, f"holds {low:,} to {high:,}")
@@ -124,11 +127,6 @@ def _read(text: str, place: int) -> int | float | complex:
     raise QuestionError(
         f"number {place + 1} of the data, {quote(text, 30)}, is not a number", "write for example 3,9,5,2"
     )
-
-
-def _integer_range(dtype: str) -> tuple[int, int]:
-    bits = int(dtype[1:])
-    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if dtype[0] == "s" else (0, 2**bits - 1)
 
 
 def _check_floats(

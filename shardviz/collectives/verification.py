@@ -31,9 +31,8 @@ class VerificationResult:
     `verdict` is "equal", "rounding" (every difference is within what another order of additions can make)
     or "different". `values` were compared, `differing` of them differ. `ulps` is the largest difference
     between finite values, counted in representable numbers. `device` (a mesh position), `index` (in its
-    result), `ours` and `theirs` are those of the largest difference when it is rounding, of the first
-    that is more than rounding when there is one; None and empty when all are equal. `note` says why
-    values cannot agree, where that is known.
+    result), `ours` and `theirs` are those of the first difference beyond rounding, else of the largest; None
+    and empty when all are equal. `note` says why values cannot agree, where that is known.
     """
 
     verdict: str
@@ -63,31 +62,16 @@ def verify(
     if not unequal.any():
         return VerificationResult("equal", ours.size)
     ulps = _ulps(ours, theirs)
-    within = _within(operation, mesh, before, ours, theirs)
-    beyond = unequal & ~within
+    beyond = unequal & ~_within(operation, mesh, before, ours, theirs)
+    verdict, place, note = "rounding", int(np.argmax(np.where(unequal, ulps, -1))), ""
     if beyond.any():
-        first = int(np.argmax(beyond))
-        note = "" if operation.name not in ("pmax", "pmin") or not _is_nan(before).any() else _NAN_NOTE
-        return _found("different", ours, theirs, unequal, ulps, first, note)
-    return _found("rounding", ours, theirs, unequal, ulps, int(np.argmax(np.where(unequal, ulps, -1))), "")
-
-
-def _found(
-    verdict: str, ours: Values, theirs: Values, unequal: Bools, ulps: Ints, place: int, note: str
-) -> VerificationResult:
-    device, *index = (int(each) for each in np.unravel_index(place, ours.shape))
+        verdict, place = "different", int(np.argmax(beyond))
+        note = _NAN_NOTE if operation.name in ("pmax", "pmin") and _is_nan(before).any() else ""
+    device, *index = (int(number) for number in np.unravel_index(place, ours.shape))
     mine, other = (str(values.reshape(-1)[place]) for values in (ours, theirs))
-    return VerificationResult(
-        verdict,
-        ours.size,
-        int(unequal.sum()),
-        int(np.where(unequal, ulps, 0).max()),
-        device,
-        tuple(index),
-        mine,
-        other,
-        note,
-    )
+    most = int(np.where(unequal, ulps, 0).max())
+    differing = int(unequal.sum())
+    return VerificationResult(verdict, ours.size, differing, most, device, tuple(index), mine, other, note)
 
 
 def _kind(values: Values) -> str:

@@ -21,7 +21,7 @@ from typing import ClassVar, Self
 
 from shardviz.errors import plural, quote
 from shardviz.hardware.chips import DCN_LATENCY, ICI_HOP, MAX_DEVICES, TPUS, TpuChip, slices_name
-from shardviz.hardware.family import FileFamily, Parts
+from shardviz.hardware.family import Family, Parts
 from shardviz.hardware.links import LINK_KEYS, Dimension, LevelKind, LinkSpec
 from shardviz.hardware.placement import AXES
 from shardviz.hardware.quantities import BANDWIDTH, LATENCY, count, figure
@@ -39,7 +39,7 @@ first, and all prime factors are found."""
 
 
 @dataclass(frozen=True)
-class ChipTorus(FileFamily):
+class ChipTorus(Family):
     """Equal slices, each a torus of chips, of one device or several."""
 
     table: ClassVar[str] = "torus"

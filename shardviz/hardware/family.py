@@ -29,7 +29,7 @@ from shardviz.hardware.links import LINK_KEYS, Dimension, LinkLevel, LinkSpec, l
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hardware.quantities import count
 from shardviz.sharding import Mesh
-from shardviz.sharding.digits import Digit, numbers, pieces, row_major
+from shardviz.sharding.digits import Digit, pieces, row_major
 from shardviz.strict_table import StrictTable
 
 Part = tuple[int, int, int]
@@ -43,13 +43,18 @@ class Family(ABC):
     """The way in which the devices of a machine are joined.
 
     `chip` is the name of its chips, `on_chip_name` that of the memory beside their matrix units, `link_name`
-    the name of the links in short. The `dimensions` are those of a torus, then that within a chip or node,
-    and that between slices or nodes.
+    the name of the links in short, `process` the one that compiles for its chips. The `dimensions` are those
+    of a torus, then that within a chip or node, and that between slices or nodes.
+
+    A machine's file describes it in its table `table`, "" where none does: "a machine has `words`".
+    `network_hop` is the latency of its network where none is given.
     """
 
+    table: ClassVar[str] = ""
+    words: ClassVar[str]
+    network_hop: ClassVar[float]
     on_chip_name: ClassVar[str] = "VMEM"
     process: ClassVar[Literal["tpu", "cuda"]] = "tpu"
-    """The process that compiles for its chips."""
     chip: str
     dimensions: tuple[Dimension, ...]
 
@@ -60,7 +65,6 @@ class Family(ABC):
 
     @property
     def devices_per_chip(self) -> int:
-        """JAX devices of one chip."""
         return math.prod(one.size for one in self.dimensions if one.kind == "chip")
 
     @property
@@ -70,7 +74,6 @@ class Family(ABC):
 
     @property
     def link_name(self) -> str:
-        """The name of the links in short."""
         return "ICI"
 
     @property
@@ -132,11 +135,6 @@ class Family(ABC):
         within, unit = (one.name for one in self.dimensions[-2:])
         return Placement(ids, places, self.torus_sizes, wrap, within, unit)
 
-    def ids_of(self, parts: Sequence[Sequence[Part]]) -> tuple[int, ...]:
-        """The device ids by row-major position of a mesh whose axes have these parts."""
-        every = (part for axis in parts for part in axis)
-        return tuple(numbers((size, step * self.dimensions[number].stride) for number, size, step in every))
-
     @abstractmethod
     def jax_order(self, sizes: Sequence[int]) -> Parts | tuple[int, ...] | None:
         """Where `jax.make_mesh` puts a mesh of these sizes: the parts of dimensions that each of its axes
@@ -153,26 +151,14 @@ class Family(ABC):
         """The levels of a group of so many devices of which nothing else is known: here, a ring."""
         return (LinkLevel("ring", size, self.usual_link, "links"),)
 
-
-@dataclass(frozen=True)
-class FileFamily(Family):
-    """A family that a machine's file may describe, in its table `table`; "a machine has `words`".
-
-    `network_hop` is the latency of its network where none is given.
-    """
-
-    table: ClassVar[str]
-    words: ClassVar[str]
-    network_hop: ClassVar[float]
-
     @classmethod
-    @abstractmethod
     def read(cls, table: StrictTable, before: Self | None, chip: str) -> Self:
         """The family by its table, over the figures `before`. Raises what the table makes."""
+        raise NotImplementedError
 
-    @abstractmethod
     def toml(self) -> list[str]:
         """The lines of the table that `read` reads to the same."""
+        return []
 
 
 CPU = "cpu"
@@ -180,7 +166,7 @@ CPU = "cpu"
 
 
 @dataclass(frozen=True)
-class SwitchedNodes(FileFamily):
+class SwitchedNodes(Family):
     """Equal nodes, each device with a link to the switch of its node, and its part of a network."""
 
     table: ClassVar[str] = "node"

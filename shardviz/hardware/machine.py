@@ -26,7 +26,7 @@ from shardviz.hardware.measured import MeasuredTimes
 from shardviz.hardware.placement import Coordinates, Placement, axis_run
 from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import SubAxis, axis_part, joined_parts
-from shardviz.sharding.digits import Digit
+from shardviz.sharding.digits import Digit, numbers
 
 Levels = tuple[LinkLevel, ...]
 Block = tuple[tuple[int, tuple[int, ...]], ...]
@@ -57,7 +57,6 @@ class Machine:
 
     @property
     def chip(self) -> str:
-        """The name of its chips."""
         return self.family.chip
 
     @property
@@ -157,7 +156,9 @@ class PlacedMesh:
         """The places of the devices; None on an assumed machine."""
         if self.machine.assumed or self.parts is None:
             return self.places
-        return self.machine.family.placement(self.machine.family.ids_of(self.parts))
+        every = (part for axis in self.parts for part in axis)
+        ids = numbers((size, step * self._dimensions[number].stride) for number, size, step in every)
+        return self.machine.family.placement(tuple(ids))
 
     def collective_time(
         self, op: str, size: int, axes: tuple[str, ...], *, in_rounds: bool = False
@@ -239,10 +240,8 @@ class PlacedMesh:
         for number, own in runs.items():
             dimension = self._dimensions[number]
             own.sort(reverse=True)
-            size = math.prod(size for _, size in own)
-            is_even = all(step == after * count for (step, _), (after, count) in pairwise(own))
-            if is_even:
-                levels.append(dimension.level(size, own[-1][0]))
+            if all(step == after * count for (step, _), (after, count) in pairwise(own)):
+                levels.append(dimension.level(math.prod(size for _, size in own), own[-1][0]))
             else:
                 every = product(*(range(0, step * size, step) for step, size in own))
                 levels.append(dimension.level_of([*map(sum, every)]))
@@ -255,24 +254,20 @@ class PlacedMesh:
     # Axes of which only the places are known.
 
     def _levels_of_axis(self, axis: str) -> Levels:
-        levels = self._levels_of_blocks((axis,))
-        return (self._scattered(axis),) if levels is None else levels
-
-    def _scattered(self, axis: str) -> LinkLevel:
-        """The level of an axis whose groups fill no blocks."""
+        """The levels of a mesh axis; one, where its groups fill no blocks."""
+        if (levels := self._levels_of_blocks((axis,))) is not None:
+            return levels
         assert self.placement is not None
         (*torus, inner, outer), size = self._dimensions, self.mesh.axis_size(axis)
         run = axis_run(self.placement, self.mesh, axis)
-        if run.hops is None:
-            return outer.level(size)
-        if not torus:
-            return inner.level(size)
+        if run.hops is None or not torus:
+            return ((outer if run.hops is None else inner).level(size),)
         slowest = min((one.link for one in torus if one.link), key=lambda link: link.bandwidth)
         kind: LevelKind = "ring" if run.is_ring else "line"
         load = 0
         if self.machine.family.devices_per_chip == 1:
             load = _busiest_link(self.placement, self.mesh.groups((axis,)), run.is_ring)
-        return LinkLevel(kind, size, slowest, " and ".join(run.along), max(run.hops, 1), load=load)
+        return (LinkLevel(kind, size, slowest, " and ".join(run.along), max(run.hops, 1), load=load),)
 
     def _levels_of_blocks(self, axes: tuple[str, ...]) -> Levels | None:
         """The levels of the groups that each fill a block, of different blocks the slowest one's; None where
@@ -292,8 +287,8 @@ class PlacedMesh:
         for block, places in blocks.items():
             levels = frozenset((number, self._dimensions[number].level_of(along)) for number, along in block)
             by_levels.setdefault(levels, places)
-        ordered = (self._in_order(dict(levels), places) for levels, places in by_levels.items())
-        return max(ordered, key=lambda levels: _slowness(self._shared_by_cores(levels)))
+        ordered = [self._in_order(dict(levels), places) for levels, places in by_levels.items()]
+        return max(ordered, key=self._slowness) if len(ordered) > 1 else ordered[0]
 
     def _in_order(self, levels: Mapping[int, LinkLevel], places: list[Coordinates]) -> Levels:
         """The levels of a block by dimension, the major first: the one along which its devices change least
@@ -305,16 +300,20 @@ class PlacedMesh:
         major_first = sorted(levels, key=lambda number: (changes[number], -by_id.index(number)))
         return tuple(levels[number] for number in major_first)
 
+    def _slowness(self, levels: Levels) -> tuple[float, ...]:
+        """Seconds of large and of empty collectives on the levels."""
+        shared = self._shared_by_cores(levels)
+        times = [collective_time(op, LARGE, shared) for op in ("all-gather", "all-to-all")]
+        return (*(time.bandwidth_seconds for time in times), times[0].latency_seconds)
+
     @cached_property
     def _is_regular(self) -> bool:
         return self.placement is not None and self.placement.is_regular(self.mesh)
 
 
 def _block(places: Sequence[Coordinates]) -> Block | None:
-    """The block that a group fills, wherever it lies; None where it fills none.
-
-    It fills one where it has as many devices as the places that it has along each dimension multiply to.
-    """
+    """The block that a group fills, wherever it lies; None where it has fewer devices than the places that it
+    has along each dimension multiply to."""
     block = []
     for number, coords in enumerate(zip(*places, strict=True)):
         distinct = set(coords)
@@ -322,12 +321,6 @@ def _block(places: Sequence[Coordinates]) -> Block | None:
             first, *others = sorted(distinct)
             block.append((number, (0, *(place - first for place in others))))
     return tuple(block) if math.prod(len(along) for _, along in block) == len(places) else None
-
-
-def _slowness(levels: Levels) -> tuple[float, ...]:
-    """Seconds of large and of empty collectives on the levels."""
-    times = [collective_time(op, LARGE, levels) for op in ("all-gather", "all-to-all")]
-    return (*(time.bandwidth_seconds for time in times), times[0].latency_seconds)
 
 
 def _busiest_link(placement: Placement, groups: Iterable[Sequence[int]], closes: bool) -> int:

@@ -23,7 +23,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from shardviz.errors import QuestionError, ShardvizError, place, quote
 from shardviz.hardware.chip_torus import ChipTorus
 from shardviz.hardware.chips import ICI_HOP, MAX_DEVICES, DeviceFigures
 from shardviz.hardware.clusters import Fault, parse_cluster
-from shardviz.hardware.family import FileFamily, SwitchedNodes
+from shardviz.hardware.family import Family, SwitchedNodes
 from shardviz.hardware.links import LINK_KEYS, link_toml, read_link
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.measured import read_measured
@@ -42,7 +42,7 @@ from shardviz.sharding import canonical_dtype
 from shardviz.strict_table import StrictTable
 from shardviz.user_files import open_file
 
-FAMILIES: tuple[type[FileFamily], ...] = (ChipTorus, SwitchedNodes)
+FAMILIES: tuple[type[Family], ...] = (ChipTorus, SwitchedNodes)
 """The families that a file may describe, each in its own table."""
 MAX_BYTES = 64_000
 """Bytes of a machine's file."""
@@ -98,12 +98,13 @@ def _is_file(name: str) -> bool:
     return name.lower().endswith(".toml") or os.sep in name
 
 
-def read_machine(source: Path | str, name: str = "machine.toml") -> Machine:
-    """The machine of a TOML file, or of its text, whose errors call it `name`.
+def read_machine(source: Path | str) -> Machine:
+    """The machine of a TOML file, or of its text.
 
     Raises `MachineFileError` for text that is not TOML, a key that is unknown, missing or of a wrong type,
     and a figure that no hardware has; `QuestionError` for a file that cannot be read.
     """
+    name = "machine.toml"
     if isinstance(source, Path):
         name, source = str(source), _content(source)
     fail: Callable[[str, str, str], ShardvizError] = partial(MachineFileError, name, source)
@@ -149,9 +150,7 @@ def _machine(table: StrictTable, stem: str) -> Machine:
     device = DeviceFigures(()) if base is None else base.device
     if "device" in table:
         device = _device(table.table("device"), device)
-    before = None if base is None else base.family
-    assert before is None or isinstance(before, FileFamily)
-    family = _with_links_between(table, _family(table, before, chip))
+    family = _with_links_between(table, _family(table, None if base is None else base.family, chip))
     if not 1 <= family.devices <= MAX_DEVICES:
         table.fail(family.table, f"it makes {family.devices:,} devices", f"there are 1 to {MAX_DEVICES:,}")
     machine = Machine(name, device, family, source=source)
@@ -161,7 +160,7 @@ def _machine(table: StrictTable, stem: str) -> Machine:
     return replace(machine, measured=measured)
 
 
-def _family(table: StrictTable, before: FileFamily | None, chip: str) -> FileFamily:
+def _family(table: StrictTable, before: Family | None, chip: str) -> Family:
     """The family of the file's table, over the figures of the base."""
     own = [family for family in FAMILIES if family.table in table]
     if len(own) > 1:
@@ -173,7 +172,7 @@ def _family(table: StrictTable, before: FileFamily | None, chip: str) -> FileFam
         hint = f'give base = "v5p:4x4x8", or {tables} and the keys below'
         table.fail(FAMILIES[0].table, "it is missing", hint)
     kind = own[0] if own else type(before)
-    assert issubclass(kind, FileFamily)
+    assert issubclass(kind, Family)
     if before is not None and not isinstance(before, kind):
         table.fail(kind.table, f"{chip} has {before.words}", f"write [{before.table}], or another base")
     return kind.read(table.table(kind.table, {}), before, chip)
@@ -224,7 +223,7 @@ def _device(table: StrictTable, before: DeviceFigures) -> DeviceFigures:
     return device
 
 
-def _with_links_between(table: StrictTable, family: FileFamily) -> FileFamily:
+def _with_links_between(table: StrictTable, family: Family) -> Family:
     """The links between the devices of a chip, and the network; each has to be there where it is needed."""
     links = dict(family.links)
     hops = {"cores": ICI_HOP, "network": family.network_hop}
@@ -264,9 +263,13 @@ def machine_toml(machine: Machine, comment: str = "") -> str:
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     texts = {key: getattr(machine, key) for key in ("name", "chip", "source")}
     lines += [f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in texts.items()]
-    lines += ["", "[device]", *_device_toml(machine.device)]
+    lines += ["", "[device]"]
+    for key, (quantity, field) in _DEVICE_FIGURES.items():
+        if (value := getattr(machine.device, field)) is not None:
+            lines.append(f"{key} = {value if quantity is SIZE else quantity.toml(value)}")
+    lines += (f"peak.{dtype} = {PEAK.toml(peak)}" for dtype, peak in machine.device.peak)
     family = machine.family
-    if isinstance(family, FileFamily):
+    if family.table:
         lines += ["", f"[{family.table}]", *family.toml()]
     for key, name in BETWEEN.items():
         if name in family.links:
@@ -274,11 +277,3 @@ def machine_toml(machine: Machine, comment: str = "") -> str:
     for times in machine.measured:
         lines += ["", "[[measured]]", *times.toml()]
     return "\n".join(lines) + "\n"
-
-
-def _device_toml(device: DeviceFigures) -> Iterator[str]:
-    for key, (quantity, field) in _DEVICE_FIGURES.items():
-        value = getattr(device, field)
-        if value is not None:
-            yield f"{key} = {value if quantity is SIZE else quantity.toml(value)}"
-    yield from (f"peak.{dtype} = {PEAK.toml(peak)}" for dtype, peak in device.peak)

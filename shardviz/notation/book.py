@@ -134,8 +134,7 @@ def _array_name(scanner: Scanner) -> str:
             name = scanner.match(_ARRAY_NAME) or scanner.fail_here("the name of an array")
             scanner.expect(closing)
             return name.text
-    scanner.skip()
-    found = scanner.match(_ARRAY_NAME)
+    found = scanner.next(_ARRAY_NAME)
     if found is None:
         return ""
     if scanner.take("<sub>"):
@@ -398,8 +397,7 @@ def parse_product(text: str, axis_sizes: Mapping[str, int] | None = None) -> Pro
                 scanner.fail(problem, word, hint=hint)
         scanner.at_most(MAX_FACTORS, operands, "factors", scanner.pos, "use a shorter product")
     if result is None and scanner.take(*ARROWS):
-        scanner.skip()
-        result_at = scanner.pos
+        result_at = scanner.skip()
         result = book_array(scanner)
     scanner.expect_end()
     product = Product(tuple(operands), result, tuple(contracted))

@@ -107,8 +107,7 @@ def write_einshard(reading: Reading, context: Context) -> str:
 def _left(scanner: Scanner) -> list[str]:
     names: list[str] = []
     while not scanner.peek("->"):
-        scanner.skip()
-        start = scanner.pos
+        start = scanner.skip()
         name = scanner.take("...") or _name(scanner) or scanner.fail_here("a name, '...' or '->'")
         if name in names:
             problem = f"{quote(name, 30)} stands twice on the left, again"

@@ -81,9 +81,7 @@ def _is_long(dim: str) -> bool:
 def parse_einsum(text: str, ellipsis_rank: int = 0) -> Einsum:
     """Read one einsum. `ellipsis_rank` is the number of dimensions that ``...`` stands for.
 
-    Without ``->`` the result has the dimensions of the ellipsis, then the letters that occur once, in
-    alphabetical order, which is NumPy's rule. Raises `NotationError` for anything that NumPy refuses
-    and for more than two operands.
+    Raises `NotationError` for anything that NumPy refuses and for more than two operands.
     """
     scanner = _EinsumScanner(text, ellipsis_rank)
     einsum = scanner.einsum()
@@ -99,8 +97,7 @@ def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
     scanner = _EinsumScanner(text, ellipsis_rank)
     parts = [scanner.einsum()]
     while scanner.take(";"):
-        scanner.skip()
-        start = scanner.pos
+        start = scanner.skip()
         part = scanner.einsum()
         if part.operands[0] != parts[-1].result:
             first, previous = (quote(dims_text(dims), 30) for dims in (part.operands[0], parts[-1].result))
@@ -122,8 +119,7 @@ class _EinsumScanner(Scanner):
         self._ellipsis_rank = ellipsis_rank
 
     def einsum(self) -> Einsum:
-        self.skip()
-        start = self.pos
+        start = self.skip()
         if self.at_end or self.peek(";"):
             self.fail("there is no einsum", start)
         operands = [self._operand()]
@@ -136,14 +132,19 @@ class _EinsumScanner(Scanner):
                 self.fail("a third operand begins", self.pos - 1, hint=hint)
             operands.append(self._operand())
         texts = tuple(tuple(dim.text for dim in operand) for operand in operands)
-        return Einsum(texts, self._result(texts) if self.take("->") else _implicit_result(texts))
+        if self.take("->"):
+            return Einsum(texts, self._result(texts))
+        # NumPy's rule: the dimensions of the ellipsis, then the letters that occur once, in order.
+        count = Counter(dim for operand in texts for dim in operand)
+        ellipsis = tuple(dim for dim in count if dim.startswith("..."))
+        once = sorted(dim for dim in count if count[dim] == 1 and dim not in ellipsis)
+        return Einsum(texts, (*ellipsis, *once))
 
     def _operand(self, has_ellipsis: bool = True) -> list[Word]:
         dims: list[Word] = []
         dotted = False
         while True:
-            self.skip()
-            start = self.pos
+            start = self.skip()
             if self.take("..."):
                 if dotted:
                     problem = "a second '...' in one operand"
@@ -177,9 +178,3 @@ class _EinsumScanner(Scanner):
         if self.peek(","):
             self.fail("a second result begins", self.pos, hint="an einsum has one result")
         return tuple(dims)
-
-
-def _implicit_result(operands: Sequence[Dims]) -> Dims:
-    count = Counter(dim for operand in operands for dim in operand)
-    ellipsis = tuple(dim for dim in count if dim.startswith("..."))
-    return (*ellipsis, *sorted(dim for dim in count if count[dim] == 1 and dim not in ellipsis))

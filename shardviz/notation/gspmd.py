@@ -82,13 +82,17 @@ def read_gspmd(text: str, context: Context) -> Reading:
     elif scanner.take("devices="):
         reading = _read_tiled(scanner, mesh, context)
     elif scanner.take("maximal", "single_device"):
-        reading = _read_maximal(scanner, mesh, context)
+        start = scanner.pos
+        scanner.expect("device", "=")
+        place = scanner.integer("the number of the device")
+        spec = PartitionSpec.replicated(context.known_rank(scanner))
+        scanner.on_devices(spec, [place], start)
+        reading = Reading(replace(spec, devices=(mesh.device_id(place),)))
     elif kind := scanner.take("replicated", "unreduced", "manual"):
         large = tuple(axis for axis, size in mesh.shape.items() if size > 1)
-        manual = large if kind == "manual" else ()
         dims = ((),) * context.known_rank(scanner)
         spec = PartitionSpec(dims, large if kind == "unreduced" else ())
-        reading = Reading(spec, manual=manual, notes=_manual_notes(manual))
+        reading = _in_shard_map(spec, large if kind == "manual" else ())
     elif scanner.take("unknown"):
         hint = "give the sharding of an array split over the whole mesh"
         scanner.fail("the compiler has not decided this sharding", start, scanner.pos, hint)
@@ -119,20 +123,21 @@ def write_gspmd(reading: Reading, context: Context) -> str:
     cut = finest_parts(mesh.shape, (*spec.axes, *spec.unreduced, *reading.manual))
     axes = [axis for own in cut.values() for axis in own]
     large = [axis for axis in axes if mesh.axis_size(axis) > 1]
-    split = _finest(spec.axes, axes)
-    unreduced = [axis for axis in large if axis in _finest(spec.unreduced, axes)]
-    manual = [axis for axis in large if axis in _finest(reading.manual, axes)]
-    rest = [axis for axis in large if axis not in (*split, *unreduced, *manual)]
-    if len(rest) == len(large):
-        return "{replicated}"
-    if len(unreduced) == len(large):
-        return "{unreduced}"
-    if len(manual) == len(large):
-        return "{manual}"
-    groups = {"manual": manual, "unreduced": unreduced, "replicated": rest}
-    kinds = [kind for kind, axes in groups.items() if axes]
+    split, manual, unreduced = (
+        [part for axis in some for part in parts_within(axis, axes)]
+        for some in (spec.axes, reading.manual, spec.unreduced)
+    )
+    groups = {
+        "manual": [axis for axis in large if axis in manual],
+        "unreduced": [axis for axis in large if axis in unreduced],
+        "replicated": [axis for axis in large if axis not in (*split, *manual, *unreduced)],
+    }
+    for kind in ("replicated", "unreduced", "manual"):
+        if len(groups[kind]) == len(large):
+            return f"{{{kind}}}"
+    kinds = [kind for kind in groups if groups[kind]]
     parts += [mesh.group_size(groups[kind]) for kind in kinds]
-    order = [axes.index(axis) for axis in (*split, *manual, *unreduced, *rest)]
+    order = [axes.index(axis) for axis in (*split, *(axis for own in groups.values() for axis in own))]
     suffix = f" last_tile_dims={{{', '.join(kinds)}}}" if kinds else ""
     if kinds == ["replicated"]:
         suffix = " last_tile_dim_replicate"
@@ -146,21 +151,6 @@ def write_gspmd(reading: Reading, context: Context) -> str:
     return f"{{devices=[{','.join(map(str, parts))}]{devices}{suffix}}}"
 
 
-def _finest(axes: Sequence[str], finest: Sequence[str]) -> list[str]:
-    """The finest parts of axes that make some axes."""
-    return [part for axis in axes for part in parts_within(axis, finest)]
-
-
-def _read_maximal(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
-    """Read the text after ``maximal``: `` device=3``."""
-    start = scanner.pos
-    scanner.expect("device", "=")
-    place = scanner.integer("the number of the device")
-    whole = PartitionSpec.replicated(context.known_rank(scanner))
-    spec = scanner.on_devices(whole, [place], start)
-    return Reading(replace(spec, devices=(mesh.device_id(place),)))
-
-
 def _read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     """Read the text after ``devices=``: a grid with an axis for each dimension and each group of devices."""
     start = scanner.pos
@@ -169,7 +159,13 @@ def _read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     iota = _iota_order(scanner) if scanner.take("<=") else None
     listed = _integers(scanner, "") if iota is None else []
     stop = scanner.pos
-    kinds = _subgroup_kinds(scanner)
+    kinds: list[str] = []
+    if scanner.take("last_tile_dim_replicate"):
+        kinds.append("replicated")
+    elif scanner.take("last_tile_dims={"):
+        while not scanner.take("}"):
+            kinds.append(scanner.take(*_SUBGROUPS) or scanner.fail_here(" or ".join(_SUBGROUPS)))
+            scanner.take(",")
     rank = len(parts) - len(kinds)
     total = math.prod(parts)
     count = math.prod(iota[0]) if iota else len(listed)
@@ -193,17 +189,6 @@ def _read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
     }
     grid = _Grid(tuple(parts), iota, tuple(listed))
     return _reading(scanner, context, mesh, grid, [[digit] for digit in digits[:rank]], sets, (start, stop))
-
-
-def _subgroup_kinds(scanner: Scanner) -> list[str]:
-    if scanner.take("last_tile_dim_replicate"):
-        return ["replicated"]
-    kinds: list[str] = []
-    if scanner.take("last_tile_dims={"):
-        while not scanner.take("}"):
-            kinds.append(scanner.take(*_SUBGROUPS) or scanner.fail_here(" or ".join(_SUBGROUPS)))
-            scanner.take(",")
-    return kinds
 
 
 _MESH_CLOSINGS = {"mesh[": "]", "@mesh<": ">"}
@@ -316,8 +301,13 @@ def _reading(
         hint = "a sharding is over axes and parts of axes; give the mesh of the program that this is from"
         scanner.fail(f"these devices do not follow axes of the mesh {mesh}", *span, hint)
     *split, pending, manual = axes
-    spec = PartitionSpec(tuple(split), pending, devices=devices)
-    return Reading(spec, manual=manual, notes=_manual_notes(manual))
+    return _in_shard_map(PartitionSpec(tuple(split), pending, devices=devices), manual)
+
+
+def _in_shard_map(spec: PartitionSpec, manual: tuple[str, ...]) -> Reading:
+    """A sharding, with a note about the axes along which the program moves data itself."""
+    note = f"manual over {', '.join(manual)}: inside shard_map, each device along it has its own array"
+    return Reading(spec, manual=manual, notes=(note,) * bool(manual))
 
 
 def _axes(grid: _Grid, groups: Sequence[Digits], mesh: Mesh) -> tuple[tuple[str, ...], ...] | None:
@@ -351,12 +341,6 @@ def _of_listed(grid: _Grid, groups: Sequence[Digits], mesh: Mesh) -> Sequence[Se
             for device in devices:
                 blocks[device] = (*block, pending, manual)
     return digits_of_blocks(counts, blocks)
-
-
-def _manual_notes(axes: Sequence[str]) -> tuple[str, ...]:
-    """The note about axes along which the program moves data itself."""
-    note = f"manual over {', '.join(axes)}: inside shard_map, each device along it has its own array"
-    return (note,) if axes else ()
 
 
 def _integers(scanner: Scanner, closing: str) -> list[int]:

@@ -101,16 +101,14 @@ def _close(scanner: Scanner) -> None:
 
 def _partition_spec(scanner: Scanner, rank: int | None) -> Reading:
     scanner.hint = _HINT
-    scanner.skip()
-    scanner.match(_SPEC)
+    scanner.next(_SPEC)
     scanner.expect("(")
     dims: list[list[Word]] = []
     unreduced: list[Word] = []
     open_dims: list[int] = []
     notes: list[str] = []
     for _ in scanner.items(")"):
-        scanner.skip()
-        start = scanner.pos
+        start = scanner.skip()
         if scanner.take("unreduced_kind"):
             _kind(scanner)
         elif keyword := scanner.take("unreduced", "reduced"):

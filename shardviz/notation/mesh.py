@@ -62,8 +62,7 @@ def _printed_axes(scanner: Scanner, sizes: dict[str, int]) -> None:
 
 
 def _add(scanner: Scanner, sizes: dict[str, int], name: Word) -> None:
-    scanner.skip()
-    start = scanner.pos
+    start = scanner.skip()
     negative = scanner.take("-")
     size = scanner.integer(f"the size of mesh axis {name.text[:30]}")
     if negative or size < 1:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from shardviz.errors import NotationError, quote
+from shardviz.errors import NotationError, plural, quote
 from shardviz.notation.einsum import ellipsis_dims
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 
@@ -74,8 +74,7 @@ def parse_numbers(text: str) -> Numbers:
 
 
 def _number(scanner: Scanner) -> tuple[Word, str]:
-    scanner.skip()
-    piece = scanner.match(_PIECE) or scanner.fail_here("a number")
+    piece = scanner.next(_PIECE) or scanner.fail_here("a number")
     if piece.text in "[]":
         hint = "write the numbers in one row; --shape says the array's shape"
         scanner.fail("a bracket stands among the numbers", piece, hint=hint)
@@ -125,8 +124,7 @@ def parse_sizes(text: str) -> dict[str, int]:
 
 def scan_size(scanner: Scanner, name: str) -> int:
     """A size such as ``4Ki``; `name` is the dimension that it is of."""
-    scanner.skip()
-    start = scanner.pos
+    start = scanner.skip()
     negative = scanner.take("-")
     size = scanner.integer(f"the size of {quote(name, 30)}")
     if prefix := scanner.match(_PREFIX):
@@ -159,20 +157,16 @@ def parse_range(text: str) -> SizeRange:
     scanner = Scanner(text, RANGE_HINT)
     name = scanner.name("a dimension or a mesh axis").text
     scanner.expect("=")
-    scanner.skip()
-    start = scanner.pos
+    start = scanner.skip()
     first = scan_size(scanner, name)
     if not first:
         scanner.fail(f"{quote(name, 30)} begins with 0", start, scanner.pos, "begin with 1 or more")
     scanner.expect(":")
-    scanner.skip()
-    start = scanner.pos
-    last = scan_size(scanner, name)
+    start = factor_at = scanner.skip()
+    last, factor = scan_size(scanner, name), 2
     stop = scanner.pos
-    factor, factor_at = 2, start
     if scanner.take(":"):
-        scanner.skip()
-        factor_at = scanner.pos
+        factor_at = scanner.skip()
         factor = scan_size(scanner, "the factor")
         if factor < 2:
             scanner.fail(f"a factor of {factor}", factor_at, scanner.pos, "use a factor of 2 or more")
@@ -183,9 +177,8 @@ def parse_range(text: str) -> SizeRange:
     while sizes[-1] * factor <= last:
         sizes.append(sizes[-1] * factor)
     if len(sizes) > MAX_SIZES:
-        scanner.fail(
-            f"{len(sizes)} sizes, more than {MAX_SIZES},", 0, len(text), "use a larger factor: b=1:1Gi:4"
-        )
+        problem = f"{len(sizes)} sizes, more than {MAX_SIZES},"
+        scanner.fail(problem, 0, len(text), "use a larger factor: b=1:1Gi:4")
     if len(sizes) < 2:
         problem = f"one size: {first:,} times {factor:,} is above {last:,},"
         scanner.fail(problem, factor_at, scanner.pos, "use a smaller factor")
@@ -201,15 +194,11 @@ def parse_shape(text: str) -> tuple[int, ...]:
     body = text.strip()
     if body in ("()", "[]", "scalar"):
         return ()
-    sizes = []
-    for match in re.finditer(r"[^x×X*,\s()\[\]]+|[x×X*,]", text):
-        piece = match.group()
-        if piece in "x×X*,":
-            continue
-        sizes.append(count_at(match, text, "size", SHAPE_HINT))
+    pieces = re.finditer(r"[^x×X*,\s()\[\]]+", text)
+    sizes = tuple(count_at(piece, text, "size", SHAPE_HINT) for piece in pieces)
     if not sizes:
         raise NotationError("there is no size", text, len(text), hint=SHAPE_HINT)
-    return tuple(sizes)
+    return sizes
 
 
 def count_at(match: re.Match[str], text: str, what: str, hint: str) -> int:
@@ -231,11 +220,13 @@ def parse_permutation(text: str, group_size: int) -> tuple[tuple[int, int], ...]
     """
     scanner = Scanner(text, _PERMUTATION_HINT)
     closing = "]" if scanner.take("[") else ""
-    pairs: list[tuple[int, int]] = []
-    seen: tuple[set[int], set[int]] = (set(), set())
+    # Dictionaries for their order: a list takes long to look through.
+    senders: dict[int, None] = {}
+    receivers: dict[int, None] = {}
     for _ in scanner.apart("another pair", closing):
-        pair = _pair(scanner)
-        for members, word, does in zip(seen, pair, ("sends", "receives"), strict=True):
+        for members, word, does in zip(
+            (senders, receivers), _pair(scanner), ("sends", "receives"), strict=True
+        ):
             member = scanner.to_int(word)
             if member >= group_size:
                 problem = f"there is no device {member} in a group of {group_size:,}"
@@ -245,11 +236,10 @@ def parse_permutation(text: str, group_size: int) -> tuple[tuple[int, int], ...]
                 problem = f"device {member} {does} twice, again"
                 hint = "in a ppermute a device sends to one device at most, and receives from one"
                 scanner.fail(problem, word, hint=hint)
-            members.add(member)
-        pairs.append((int(pair[0].text), int(pair[1].text)))
-    if not closing and not pairs:
+            members[member] = None
+    if not closing and not senders:
         scanner.fail("there is no pair", 0, len(text), f"{_PERMUTATION_HINT}; [] sends nothing")
-    return tuple(pairs)
+    return tuple(zip(senders, receivers, strict=True))
 
 
 def _pair(scanner: Scanner) -> tuple[Word, Word]:
@@ -278,38 +268,29 @@ def parse_send_sizes(text: str, group_size: int) -> tuple[tuple[int, ...], ...]:
     if scanner.at_end:
         scanner.fail("there is no line of numbers", 0, len(text))
     rows: list[tuple[int, ...]] = []
-    while True:
-        scanner.skip()
-        start = scanner.pos
-        rows.append(_line(scanner, group_size))
+    while not rows or scanner.take(";"):
+        start = scanner.skip()
+        rows.append(_row(scanner, group_size))
         if len(rows) > group_size:
             problem = f"a line too many for a group of {group_size:,}"
             scanner.fail(problem, start, scanner.pos, "write as many lines as there are devices")
-        if not scanner.take(";"):
-            break
     scanner.expect_end()
     if len(rows) < group_size:
-        problem = f"only {len(rows):,} of {group_size:,} lines"
-        scanner.fail(problem, 0, len(text))
+        scanner.fail(f"only {len(rows):,} of {group_size:,} lines", 0, len(text))
     return tuple(rows)
 
 
-def _line(scanner: Scanner, group_size: int) -> tuple[int, ...]:
-    scanner.skip()
-    start = scanner.pos
-    sizes: list[int] = []
-    while not scanner.at_end and not scanner.peek(";"):
+def _row(scanner: Scanner, group_size: int) -> tuple[int, ...]:
+    start, sizes = scanner.skip(), list[int]()
+    while len(sizes) <= group_size and not (scanner.at_end or scanner.peek(";")):
         if scanner.peek("-"):
             scanner.fail("a negative number of rows", scanner.pos, scanner.pos + 1, "send 0 rows or more")
         sizes.append(scanner.integer("a number of rows"))
         if not scanner.peek(";"):
             scanner.separate("another number")
-        if len(sizes) > group_size:
-            break
     if len(sizes) != group_size:
         shown = quote(scanner.text[start : scanner.pos].strip(), 30)
-        plural = "" if len(sizes) == 1 else "s"
-        count = "a number too many" if len(sizes) > group_size else f"{len(sizes)} number{plural}"
+        count = "a number too many" if len(sizes) > group_size else plural(len(sizes), "number")
         problem = f"the line {shown} has {count} for a group of {group_size:,},"
         scanner.fail(problem, start, scanner.pos, "write how many rows go to each device, its own among them")
     return tuple(sizes)

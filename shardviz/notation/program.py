@@ -226,8 +226,7 @@ class _ProgramScanner(Scanner):
     _depth = 0
 
     def statement(self) -> Assignment:
-        self.skip()
-        start = self.pos
+        start = self.skip()
         target = None
         if self._assigns():
             target = self._mention()
@@ -275,8 +274,7 @@ class _ProgramScanner(Scanner):
         return self.text.startswith("[", self.pos if found is None else found.end())
 
     def _sum(self) -> Expression:
-        self.skip()
-        start = self.pos
+        start = self.skip()
         left, terms = self._product(), 1
         while not self.peek("->") and (sign := self.take("+", "-")):
             right = self._product()
@@ -289,8 +287,7 @@ class _ProgramScanner(Scanner):
 
     def _product(self) -> Expression:
         """Factors in a row are one call; those in brackets are multiplied before it."""
-        self.skip()
-        start = self.pos
+        start = self.skip()
         factors: list[Expression] = [self._factor()]
         sums: list[Summed] = []
         for count in itertools.count(2):
@@ -311,8 +308,7 @@ class _ProgramScanner(Scanner):
         return _call_of(factors, sums, start, self.pos)
 
     def _factor(self) -> Expression:
-        self.skip()
-        start = self.pos
+        start = self.skip()
         if self.take("("):
             nested = self._nested()
             self.expect(")")
@@ -366,8 +362,7 @@ class _ProgramScanner(Scanner):
         return whole.text, dims
 
     def _mention(self) -> Mention:
-        self.skip()
-        start = self.pos
+        start = self.skip()
         if self._bracket_follows() or self.peek("\\math") or self.peek("\\text"):
             array = book_array(self)
             if not array.name:

@@ -43,9 +43,9 @@ class Word(NamedTuple):
 class Scanner:
     """Reads `text` from left to right; `pos` is the next character.
 
-    Methods that look for something skip spaces before it. Every failure is a `NotationError` at a place; a
-    text of more than `MAX_TEXT` characters is one at once. `hint` is that of failures that have no other,
-    `axis_sizes` are those of the mesh, where it is known.
+    Methods that look for something skip spaces before it. Every failure is a `NotationError` at a place; so
+    is a text that is too long. `hint` is that of failures that have no other, `axis_sizes` are those of the
+    mesh, where it is known.
     """
 
     def __init__(self, text: str, hint: str = "", axis_sizes: Mapping[str, int] | None = None) -> None:
@@ -67,26 +67,24 @@ class Scanner:
 
     def fail_here(self, expected: str, hint: str = "") -> NoReturn:
         """Fail at the next word: ``expected ')' but found 'x'``."""
-        self.skip()
-        token = _TOKEN.match(self.text, self.pos)
+        token = _TOKEN.match(self.text, self.skip())
         if token is None:
             self.fail(f"expected {expected}", len(self.text), hint=hint)
         found = quote(token.group(), 20)
         self.fail(f"expected {expected} but found {found}", token.start(), token.end(), hint)
 
-    def skip(self) -> None:
-        """Pass spaces."""
+    def skip(self) -> int:
+        """Pass spaces; return the place behind them."""
         match = _SPACE.match(self.text, self.pos)
         self.pos = match.end() if match else self.pos
+        return self.pos
 
     @property
     def at_end(self) -> bool:
-        self.skip()
-        return self.pos >= len(self.text)
+        return self.skip() >= len(self.text)
 
     def peek(self, piece: str) -> bool:
-        self.skip()
-        return self.text.startswith(piece, self.pos)
+        return self.text.startswith(piece, self.skip())
 
     def take(self, *pieces: str) -> str:
         """Pass the first of `pieces` that stands next and return it, or "" when none does."""
@@ -129,10 +127,8 @@ class Scanner:
             self.expect_end()
 
     def items(self, closing: str, last_comma: bool = True) -> Iterator[None]:
-        """Take a turn for each item of a list, pass the commas and the closing bracket.
-
-        Where `last_comma`, one may stand behind the last item, too.
-        """
+        """Take a turn for each item of a list, pass the commas and the closing bracket; where `last_comma`,
+        one may stand behind the last item, too."""
         if self.take(closing):
             return
         while True:
@@ -152,10 +148,14 @@ class Scanner:
         self.pos = found.end()
         return Word(found.group(), found.start(), found.end())
 
+    def next(self, pattern: re.Pattern[str]) -> Word | None:
+        """Pass spaces and a match of `pattern` behind them."""
+        self.skip()
+        return self.match(pattern)
+
     def name(self, what: str = "a name") -> Word:
         """A letter, then letters, digits and ``_``."""
-        self.skip()
-        return self.match(_NAME) or self.fail_here(what)
+        return self.next(_NAME) or self.fail_here(what)
 
     def axis(self, what: str = "a mesh axis") -> Word:
         """A mesh axis, or a part of one: ``X``, ``X:(1)2``."""
@@ -183,8 +183,7 @@ class Scanner:
 
     def string(self, what: str) -> Word:
         """The contents of a string in single or double quotes, straight or curly, without escapes."""
-        self.skip()
-        start = self.pos
+        start = self.skip()
         opening = self.match(_QUOTE) or self.fail_here(what)
         alike = next(quotes for quotes in _QUOTES if opening.text in quotes)
         closing = re.compile(f"[{alike}]").search(self.text, self.pos)
@@ -200,8 +199,7 @@ class Scanner:
 
     def whole(self, what: str, hint: str = "") -> Word:
         """The digits of a non-negative integer, where its place is wanted."""
-        self.skip()
-        return self.match(_DIGITS) or self.fail_here(what, hint)
+        return self.next(_DIGITS) or self.fail_here(what, hint)
 
     def to_int(self, word: Word) -> int:
         if len(word.text) > MAX_DIGITS:

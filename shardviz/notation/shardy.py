@@ -49,8 +49,7 @@ def read_shardy(text: str, context: Context) -> Reading:
         if is_open:
             open_dims.append(number)
             notes.append(f"dimension {number} is open: the compiler may split it further")
-        scanner.skip()
-        if priority := scanner.match(_PRIORITY):
+        if priority := scanner.next(_PRIORITY):
             notes.append(f"dimension {number} has priority {priority.text[1:]} in propagation")
         dims.append(axes)
     unreduced: list[Word] = []
@@ -93,8 +92,7 @@ def _braces(axes: tuple[str, ...], is_open: bool = False) -> str:
 def _inline_mesh(scanner: Scanner, context: Context) -> list[int]:
     """``mesh<["X"=2, "Y"=4], device_ids=[…]>``, which must agree with the known mesh unless it has no axes
     and one device; the places of its devices, if it names them."""
-    scanner.skip()
-    start = scanner.pos
+    start = scanner.skip()
     scanner.expect("mesh<", "[")
     sizes: list[tuple[str, int]] = []
     for _ in scanner.items("]"):
@@ -122,8 +120,7 @@ def _axis(scanner: Scanner) -> Word:
 
 def _axis_set(scanner: Scanner, notes: list[str]) -> list[Word]:
     """``unreduced={…}`` gives its axes, ``replicated={…}`` a note."""
-    scanner.skip()
-    start = scanner.pos
+    start = scanner.skip()
     kind = scanner.take("replicated", "unreduced") or scanner.fail_here("'unreduced='")
     scanner.expect("=")
     if reduction := scanner.take("max", "min"):

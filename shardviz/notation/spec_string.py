@@ -203,8 +203,7 @@ def list_end(text: str, start: int) -> int | None:
 
 def scan_spec(scanner: Scanner, rank: int | None) -> PartitionSpec | None:
     """The spec of one array that stands next, None for ``?``; part of `parse_specs`."""
-    scanner.skip()
-    if scanner.match(_OPEN):
+    if scanner.next(_OPEN):
         return None
     start, sizes = scanner.pos, scanner.axis_sizes
     if _QUOTED.match(scanner.text, start):
@@ -376,8 +375,7 @@ def parse_named_specs(
         if name.text in found:
             scanner.fail(f"{name.text} is given a spec twice, again", name, hint="give it one spec")
         scanner.expect("=")
-        scanner.skip()
-        start = scanner.pos
+        start = scanner.skip()
         rank = ranks[name.text]
         spec = scan_spec(scanner, rank)
         if spec is not None and spec.rank != rank:

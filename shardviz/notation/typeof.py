@@ -36,8 +36,7 @@ def read_typeof(text: str, context: Context) -> Reading:
     sizes: list[Word] = []
     dims: list[list[Word]] = []
     for _ in scanner.items("]", last_comma=False):
-        scanner.skip()
-        sizes.append(scanner.match(_SIZE) or scanner.fail_here("a size"))
+        sizes.append(scanner.next(_SIZE) or scanner.fail_here("a size"))
         dims.append(_axes(scanner) if scanner.take("@") else [])
     unreduced, notes = _suffix(scanner)
     scanner.expect_end()
@@ -75,8 +74,7 @@ def short_dtype(dtype: str) -> str:
 
 
 def _dtype(scanner: Scanner) -> str:
-    scanner.skip()
-    word = scanner.match(_DTYPE) or scanner.fail_here("a dtype")
+    word = scanner.next(_DTYPE) or scanner.fail_here("a dtype")
     try:
         return canonical_dtype(word.text)
     except QuestionError as error:
@@ -102,8 +100,7 @@ def _suffix(scanner: Scanner) -> tuple[list[Word], tuple[str, ...]]:
     if not scanner.take("{"):
         return unreduced, ()
     for _ in scanner.items("}"):
-        scanner.skip()
-        start = scanner.pos
+        start = scanner.skip()
         kind = scanner.take("U:", "R:")
         if not kind:
             if scanner.take("V:"):

@@ -14,7 +14,7 @@ from shardviz.collectives.algorithms import ALGORITHMS, Unsuited, schedule_for, 
 from shardviz.collectives.algorithms.trees import trees
 from shardviz.collectives.pattern import KINDS, Pattern
 from shardviz.collectives.schedule import Phase, Schedule, Sends
-from shardviz.collectives.trace import ScheduleError, trace_of
+from shardviz.collectives.trace import ScheduleError, Trace
 from shardviz.errors import QuestionError
 
 TORI = ((2, 2), (2, 4), (4, 2), (3, 5), (1, 3, 2), (2, 3, 4), (4, 4, 4), (3, 1, 3), (2, 2, 2, 2), (5, 2, 3))
@@ -300,10 +300,10 @@ def rounds_of(kind: str, *rounds: list[tuple[int, int]]) -> Schedule:
 
 def test_what_arrives_in_a_round_cannot_be_sent_on_in_it() -> None:
     with pytest.raises(ScheduleError, match="sends what a member does not hold"):
-        trace_of(rounds_of("broadcast", [(0, 1), (1, 2)]))
+        Trace(rounds_of("broadcast", [(0, 1), (1, 2)]))
 
 
 def test_what_comes_a_second_time_has_been_there_since_the_first() -> None:
-    trace = trace_of(rounds_of("broadcast", [(0, 1)], [(1, 2)], [(2, 1)]))
+    trace = Trace(rounds_of("broadcast", [(0, 1)], [(1, 2)], [(2, 1)]))
     assert trace.buffer(1).member.tolist() == [0, 1]
     assert not trace.buffer(3).arrived.any()

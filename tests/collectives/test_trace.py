@@ -10,7 +10,7 @@ import pytest
 from shardviz.collectives.algorithms import schedules_for
 from shardviz.collectives.pattern import KINDS, Pattern
 from shardviz.collectives.schedule import Phase, Schedule, Sends
-from shardviz.collectives.trace import MAX_PIECES, ScheduleError, Trace, trace_of
+from shardviz.collectives.trace import MAX_PIECES, ScheduleError, Trace
 from shardviz.errors import QuestionError
 
 GROUPS = ((1,), (2,), (3,), (4,), (5,), (8,), (2, 3), (2, 2, 2))
@@ -67,7 +67,7 @@ def name(schedule: Schedule) -> str:
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=name)
 def test_every_state_is_found_in_any_order(schedule: Schedule) -> None:
-    trace, states = trace_of(schedule), replayed(schedule)
+    trace, states = Trace(schedule), replayed(schedule)
     check(trace)
     numbers = list(range(len(states)))
     random.Random(0).shuffle(numbers)
@@ -83,7 +83,7 @@ def test_every_state_is_found_in_any_order(schedule: Schedule) -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=name)
 def test_what_arrives_is_what_was_sent(schedule: Schedule) -> None:
-    trace = trace_of(schedule)
+    trace = Trace(schedule)
     assert not trace.buffer(0).arrived.any()
     before = trace.buffer(0)
     had = set(zip(before.member.tolist(), before.chunk.tolist(), strict=True))
@@ -100,7 +100,7 @@ def test_what_arrives_is_what_was_sent(schedule: Schedule) -> None:
 
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=name)
 def test_what_is_needed_is_sent_later_or_part_of_the_result(schedule: Schedule) -> None:
-    trace = trace_of(schedule)
+    trace = Trace(schedule)
     ends = set(zip(*(each.tolist() for each in schedule.pattern.ends(schedule.chunks)), strict=True))
     later: set[tuple[int, int]] = set()
     overwritten: set[tuple[int, int]] = set()
@@ -133,7 +133,7 @@ def line(*sends: tuple[int, int, int, bool], kind: str = "all_reduce") -> Schedu
 
 
 def test_the_order_of_the_additions() -> None:
-    trace = trace_of(line((0, 1, 0, True), (1, 2, 0, True)))
+    trace = Trace(line((0, 1, 0, True), (1, 2, 0, True)))
     after = trace.buffer(2)
     assert [trace.contributions(int(datum)) for datum in after.datum] == [(0,), (0, 1), (0, 1, 2)]
 
@@ -141,7 +141,7 @@ def test_the_order_of_the_additions() -> None:
 def test_several_that_add_in_one_round() -> None:
     sends = Sends(np.array([2, 1, 3]), np.array([0, 0, 0]), np.zeros(3, int), np.ones(3, bool))
     phase = Phase("all", 1, lambda _: sends)
-    trace = trace_of(Schedule("by hand", Pattern("reduce_scatter", (4,)), 4, (phase,)))
+    trace = Trace(Schedule("by hand", Pattern("reduce_scatter", (4,)), 4, (phase,)))
     assert trace.contributions(int(trace.buffer(1).datum[0])) == (2, 0, 1, 3)
 
 
@@ -155,12 +155,12 @@ def test_several_that_add_in_one_round() -> None:
 )
 def test_a_wrong_schedule_is_caught(schedule: Schedule, words: str) -> None:
     with pytest.raises(ScheduleError, match=words):
-        check(trace_of(schedule))
+        check(Trace(schedule))
 
 
 def test_sending_what_is_not_there_is_caught() -> None:
     with pytest.raises(ScheduleError, match="sends what a member does not hold"):
-        trace_of(line((1, 2, 0, False), kind="broadcast"))
+        Trace(line((1, 2, 0, False), kind="broadcast"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -170,5 +170,5 @@ def test_a_million_devices_are_refused_at_once(kind: str) -> None:
     nothing = Sends(*(np.zeros(10**6, int) for _ in range(3)), np.zeros(10**6, bool))
     schedule = Schedule("ring", huge, chunks, (Phase("all", 10**6, lambda _: nothing, alike=True),))
     with pytest.raises(QuestionError, match=f"more than {MAX_PIECES:,} pieces") as caught:
-        trace_of(schedule)
+        Trace(schedule)
     assert "a summary" in caught.value.hint

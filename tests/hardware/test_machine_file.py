@@ -178,9 +178,9 @@ BASE = 'base = "v5e:4x4"\n'
 )  # fmt: skip
 def test_what_is_wrong_is_refused_at_its_key(text, where, hint):
     with pytest.raises(MachineFileError) as error:
-        read_machine(text, "ours.toml")
+        read_machine(text)
     assert where in error.value.message
-    assert error.value.message.startswith("'ours.toml'")
+    assert error.value.message.startswith("'machine.toml'")
     assert hint is None or hint in error.value.hint
 
 

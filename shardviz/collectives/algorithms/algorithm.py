@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from shardviz.collectives.pattern import Pattern
@@ -54,28 +54,21 @@ def check_entries(entries: int) -> None:
         raise Unsuited(f"one round would list {entries:,} pieces of data, more than {MAX_ENTRIES:,}")
 
 
-@dataclass(frozen=True)
-class Edges:
-    """Edge k leads from member `src[k]` to `dst[k]` and carries `first[k]`, `first[k]` + 1, … in turn.
+def in_turn(kind: str, reduce: Sequence[Phase], gather: Sequence[Phase]) -> Sequence[Phase]:
+    """The phases of a reduce-scatter, of an all-gather, or of an all-reduce, which is both."""
+    return {"reduce_scatter": reduce, "all_gather": gather, "all_reduce": (*reduce, *gather)}[kind]
 
-    It carries its first chunk in round `start[k]`, and is idle before. Where `reduce[k]`, the receiver adds.
+
+def pipeline(name: str, pieces: int, src: Ints, dst: Ints, start: Ints, first: Ints, reduce: Bools) -> Phase:
+    """The rounds in which every edge carries `pieces` chunks one after the other, as soon as it may.
+
+    Edge k leads from member `src[k]` to `dst[k]` and carries `first[k]`, `first[k]` + 1, … from round
+    `start[k]` on. Where `reduce[k]`, the receiver adds.
     """
 
-    src: Ints
-    dst: Ints
-    start: Ints
-    first: Ints
-    reduce: Bools
-
-
-def pipeline(name: str, edges: Edges, pieces: int) -> Phase:
-    """The rounds in which every edge carries `pieces` chunks one after the other, as soon as it may."""
-
     def sends(number: int) -> Sends:
-        piece = number - edges.start
+        piece = number - start
         busy = (piece >= 0) & (piece < pieces)
-        chunk = edges.first[busy] + piece[busy]
-        return Sends(edges.src[busy], edges.dst[busy], chunk, edges.reduce[busy])
+        return Sends(src[busy], dst[busy], first[busy] + piece[busy], reduce[busy])
 
-    rounds = int(edges.start.max()) + pieces if len(edges.start) else 0
-    return Phase(name, rounds, sends)
+    return Phase(name, int(start.max()) + pieces if len(start) else 0, sends)

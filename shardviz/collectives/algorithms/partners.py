@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shardviz.collectives.algorithms.algorithm import Rounds, check_entries, doublings
+from shardviz.collectives.algorithms.algorithm import Rounds, check_entries, doublings, in_turn
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
 from shardviz.collectives.values import Ints
@@ -45,8 +45,7 @@ def direct(pattern: Pattern, _pieces: int | None) -> Rounds:
     if kind == "all_to_all":
         return n * n, [_at_once("all-to-all", src, dst, src * n + dst)]
     reduce = _at_once("reduce-scatter", src, dst, dst, reduce=True)
-    gather = _at_once("all-gather", src, dst, src)
-    return n, {"all_gather": [gather], "reduce_scatter": [reduce], "all_reduce": [reduce, gather]}[kind]
+    return n, in_turn(kind, [reduce], [_at_once("all-gather", src, dst, src)])
 
 
 def _at_once(name: str, src: Ints, dst: Ints, chunk: Ints, reduce: bool = False) -> Phase:
@@ -75,13 +74,9 @@ def recursive_doubling(pattern: Pattern, _pieces: int | None) -> Rounds:
     return 1, [Phase("all-reduce", doublings(n), lambda r: Sends(member, member ^ (1 << r), whole, adds))]
 
 
-def recursive_halving(pattern: Pattern, _pieces: int | None) -> Rounds:
-    return pattern.group_size, [_halving(pattern.group_size)]
-
-
-def halving_doubling(pattern: Pattern, _pieces: int | None) -> Rounds:
+def halving(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
-    return n, [_halving(n), _doubling(n)]
+    return n, in_turn(pattern.kind, [_halving(n)], [_doubling(n)])
 
 
 def _doubling(n: int) -> Phase:
@@ -109,24 +104,22 @@ def _halving(n: int) -> Phase:
 
 def bruck(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
-    rounds, member = (n - 1).bit_length(), np.arange(n)
-    if pattern.kind == "all_to_all":
-        check_entries(n * (n // 2))
-        return n * n, [Phase("all-to-all", rounds, lambda r: _hopping(n, 1 << r))]
-    takes = np.zeros(n, dtype=bool)
+    rounds, member, takes = (n - 1).bit_length(), np.arange(n), np.zeros(n, dtype=bool)
 
-    def sends(number: int) -> Sends:
+    def collecting(number: int) -> Sends:
         held = 1 << number
         return Sends(member, (member - held) % n, member, takes, min(held, n - held))
 
-    return n, [Phase("all-gather", rounds, sends)]
+    def hopping(number: int) -> Sends:
+        """Block s * n + d goes from member s to member d."""
+        hop, distance = 1 << number, np.arange(1, n)
+        distance = distance[distance & hop > 0]
+        origin = (member[:, None] - distance % hop) % n
+        chunk = (origin * n + (origin + distance) % n).reshape(-1)
+        src = np.repeat(member, len(distance))
+        return Sends(src, (src + hop) % n, chunk, np.zeros(len(chunk), dtype=bool))
 
-
-def _hopping(n: int, hop: int) -> Sends:
-    """One round of an all_to_all, in which block s * n + d goes from member s to member d."""
-    distance = np.arange(1, n)
-    distance = distance[distance & hop > 0]
-    origin = (np.arange(n)[:, None] - distance % hop) % n
-    chunk = (origin * n + (origin + distance) % n).reshape(-1)
-    src = np.repeat(np.arange(n), len(distance))
-    return Sends(src, (src + hop) % n, chunk, np.zeros(len(chunk), dtype=bool))
+    if pattern.kind == "all_to_all":
+        check_entries(n * (n // 2))
+        return n * n, [Phase("all-to-all", rounds, hopping)]
+    return n, [Phase("all-gather", rounds, collecting)]

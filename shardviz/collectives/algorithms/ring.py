@@ -27,13 +27,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shardviz.collectives.algorithms.algorithm import (
-    Edges,
-    Rounds,
-    Unsuited,
-    check_entries,
-    pipeline,
-)
+from shardviz.collectives.algorithms.algorithm import Rounds, Unsuited, check_entries, in_turn, pipeline
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
 from shardviz.collectives.values import Ints
@@ -45,33 +39,23 @@ Chosen = Callable[[int], Ints]
 def ring(pattern: Pattern, pieces: int | None) -> Rounds:
     n = pattern.group_size
     if pattern.kind == "broadcast":
-        return pieces or n, [_chain(n, pattern.source, pieces or n)]
+        # Piece after piece from the source to the member before it.
+        start, pieces = np.arange(n - 1), pieces or n
+        src, nothing = (pattern.source + start) % n, np.zeros_like(start)
+        return pieces, [pipeline("broadcast", pieces, src, (src + 1) % n, start, nothing, nothing > 0)]
     if pieces is not None:
         raise Unsuited(f"only its broadcast has a pipeline that could use {plural(pieces, 'piece')}")
     if pattern.kind == "all_to_all":
         check_entries(n * (n - 1))
         return n * n, [Phase("all-to-all", n - 1, lambda r: _passing(n, 1, n - 1, r))]
     member = np.arange(n)
-    # Member i starts with chunk i; or ends with total i, to which each member adds its own.
-    gather = _around(n, "all-gather", lambda r: (member - r) % n, reduce=False)
-    reduce = _around(n, "reduce-scatter", lambda r: (member - 1 - r) % n, reduce=True)
-    phases = {"all_gather": [gather], "reduce_scatter": [reduce], "all_reduce": [reduce, gather]}
-    return n, phases[pattern.kind]
 
+    def around(name: str, reduce: bool) -> Phase:
+        # Member i starts with chunk i; or ends with total i, to which each member adds its own.
+        dst, first, adds = (member + 1) % n, member - int(reduce), np.full(n, reduce)
+        return Phase(name, n - 1, lambda r: Sends(member, dst, (first - r) % n, adds), alike=True)
 
-def _around(n: int, name: str, chunk: Chosen, reduce: bool) -> Phase:
-    """n - 1 rounds that pass one chunk a member on to the next one."""
-    src, adds = np.arange(n), np.full(n, reduce)
-    dst = (src + 1) % n
-    return Phase(name, n - 1, lambda r: Sends(src, dst, chunk(r), adds), alike=True)
-
-
-def _chain(n: int, source: int, pieces: int) -> Phase:
-    """The broadcast: piece after piece from the source to the member before it."""
-    start = np.arange(n - 1)
-    src = (source + start) % n
-    nothing = np.zeros_like(start)
-    return pipeline("broadcast", Edges(src, (src + 1) % n, start, nothing, nothing > 0), pieces)
+    return n, in_turn(pattern.kind, [around("reduce-scatter", True)], [around("all-gather", False)])
 
 
 def _passing(n: int, step: int, reach: int, number: int) -> Sends:
@@ -100,7 +84,7 @@ def bidirectional_ring(pattern: Pattern, pieces: int | None) -> Rounds:
     reduce = _both_ways(
         n, "reduce-scatter", lambda r: (member + far - r) % n, lambda r: (member - near + r) % n, reduce=True
     )
-    return n, {"all_gather": gather, "reduce_scatter": reduce, "all_reduce": [*reduce, *gather]}[pattern.kind]
+    return n, in_turn(pattern.kind, reduce, gather)
 
 
 def _both_ways(n: int, name: str, right: Chosen, left: Chosen, reduce: bool) -> list[Phase]:
@@ -142,27 +126,29 @@ def _in_halves(pattern: Pattern, pieces: int) -> Rounds:
 
     gather = phases("all-gather", lambda r: member - r, lambda r: member + r, reduce=False)
     scatter = phases("reduce-scatter", lambda r: member + far - r, lambda r: member - far + r, reduce=True)
-    found = {"all_gather": gather, "reduce_scatter": scatter, "all_reduce": [*scatter, *gather]}
-    return 2 * n, found[kind]
+    return 2 * n, in_turn(kind, scatter, gather)
 
 
 def _passing_both_ways(n: int, number: int) -> Sends:
     """A round of an all_to_all, every block by the shorter way."""
     right, left = _passing(n, 1, n // 2, number), _passing(n, -1, (n - 1) // 2, number)
-    return Sends(
-        np.concatenate([right.src, left.src]),
-        np.concatenate([right.dst, left.dst]),
-        np.concatenate([right.chunk, left.chunk]),
-        np.concatenate([right.reduce, left.reduce]),
+    src, dst, chunk = (
+        np.concatenate(both)
+        for both in ((right.src, left.src), (right.dst, left.dst), (right.chunk, left.chunk))
     )
+    return Sends(src, dst, chunk, np.zeros(len(src), dtype=bool))
 
 
 def line(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
     gather = Phase("all-gather", n - 1, lambda r: _outwards(n, r))
-    reduce = Phase("reduce-scatter", n - 1, lambda r: _inwards(n, n - 2 - r))
-    phases = {"all_gather": [gather], "reduce_scatter": [reduce], "all_reduce": [reduce, gather]}
-    return n, phases[pattern.kind]
+
+    def inwards(number: int) -> Sends:
+        """The same backwards: the farthest sums come nearer to their own by one."""
+        out = _outwards(n, n - 2 - number)
+        return Sends(out.dst, out.src, out.chunk, ~out.reduce)
+
+    return n, in_turn(pattern.kind, [Phase("reduce-scatter", n - 1, inwards)], [gather])
 
 
 def _outwards(n: int, number: int) -> Sends:
@@ -173,9 +159,3 @@ def _outwards(n: int, number: int) -> Sends:
     dst = np.concatenate([right + 1, left - 1])
     chunk = np.concatenate([right - number, left + number])
     return Sends(src, dst, chunk, np.zeros(len(src), dtype=bool))
-
-
-def _inwards(n: int, number: int) -> Sends:
-    """The same backwards: sums that are so many members away come nearer to their own by one."""
-    out = _outwards(n, number)
-    return Sends(out.dst, out.src, out.chunk, ~out.reduce)

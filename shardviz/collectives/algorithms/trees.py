@@ -18,11 +18,11 @@ as rounds are needed to fill the trees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from shardviz.collectives.algorithms.algorithm import Edges, Rounds, pipeline
+from shardviz.collectives.algorithms.algorithm import Rounds, pipeline
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Sends
 from shardviz.collectives.values import Ints
@@ -52,15 +52,14 @@ def double_binary_tree(pattern: Pattern, pieces: int | None) -> Rounds:
     edges = []
     for number, tree in enumerate(trees(n)):
         first = np.full(len(tree.child), number * pieces)
-        up, down = np.ones_like(first, dtype=bool), np.zeros_like(first, dtype=bool)
+        up = np.ones_like(first, dtype=bool)
         edges.append((tree.child, tree.parent, height - tree.depth, first, up))
-        edges.append((tree.parent, tree.child, height + tree.depth - 1, first, down))
-    both = Edges(*(np.concatenate(arrays) for arrays in zip(*edges, strict=True)))
-    return 2 * pieces, [pipeline("reduce and broadcast", both, pieces)]
+        edges.append((tree.parent, tree.child, height + tree.depth - 1, first, ~up))
+    both = (np.concatenate(arrays) for arrays in zip(*edges, strict=True))
+    return 2 * pieces, [pipeline("reduce and broadcast", pieces, *both)]
 
 
-@dataclass(frozen=True)
-class Tree:
+class Tree(NamedTuple):
     """The edges of a tree: `child[k]` hangs on `parent[k]`, `depth[k]` edges below the root."""
 
     parent: Ints
@@ -77,12 +76,11 @@ def trees(n: int) -> tuple[Tree, Tree]:
     up, depth = _in_order(n)
     node = np.flatnonzero(up)
     nodes = np.arange(n + 1)
-    second = (n - nodes) % n if n % 2 == 0 else (nodes - 2) % n
-
-    def labelled(member: Ints) -> Tree:
-        return Tree(member[up[node]], member[node], depth[node])
-
-    return labelled(nodes - 1), labelled(second)
+    first, second = (
+        Tree(member[up[node]], member[node], depth[node])
+        for member in (nodes - 1, (n - nodes) % n if n % 2 == 0 else (nodes - 2) % n)
+    )
+    return first, second
 
 
 def _in_order(n: int) -> tuple[Ints, Ints]:
