@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -56,8 +57,11 @@ def read_book(text: str, context: Context) -> Reading:
     array = book_array(scanner)
     scanner.expect_end()
     context.check_rank(scanner, len(array.dims))
-    dtype = _dtype(array.name)
-    return Reading(array.spec, dims=array.dims, dtype=dtype, name=None if dtype else array.name or None)
+    # Names without a digit are names.
+    if any(char.isdigit() for char in array.name):
+        with suppress(QuestionError):
+            return Reading(array.spec, dims=array.dims, dtype=canonical_dtype(array.name))
+    return Reading(array.spec, dims=array.dims, name=array.name or None)
 
 
 def write_book_reading(reading: Reading, context: Context) -> str:
@@ -69,24 +73,12 @@ def write_book(
     name: str, dims: Sequence[str], spec: PartitionSpec, axis_names: Sequence[str] | None = None
 ) -> str:
     """``Out[B_X, F]{U_Y}``; subscripts stand in braces where the bare letters could be misread."""
-    entries = []
-    for dim, axes in zip(dims, spec.dims, strict=True):
-        if axes:
-            entries.append(f"{dim}_{_subscript(axes, axis_names)}")
-        else:
-            entries.append(f"{dim}_{{}}" if "_" in dim else dim)
+    entries = [
+        f"{dim}_{_subscript(axes, axis_names)}" if axes else f"{dim}_{{}}" if "_" in dim else dim
+        for dim, axes in zip(dims, spec.dims, strict=True)
+    ]
     unreduced = f"{{U_{_subscript(spec.unreduced, axis_names)}}}" if spec.unreduced else ""
     return f"{name}[{', '.join(entries)}]{unreduced}"
-
-
-def _dtype(name: str) -> str | None:
-    """The dtype that stands for an array's name; names without a digit are names."""
-    if not any(char.isdigit() for char in name):
-        return None
-    try:
-        return canonical_dtype(name)
-    except QuestionError:
-        return None
 
 
 def _subscript(axes: tuple[str, ...], axis_names: Sequence[str] | None) -> str:
@@ -175,42 +167,33 @@ def _subscript_axes(scanner: Scanner) -> list[Word]:
     words = [scanner.axis() for _ in scanner.items(closing, last_comma=False)]
     if len(words) != 1 or axis_part(words[0].text) is not None:
         return words
-    text = words[0].text
-    sizes = scanner.axis_sizes
+    text, sizes = words[0].text, scanner.axis_sizes
     named = not (text.isupper() and text.isalpha()) if sizes is None else text in sizes
     return words if named else _cut(scanner, words[0])
 
 
 def _cut(scanner: Scanner, below: Word) -> list[Word]:
-    """The axes of a bare subscript."""
+    """The axes of a bare subscript; each letter is one where no axis has a longer name."""
+    advice = "; a dimension with an underscore is written d_model_{}" if len(below.text) > 2 else ""
     if scanner.axis_sizes is None or all(len(name) == 1 for name in scanner.axis_sizes):
-        return _letters(scanner, below)
+        letters = [Word(char, start, start + 1) for start, char in enumerate(below.text, below.start)]
+        for letter in letters:
+            scanner.check_known(letter, advice=advice)
+            if not (letter.text.isascii() and letter.text.isalpha()):
+                hint = "a subscript is of axes of one letter; write longer names as B_{data,model}"
+                scanner.fail(f"{quote(letter.text)} is not an axis name", letter.start, hint=hint)
+        return letters
     cuts = _cuts(below.text, tuple(scanner.axis_sizes))
     if len(cuts) > 1:
         options = " or ".join(f"{{{','.join(names)}}}" for names in cuts)
         scanner.fail(f"{quote(below.text, 30)} can be read in two ways", below, hint=f"write {options}")
     if not cuts:
-        scanner.check_known(below, advice=_advice(below))
+        scanner.check_known(below, advice=advice)
     words, start = [], below.start
     for name in cuts[0]:
         words.append(Word(name, start, start + len(name)))
         start += len(name)
     return words
-
-
-def _letters(scanner: Scanner, below: Word) -> list[Word]:
-    """The axes of a bare subscript in which each letter is one."""
-    letters = [Word(char, start, start + 1) for start, char in enumerate(below.text, below.start)]
-    for letter in letters:
-        scanner.check_known(letter, advice=_advice(below))
-        if not (letter.text.isascii() and letter.text.isalpha()):
-            hint = "a subscript is of axes of one letter; write longer names as B_{data,model}"
-            scanner.fail(f"{quote(letter.text)} is not an axis name", letter.start, hint=hint)
-    return letters
-
-
-def _advice(below: Word) -> str:
-    return "; a dimension with an underscore is written d_model_{}" if len(below.text) > 2 else ""
 
 
 def _cuts(text: str, axis_names: Sequence[str]) -> list[tuple[str, ...]]:
@@ -335,9 +318,7 @@ ARROWS = ("->", "→", "\\rightarrow", "\\to")
 @dataclass(frozen=True)
 class Product:
     """Arrays that are multiplied from left to right, and the result; None where the compiler may choose.
-
-    `contracted` are the dimensions that each product says it sums over, None where it does not say.
-    """
+    `contracted` are the dimensions that each product says it sums over, None where it does not say."""
 
     operands: tuple[BookArray, ...]
     result: BookArray | None = None
@@ -345,17 +326,12 @@ class Product:
 
     @property
     def factors(self) -> ProductFactors:
-        """The factors by their dimensions."""
         result = None if self.result is None else self.result.dims
         return ProductFactors(tuple(array.dims for array in self.operands), self.contracted, result)
 
     @property
     def chain(self) -> tuple[Einsum, ...]:
-        """The contractions, in order.
-
-        Where a product does not say what it sums over, it sums over the dimensions of both factors that
-        neither the result nor a later factor has.
-        """
+        """The contractions, in order, of the first of the `readings`."""
         wanted = None if self.result is None else self.result.dims
         left = self.factors.left(self.factors.readings()[0])
         if len(left) == 1:
@@ -426,15 +402,11 @@ def summed_dims(scanner: Scanner) -> list[Word] | None:
 
 
 def _check_result(scanner: Scanner, product: Product, result: BookArray, start: int) -> None:
-    last = product.chain[-1]
-    left = {dim for operand in last.operands for dim in operand}
+    left = {dim for operand in product.chain[-1].operands for dim in operand}
     left -= set(product.contracted[-1] or ()) if product.contracted else set()
     for dim in result.dims:
         if dim not in left or result.dims.count(dim) > 1:
-            problem = (
-                "occurs twice in the result"
-                if dim in left
-                else "of the result is in no factor or summed over"
-            )
+            missing = "of the result is in no factor or summed over"
+            problem = "occurs twice in the result" if dim in left else missing
             hint = "each dimension of the result is one that the factors leave, once"
             scanner.fail(f"dimension {quote(dim, 30)} {problem},", scanner.text.find(dim, start), None, hint)

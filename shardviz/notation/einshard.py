@@ -30,7 +30,6 @@ from shardviz.sharding.digits import Digit, axes_of_groups, digits_of_blocks, me
 _HINT = "write an einshard expression as b d -> b2 d4"
 _NAME = re.compile(r"[^\W\d]+")
 _INTEGER = re.compile(r"[1-9][0-9]*")
-_MESH_NEEDED = "an einshard expression"
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def read_einshard(text: str, context: Context) -> Reading:
     Raises `NotationError` for text of another form, a number of devices that the expression cannot use up,
     and blocks that do not follow axes of the mesh; `QuestionError` when no mesh is known.
     """
-    mesh = context.known_mesh(_MESH_NEEDED)
+    mesh = context.known_mesh("an einshard expression")
     scanner = Scanner(text, _HINT)
     left = _left(scanner)
     scanner.expect("->")
@@ -61,9 +60,8 @@ def read_einshard(text: str, context: Context) -> Reading:
     last = {element.name: i for i, element in enumerate(right)}
     for name in left:
         if name not in last:
-            scanner.fail(
-                f"{quote(name, 30)} is missing on the right", right_at, len(text), "name it on both sides"
-            )
+            problem = f"{quote(name, 30)} is missing on the right"
+            scanner.fail(problem, right_at, len(text), "name it on both sides")
     digits = row_major(sizes)
     dims = _axes_of([digits[last[name]] for name in left], mesh)
     if dims is None:
@@ -79,17 +77,14 @@ def write_einshard(reading: Reading, context: Context) -> str:
     Raises `QuestionError` for partial sums and where einshard has no expression: one axis of its mesh
     splits a dimension, so the devices along it must be a single run of numbers with one stride.
     """
-    mesh = context.known_mesh(_MESH_NEEDED)
+    mesh = context.known_mesh("an einshard expression")
     spec = reading.spec
     if spec.unreduced:
-        axes = ", ".join(spec.unreduced)
-        raise QuestionError(
-            f"einshard notation cannot express partial sums over {axes}", "leave out the unreduced axes"
-        )
+        problem = f"einshard notation cannot express partial sums over {', '.join(spec.unreduced)}"
+        raise QuestionError(problem, "leave out the unreduced axes")
     if not spec.dims:
-        raise QuestionError(
-            "einshard has no expression for an array without dimensions", "use another notation"
-        )
+        problem = "einshard has no expression for an array without dimensions"
+        raise QuestionError(problem, "use another notation")
     names = reading.dim_names
     if len(set(names)) < len(names) or not all(map(_is_name, names)):
         names = placeholder_dims(spec.rank)
@@ -157,7 +152,7 @@ def _is_name(text: str) -> bool:
 
 
 def _apart(scanner: Scanner) -> None:
-    """Elements stand apart by spaces."""
+    """Fail unless a space, ``->`` or the end stands next."""
     before = scanner.pos
     if not scanner.at_end and scanner.pos == before and not scanner.peek("->"):
         scanner.fail_here("a space")
@@ -169,9 +164,8 @@ def _expanded(
     """Both sides with names in place of ``...``."""
     dotted = [i for i, element in enumerate(right) if element.name == "..."]
     if "..." not in left or len(dotted) != 1:
-        scanner.fail(
-            "'...' stands on one side only, or twice", 0, len(scanner.text), "write it once on each side"
-        )
+        problem = "'...' stands on one side only, or twice"
+        scanner.fail(problem, 0, len(scanner.text), "write it once on each side")
     rank = context.known_rank(scanner)
     hidden = rank - len(left) + 1
     if hidden < 0:

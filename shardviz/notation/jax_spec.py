@@ -159,7 +159,7 @@ def _entry(scanner: Scanner) -> list[Word]:
         return []
     if not scanner.take("("):
         return [scanner.string("None, an axis in quotes or a tuple of axes")]
-    return _strings(scanner, ")")
+    return [scanner.string("an axis in quotes") for _ in scanner.items(")")]
 
 
 def _set(scanner: Scanner) -> list[Word]:
@@ -167,14 +167,10 @@ def _set(scanner: Scanner) -> list[Word]:
     if wrapped and scanner.take(")"):
         return []
     scanner.expect("{")
-    axes = _strings(scanner, "}")
+    axes = [scanner.string("an axis in quotes") for _ in scanner.items("}")]
     if wrapped:
         scanner.expect(")")
     return axes
-
-
-def _strings(scanner: Scanner, closing: str) -> list[Word]:
-    return [scanner.string("an axis in quotes") for _ in scanner.items(closing)]
 
 
 def _kind(scanner: Scanner) -> None:

@@ -45,45 +45,34 @@ class Notation:
     has_devices: bool = False
 
 
+# fmt: off
 NOTATIONS = (
     Notation("shardviz", "spec string", re.compile(""), read_spec_string, write_spec_string, True, True),
-    Notation(
-        "jax",
-        "PartitionSpec",
-        re.compile(
-            r"(\w++\.)*+(PartitionSpec|P|NamedSharding|SingleDeviceSharding)\s*\(|\(\s*(['\"(]|None\b)"
-        ),
-        read_jax,
-        write_jax,
-        has_devices=True,
-    ),
+    Notation("jax", "PartitionSpec",
+             re.compile(r"(\w++\.)*+(PartitionSpec|P|NamedSharding|SingleDeviceSharding)\s*\("
+                        r"|\(\s*(['\"(]|None\b)"),
+             read_jax, write_jax, has_devices=True),
     Notation("book", "scaling book", re.compile(r"[\w'\\{}*<>/]*\["), read_book, write_book_reading, True),
-    Notation(
-        "typeof",
-        "jax.typeof",
-        re.compile(r"~?\w+(<\w+>)?\[[^]]*@|~?(bool|pred|[a-z]+[0-9]\w*)(<\w+>)?\[[0-9,\s]*\]"),
-        read_typeof,
-        write_typeof,
-    ),
+    Notation("typeof", "jax.typeof",
+             re.compile(r"~?\w+(<\w+>)?\[[^]]*@|~?(bool|pred|[a-z]+[0-9]\w*)(<\w+>)?\[[0-9,\s]*\]"),
+             read_typeof, write_typeof),
     Notation("shardlib", "shardlib", re.compile(r"\w+(\s+\w+)*\s*/|\w+/"), read_shardlib, write_shardlib),
-    Notation(
-        "einshard", "einshard", re.compile(r"[^\[\]{}<>@/(),;?]*->"), read_einshard, write_einshard, True
-    ),
+    Notation("einshard", "einshard", re.compile(r"[^\[\]{}<>@/(),;?]*->"),
+             read_einshard, write_einshard, True),
     Notation("gspmd", "GSPMD in HLO", re.compile(r"\{"), read_gspmd, write_gspmd, True, True),
-    Notation(
-        "shardy", "Shardy", re.compile(r"#?sdy\.sharding|<|\[\s*\{"), read_shardy, write_shardy, True, True
-    ),
+    Notation("shardy", "Shardy", re.compile(r"#?sdy\.sharding|<|\[\s*\{"),
+             read_shardy, write_shardy, True, True),
 )
+# fmt: on
 """In the order in which they are shown. A text is taken for the last one that it looks like."""
 
 
 def find_notation(key: str) -> Notation:
     """The notation under a key; `QuestionError` for a key that none has."""
-    for known in NOTATIONS:
-        if known.key == key:
-            return known
-    keys = ", ".join(known.key for known in NOTATIONS)
-    raise QuestionError(f"unknown notation {quote(key, 30)}", f"the notations are {keys}")
+    by_key = {known.key: known for known in NOTATIONS}
+    if key not in by_key:
+        raise QuestionError(f"unknown notation {quote(key, 30)}", f"the notations are {', '.join(by_key)}")
+    return by_key[key]
 
 
 def detect(text: str) -> Notation:
@@ -163,10 +152,8 @@ def _of_specs(text: str, context: Context) -> tuple[Reading, ...]:
 
 
 def parse_layout(shape: str, mesh: Mesh, spec: str, dtype: str | None) -> Layout:
-    """The layout that a user wrote; the sharding's text may name the array, its dimensions and its dtype.
-
-    A `dtype` of None is the text's, else bf16. Raises `ShardvizError` for what does not fit.
-    """
+    """The layout that a user wrote; the sharding's text may name the array, its dimensions and its dtype,
+    which is else bf16. Raises `ShardvizError` for what does not fit."""
     sizes = parse_shape(shape)
     return layout_as_read(sizes, mesh, spec, read_sharding(spec, Context(mesh, len(sizes))), dtype)
 

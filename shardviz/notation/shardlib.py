@@ -50,11 +50,8 @@ def write_shardlib(reading: Reading, context: Context) -> str:
     del context
     spec = reading.spec
     if spec.unreduced:
-        axes = ", ".join(spec.unreduced)
-        raise QuestionError(
-            f"shardlib notation cannot express partial sums over {axes}",
-            "leave out the unreduced axes or use the book's",
-        )
+        problem = f"shardlib notation cannot express partial sums over {', '.join(spec.unreduced)}"
+        raise QuestionError(problem, "leave out the unreduced axes or use the book's")
     if not spec.dims:
         raise QuestionError("shardlib writes an array without dimensions as nothing", "use another notation")
     names = reading.dim_names

@@ -77,10 +77,8 @@ def write_shardy(reading: Reading, context: Context) -> str:
     if spec.devices:
         axes = ", ".join(f'"{name}"={size}' for name, size in context.known_mesh("Shardy").shape.items())
         mesh = f"mesh<[{axes}], device_ids=[{', '.join(map(str, context.positions_of(spec.devices)))}]>"
-    dims = ", ".join(
-        _braces(dim, number in reading.open_dims) for number, dim in enumerate(reading.spec.dims)
-    )
-    unreduced = context.mesh_order(reading.spec.unreduced)
+    dims = ", ".join(_braces(dim, number in reading.open_dims) for number, dim in enumerate(spec.dims))
+    unreduced = context.mesh_order(spec.unreduced)
     return f"<{mesh}, [{dims}]{f', unreduced={_braces(unreduced)}' if unreduced else ''}>"
 
 
@@ -106,10 +104,9 @@ def _inline_mesh(scanner: Scanner, context: Context) -> list[int]:
             ordered.append(scanner.integer("a device"))
             scanner.take(",")
     scanner.expect(">")
-    given = context.mesh
     is_one_device = not sizes and len(ordered) == 1
-    if given is not None and not is_one_device and sizes != list(given.shape.items()):
-        hint = f"give the mesh that the text has, not {given}"
+    if context.mesh is not None and not is_one_device and sizes != list(context.mesh.shape.items()):
+        hint = f"give the mesh that the text has, not {context.mesh}"
         scanner.fail("this mesh differs from the one asked about", start, scanner.pos, hint)
     return ordered
 

@@ -30,6 +30,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from shardviz.errors import NotationError, quote
 from shardviz.notation.einsum import MAX_PARTS
@@ -233,12 +234,18 @@ def scan_spec(scanner: Scanner, rank: int | None) -> PartitionSpec | None:
             scanner.fail("'{U_}' takes axes only", inside, hint=_UNREDUCED_HINT)
         unreduced = [axis for entry in axes for axis in entry]
         scanner.expect("}", hint=_UNREDUCED_HINT)
-    spec = scanner.spec(dims, unreduced)
+    spec = replace(scanner.spec(dims, unreduced), open_dims=tuple(open_dims))
     before_devices = scanner.pos
     if not scanner.take("@"):
-        return replace(spec, open_dims=tuple(open_dims))
-    spec = replace(spec, open_dims=tuple(open_dims))
-    return scanner.on_devices(spec, _devices(scanner), before_devices)
+        return spec
+    if not scanner.take("("):
+        ids = [scanner.integer("the id of a device", _DEVICES_HINT)]
+    else:
+        ids = []
+        while not scanner.take(")"):
+            ids.append(scanner.integer("the id of a device or ')'", _DEVICES_HINT))
+            scanner.take(",")
+    return scanner.on_devices(spec, ids, before_devices)
 
 
 def _hlo_spec(text: str, context: Context) -> PartitionSpec:
@@ -251,17 +258,6 @@ def _hlo_spec(text: str, context: Context) -> PartitionSpec:
         if context.rank is not None:
             raise
         return PartitionSpec(())
-
-
-def _devices(scanner: Scanner) -> tuple[int, ...]:
-    """``3`` or ``(3 2 1 0)``: the devices behind the ``@``."""
-    if not scanner.take("("):
-        return (scanner.integer("the id of a device", _DEVICES_HINT),)
-    ids: list[int] = []
-    while not scanner.take(")"):
-        ids.append(scanner.integer("the id of a device or ')'", _DEVICES_HINT))
-        scanner.take(",")
-    return tuple(ids)
 
 
 def _dims(scanner: Scanner, body: Word, open_dims: list[int]) -> list[list[Word]]:
@@ -279,16 +275,16 @@ def _dims(scanner: Scanner, body: Word, open_dims: list[int]) -> list[list[Word]
         if len(dims) > MAX_RANK:
             problem = f"a spec of more than {MAX_RANK} dimensions is too long"
             scanner.fail(problem, piece.start, operand.stop)
-        axes = piece.text[1:-1].rstrip() if piece.text[0] == "(" else piece.text
-        if axes.endswith("?"):
+        axes = piece.text[1:-1] if piece.text[0] == "(" else piece.text
+        if axes.rstrip().endswith("?"):
             open_dims.append(len(dims))
+            axes = axes.rstrip()[:-1]
         if piece.text[0] == "(":
             # The spaces stay: they make a name of what would be letters.
-            axes = axes[:-1] if axes.endswith("?") else piece.text[1:-1]
             inside = Word(axes, piece.start + 1, piece.start + 1 + len(axes))
             dims.append(_axes_of_one_dim(scanner, inside, spaced))
         else:
-            dims.append([piece] if axes not in "_?" else [])
+            dims.append([piece] if axes.strip("_") else [])
             if dims[-1] and scanner.axis_sizes is not None:
                 advice = _advice(whole_axis(axes), stripped, scanner.axis_sizes, spaced)
                 scanner.check_known(piece, advice=advice)
@@ -309,17 +305,15 @@ def _axes_of_one_dim(scanner: Scanner, inside: Word, spaced: bool) -> list[Word]
     """The axes between parentheses; letters when nothing says that they are a name."""
     if (whole := _long_name(scanner, inside)) is not None:
         return [whole]
-    words = inside.text.split()
-    if not words:
+    if not inside.text.strip():
         scanner.fail("nothing stands between '(' and ')'", inside.start - 1, inside.stop + 1)
     sizes = scanner.axis_sizes
-    if inside.text == words[0] and sizes is not None and all(letter in sizes for letter in words[0]):
+    # With spaces around it, it is a name.
+    if sizes is not None and all(letter in sizes for letter in inside.text):
         spaced = False
-    axes: list[Word] = []
-    for axis in _pieces(scanner, inside, spaced):
-        if len(axes) > MAX_RANK:
-            scanner.fail(f"more than {MAX_RANK} axes on one dimension", axis.start, inside.stop)
-        axes.append(axis)
+    axes = [*islice(_pieces(scanner, inside, spaced), MAX_RANK + 2)]
+    if len(axes) > MAX_RANK + 1:
+        scanner.fail(f"more than {MAX_RANK} axes on one dimension", axes[-1].start, inside.stop)
     return axes
 
 

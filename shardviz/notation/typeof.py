@@ -30,7 +30,11 @@ def read_typeof(text: str, context: Context) -> Reading:
     """
     scanner = Scanner(text, _HINT, context.axis_sizes)
     scanner.take("~")
-    dtype = _dtype(scanner)
+    word = scanner.next(_DTYPE) or scanner.fail_here("a dtype")
+    try:
+        dtype = canonical_dtype(word.text)
+    except QuestionError as error:
+        scanner.fail(error.message, word, hint=error.hint)
     scanner.match(_MEMORY)
     scanner.expect("[")
     sizes: list[Word] = []
@@ -42,12 +46,10 @@ def read_typeof(text: str, context: Context) -> Reading:
     scanner.expect_end()
     context.check_rank(scanner, len(dims))
     spec = scanner.spec(dims, unreduced)
-    numbers = [scanner.to_int(size) if size.text[0].isdigit() else None for size in sizes]
-    shape = tuple(number for number in numbers if number is not None)
-    named = not shape and bool(sizes)
+    shape = tuple(scanner.to_int(size) for size in sizes if size.text[0].isdigit())
     return Reading(
         spec,
-        dims=tuple(size.text for size in sizes) if named else None,
+        dims=tuple(size.text for size in sizes) if sizes and not shape else None,
         shape=shape if len(shape) == len(sizes) else None,
         dtype=dtype,
         notes=notes,
@@ -73,24 +75,11 @@ def short_dtype(dtype: str) -> str:
     return re.sub(r"^f(\d)e", r"f\1_e", short)
 
 
-def _dtype(scanner: Scanner) -> str:
-    word = scanner.next(_DTYPE) or scanner.fail_here("a dtype")
-    try:
-        return canonical_dtype(word.text)
-    except QuestionError as error:
-        scanner.fail(error.message, word, hint=error.hint)
-
-
 def _axes(scanner: Scanner) -> list[Word]:
     """``X`` or ``(X,Y)``."""
-    if not scanner.take("("):
+    if not scanner.take("(") or scanner.peek(")"):
         return [scanner.axis()]
-    axes = [scanner.axis()]
-    while not scanner.take(")"):
-        if not scanner.take(","):
-            scanner.fail_here("',' or ')'")
-        axes.append(scanner.axis())
-    return axes
+    return [scanner.axis() for _ in scanner.items(")", last_comma=False)]
 
 
 def _suffix(scanner: Scanner) -> tuple[list[Word], tuple[str, ...]]:
