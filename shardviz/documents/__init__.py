@@ -1,6 +1,7 @@
-"""The JSON documents of shardviz: each field is declared once, with its schema and its source.
+"""The JSON documents of shardviz: each field is declared once, with its schema and its source, in the table
+beside the module that has what is computed for it.
 
-fields     what a document is declared with
+fields     how tables are read
 kinds      every kind by name, and its schema as a document of JSON Schema 2020-12
 meshes     meshes, specs, layouts, a sharding in every notation, jobs of several processes
 plans      problems, plans and what they cost, rankings

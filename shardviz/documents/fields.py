@@ -1,14 +1,21 @@
-"""Records of JSON documents: each field's type, description and source, declared once.
+"""Records of JSON documents: each field's type, description and source, declared once in a table.
 
-::
+Beside each module of this folder stands the table of its records, such as `plans.toml`::
 
-    record("A step of the plan.", op=of(str, "The operation.", "step.op"), axes=of([str], "Mesh axes."))
+    [step]
+    is = "A step of the plan."
+    op = ["str", "The operation.", "step.op"]
+    axes = ["[str]", "Mesh axes."]
 
-A type is ``str``, ``int`` or ``float`` (0 or more), ``bool``, a list of a type (``[str]``), an object whose
-keys are names (``{str: int}``), one of some words, or a record. A description names the unit. The source says
-where the value is, if not in the attribute of the field's name: in another one (``"spec.unreduced"``), at a
-place of a tuple (``0``), or what a function of the object gives. Where a description says what null means
-("null: not known"), None is written as null, and so is a text that is empty.
+A type is ``str``, ``int`` or ``float`` (0 or more), ``bool``, ``any``, words (``auto|explicit``), one word
+(``=array``), a record of the table or of another one (``meshes.mesh``), or what a module has in its `TYPES`.
+``[T]`` is a list, ``{T}`` an object whose keys are names, and ``[T: An item.]`` describes the items; a field
+of ``T?`` is left out where it is None. A description names the unit, and is the record's own where it is
+empty. The source says where the value is, if not in the attribute of the field's name: in another one
+(``spec.unreduced``), at a place of a tuple (``0``), or what a function of the module's `SOURCES` gives
+(``arrays()``). Where a description says what null means ("null: not known"), None is written as null, and so
+is a text that is empty. ``record = "*"`` stands for all fields of that record; a `shared` one is a definition
+that several places of a schema refer to; one that is `printed_by` a command is a kind of document.
 
 The schemas are JSON Schema: https://json-schema.org/draft/2020-12
 """
@@ -17,9 +24,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
+from importlib.resources import files
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -28,7 +38,7 @@ SCHEMA = "shardviz/1"
 
 Schema = dict[str, Any]
 Document = dict[str, Any]
-Source = str | int | Callable[[Any], Any] | None
+Source = Callable[[Any], Any]
 DEFINITIONS: dict[str, Schema] = {}
 """Schemas that several places share, by name."""
 _SAYS_NULL = re.compile(r"\bnull(:| where\b)")
@@ -41,17 +51,17 @@ class JsonField:
 
     schema: Schema
     write: Callable[[Any], Any] = lambda value: value
-    source: Source = None
+    source: Source = lambda value: value
     is_optional: bool = False
-
-    def at(self, source: Source) -> JsonField:
-        """The same from another source."""
-        return replace(self, source=source)
 
     def shared(self, name: str) -> JsonField:
         """A type that several places have, each with its own description."""
         DEFINITIONS[name] = self.schema
         return JsonField({"$ref": f"#/$defs/{name}"}, self.write)
+
+    def described(self, description: str) -> JsonField:
+        first = {"description": description or self.schema["description"]}
+        return JsonField(first | self.schema | first, self.write)
 
 
 class Beside:
@@ -70,15 +80,24 @@ class Beside:
         return getattr(last, name)
 
 
+@dataclass(frozen=True)
 class DocumentKind:
-    """A kind of document: `printed_by` is a command that prints one, `fields` are those after its head."""
+    """A kind of document, by the table that declares it: `printed_by` is a command that prints one."""
 
-    def __init__(self, name: str, printed_by: str, summary: str, /, **fields: JsonField) -> None:
-        self.name, self.printed_by, self.summary = name, printed_by, summary
-        schema = exactly(SCHEMA, "The version of all documents.")
-        self.record = record(
-            summary, schema=schema, kind=exactly(name, "The kind of this document."), **fields
-        )
+    module: str
+    name: str
+
+    @property
+    def summary(self) -> str:
+        return str(_tables(self.module)[self.name]["is"])
+
+    @property
+    def printed_by(self) -> str:
+        return str(_tables(self.module)[self.name]["printed_by"])
+
+    @property
+    def record(self) -> JsonField:
+        return record(self.module, self.name)
 
     def document(self, /, *of: object, **more: object) -> Document:
         """The document of objects, with the values that are given beside them."""
@@ -86,20 +105,32 @@ class DocumentKind:
         return written
 
 
-def of(kind: Any, description: str, source: Source = None) -> JsonField:
-    """A field of a type."""
-    inner = _type(kind)
-    described = {"description": description}
-    return JsonField(described | inner.schema | described, inner.write, source)
+@cache
+def _tables(module: str) -> dict[str, dict[str, Any]]:
+    return tomllib.loads(files(__package__).joinpath(f"{module}.toml").read_text(encoding="utf-8"))
 
 
-def record(description: str, source: Source = None, /, **fields: JsonField) -> JsonField:
-    """An object with these fields and no others."""
-    known = {name: _nullable(field) for name, field in fields.items()}
-    written = [(name, _getter(name, field), field) for name, field in known.items()]
+@cache
+def record(module: str, name: str) -> JsonField:
+    """An object with the fields of a table and no others."""
+    table = _tables(module)[name]
+    if "printed_by" in table:
+        schema = [f"={SCHEMA}", "The version of all documents."]
+        table = {
+            "is": table["is"],
+            "schema": schema,
+            "kind": [f"={name}", "The kind of this document."],
+        } | table
+    made = record_of(table, module)
+    return made.shared(name) if table.get("shared") is True else made
+
+
+def record_of(table: dict[str, Any], module: str) -> JsonField:
+    """The record that a table of a module declares."""
+    fields = dict(_fields(table, module))
 
     def write(value: Any) -> Document:
-        values = [(name, field, get(value)) for name, get, field in written]
+        values = [(name, field, field.source(value)) for name, field in fields.items()]
         return {
             name: field.write(found)
             for name, field, found in values
@@ -107,35 +138,67 @@ def record(description: str, source: Source = None, /, **fields: JsonField) -> J
         }
 
     schema = {
-        "description": description,
+        "description": table["is"],
         "type": "object",
-        "properties": {name: field.schema for name, field in known.items()},
-        "required": [name for name, field in known.items() if not field.is_optional],
+        "properties": {name: field.schema for name, field in fields.items()},
+        "required": [name for name, field in fields.items() if not field.is_optional],
         "additionalProperties": False,
     }
-    return JsonField(schema, write, source)
+    return JsonField(schema, write)
 
 
-def records(description: str, of_each: str, source: Source = None, /, **fields: JsonField) -> JsonField:
-    """A list of objects with these fields; `of_each` describes one of them."""
-    return of([record(of_each, **fields)], description, source)
+def _fields(table: dict[str, Any], module: str) -> Iterator[tuple[str, JsonField]]:
+    for name, declared in table.items():
+        if declared == "*":
+            whose, of = _place(name, module)
+            yield from _fields(_tables(whose)[of], whose)
+        elif isinstance(declared, list):
+            yield name, _field(name, module, *declared)
 
 
-def optional(kind: Any, description: str = "", source: Source = None) -> JsonField:
-    """A field that is left out of its object where it is None, or where the object has no such attribute."""
-    field = kind if not description else of(kind, description, source)
-    return replace(field, is_optional=True)
+def _field(name: str, module: str, said: str, description: str = "", source: str | int = "") -> JsonField:
+    if said.startswith("="):
+        return JsonField({"description": description, "const": said[1:]}, source=lambda _: said[1:])
+    is_optional = said.endswith("?")
+    field = _type(said.removesuffix("?"), module).described(description)
+    get = _getter(name if source == "" else source, module, is_optional)
+    return replace(_nullable(field), source=get, is_optional=is_optional)
 
 
-def one_of(*words: str) -> JsonField:
-    return JsonField({"enum": list(words)})
+def _type(said: str, module: str) -> JsonField:
+    if said[0] in "[{":
+        inner, _, description = said[1:-1].partition(": ")
+        item = _type(inner, module)
+        item = item.described(description) if description else item
+        if said[0] == "[":
+            schema = {"type": "array", "items": item.schema}
+            return JsonField(schema, lambda values: [*map(item.write, values)])
+        schema = {"type": "object", "additionalProperties": item.schema}
+        return JsonField(
+            schema, lambda pairs: {name: item.write(value) for name, value in dict(pairs).items()}
+        )
+    if "|" in said:
+        return one_of(said.split("|"))
+    return _BASE.get(said) or _named(*_place(said, module))
 
 
-def exactly(value: str, description: str) -> JsonField:
-    return JsonField({"description": description, "const": value}, source=lambda _: value)
+@cache
+def _named(module: str, name: str) -> JsonField:
+    made = getattr(import_module(f"{__package__}.{module}"), "TYPES", {}).get(name)
+    return made() if made else record(module, name)
 
 
-def late(module: str, function: str) -> Callable[[Any], Any]:
+def _place(said: str, module: str) -> tuple[str, str]:
+    """The module of a type's name, and its name there."""
+    whose, _, name = said.rpartition(".")
+    return whose or module, name
+
+
+def one_of(words: Iterable[str]) -> JsonField:
+    return JsonField({"enum": [*words]})
+
+
+def late(module: str, function: str) -> Source:
     """A source: a function of an engine, which is imported when a document is written, not for its schema."""
     return lambda of: getattr(import_module(module), function)(of)
 
@@ -151,32 +214,17 @@ def plain(value: Any) -> Any:
     return value
 
 
-_OF_PYTHON = {
-    str: JsonField({"type": "string"}),
-    int: JsonField({"type": "integer", "minimum": 0}),
-    float: JsonField({"type": "number", "minimum": 0}),
-    bool: JsonField({"type": "boolean"}),
-    Any: JsonField({}, plain),
+_BASE = {
+    "str": JsonField({"type": "string"}),
+    "int": JsonField({"type": "integer", "minimum": 0}),
+    "float": JsonField({"type": "number", "minimum": 0}),
+    "bool": JsonField({"type": "boolean"}),
+    "any": JsonField({}, plain),
+    "signed_int": JsonField({"type": "integer"}),
+    "signed_float": JsonField({"type": "number"}),
+    "bandwidth": JsonField({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}]}, plain),
 }
-SIGNED_INT = JsonField({"type": "integer"})
-SIGNED_FLOAT = JsonField({"type": "number"})
-BANDWIDTH = JsonField({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}]}, plain)
-"""Bytes a second; "inf" where bytes take no time."""
-
-
-def _type(kind: Any) -> JsonField:
-    if isinstance(kind, JsonField):
-        return kind
-    if isinstance(kind, list):
-        item = _type(kind[0])
-        return JsonField({"type": "array", "items": item.schema}, lambda values: [*map(item.write, values)])
-    if isinstance(kind, dict):
-        item = _type(kind[str])
-        return JsonField(
-            {"type": "object", "additionalProperties": item.schema},
-            lambda pairs: {name: item.write(value) for name, value in dict(pairs).items()},
-        )
-    return _OF_PYTHON[kind]
+"""Types by name; a bandwidth is of bytes a second, "inf" where bytes take no time."""
 
 
 def _nullable(field: JsonField) -> JsonField:
@@ -185,22 +233,18 @@ def _nullable(field: JsonField) -> JsonField:
     description = schema.pop("description")
     if not _SAYS_NULL.search(description):
         return field
-
-    def write(value: Any) -> Any:
-        return None if value in (None, "") else field.write(value)
-
-    return replace(
-        field, schema={"description": description, "anyOf": [schema, {"type": "null"}]}, write=write
+    return JsonField(
+        {"description": description, "anyOf": [schema, {"type": "null"}]},
+        lambda value: None if value in (None, "") else field.write(value),
     )
 
 
-def _getter(name: str, field: JsonField) -> Callable[[Any], Any]:
-    source = name if field.source is None else field.source
-    if callable(source):
-        return source
+def _getter(source: str | int, module: str, is_optional: bool) -> Source:
     if isinstance(source, int):
         return itemgetter(source)
-    if field.is_optional:
+    if source.endswith("()"):
+        return lambda of: import_module(f"{__package__}.{module}").SOURCES[source[:-2]](of)
+    if is_optional:
         return lambda of: getattr(of, source, None)
     first, *rest = source.split(".")
 

@@ -27,8 +27,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardviz.documents.fields import SCHEMA, SIGNED_INT, DocumentKind, of, one_of, optional, record, records
-from shardviz.documents.plans import PHASE, PHASES
+from shardviz.documents.fields import SCHEMA, DocumentKind, record
+from shardviz.documents.plans import PHASES
 from shardviz.errors import QuestionError, quote
 from shardviz.strict_table import ErrorAt, StrictTable
 from shardviz.user_files import open_file
@@ -36,74 +36,9 @@ from shardviz.user_files import open_file
 if TYPE_CHECKING:
     from shardviz.reports.changes import ReportSummary
 
-CHANGE_KINDS = (
-    *("added", "removed", "grown", "shrunk", "into a loop", "out of a loop", "more runs", "fewer runs"),
-    *("other runs", "less overlapped", "more overlapped"),
-)
-_LINE = {
-    "op": of(str, "HLO's name of the operation, such as all-gather."),
-    "axes": of([str], 'Mesh axes of its groups, a sub-axis as "Y:(2)2"; empty where the groups follow none.'),
-    "phase": of(PHASE, "The part of a train step; null: not certain."),
-    "place": of(
-        str,
-        "The path of the argument that it moves or whose gradient it sums, else the user's names around it; "
-        "* is any number.",
-    ),
-    "shape": of(str, "A device's operand, and after an arrow its result where that has another shape."),
-    "runs": of(int, "Runs of all of them; null: in a loop of unknown length."),
-    "bytes": of(int, "Bytes of the larger of a device's operand and result, in one run of one."),
-    "wire_bytes": of(int, "Bytes that one device must send at least, in one run of one."),
-    "overlapped": of(int, "Runs during which something else runs; a loop of unknown length counts as one."),
-    "in_loop": of(bool, "One of them is in a loop."),
-}
-LINE_KEYS = tuple(_LINE)
-"""The keys of a collective in a summary."""
-_SUMMARY = {
-    "mesh": of({str: int}, "The size of each mesh axis, by name; empty: none is known."),
-    "machine": of(str, "The machine of the seconds; empty: none."),
-    "seconds": of(float, "Seconds of a run, three digits; null: no machine is named."),
-    "memory_bytes": of(int, "Bytes of a device at the peak; null: not known.", "memory"),
-    "wire_bytes": of(int, "Bytes that one device must send at least, in all runs of known number."),
-    "collectives": records(
-        "In an order that depends on them alone.", "Collectives of one kind at one place.", "lines", **_LINE
-    ),
-}
-SUMMARY = DocumentKind(
-    "summary", "program --save", "What a program costs, the same on every run and every machine.", **_SUMMARY
-)
-_OF_PROGRAM = record(
-    "A collective in one of the two programs.",
-    **_LINE,
-    source=optional(
-        str,
-        "The line of the user's program; a file of a summary does not have it.",
-        lambda line: line.source or None,
-    ),
-)
-DIFF = DocumentKind(
-    "diff",
-    "diff",
-    "The changes from one program to another.",
-    before=record("The old program.", **_SUMMARY),
-    after=record("The new program.", **_SUMMARY),
-    changes=records(
-        "The changes, the most bytes first.",
-        "A change.",
-        kind=of(one_of(*CHANGE_KINDS), "The kind of change."),
-        more_wire_bytes=of(
-            SIGNED_INT, "Bytes that one device sends more than before, in all runs.", "wire_bytes"
-        ),
-        before=of(_OF_PROGRAM, "The collective in the old program; null: it is not there."),
-        after=of(_OF_PROGRAM, "The collective in the new program; null: it is not there."),
-    ),
-    broken_limits=records(
-        "The limits that are broken.",
-        "A limit that the new program does not keep.",
-        limit=of(str, "The limit as it was typed.", "limit.text"),
-        message=of(str, "The figures, in a sentence."),
-    ),
-)
-
+SUMMARY = DocumentKind("summaries", "summary")
+DIFF = DocumentKind("summaries", "diff")
+SOURCES = {"source": lambda line: line.source or None}
 MAX_BYTES = 10_000_000
 HEAD = 1000
 """Characters of a file in which it says that it is a summary."""
@@ -151,7 +86,7 @@ def read_summary(text: str, name: str) -> ReportSummary:
     for key, wanted in (("kind", SUMMARY.name), ("schema", SCHEMA)):
         if key in table and values[key] != wanted:
             table.fail(key, f"it is {quote(str(values[key]), 30)}, not {quote(wanted)}", HINT)
-    table.exactly([*SUMMARY.record.schema["properties"]])
+    table.exactly(SUMMARY.record.schema["properties"])
     sizes = table.table("mesh")
     lines = table.tables("collectives")
     if len(lines) > MAX_LINES:
@@ -167,7 +102,7 @@ def read_summary(text: str, name: str) -> ReportSummary:
 
 def _values(table: StrictTable) -> Iterator[Any]:
     """The fields of a collective, in their order."""
-    table.exactly(LINE_KEYS)
+    table.exactly(record("summaries", "line").schema["properties"])
     yield table.line("op", MAX_TEXT)
     axes = table.listed("axes", MAX_LINES)
     yield tuple(axes.line(number, MAX_TEXT) for number in axes.values)

@@ -1,44 +1,56 @@
 """Fields of documents: what their types, descriptions and sources make of values."""
 
+import re
+import sys
+from importlib import import_module
+from importlib.resources import files
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from shardviz.documents.fields import Beside, JsonField, late, of, one_of, optional, record, records
+from shardviz.documents import fields
+from shardviz.documents.fields import Beside, JsonField, late, record_of
+from shardviz.documents.kinds import KINDS
+
+
+def made(**declared: list[Any]) -> JsonField:
+    return record_of({"is": "A record.", **declared}, "plans")
 
 
 @pytest.mark.parametrize(
-    ("kind", "schema", "value", "written"),
+    ("said", "schema", "value", "written"),
     [
-        (str, {"type": "string"}, "a", "a"),
-        (int, {"type": "integer", "minimum": 0}, 3, 3),
-        ([int], {"type": "array", "items": {"type": "integer", "minimum": 0}}, (1, 2), [1, 2]),
+        ("str", {"type": "string"}, "a", "a"),
+        ("int", {"type": "integer", "minimum": 0}, 3, 3),
+        ("[int]", {"type": "array", "items": {"type": "integer", "minimum": 0}}, (1, 2), [1, 2]),
         (
-            {str: bool},
+            "{bool}",
             {"type": "object", "additionalProperties": {"type": "boolean"}},
             [("x", True)],
             {"x": True},
         ),
-        (one_of("a", "b"), {"enum": ["a", "b"]}, "b", "b"),
-        (Any, {}, (1.5, float("nan"), 1 + 2j), [1.5, "nan", [1.0, 2.0]]),
+        ("a|b", {"enum": ["a", "b"]}, "b", "b"),
+        ("any", {}, (1.5, float("nan"), 1 + 2j), [1.5, "nan", [1.0, 2.0]]),
         (
-            [of(str, "A name.")],
+            "[str: A name.]",
             {"type": "array", "items": {"description": "A name.", "type": "string"}},
             iter("ab"),
             ["a", "b"],
         ),
+        ("meshes.spec", {"$ref": "#/$defs/spec"}, (("X",), ()), [["X"], []]),
+        ("phase", {"enum": ["forward", "recomputed", "backward", "optimizer"]}, "forward", "forward"),
     ],
 )
-def test_types(kind: Any, schema: dict[str, Any], value: Any, written: Any) -> None:
-    field = of(kind, "What it is.")
-    assert field.schema == {"description": "What it is.", **schema}
-    assert field.write(value) == written
+def test_types(said: str, schema: dict[str, Any], value: Any, written: Any) -> None:
+    found = made(field=[said, "What it is."])
+    assert found.schema["properties"]["field"] == {"description": "What it is.", **schema}
+    assert found.write(SimpleNamespace(field=value)) == {"field": written}
 
 
 @pytest.mark.parametrize("said", ["Bytes; null: not known.", "The hint; null where there is none."])
 def test_a_description_that_says_what_null_means_makes_a_field_nullable(said: str) -> None:
-    found = record("A record.", name=of(str, said), plain=of(str, "A text; null is not mentioned."))
+    found = made(name=["str", said], plain=["str", "A text; null is not mentioned."])
     assert found.schema["properties"]["name"] == {
         "description": said,
         "anyOf": [{"type": "string"}, {"type": "null"}],
@@ -46,30 +58,44 @@ def test_a_description_that_says_what_null_means_makes_a_field_nullable(said: st
     assert "anyOf" not in found.schema["properties"]["plain"]
     for empty in (None, ""):
         assert found.write(SimpleNamespace(name=empty, plain="")) == {"name": None, "plain": ""}
-    assert record("A record.", count=of(int, "How many; null: unknown.")).write(SimpleNamespace(count=0)) == {
-        "count": 0
-    }
+    assert made(count=["int", "How many; null: unknown."]).write(SimpleNamespace(count=0)) == {"count": 0}
 
 
-def test_sources() -> None:
-    fields: dict[str, JsonField] = {
-        "own": of(int, "Its own attribute."),
-        "inner": of(int, "One of another; null: there is none.", "other.value"),
-        "place": of(int, "A place in a tuple.", lambda one: one.pair[1]),
-        "pairs": records("Pairs.", "A pair.", "pairs", left=of(int, "Left.", 0), right=of(int, "Right.", 1)),
-        "square": of(float, "A function of an engine.", lambda one: late("math", "sqrt")(one.own)),
+def test_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = {
+        "whole": {
+            "is": "A record.",
+            "own": ["int", "Its own attribute."],
+            "inner": ["int", "One of another; null: there is none.", "other.value"],
+            "pairs": ["[pair]", "Pairs."],
+            "square": ["float", "A function of an engine.", "root()"],
+            "constant": ["=always", "A constant."],
+        },
+        "pair": {"is": "A pair.", "left": ["int", "Left.", 0], "right": ["int", "Right.", 1]},
+        "more": {"is": "The same, and more.", "whole": "*", "more": ["str", "More."]},
     }
-    written = record("A record.", **fields).write(
-        SimpleNamespace(own=4, other=SimpleNamespace(value=2), pair=(5, 6), pairs=[(7, 8)])
-    )
-    assert written == {"own": 4, "inner": 2, "place": 6, "pairs": [{"left": 7, "right": 8}], "square": 2.0}
-    assert record("A record.", inner=fields["inner"]).write(SimpleNamespace(other=None)) == {"inner": None}
+    sources = {"root": lambda one: late("math", "sqrt")(one.own)}
+    monkeypatch.setitem(sys.modules, "shardviz.documents.made", SimpleNamespace(SOURCES=sources))  # type: ignore[arg-type]
+    monkeypatch.setattr(fields, "_tables", {"made": tables}.get)
+    one = SimpleNamespace(own=4, other=SimpleNamespace(value=2), pairs=[(7, 8)], more="m")
+    written = {"own": 4, "inner": 2, "pairs": [{"left": 7, "right": 8}], "square": 2.0, "constant": "always"}
+    assert record_of(tables["whole"], "made").write(one) == written
+    assert record_of(tables["more"], "made").write(one) == written | {"more": "m"}
+    one.other = None
+    assert record_of(tables["whole"], "made").write(one)["inner"] is None
     with pytest.raises(AttributeError):
-        record("A record.", own=fields["own"]).write(SimpleNamespace())
+        record_of(tables["whole"], "made").write(SimpleNamespace())
+
+
+def test_every_function_that_a_table_names_is_there_and_no_other() -> None:
+    for module in {kind.module for kind in KINDS.values()} | {"meshes"}:
+        table = files("shardviz.documents").joinpath(f"{module}.toml").read_text(encoding="utf-8")
+        named = set(re.findall(r'"(\w+)\(\)"\]$', table, re.MULTILINE))
+        assert named == set(getattr(import_module(f"shardviz.documents.{module}"), "SOURCES", {})), module
 
 
 def test_optional_fields_are_left_out() -> None:
-    found = record("A record.", here=of(int, "There."), more=optional(int, "More."))
+    found = made(here=["int", "There."], more=["int?", "More."])
     assert found.schema["required"] == ["here"]
     assert found.write(SimpleNamespace(here=1)) == {"here": 1}
     assert found.write(SimpleNamespace(here=1, more=None)) == {"here": 1}
