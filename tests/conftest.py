@@ -51,7 +51,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Hypothesis measures wall-clock time: on a busy machine an example may take as long as it takes.
 _ON_ANY_MACHINE: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("same examples", **_ON_ANY_MACHINE, derandomize=True)
+settings.register_profile("same examples", **_ON_ANY_MACHINE, derandomize=True, max_examples=40)
 settings.register_profile("new examples", **_ON_ANY_MACHINE, derandomize=False, print_blob=True)
 
 
@@ -59,6 +59,11 @@ def _has_new_examples(config: pytest.Config) -> bool:
     """Whether Hypothesis makes other examples in each run: not in the one that a newcomer types, which leaves
     the slow tests out."""
     return config.option.markexpr != "not slow"
+
+
+def examples(count: int) -> settings:
+    """For a property that is tested with so many examples where they are new, else with a quarter of them."""
+    return settings(max_examples=count // 4 if settings.default.derandomize else count)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -166,10 +171,14 @@ def documents_keep_to_their_schemas() -> Iterator[None]:
     from shardviz.documents.fields import DocumentKind
 
     made = DocumentKind.document
+    known = set()
 
     def valid(self: DocumentKind, *of: object, **more: object) -> dict[str, Any]:
         document = made(self, *of, **more)
-        _validator(self.name).validate(json.loads(json.dumps(_abridged(document))))
+        text = json.dumps(_abridged(document))
+        if (self.name, text) not in known:
+            _validator(self.name).validate(json.loads(text))
+            known.add((self.name, text))
         return document
 
     with pytest.MonkeyPatch.context() as patch:

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.collectives.algorithms import ALGORITHMS, Unsuited, schedule_for, schedules_for
@@ -16,6 +16,7 @@ from shardviz.collectives.pattern import KINDS, Pattern
 from shardviz.collectives.schedule import Phase, Schedule, Sends
 from shardviz.collectives.trace import ScheduleError, Trace
 from shardviz.errors import QuestionError
+from tests.conftest import examples
 
 TORI = ((2, 2), (2, 4), (4, 2), (3, 5), (1, 3, 2), (2, 3, 4), (4, 4, 4), (3, 1, 3), (2, 2, 2, 2), (5, 2, 3))
 POWERS_ONLY = ("recursive-doubling", "recursive-halving", "halving-doubling")
@@ -144,13 +145,13 @@ def test_every_algorithm_works_over_several_axes(dims):
 
 
 @pytest.mark.parametrize(("name", "kind"), PIPELINED)
-@settings(max_examples=60)
+@examples(60)
 @given(n=st.integers(1, 60), pieces=st.integers(1, 20), source=st.integers(0, 59))
 def test_pipelines_with_any_number_of_pieces(name, kind, n, pieces, source):
     play(schedule_for(name, Pattern(kind, (n,), source=source % n), pieces))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(n=st.integers(34, 130), pair=st.sampled_from([pair for pair in PAIRS if pair[1] != "all_to_all"]))
 def test_larger_groups(n, pair):
     name, kind = pair
@@ -160,7 +161,7 @@ def test_larger_groups(n, pair):
     play(schedule_for(name, Pattern(kind, dims, perm=perm, source=n // 3)))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     dims=st.lists(st.integers(1, 7), min_size=2, max_size=5)
     .map(tuple)
@@ -172,7 +173,7 @@ def test_any_torus(dims):
             play(schedule_for(name, Pattern(kind, dims)))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_any_permutation_even_a_partial_one(data):
     n = data.draw(st.integers(1, 40))

@@ -8,13 +8,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.round_routing import RoundRouting, busiest_transfer, store_and_forward
 from shardviz.hardware.routes import Messages, route_segments
 from shardviz.hardware.topology import Switch, Torus
+from tests.conftest import examples
 
 RATE = 2**20
 """Bytes a second; latencies are whole multiples of the time of a byte: then all times are exact floats."""
@@ -50,7 +51,7 @@ def columns(messages: list[tuple[int, int, int]]) -> Messages:
     return Messages(src, dst, size)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(rounds())
 def test_every_message_arrives_when_single_events_say(plainly: SimpleNamespace, question: tuple) -> None:
     torus, messages, latency = question
@@ -86,7 +87,7 @@ def test_crowded_tori_with_messages_of_every_size(plainly: SimpleNamespace) -> N
         assert [Fraction(time) for time in seconds.tolist()] == [time for time, _ in expected]
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(rounds(), st.sampled_from([0.25, 1.0, 8.0]))
 def test_rounds_take_as_long_as_single_events_say(
     plainly: SimpleNamespace, question: tuple, unit: float
@@ -175,7 +176,7 @@ def test_what_would_take_too_long_is_bounded_and_says_so() -> None:
     assert outcome.seconds == pytest.approx(n * n / 8 * 1e-6)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(2, 40), st.integers(1, 20), st.floats(1e-9, 1e-3), st.floats(1e3, 1e12))
 def test_times_are_never_below_the_bounds(n: int, size: int, latency: float, rate: float) -> None:
     src, away = (each.reshape(-1) for each in np.meshgrid(np.arange(n), np.arange(1, n), indexing="ij"))
@@ -205,7 +206,7 @@ def test_wires_and_sizes_at_the_ends_of_what_is_possible(latency: float, rate: f
 PAIRS = st.tuples(st.integers(0, 6), st.integers(0, 6)).filter(lambda pair: pair[0] != pair[1])
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(PAIRS, min_size=1, max_size=40, unique=True), st.data())
 def test_as_message_by_message(
     plainly: SimpleNamespace, pairs: list[tuple[int, int]], data: st.DataObject

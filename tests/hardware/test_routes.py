@@ -7,11 +7,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.hardware.routes import link_loads, links_at, next_links, route_segments
 from shardviz.hardware.topology import Switch, Torus
+from tests.conftest import examples
 
 TORI = (
     st.lists(st.tuples(st.integers(1, 6), st.booleans()), min_size=1, max_size=3)
@@ -25,7 +26,7 @@ def pairs(torus: Torus) -> tuple[np.ndarray, np.ndarray]:
     return src[src != dst], dst[src != dst]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(TORI)
 def test_ways_are_shortest_and_as_written_out(plainly: SimpleNamespace, torus: Torus) -> None:
     src, dst = pairs(torus)
@@ -45,7 +46,7 @@ def test_ways_are_shortest_and_as_written_out(plainly: SimpleNamespace, torus: T
         assert len(links) == far[begin][end]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(TORI, st.data())
 def test_loads_are_those_of_the_ways(plainly: SimpleNamespace, torus: Torus, data: st.DataObject) -> None:
     src, dst = pairs(torus)

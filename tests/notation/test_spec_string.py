@@ -1,10 +1,11 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.errors import NotationError
 from shardviz.notation import SpecPart, parse_specs, write_spec, write_specs
 from shardviz.sharding import PartitionSpec
+from tests.conftest import examples
 
 LETTERS = {"X": 2, "Y": 4, "Z": 2}
 LONG = {"data": 8, "model": 4, "d_1": 2}
@@ -160,7 +161,7 @@ def _specs(draw, axes):
     return PartitionSpec(tuple(dims), unreduced, open_dims=open_dims)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.data())
 def test_reads_what_is_written_where_axis_names_overlap(data):
     mesh = data.draw(st.sampled_from(OVERLAPPING))

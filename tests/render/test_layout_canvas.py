@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import dedent
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -25,6 +25,7 @@ from shardviz.render.layouts.layout_view import layout_view
 from shardviz.render.palette import ANSI, GLYPHS, PLAIN, TRUECOLOR, Palette
 from shardviz.render.plan_view import numbered_parts, question_view
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
+from tests.conftest import examples
 
 MATMUL = ("bd,df->bf", "X=2,Y=4", "XY,Y_->X_")
 MLP = ("bd,df->bf;bf,fd->bd", "X=2,Y=4", "X_,_Y->_X;_X,Y_->X_")
@@ -648,13 +649,13 @@ def _product(sizes: list[int]) -> int:
 
 
 @given(layouts(), st.integers(40, 200))
-@settings(max_examples=100)
+@examples(100)
 def test_no_line_is_wider_than_the_page(layout: Layout, width: int) -> None:
     assert max(map(cell_len, drawn(layout, width).splitlines())) <= width
 
 
 @given(layouts())
-@settings(max_examples=200)
+@examples(200)
 def test_every_cell_names_the_devices_that_hold_its_block(layout: Layout) -> None:
     held: dict[tuple[tuple[int, ...], int], list[int]] = {}
     for position in range(len(layout)):

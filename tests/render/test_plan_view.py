@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from textwrap import dedent
 
 import pytest
@@ -383,11 +384,14 @@ def test_answer(
 
 PROBLEM = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=4"), sizes="b=8,d=2048,f=8192")
 
-CANDIDATES = rank(PROBLEM, place_mesh(assumed_machine(), PROBLEM.mesh))
+
+@cache
+def candidates():
+    return rank(PROBLEM, place_mesh(assumed_machine(), PROBLEM.mesh))
 
 
 def ranked(width: int, limit: int) -> str:
-    return "\n".join(line.plain for line in ranking_view(PROBLEM, CANDIDATES, width, TRUECOLOR, limit))
+    return "\n".join(line.plain for line in ranking_view(PROBLEM, candidates(), width, TRUECOLOR, limit))
 
 
 RANKINGS = [
@@ -433,10 +437,9 @@ RANKINGS = [
 def test_a_ranking_without_times_and_with_what_does_not_fit() -> None:
     def words(sizes: str, dtype: str) -> str:
         problem = problem_from_text("bd,df->bf", mesh=PROBLEM.mesh, sizes=sizes, dtype=dtype)
-        candidates = rank(problem, place_mesh(assumed_machine(), problem.mesh))
-        return " ".join(
-            " ".join(line.plain.split()) for line in ranking_view(problem, candidates, 120, PLAIN, 2)
-        )
+        found = rank(problem, place_mesh(assumed_machine(), problem.mesh))
+        lines = ranking_view(problem, found, 120, PLAIN, 2)
+        return " ".join(" ".join(line.plain.split()) for line in lines)
 
     unknown = words("b=8,d=2048,f=8192", "f32")
     assert "★ Pareto-optimal in bytes sent, memory and compute; not ranked by time." in unknown
@@ -464,7 +467,7 @@ def test_all_of_them_need_no_remark() -> None:
 
 
 def test_specs_can_be_asked_again() -> None:
-    for candidate in CANDIDATES[::9]:
+    for candidate in candidates()[::9]:
         text = specs_text(candidate.plan)
         assert parse_specs(text, PROBLEM.mesh.axis_names)
         again = problem_from_text("bd,df->bf", mesh=PROBLEM.mesh, specs=text, sizes="b=8,d=2048,f=8192")

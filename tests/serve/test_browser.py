@@ -13,8 +13,6 @@ import pytest
 
 from tests.serve.conftest import PATIENCE_S
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [
     "--headless",
@@ -39,6 +37,7 @@ def browser(tmp_path_factory):
         assert os.environ.get("SHARDVIZ_NEEDS_BROWSER") != "1", "no browser is installed"
         pytest.skip(f"no browser is installed: {', '.join(BROWSERS)}")
     profile = str(tmp_path_factory.mktemp("profile"))
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as driver:
         context = driver.chromium.launch_persistent_context(
             profile, executable_path=shutil.which(found), args=FLAGS, viewport=VIEWPORT

@@ -525,7 +525,7 @@ def test_every_command_has_a_key_that_runs_it_at_any_time():
             assert await pilot.app.run_action(command.name, pane)
             await pilot.press(command.keys[0])
             if pane.has_class("other"):
-                pane.action_other()
+                await pane.action_other()
             await pilot.pause()
             assert pane.prepared is not None, (command, before)
 

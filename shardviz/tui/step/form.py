@@ -118,8 +118,6 @@ class CollectiveForm(VerticalScroll):
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         """The collective of a problem; what somebody is writing stays while that is the same."""
-        if not self.display:
-            return
         collective = resolved.draft.collective or CollectiveFields()
         if collective != self._filled:
             self._filled = collective

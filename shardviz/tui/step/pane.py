@@ -82,17 +82,15 @@ class StepPane(Pane):
         self._timer: Timer | None = None
         self._slide = Slide()
         self._slide_timer: Timer | None = None
+        self._form = CollectiveForm(state)
+        """Its many fields are put on the screen when it is opened first."""
         self._lines: dict[str, int] = {}
         """The count of lines above and below the picture."""
 
     def compose(self) -> ComposeResult:
         yield StepHead(id="step-head")
         yield RoundView()
-        yield CollectiveForm(self.state)
         yield StepLines(id="step-foot")
-
-    def on_mount(self) -> None:
-        self._open_form(False)
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         self._page = None
@@ -101,7 +99,8 @@ class StepPane(Pane):
             self.chosen.step, self.state.step_number = self.state.step_number, 0
             if resolved.collective is not None:
                 self.call_next(self.action_back_to_plan)
-        self.query_one(CollectiveForm).show_problem(resolved)
+        if self.has_class("other"):
+            self._form.show_problem(resolved)
         self._choose()
 
     def show_step(self, number: int) -> None:
@@ -129,7 +128,7 @@ class StepPane(Pane):
         # Before the modules are there no round can be gone to.
         self._beginning = None if self.is_loaded else place
         self._group, self._page, self._view = self.chosen.group_of(place.position), None, "devices"
-        self._open_form(False)
+        self._show_form(False)
         if self.chosen.forget() and self.is_loaded:
             self._load(0.0)
         self._go(place.round)
@@ -294,21 +293,23 @@ class StepPane(Pane):
         self.chosen.next_step(steps)
         self._choose()
 
-    def action_other(self) -> None:
-        form = self.query_one(CollectiveForm)
-        self._open_form(not form.display)
-        form.show_problem(self.state.resolved)
-        (form.first_field if form.display else self.query_one(RoundView)).focus()
+    async def action_other(self) -> None:
+        if not self._form.is_attached:
+            await self.mount(self._form, before="#step-foot")
+        self._show_form(not self.has_class("other"))
+        if self._form.display:
+            self._form.show_problem(self.state.resolved)
+        (self._form.first_field if self._form.display else self.query_one(RoundView)).focus()
 
-    def _open_form(self, is_open: bool) -> None:
-        self.query_one(CollectiveForm).display = is_open
+    def _show_form(self, is_open: bool) -> None:
+        self._form.display = is_open
         self.set_class(is_open, "other")
 
     def action_back_to_plan(self) -> None:
         self.state.edit(replace(self.state.history.draft, collective=None))
 
-    def on_collective_form_done(self) -> None:
-        self.action_other()
+    async def on_collective_form_done(self) -> None:
+        await self.action_other()
 
     def on_step_head_scrubbed(self, message: StepHead.Scrubbed) -> None:
         self._go(round(message.part * self.player.rounds))
