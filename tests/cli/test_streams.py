@@ -18,7 +18,14 @@ import pytest
 import shardviz
 from shardviz.cli.group import run
 from shardviz.cli.process import CLEAR_LINE
-from shardviz.cli.streams import GREEK, STAND_INS, MessageStream, OutputStream, replaced
+from shardviz.cli.streams import (
+    GREEK,
+    STAND_INS,
+    MessageStream,
+    OutputStream,
+    open_standard_streams,
+    replaced,
+)
 from shardviz.render.palette import GLYPHS
 from tests.conftest import one_in
 
@@ -52,7 +59,7 @@ needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device
 
 
 @pytest.mark.parametrize("redirection", [">&-", pytest.param("> /dev/full", marks=needs_full)])
-@pytest.mark.parametrize("words", one_in(4, COMMANDS), ids=" ".join)
+@pytest.mark.parametrize("words", one_in(7, COMMANDS), ids=" ".join)
 def test_output_that_cannot_be_written_is_one_line(words: tuple[str, ...], redirection: str) -> None:
     done = in_shell(words, redirection)
     assert done.returncode == 2
@@ -87,21 +94,27 @@ def test_a_reader_that_has_gone_is_no_error(words: tuple[str, ...]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("words", one_in(3, [*COMMANDS, ("layout", "…", "--spec", "XY")]), ids=" ".join)
+def printed_in(encoding: str, words: tuple[str, ...]) -> tuple[bytes, bytes]:
+    """What a command writes on stdout and on stderr, which have an encoding."""
+    out, err = io.BytesIO(), io.BytesIO()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "100")
+        patch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding))
+        patch.setattr(sys, "stderr", io.TextIOWrapper(err, encoding))
+        open_standard_streams()
+        run(words)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        return out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize("words", [*COMMANDS, ("layout", "…", "--spec", "XY")], ids=" ".join)
 def test_an_ascii_terminal_gets_ascii(words: tuple[str, ...]) -> None:
-    done = subprocess.run(
-        [*SHARDVIZ, *words],
-        capture_output=True,
-        timeout=120,
-        env={"PATH": "", "PYTHONIOENCODING": "ascii", "COLUMNS": "100"},
-    )
-    printed = (done.stdout + done.stderr).decode("ascii")
+    printed = b"".join(printed_in("ascii", words))
     assert printed
-    if "?" in printed:
-        # One that stands for itself: as many stand where nothing needs a stand-in.
-        usual = {"PATH": "", "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
-        done = subprocess.run([*SHARDVIZ, *words], capture_output=True, timeout=120, env=usual)
-        assert printed.count("?") == (done.stdout + done.stderr).decode().count("?")
+    assert printed.isascii()
+    # A question mark stands for itself: as many stand where nothing needs a stand-in.
+    assert printed.count(b"?") == b"".join(printed_in("utf-8", words)).count(b"?")
 
 
 @pytest.mark.parametrize(
@@ -117,25 +130,22 @@ def test_an_ascii_terminal_gets_ascii(words: tuple[str, ...]) -> None:
 )
 def test_plain_is_ascii_on_a_terminal_that_has_more(words: tuple[str, ...]) -> None:
     """The same as on a terminal that has no more."""
-    utf8 = {**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "100"}
-    plain = subprocess.run([*SHARDVIZ, *words], capture_output=True, timeout=120, env=utf8)
-    usual = [word for word in words if word != "--plain"]
-    ascii_ = {**utf8, "PYTHONIOENCODING": "ascii"}
-    terminal = subprocess.run([*SHARDVIZ, *usual], capture_output=True, timeout=120, env=ascii_)
-    assert (plain.stdout + plain.stderr).isascii()
-    assert (plain.stdout, plain.stderr) == (terminal.stdout, terminal.stderr)
-    assert plain.stdout or plain.stderr
+    plain = printed_in("utf-8", words)
+    assert b"".join(plain).isascii()
+    assert plain == printed_in("ascii", tuple(word for word in words if word != "--plain"))
+    assert any(plain)
 
 
-def test_what_was_typed_is_recognised_in_ascii() -> None:
-    for words, shown in (
-        (("translate", "X_→β", "--plain"), r"'X_\u2192\u03b2'"),
-        (("explain", "bd,df->bf", "--mesh", "é=2", "--plain"), r"'\xe9=2'"),
-        (("tui", "--β", "x"), "'--β'"),
-    ):
-        done = in_shell(words, "", PYTHONIOENCODING="utf-8")
-        assert done.returncode == 2
-        assert shown in done.stderr
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("translate", "X_→β", "--plain"), rb"'X_\u2192\u03b2'"),
+        (("explain", "bd,df->bf", "--mesh", "é=2", "--plain"), rb"'\xe9=2'"),
+        (("tui", "--β", "x"), "'--β'".encode()),
+    ],
+)
+def test_what_was_typed_is_recognised_in_ascii(words: tuple[str, ...], shown: bytes) -> None:
+    assert shown in printed_in("utf-8", words)[1]
 
 
 def test_an_error_goes_to_a_stream_without_an_encoding() -> None:
@@ -174,12 +184,12 @@ def test_characters_that_a_terminal_obeys_are_written_as_escapes(
 
 def test_escapes_of_a_text_reach_neither_messages_nor_json() -> None:
     mesh = "{mesh['\x9b\u202eX\x07'=2,'b'=4], [{'b'}, {%s}]}"
-    for words, stream in ((("translate", mesh % "'q'"), 2), (("translate", mesh % "", "--json"), 1)):
-        done = subprocess.run([*SHARDVIZ, *words], capture_output=True, text=True, timeout=120)
-        text = done.stderr if stream == 2 else done.stdout
+    _, message = printed_in("utf-8", ("translate", mesh % "'q'"))
+    document, _ = printed_in("utf-8", ("translate", mesh % "", "--json"))
+    for text in (message.decode(), document.decode()):
         assert text.replace("\n", "").isprintable()
         assert "\\u202e" in text
-    assert json.loads(done.stdout)["text"] == mesh % ""
+    assert json.loads(document)["text"] == mesh % ""
 
 
 def test_letters_are_those_of_the_shards() -> None:
