@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shardviz.profiles.profile import profile_of, programs_that_ran, texts_by_program
+from shardviz.profiles.profile import Profile, profile_of, programs_that_ran
 
 if TYPE_CHECKING:
-    from shardviz.profiles.profile import Profile
     from shardviz.profiles.trace_files import ProfileFiles
 
 
@@ -20,4 +19,5 @@ def profile_with_texts(
     "" for one that has none."""
     records = () if hlo else programs_that_ran(files)
     texts = find_texts([each.proto for each in records]) if records else ()
-    return profile_of(files, texts_by_program(records, texts), hlo=hlo, **asked)
+    known = {each.program: text for each, text in zip(records, texts, strict=True) if text}
+    return profile_of(files, known, hlo=hlo, **asked)

@@ -13,10 +13,20 @@ from shardviz.hlo import HloModule, read
 from shardviz.hlo.dump_files import distinct_names
 from shardviz.hlo.mlir.shardy import is_mlir
 from shardviz.hlo.module import is_hlo
-from shardviz.reports.changes import broken_limits, report_changes, summary, together
-from shardviz.reports.program_report import program_report, report_of
+from shardviz.reports.changes import (
+    BrokenLimit,
+    Limit,
+    ReportChanges,
+    ReportSummary,
+    broken_limits,
+    report_changes,
+    summary,
+    together,
+)
+from shardviz.reports.program_report import DumpedModule, ProgramReport, program_report, report_of
 from shardviz.reports.rematerialization import (
-    has_rematerializations,
+    MARK,
+    Rematerialization,
     mesh_of_warnings,
     rematerializations,
     rematerializations_of,
@@ -25,9 +35,6 @@ from shardviz.reports.rematerialization import (
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
-    from shardviz.reports.changes import BrokenLimit, Limit, ReportChanges, ReportSummary
-    from shardviz.reports.program_report import DumpedModule, ProgramReport
-    from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.target_program import TargetProgram
     from shardviz.sharding import Mesh
 
@@ -47,7 +54,7 @@ class ProgramQuestion:
     @cached_property
     def log(self) -> str:
         """The whole text, where it warns of arrays that are fully replicated to reshard them; else ""."""
-        return self.whole if has_rematerializations(self.whole) else ""
+        return self.whole if MARK in self.whole else ""
 
     @cached_property
     def text(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from shardviz.compiler.requests import settled
@@ -31,13 +31,22 @@ class TargetRequests(Generic[T]):
         self._without, self._wait = without, wait
         self._pending: list[tuple[str, CompilerRequest[T]]] = []
 
-    def send(self, target: Target, request: CompilerRequest[T]) -> None:
-        """Have the request to a target."""
-        self._pending.append((target.name, request))
-
-    def refuse(self, target: Target, error: ShardvizError) -> None:
-        """Have the reason why a target is not asked for its answer."""
-        self._pending.append((target.name, settled(self._without(target.name, error))))
+    def ask(
+        self,
+        targets: Iterable[Target],
+        submit: Callable[[Target], CompilerRequest[T]],
+        refusal_of: Callable[[Exception], ShardvizError | None],
+    ) -> None:
+        """Send the question to all of some targets. An error of `submit` is the target's answer where it is a
+        refusal, and raised where it is none."""
+        for target in targets:
+            try:
+                request = submit(target)
+            except Exception as error:
+                if (refusal := refusal_of(error)) is None:
+                    raise
+                request = settled(self._without(target.name, refusal))
+            self._pending.append((target.name, request))
 
     @property
     def names(self) -> list[str]:
@@ -59,6 +68,11 @@ class TargetRequests(Generic[T]):
         """Cancel what nobody waits for any more."""
         for _, request in self._pending:
             request.cancel()
+
+
+def refusal(error: Exception) -> ShardvizError | None:
+    """An error of ours, which is an answer; None for any other."""
+    return error if isinstance(error, ShardvizError) else None
 
 
 def answer_of(target: str, answers: Sequence[Answer]) -> Answer:

@@ -13,7 +13,8 @@ from shardviz.answers.requests import TargetRequests
 from shardviz.compiler import Worker
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.lazy_names import LazyImports
-from shardviz.reports.target_result import without_answer
+from shardviz.reports.target_result import TargetResult, without_answer
+from shardviz.targets import Target, check_question
 
 with LazyImports():
     from shardviz.compiler import lowering
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from shardviz.planner import Problem
     from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
     from shardviz.reports.target_program import TargetProgram
-    from shardviz.reports.target_result import TargetResult
-    from shardviz.targets import Target
 
 T = TypeVar("T")
 
@@ -44,6 +43,8 @@ def ask(
     Raises `TargetError` for targets that cannot take the problem.
     """
     worker = _worker()
+    if not may_refuse:
+        check_question(problem, targets)  # all of them, before one is asked
 
     def submit(target: Target) -> CompilerRequest[TargetResult]:
         return worker.submit(problem, target, with_costs=with_costs)
@@ -107,13 +108,7 @@ def _answers(
 
     requests = TargetRequests(without, wait)
     try:
-        for target in targets:
-            try:
-                requests.send(target, submit(target))
-            except Exception as error:
-                if (refusal := refusal_of(error)) is None:
-                    raise
-                requests.refuse(target, refusal)
+        requests.ask(targets, submit, refusal_of)
         return tuple(requests.answers())
     finally:
         # An error, or an interrupt, leaves questions whose answers nobody waits for.

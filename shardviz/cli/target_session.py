@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.cli.output import print_error, print_errors_alone, print_note, wait_for, working
 from shardviz.cli.process import ExitCode, end_all, on_signal
-from shardviz.errors import CompilerError, ShardvizError, TargetError
+from shardviz.errors import CompilerError, JobLost, TargetError
 from shardviz.lazy_names import LazyImports
 from shardviz.targets import Target, check_axis_types, check_devices, check_mesh, parse_targets
 
@@ -21,10 +21,9 @@ with LazyImports():
     from shardviz.reports import suggestions, target_program, target_result
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Worker
+    from shardviz.compiler import CompilerRequest, Worker
     from shardviz.compiler.user_file import UserProgram
     from shardviz.devices.job import Job, JobAddress
-    from shardviz.errors import JobLost
     from shardviz.planner import Problem
     from shardviz.reports.lowered_module import ShardingCandidate
     from shardviz.reports.suggestions import Suggestion
@@ -117,12 +116,11 @@ class ProgramSession(WorkerSession):
         """Send the program to every target, or to these; what one cannot have is its answer."""
         worker = self._worker
         assert worker is not None
-        for target in self._targets if targets is None else targets:
-            try:
-                lowered = program.lowered_for(target.platform)
-                self._requests.send(target, worker.compile(lowered, target, options, with_costs))
-            except ShardvizError as error:
-                self._requests.refuse(target, error)
+
+        def submit(target: Target) -> CompilerRequest[TargetProgram]:
+            return worker.compile(program.lowered_for(target.platform), target, options, with_costs)
+
+        self._requests.ask(self._targets if targets is None else targets, submit, requests.refusal)
 
     def programs(self) -> Iterator[TargetProgram]:
         """The answers in the order of the targets, which `exit_code` remembers."""
@@ -159,9 +157,8 @@ class TargetSession(WorkerSession):
     def __init__(
         self, targets: Sequence[Target], timeout: float, may_drop: bool, job: JobAddress | None = None
     ) -> None:
-        self._targets = targets
-        super().__init__(timeout, *self._targets, job=job)
-        self._may_drop = may_drop
+        super().__init__(timeout, *targets, job=job)
+        self._targets, self._may_drop = targets, may_drop
         self._is_refused = False
         self._requests = requests.TargetRequests(target_result.without_answer, wait_for)
 
@@ -169,28 +166,33 @@ class TargetSession(WorkerSession):
         """Send the problem to every target; `with_costs` is that of `Worker.submit`. Raises `TargetError`
         where a chosen one cannot take it. Where the user chose none, and JAX takes the problem's arrays on no
         target, that is the answer of each."""
-        if self._worker is None:
+        worker = self._worker
+        if worker is None:
             return
+
+        def submit(target: Target) -> CompilerRequest[TargetResult]:
+            return worker.submit(problem, target, with_costs=with_costs)
+
         check_axis_types(problem)
         try:
             check_devices(problem)
-        except TargetError as error:
+        except TargetError:
             if not self._may_drop:
                 raise
             self._is_refused = True
-            for target in self._targets:
-                self._requests.refuse(target, error)
+            self._requests.ask(self._targets, submit, requests.refusal)
             return
         self.join()
+        asked = []  # all are checked before one is sent
         for target in self._targets:
             try:
                 check_mesh(target, problem.mesh)
+                asked.append(target)
             except TargetError as error:
                 if not self._may_drop:
                     raise
                 print_note(f"{target.name} is left out: {error.message}")
-            else:
-                self._requests.send(target, self._worker.submit(problem, target, with_costs=with_costs))
+        self._requests.ask(asked, submit, lambda _error: None)
 
     @property
     def requested(self) -> list[str]:

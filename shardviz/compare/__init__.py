@@ -49,7 +49,7 @@ from collections.abc import Callable, Sequence
 
 from shardviz.compare import answer_rules, array_rules, einsum_rules
 from shardviz.compare.comparison import AS_PLANNED, SAME_TRAFFIC, Comparison, Difference
-from shardviz.compare.transfer import compiled, planned, taken_apart
+from shardviz.compare.transfer import compiled, over, planned, taken_apart
 from shardviz.hlo import Collective, CollectiveMatmul
 from shardviz.planner import Plan
 from shardviz.reports.target_result import TargetResult
@@ -59,8 +59,7 @@ __all__ = ["AS_PLANNED", "SAME_TRAFFIC", "Difference", "compare", "differences"]
 
 ALWAYS: tuple[Callable[[Comparison], None], ...] = (
     answer_rules.packed_dtype,
-    answer_rules.promoted_dtype,
-    answer_rules.narrowed_dtype,
+    answer_rules.other_dtypes,
     answer_rules.collective_matmul,
     answer_rules.between_slices,
     answer_rules.combined_collectives,
@@ -130,8 +129,12 @@ def compare(
     parts = {name for matmul in collective_matmuls for name in matmul.permutes}
     scheduled = [one for one in collectives if one.name not in parts]
     comparison = Comparison(plan, target, ours, theirs, slices, result_spec, scheduled, partitioned)
-    for each in combined:
-        answer_rules.carries_together(comparison, each)
+    for one in combined:  # their pieces are compared one by one
+        comparison.add(
+            "combined_collectives",
+            f"{target} carries {one.arrays} arrays in one {one.op}{over(one)} ({one.bytes:,} bytes), "
+            "which sends as many bytes as one for each of them.",
+        )
     for rule in ALWAYS:
         rule(comparison)
     for rule in WHILE_SOMETHING_IS_LEFT:

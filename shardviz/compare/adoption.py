@@ -27,9 +27,8 @@ _JAX_OPS = {hlo: name for name, hlo in HLO_OPS.items() if name != "pmax"}
 def cheaper_plan(plan: Plan, answers: Iterable[TargetResult], placed: PlacedMesh) -> Plan:
     """The plan, or where Shardy's way costs less, a plan that does the same; `Plan.teller` says so.
 
-    Of a program that is Shardy's way to split the arrays in between: that plan has its results where Shardy
-    leaves them, and the planner's moves. Of a problem that only reshards an array it is Shardy's moves. Both
-    are priced alike. A plan that is proved to be the best is never looked at again.
+    Of a program that is Shardy's way to split the arrays in between, with the planner's moves; of a problem
+    that only reshards an array it is Shardy's moves. A plan that is proved to be the best is kept.
     """
     shardy = next((each for each in answers if each.target == "shardy"), None)
     if shardy is None or not may_be_beaten(plan, shardy.splits, shardy.moves):
@@ -53,7 +52,13 @@ def cheaper_if_split(
         others += _split_alike(plan, split_as(plan.question, dict(splits)), placed)
     if moves:
         others.append(_moved_alike(plan, moves))
-    other = min(others, key=lambda each: _cost(each, placed))
+
+    def cost(one: Plan) -> list[float]:
+        """Seconds and bytes sent, in the order in which the plan makes them small."""
+        figures = [price(one, placed).serial_seconds, float(one.wire_bytes)]
+        return figures if one.objective != "bytes" else figures[::-1]
+
+    other = min(others, key=cost)
     if other is plan:
         return plan
     return replace(
@@ -103,9 +108,3 @@ def split_as(problem: Problem, splits: Mapping[str, PartitionSpec]) -> Problem:
 
 def _open_results(problem: Problem) -> list[str]:
     return [part.result.name for part in problem.parts if part.result.spec is None]
-
-
-def _cost(plan: Plan, placed: PlacedMesh) -> tuple[float, float]:
-    """Seconds and bytes sent, in the order in which the plan makes them small."""
-    seconds, sent = price(plan, placed).serial_seconds, float(plan.wire_bytes)
-    return (seconds, sent) if plan.objective != "bytes" else (sent, seconds)

@@ -3,7 +3,6 @@ moves (in pieces, together, across slices, and when), what is equal, idle axes, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations, product
 
@@ -22,7 +21,6 @@ from shardviz.compare.transfer import (
     with_article,
 )
 from shardviz.errors import plural
-from shardviz.hlo import Collective
 from shardviz.planner.states.moves import state_of
 from shardviz.sharding import array_bytes
 from shardviz.sharding.array import BITS
@@ -39,77 +37,51 @@ def packed_dtype(comparison: Comparison) -> None:
 
     Such a collective has as many bytes as the plan's, and is counted in the plan's elements from here on.
     """
-    told: dict[str, tuple[str, int]] = {}
+    told: dict[str, str] = {}
     for number, one in enumerate(comparison.theirs):
-        mine = next((each for each in comparison.ours if _holds(one, each)), None)
-        if mine is not None:
-            told[one.dtype] = mine.dtype, BITS[one.dtype] // BITS[mine.dtype]
-            comparison.theirs[number] = replace(one, dtype=mine.dtype, elements=mine.elements)
-    for wide, (narrow, count) in told.items():
-        message = f"{comparison.target} packs {count} {narrow} into each {wide}; the bytes are the same."
-        comparison.add("packed_dtype", message)
+        if one.dtype.startswith(("f", "bf", "c")):
+            continue
+        for mine in comparison.ours:
+            is_same = (one.op, one.base_axes, one.bytes) == (mine.op, mine.base_axes, mine.bytes)
+            is_wider = BITS.get(one.dtype, 0) > BITS[mine.dtype]
+            if is_same and is_wider and one.may_share_array(mine):
+                told[one.dtype] = mine.dtype
+                comparison.theirs[number] = replace(one, dtype=mine.dtype, elements=mine.elements)
+                break
+    for wide, narrow in told.items():
+        packs = f"{comparison.target} packs {BITS[wide] // BITS[narrow]} {narrow} into each {wide}"
+        comparison.add("packed_dtype", f"{packs}; the bytes are the same.")
 
 
-def _holds(packed: ArrayTransfer, plain: ArrayTransfer) -> bool:
-    same = packed.op == plain.op and packed.base_axes == plain.base_axes and packed.bytes == plain.bytes
-    wider = BITS.get(packed.dtype, 0) > BITS[plain.dtype]
-    return same and wider and not packed.dtype.startswith(("f", "bf", "c")) and packed.may_share_array(plain)
-
-
-def promoted_dtype(comparison: Comparison) -> None:
-    wider = [
-        (one, planned)
-        for one, planned in _with_planned_dtypes(comparison)
-        # Signed numbers, floats and truth values in a wide u32 are packed, not computed with.
-        if BITS.get(one.dtype, 0) > BITS[planned] and (one.dtype[0] != "u" or planned[0] == "u")
-    ]
-    if wider:
-        words, ratio, also = _in_another_dtype(wider)
-        times = "twice" if ratio == 2 else f"{ratio:g} times"
-        comparison.add("promoted_dtype", f"{comparison.target} computes {words}, {times} as many{also}.")
-
-
-def narrowed_dtype(comparison: Comparison) -> None:
-    narrower = [
-        (one, planned)
-        for one, planned in _with_planned_dtypes(comparison)
-        if _is_float(one.dtype) and _is_float(planned) and BITS[one.dtype] < BITS[planned] and one.pieces == 1
-    ]
-    if narrower:
-        words, _, also = _in_another_dtype(narrower)
-        comparison.add("narrowed_dtype", f"{comparison.target} moves {words}{also}.")
-
-
-def _with_planned_dtypes(comparison: Comparison) -> list[tuple[ArrayTransfer, str]]:
-    """The target's transfers, each with the dtype in which the plan moves that array, else its own, else the
-    result's.
-
-    A weight's gradient may have another one than the weight, and tokens have another than what is looked up.
-    """
+def other_dtypes(comparison: Comparison) -> None:
+    """The dtype in which the plan moves an array is that of the array's own transfers, else its own, else the
+    result's: a weight's gradient may have another one than the weight, and tokens have another than what is
+    looked up."""
     problem = comparison.plan.problem
     own = {array.name: array.dtype for array in problem.arguments}
-
-    def planned(one: ArrayTransfer) -> str:
-        moved = [mine for mine in comparison.ours if mine.shares_array(one)]
+    wider, narrower = [], []
+    for one in comparison.theirs:
         known = (own[name] for name in one.arrays if name in own and not one.is_sum)
-        usual = next(known, problem.result.dtype)
-        return next((mine.dtype for mine in moved if mine.is_sum == one.is_sum), usual)
-
-    return [(one, planned(one)) for one in comparison.theirs]
-
-
-def _in_another_dtype(moved: Sequence[tuple[ArrayTransfer, str]]) -> tuple[str, float, str]:
-    """The largest transfer in words, its bytes over the planned, and how many more there are."""
-    one, planned = max(moved, key=lambda each: each[0].bytes)
-    before = array_bytes((one.elements,), planned)
-    words = (
-        f"{planned} as {one.dtype}: its {one.op}{one.over} carries {one.bytes:,} bytes instead of {before:,}"
-    )
-    return words, one.bytes / before, f" (and {len(moved) - 1} more)" if len(moved) > 1 else ""
-
-
-def _is_float(dtype: str) -> bool:
-    return dtype.startswith(("f", "bf"))
+        moved = (mine for mine in comparison.ours if mine.shares_array(one) and mine.is_sum == one.is_sum)
+        planned = next((mine.dtype for mine in moved), next(known, problem.result.dtype))
+        # Signed numbers, floats and truth values in a wide u32 are packed, not computed with.
+        if BITS.get(one.dtype, 0) > BITS[planned] and (one.dtype[0] != "u" or planned[0] == "u"):
+            wider.append((one, planned))
+        are_floats = all(dtype.startswith(("f", "bf")) for dtype in (one.dtype, planned))
+        if are_floats and BITS[one.dtype] < BITS[planned] and one.pieces == 1:
+            narrower.append((one, planned))
+    for code, verb, found in (("promoted_dtype", "computes", wider), ("narrowed_dtype", "moves", narrower)):
+        if found:
+            one, planned = max(found, key=lambda each: each[0].bytes)
+            before = array_bytes((one.elements,), planned)
+            ratio = one.bytes / before
+            times = f", {'twice' if ratio == 2 else f'{ratio:g} times'} as many" if found is wider else ""
+            also = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            comparison.add(
+                code,
+                f"{comparison.target} {verb} {planned} as {one.dtype}: its {one.op}{one.over} carries "
+                f"{one.bytes:,} bytes instead of {before:,}{times}{also}.",
+            )
 
 
 def collective_matmul(comparison: Comparison) -> None:
@@ -147,15 +119,6 @@ def combined_collectives(comparison: Comparison) -> None:
                 )
                 comparison.add("combined_collectives", message, several, [other])
                 break
-
-
-def carries_together(comparison: Comparison, one: Collective) -> None:
-    """Several collectives of a program as one, whose pieces are compared one by one."""
-    comparison.add(
-        "combined_collectives",
-        f"{comparison.target} carries {one.arrays} arrays in one {one.op}{over(one)} ({one.bytes:,} bytes), "
-        "which sends as many bytes as one for each of them.",
-    )
 
 
 def between_slices(comparison: Comparison) -> None:

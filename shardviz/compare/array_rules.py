@@ -15,7 +15,6 @@ from shardviz.compare.transfer import (
     arrays,
     cheaper,
     does,
-    done_too,
     in_dtype,
     listed,
     listed_axes,
@@ -57,8 +56,7 @@ def reordered_axes(comparison: Comparison) -> None:
     """The devices of an axis taken in another order."""
     mesh = comparison.plan.problem.mesh
     for mine in list(comparison.ours):
-        other = _first(comparison.theirs, mine.op, mine, mesh)
-        if other is not None:
+        if other := _first(comparison.theirs, mine.op, mine, mesh):
             message = (
                 f"{comparison.target} takes the devices of {', '.join(mine.axes)} in another order "
                 f"({', '.join(other.axes)}) in its {other.op} of {other.bytes:,} bytes; "
@@ -94,19 +92,14 @@ def scatter_and_gather(comparison: Comparison) -> None:
             gather, partner = _later_gather(side, whole, whole_side)
             if scatter is None or gather is None:
                 continue
-            one, halves = [whole, *partner], [scatter, gather]
-            if side is comparison.theirs:
-                message = (
-                    f"{target} writes the plan's psum{whole.over}{done_too(partner)} as two halves, a "
-                    f"{scatter} and an {gather}."
-                )
-                comparison.add("scatter_and_gather", message, one, halves)
-            else:
-                message = (
-                    f"{target} adds the partial sums in one {whole}{done_too(partner)}; the plan does it in "
-                    f"two halves, a {scatter} and later an {gather}."
-                )
-                comparison.add("scatter_and_gather", message, halves, one)
+            sides, halves = ([whole, *partner], [scatter, gather]), f"two halves, a {scatter} and"
+            too = f", besides {listed(partner)}" if partner else ""
+            message = f"{target} writes the plan's psum{whole.over}{too} as {halves} an {gather}."
+            if side is comparison.ours:
+                sides = sides[::-1]
+                message = f"{target} adds the partial sums in one {whole}{too}; the plan does it in {halves} "
+                message += f"later an {gather}."
+            comparison.add("scatter_and_gather", message, *sides)
 
 
 def all_reduce_and_slice(comparison: Comparison) -> None:
@@ -168,9 +161,8 @@ def gathered_more(comparison: Comparison) -> None:
         if other is None or any(one.elements >= other.elements for one in planned):
             continue
         before = [one for one in planned if one.place < mine.place and one in comparison.ours]
-        earlier = comparison.plan.steps[
-            : comparison.plan.steps.index(comparison.plan.collectives[mine.place])
-        ]
+        steps, gather = comparison.plan.steps, comparison.plan.collectives[mine.place]
+        earlier = steps[: steps.index(gather)]
         is_cut = any((step.op, step.array) == ("slice", *mine.arrays) for step in earlier)
         first = f"does {listed(before)}, then " if before else ""
         message = (
@@ -208,8 +200,7 @@ def other_route(comparison: Comparison) -> None:
             continue
         both = f"it {does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}"
         name = one_of(min((each.arrays for each in (*ours, *theirs)), key=len))
-        cut = [each for each in comparison.slices if each.shares_array(one)]
-        code, how = _how(ours, theirs, cut)
+        code, how = _how(ours, theirs, [each for each in comparison.slices if each.shares_array(one)])
         comparison.add(
             code,
             f"{comparison.target} {verb(theirs)} {name} {how}: {both}.",

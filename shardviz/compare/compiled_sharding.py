@@ -19,11 +19,10 @@ ALIKE = 0.15
 
 @dataclass(frozen=True)
 class CompiledSharding:
-    """A row of a search, and the times of the program that the compiler made of it (seconds of a step).
-
-    `seconds` are those of the program in the compiler's order, each operation by the compiler's cycles and
-    the links, `work` its compute and `exposed` what waits. All are None where there is no program, and
-    `error` says why. `memory_bytes` is the compiler's peak of one layer, None where it is not known.
+    """A row of a search, and the times of the program that the compiler made of it (seconds of a step, each
+    operation by the compiler's cycles and the links): in all, of compute, and of what waits. Where there is
+    no program, `error` says why. `memory_bytes` is the compiler's peak of one layer, None where it is not
+    known.
     """
 
     found: MeshSharding
@@ -41,8 +40,8 @@ class CompiledSharding:
             return ()
         time = self.found.time
         parts = (("compute", time.work, self.work), ("exposed communication", time.exposed, self.exposed))
-        wrong = [each for each in parts if abs(each[2] - each[1]) > ALIKE * time.seconds]
-        return tuple(sorted(wrong, key=lambda each: -abs(each[2] - each[1])))
+        by_size = sorted(parts, key=lambda each: -abs(each[2] - each[1]))
+        return tuple(each for each in by_size if abs(each[2] - each[1]) > ALIKE * time.seconds)
 
 
 def one_layer(question: SearchQuestion, found: MeshSharding) -> Problem:

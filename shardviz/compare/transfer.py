@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import prod
@@ -24,11 +24,10 @@ from shardviz.sharding.axis_parts import whole_axis
 class ArrayTransfer:
     """A collective of either side in the same terms; `elements` of the larger of operand and result.
 
-    `arrays` are the names of the arrays it may move, `pieces` how many arrays it carries at once. With
-    `between_slices` it leaves the TPU slice. Where permutes stand for it, `taken_apart` tells which, and
-    `permute_runs` how often they run in all. `runs` is how often it runs. Both are None in a loop of unknown
-    length. `wire_bytes` is for all runs that are known, `bytes` and `elements` for one. `place` is where it
-    stands among those of its side.
+    `arrays` are the names of the arrays it may move, `pieces` how many arrays it carries at once. Where
+    permutes stand for it, `taken_apart` tells which, and `permute_runs` how often they run in all. It and
+    `runs` are None in a loop of unknown length. `wire_bytes` is for all runs that are known, `bytes` and
+    `elements` for one. `place` is where it stands among those of its side.
     """
 
     op: str
@@ -79,8 +78,7 @@ class ArrayTransfer:
 
     @property
     def over(self) -> str:
-        """The axes for a sentence, as in ` over X, Y`; nothing where it follows none."""
-        return f" over {', '.join(self.axes)}" if self.axes else ""
+        return over(self)
 
     def __str__(self) -> str:
         between = " between slices" if self.between_slices else ""
@@ -122,14 +120,10 @@ def compiled(
     left out.
     """
     moved = MovedArrays(problem)
-    counts = {one.name: one.count for one in collectives}
     transfers = []
-    for place, (given, matmul) in enumerate(_whole(collectives, matmuls, counts, problem.layers)):
+    for place, (given, matmul, permute_runs) in enumerate(_whole(collectives, matmuls, problem.layers)):
         one = _of_one_run(given, problem.layers)
-        arrays = moved.of(one)
         if one.wire_bytes or one.op == "slice":
-            runs = [] if matmul is None else [counts[name] for name in matmul.permutes if name in counts]
-            known = [count for count in runs if count is not None]
             transfers.append(
                 ArrayTransfer(
                     one.op,
@@ -138,12 +132,12 @@ def compiled(
                     one.bytes,
                     one.wire_bytes * (1 if one.count is None else one.count),
                     one.dtype,
-                    arrays,
+                    moved.of(one),
                     one.arrays,
                     one.between_slices,
                     matmul,
                     one.count,
-                    sum(known) if matmul is not None and len(known) == len(runs) else None,
+                    permute_runs,
                     place,
                 )
             )
@@ -171,26 +165,25 @@ def _of_one_run(one: Collective, layers: int) -> Collective:
 
 
 def _whole(
-    collectives: Sequence[Collective],
-    matmuls: Sequence[CollectiveMatmul],
-    counts: Mapping[str, int | None],
-    layers: int,
-) -> Iterator[tuple[Collective, CollectiveMatmul | None]]:
-    """Collectives, with one whole gather or scatter in place of the permutes that take it apart.
-
-    It runs in each layer, as they do, where they all run a multiple of that.
-    """
+    collectives: Sequence[Collective], matmuls: Sequence[CollectiveMatmul], layers: int
+) -> Iterator[tuple[Collective, CollectiveMatmul | None, int | None]]:
+    """Collectives, with one whole gather or scatter in place of the permutes that take it apart, and the runs
+    of these in all. It runs in each layer, as they do, where they all run a multiple of that."""
     parts = by_permute(matmuls)
+    counts = {one.name: one.count for one in collectives}
     seen: list[CollectiveMatmul] = []
     for one in collectives:
         matmul = parts.get(one.name)
         if matmul is None:
-            yield one, None
+            yield one, None, None
         elif matmul not in seen:
             seen.append(matmul)
             own = [counts[name] for name in matmul.permutes if name in counts]
-            in_layers = all(count is not None and count % layers == 0 for count in own)
-            yield _put_together(one, matmul, layers if in_layers else 1), matmul
+            known = [count for count in own if count is not None]
+            is_known = len(known) == len(own)
+            in_layers = is_known and all(count % layers == 0 for count in known)
+            whole = _put_together(one, matmul, layers if in_layers else 1)
+            yield whole, matmul, sum(known) if is_known else None
 
 
 def _put_together(permute: Collective, matmul: CollectiveMatmul, runs: int) -> Collective:
@@ -198,14 +191,13 @@ def _put_together(permute: Collective, matmul: CollectiveMatmul, runs: int) -> C
     whole = matmul.bytes * 8 // max(1, BITS.get(permute.dtype, 8))
     group, is_gather = max(1, matmul.group_size), matmul.op == "all-gather"
     shapes = [(whole // group,), (whole,)]
-    operand, result = shapes if is_gather else reversed(shapes)
     held = matmul.bytes // group if is_gather else matmul.bytes
     return replace(
         permute,
         op=matmul.op,
         axes=matmul.axes or permute.axes,
-        operand_shape=operand,
-        result_shape=result,
+        operand_shape=shapes[not is_gather],
+        result_shape=shapes[is_gather],
         bytes=matmul.bytes,
         wire_bytes=wire_bytes(matmul.op, matmul.group_size, matmul.bytes, held),
         group_size=matmul.group_size,
@@ -216,13 +208,9 @@ def _put_together(permute: Collective, matmul: CollectiveMatmul, runs: int) -> C
 def taken_apart(
     collectives: Sequence[Collective], partitioned: Sequence[Collective] | None
 ) -> tuple[list[Collective], list[Collective]]:
-    """The collectives with the pieces of combined ones in their place, and those that were combined.
-
-    One stays as it is where the module right after partitioning has no pieces of the names that make up its
-    own.
-    """
-    pieces = [_pieces(one, partitioned or ()) if one.arrays > 1 else [] for one in collectives]
-    pairs = [*zip(collectives, pieces, strict=True)]
+    """The collectives with the pieces of combined ones in their place, and those that were combined: all of
+    whose pieces the module right after partitioning has."""
+    pairs = [(one, _pieces(one, partitioned or ()) if one.arrays > 1 else []) for one in collectives]
     taken = [each for one, several in pairs for each in several or [one]]
     return taken, [one for one, several in pairs if several]
 
@@ -260,10 +248,6 @@ _MOST_NAMED = 3
 
 def in_dtype(other: ArrayTransfer, mine: ArrayTransfer) -> str:
     return f" in {other.dtype}" if other.dtype != mine.dtype else ""
-
-
-def done_too(partner: Sequence[ArrayTransfer]) -> str:
-    return f", besides {listed(partner)}" if partner else ""
 
 
 def with_article(name: str) -> str:

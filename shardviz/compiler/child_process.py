@@ -32,10 +32,10 @@ PROGRAM = (
 
 
 class ChildProcess:
-    """A running child. It leads its own session, so an interrupt in the terminal does not reach it.
-
-    What it prints is kept; or, with an `output`, goes to that file descriptor of this process.
-    """
+    """A running child: the `main` of a module, which is given two file descriptors and some words. It leads
+    its own session, so an interrupt in the terminal does not reach it. What it prints is kept; or, with an
+    `output`, goes to that file descriptor of this process. `on_end` is called from a thread when it has
+    ended, however it has."""
 
     def __init__(
         self,
@@ -45,10 +45,6 @@ class ChildProcess:
         on_end: Callable[[ChildProcess], None] | None = None,
         output: int | None = None,
     ) -> None:
-        """Start it in the `main` of a module, which is given two file descriptors and these words.
-
-        `on_end` is called from a thread when the child has ended, however it has.
-        """
         to_child_read, to_child_write = os.pipe()
         to_parent_read, to_parent_write = os.pipe()
         root = str(Path(__file__).parents[2])
@@ -196,19 +192,13 @@ _NOISE = re.compile(
 
 def stderr_tail(log: str) -> str:
     """The line that explains a death; "" where none does."""
-    for pattern in _TELLING:
-        if found := pattern.findall(log):
-            return _short(found[-1])
-    if found := _FUNCTION.findall(log):
-        return f"in {_short(found[-1])}"
-    for line in reversed(log.splitlines()):
-        if not _NOISE.match(line.strip()):
-            return _short(re.sub(f"^{_PREFIX}", "", line))
-    return ""
-
-
-def _short(words: str) -> str:
-    return "".join(c if c.isprintable() else "�" for c in one_line(words, MAX_WORDS))
+    told = next((found[-1] for pattern in _TELLING if (found := pattern.findall(log))), "")
+    if not told and (found := _FUNCTION.findall(log)):
+        told = f"in {found[-1]}"
+    if not told:
+        lines = (line for line in reversed(log.splitlines()) if not _NOISE.match(line.strip()))
+        told = re.sub(f"^{_PREFIX}", "", next(lines, ""))
+    return "".join(c if c.isprintable() else "�" for c in one_line(told, MAX_WORDS))
 
 
 DUMPS = "shardviz-dumps-"

@@ -1,9 +1,9 @@
 """Programs of the process that they were written for, lowered for hardware that is elsewhere.
 
-JAX is known by its attributes here, and loaded by the user. It traces and lowers the program for the target's
-platform, with the mesh of its shardings, whose devices may be simulated, or none at all (`AbstractMesh`).
-The bytes of the StableHLO module cross to the compilers' process. In it JAX has written down all that it
-would compile with: shardings by axis name, donated arguments, the paths of arguments, source lines.
+JAX is known by its attributes here, and loaded by the user. It lowers the program for the target's platform,
+with the mesh of its shardings, whose devices may be simulated, or none at all (`AbstractMesh`). The bytes of
+the StableHLO module cross to the compilers' process. They have all that JAX would compile with: shardings by
+axis name, donated arguments, the paths of arguments, source lines.
 """
 
 from __future__ import annotations
@@ -39,11 +39,8 @@ PROGRAM_HINT = "give a function, a jitted one, what its lower(…) returns, or w
 def lower_program(
     program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], platform: str
 ) -> LoweredModule:
-    """Lower a program for a platform of JAX: "tpu", "cuda" or "cpu".
-
-    A plain function is jitted as it stands. Raises `QuestionError` for what is not a program, and for one
-    that is compiled already; what JAX raises comes through.
-    """
+    """Lower a program for a platform of JAX: "tpu", "cuda" or "cpu". Raises `QuestionError` for what is not a
+    program, and for one that is compiled already; what JAX raises comes through."""
     lost: list[str] = []
     try:
         with _lost_donations(lost):
@@ -124,11 +121,9 @@ def check_program(program: Any) -> None:
 def compile_program(
     program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: dict[str, Any]
 ) -> Any:
-    """JAX's `Compiled` of a program, for the devices of its arguments; nothing runs, none is donated.
-
-    Raises `QuestionError` for what is not a program, and for arguments to one that has its own; what JAX
-    raises comes through.
-    """
+    """JAX's `Compiled` of a program, for the devices of its arguments; nothing runs, none is donated. Raises
+    `QuestionError` for what is not a program, and for arguments to one that has its own; what JAX raises
+    comes through."""
     stage = _stage(program, args, kwargs)
     if stage == "compiled":
         if options:
@@ -172,13 +167,11 @@ def _lowered(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], platf
         )
     if stage == "lowered":
         return program, True
-    if stage == "traced":
-        traced = program
-    else:
-        jitted = _jitted(program)
-        has_trace = hasattr(jitted, "trace")
-        traced = jitted.trace(*args, **kwargs) if has_trace else _around(jitted, args, kwargs)
-    return traced.lower(lowering_platforms=(platform,)), False
+    if not stage:
+        program = _jitted(program)
+        has_trace = hasattr(program, "trace")
+        program = program.trace(*args, **kwargs) if has_trace else _around(program, args, kwargs)
+    return program.lower(lowering_platforms=(platform,)), False
 
 
 def _stage(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
@@ -232,9 +225,8 @@ def _around(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any
 def _meshes(module: Any) -> Iterator[Mesh]:
     """The meshes that a module declares."""
     for operation in module.body.operations:
-        if operation.operation.name != "sdy.mesh":
-            continue
-        if axes := _AXIS.findall(str(operation.attributes["mesh"])):
+        is_mesh = operation.operation.name == "sdy.mesh"
+        if axes := _AXIS.findall(str(operation.attributes["mesh"])) if is_mesh else ():
             yield Mesh(writable_names(name for name, _ in axes), tuple(int(size) for _, size in axes))
 
 

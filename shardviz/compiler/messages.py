@@ -26,25 +26,16 @@ NO_ROOM = re.compile(r"RESOURCE_EXHAUSTED|[Oo]ut of memory")
 """What a compiler says of a program that does not fit."""
 
 Versions = tuple[tuple[str, str], ...]
-"""(name, version) of what computes the answers."""
+"""(name, version) of what computes the answers: the child's first word, once JAX is loaded."""
 
 
 @dataclass(frozen=True)
 class ChildCall:
-    """To the child: call a function of a file in `child/`, such as "answer.layout".
-
-    It is given what takes its stages, and the arguments.
-    """
+    """To the child: call a function of a file in `child/`, such as "answer.layout", with what takes its
+    stages, and the arguments."""
 
     function: str
     arguments: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True)
-class ChildReady:
-    """From the child, once: JAX is loaded."""
-
-    versions: Versions
 
 
 @dataclass(frozen=True)
@@ -75,9 +66,8 @@ class StatementPart:
 class TargetMesh:
     """A mesh of a target's devices, with Explicit axes or Auto ones.
 
-    JAX has no parts of axes: where specs name some, each is an axis of the JAX mesh, in the same order of
-    devices, so `jax_axes` (name, size) are the finest ones. `topology` describes the hardware of a TPU or GPU
-    target, and devices are placed on it along the axes of `mesh`.
+    JAX has no parts of axes: where specs name some, each is one of the `jax_axes` (name, size), in the same
+    order of devices. `topology` describes a TPU or GPU target, whose devices lie along the axes of `mesh`.
     """
 
     target: str
@@ -99,13 +89,11 @@ class TargetMesh:
 class Question:
     """A program to compile for a target.
 
-    `arguments` are what the program takes, the first of them what it hands on from run to run; `results` what
-    it returns, the last the one handed on. It runs `layers` times, one after the other, and has the arrays
-    named in `stacked` once for each run. In a train step `gradients` pairs arguments with
-    their gradients, whose statements are not among the parts, and `cotangents` pairs results with the
-    arguments that are their gradients; `remat` is what `Training` calls so.
-    In `folder` XLA leaves texts: for `dumps` "passes" the module after every one of its passes, for "costs"
-    its schedule too, and the answer then has that and the memory.
+    Of its `layers` runs each takes what the one before returns last as the first of its `arguments`, and has
+    its own of the arrays named in `stacked`. In a train step `gradients` pairs arguments with their
+    gradients, whose statements are not among the parts, and `cotangents` results with the arguments that are
+    their gradients; `remat` is that of `Training`. In `folder` XLA leaves texts: for `dumps` "passes" the
+    module after each pass, for "costs" its schedule too, and the answer then has that and the memory.
     """
 
     mesh: TargetMesh
@@ -125,10 +113,9 @@ class Question:
 class ModuleQuestion:
     """A program of the user's to compile for a target.
 
-    `code` is its StableHLO as MLIR's bytes, and its devices are those of the target in the order in which
-    `mesh` lies on them. `options` are the compiler's, by name. `folder` and `dumps` are those of a
-    `Question`; without costs texts are left where the compiler gives up, and say why. `changes` are made to
-    the module before.
+    `code` is its StableHLO as MLIR's bytes, to which `changes` are made before, and `options` are the
+    compiler's, by name. `folder` and `dumps` are those of a `Question`; without costs texts are left only
+    where the compiler gives up, and say why.
     """
 
     mesh: TargetMesh
@@ -155,12 +142,9 @@ class CollectiveCode:
 
 @dataclass(frozen=True)
 class MemoryTexts:
-    """The compiler's account of a device's memory.
-
-    `sizes` has bytes by name ("argument", "output", "alias", "temporary", "peak"), nothing where the program
-    does not fit. `assignment` and `live_ranges` are XLA's reports as text, `module` the last one before
-    it gave up on a program that does not fit.
-    """
+    """The compiler's account of a device's memory: bytes by name ("argument", "output", "alias", "temporary",
+    "peak"), and XLA's reports as text. Of a program that does not fit there are no `sizes`, and `module` is
+    the last text before the compiler gave up."""
 
     sizes: tuple[tuple[str, int], ...] = ()
     assignment: str = ""
@@ -172,14 +156,13 @@ class MemoryTexts:
 class Output:
     """The reply to a `Question` or a `ModuleQuestion`.
 
-    `result` goes on to the picture, with the module to read as its text; the parent adds what it reads there
-    and in the other texts. `partitioned` is the module right after SPMD partitioning. `schedule` is the text
-    of the latency-hiding scheduler's simulation, "" where XLA wrote none; `memory` is there where costs were
-    asked for, and for a program that does not fit. `located` is the text of Shardy's module with the place of
-    each operation in a program of several statements. `settled_by` are the name of a result of which JAX
-    wants to know the sharding, and a spec with which it accepts the statement. `warnings` are the lines of
-    XLA's log about arrays that it replicates on every device. `reshards` are those of a program of the
-    user's, None where Shardy has refused it.
+    `result` goes on to the picture, with the module as its text; the parent adds what it reads there and in
+    the other texts: `partitioned` is the module right after SPMD partitioning, `schedule` the
+    latency-hiding scheduler's simulation ("" where XLA wrote none), `located` Shardy's module with the place
+    of each operation in a program of several statements, `warnings` XLA's log about arrays that it
+    replicates. `memory` is there where costs were asked for, and for a program that does not fit.
+    `settled_by` are a result whose sharding JAX wants to know, and a spec with which it accepts the
+    statement. `reshards` are those of a program of the user's, None where Shardy has refused it.
     """
 
     result: TargetResult

@@ -20,24 +20,21 @@ from shardviz.compiler.messages import (
 )
 from shardviz.errors import QuestionError, TargetError, plural
 from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 from shardviz.sharding.axis_parts import finest_parts, parts_within
-from shardviz.targets import TARGETS, UNSAFE, Target, check_mesh
+from shardviz.targets import UNSAFE, Target, check_mesh
 from shardviz.targets.hardware import topology_request
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives.operation import Operation
-    from shardviz.devices.question import Case
     from shardviz.planner.problem import Problem
 
 
 def question_for(problem: Problem, target: Target) -> Question:
-    """The program of a problem for a target.
-
-    Of a train step the child gets the forward statements, whose gradients JAX derives, and the optimizer's.
-    """
+    """The program of a problem for a target: of a train step the forward statements, whose gradients JAX
+    derives, and the optimizer's."""
     is_explicit = problem.axis_types == "explicit"
     parts = tuple(
         StatementPart(
@@ -56,7 +53,7 @@ def question_for(problem: Problem, target: Target) -> Question:
     made = {part.result.name: part.result for part in problem.parts}
     pairs = problem.gradients
     return Question(
-        _mesh(target, problem.mesh, _axes_of(array.spec for array in problem.arrays), is_explicit),
+        target_mesh(target, problem.mesh, (array.spec for array in problem.arrays), is_explicit),
         parts,
         arguments=problem.arguments,
         results=returned_arrays(problem),
@@ -72,13 +69,11 @@ def module_question(
     program: LoweredModule,
     target: Target,
     options: Mapping[str, Any],
-    changes: Sequence[ShardingCandidate] = (),
+    changes: Sequence[ShardingCandidate],
 ) -> ModuleQuestion:
-    """A program of the user's for a target, with `changes` that are made to it before.
-
-    Raises `TargetError` for the devices at hand, for which JAX compiles in the user's process, and for a
-    program with another number of devices than the target.
-    """
+    """A program of the user's for a target, with `changes` that are made to it before. Raises `TargetError`
+    for the devices at hand, for which JAX compiles in the user's process, and for a program with another
+    number of devices than the target."""
     if target.name == "real":
         raise TargetError(
             "the program's own process compiles for the devices that JAX finds there",
@@ -91,26 +86,14 @@ def module_question(
             f"give arguments NamedSharding(mesh, P(…)) on a mesh of {target.machine.devices:,} devices",
         )
     check_mesh(target, program.mesh)
-    return ModuleQuestion(_mesh(target, program.mesh), program.code, tuple(options.items()), tuple(changes))
-
-
-def layout_call(array: ShardedArray, mesh: Mesh) -> ChildCall:
-    """The call that asks what every device holds of an array.
-
-    Raises `TargetError` for a mesh of more devices than can be simulated.
-    """
-    check_mesh(TARGETS["cpu"], mesh)
-    devices = _mesh(TARGETS["cpu"], mesh, _axes_of([array.decided_spec]))
-    return ChildCall("answer.layout", (devices, array))
+    devices = target_mesh(target, program.mesh)
+    return ModuleQuestion(devices, program.code, tuple(options.items()), tuple(changes))
 
 
 def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Target) -> ChildCall:
-    """The call that runs a collective.
-
-    Raises `QuestionError` for what the operation refuses, since some of it would end the child, and
-    `TargetError` for a target that runs nothing or cannot hold the mesh.
-    """
-    _check_devices(target, mesh)
+    """The call that runs a collective. Raises `QuestionError` for what the operation refuses, since some of
+    it would end the child, and `TargetError` for a target that runs nothing or cannot hold the mesh."""
+    check_runs(target, mesh)
     if len(shards) != mesh.size:
         raise QuestionError(
             f"{len(shards):,} shards for the {mesh.size:,} devices of the mesh {mesh}", "give one a device"
@@ -119,22 +102,14 @@ def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Tar
     operation.check(shards.shape[1:], dtype, operation.pattern(operation.dims(mesh)).group_size)
     if target.name == "cpu" and dtype in UNSAFE:
         raise TargetError(f"XLA for CPU does not move {dtype} reliably", "use s4, u4 or s8")
-    devices = _mesh(target, mesh, operation.axes)
+    devices = target_mesh(target, mesh, [PartitionSpec((operation.axes,))])
     axes = tuple(part for axis in operation.axes for part in parts_within(axis, devices.jax_names))
     code = _collective_code(operation, shards.shape[1:], axes)
     return ChildCall("collective.run", (devices, code, shards, dtype))
 
 
-def loop_call(case: Case, mesh: Mesh, target: Target, runs: int) -> ChildCall:
-    """The call that times a case, in so many runs or fewer.
-
-    Raises `TargetError` for a target that runs nothing or can never have as many devices.
-    """
-    _check_devices(target, mesh)
-    return ChildCall("measuring.measure", (_mesh(target, mesh), case, runs))
-
-
-def _check_devices(target: Target, mesh: Mesh) -> None:
+def check_runs(target: Target, mesh: Mesh) -> None:
+    """Raise `TargetError` for a target that runs nothing or can never have as many devices."""
     if target.name == "shardy" or target.machine is not None:
         raise TargetError(f"target {target.name} has no devices to run on", "use cpu or real")
     if target.max_devices is not None and mesh.size > target.max_devices:
@@ -167,12 +142,11 @@ def _collective_code(operation: Operation, shape: tuple[int, ...], axes: tuple[s
     return CollectiveCode(name, program, (program,))
 
 
-def _axes_of(specs: Iterable[PartitionSpec | None]) -> set[str]:
-    return {axis for spec in specs if spec is not None for axis in (*spec.axes, *spec.unreduced)}
-
-
-def _mesh(target: Target, mesh: Mesh, axes: Iterable[str] = (), is_explicit: bool = False) -> TargetMesh:
-    """The mesh on a target's devices, in which the parts of axes among `axes` are axes."""
+def target_mesh(
+    target: Target, mesh: Mesh, specs: Iterable[PartitionSpec | None] = (), is_explicit: bool = False
+) -> TargetMesh:
+    """The mesh on a target's devices, in which the parts of axes that specs name are axes."""
+    axes = {axis for spec in specs if spec is not None for axis in (*spec.axes, *spec.unreduced)}
     finest = finest_parts(mesh.shape, axes)
     jax_axes = tuple((part, mesh.axis_size(part)) for axis in mesh.axis_names for part in finest[axis])
     topology = None if target.machine is None else topology_request(target.machine)

@@ -23,7 +23,7 @@ from shardviz.notation import write_spec
 from shardviz.planner.problem import Problem
 from shardviz.planner.statements.tree_planner import is_only_reshard
 from shardviz.reports.lowered_module import LoweredModule
-from shardviz.reports.rematerialization import Rematerialization, rematerializations
+from shardviz.reports.rematerialization import rematerializations
 from shardviz.reports.target_program import TargetProgram, widened_types
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh, PartitionSpec
@@ -94,8 +94,8 @@ def read_program(
     versions: Versions,
     options: Mapping[str, Any],
 ) -> TargetProgram:
-    """The answer of a target to a program of the user's that it compiled with `options`. Raises what the
-    readers raise for a text that they cannot read."""
+    """The answer of a target to a program of the user's, compiled with `options`. Raises what the readers
+    raise for a text that they cannot read."""
     answer = _with_costs(output, target, versions)
     if answer.status != "ok":
         if output.memory is not None:
@@ -103,7 +103,7 @@ def read_program(
             answer = replace(answer, text=output.memory.module or output.partitioned or "")
         answer = _unfit(answer)
         if not answer.text:
-            return TargetProgram(answer, warned=_warned(output, program.mesh, answer.text))
+            return TargetProgram(answer, warned=rematerializations(output.warnings, program.mesh))
     text = answer.text
     if target.name == "shardy":
         shardy = read_shardy(text, program.mesh)
@@ -127,7 +127,7 @@ def read_program(
         notes.append("it was lowered before, for the devices of its own process; better give the function")
     answer = replace(answer, collectives=named.collectives, collective_matmuls=named.collective_matmuls)
     lost = _lost_donations(program, text)
-    warned = _warned(output, mesh, text)
+    warned = rematerializations(output.warnings, mesh, text)
     return TargetProgram(answer, named, mesh, tuple(notes), lost, warned, output.reshards, program, options)
 
 
@@ -173,11 +173,6 @@ def _lost_donations(program: LoweredModule, text: str) -> tuple[str, ...]:
     lost = [path for number, path in program.donated if number not in kept]
     told = [f"donated in vain: no result takes the memory of {_first_few(lost)}"] if lost else []
     return (*told, *(f"JAX: {said}" for said in [program.lost_donation] if said))
-
-
-def _warned(output: Output, mesh: Mesh, text: str) -> tuple[Rematerialization, ...]:
-    """The arrays of which XLA warns; its log numbers devices by their positions in the mesh."""
-    return rematerializations(output.warnings, mesh, text) if output.warnings else ()
 
 
 def _first_few(paths: Sequence[str]) -> str:

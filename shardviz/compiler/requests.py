@@ -27,6 +27,9 @@ from shardviz.compiler.messages import ChildCall
 from shardviz.errors import CompilerError, ShardvizError
 
 T = TypeVar("T")
+Turn = tuple[float, int]
+"""When a request is due (`time.monotonic`), and its rank."""
+AT_ONCE: Turn = (0.0, 0)
 
 PATIENCE_S = 2.0
 """A request that was dropped may go on so long while another is due: its answer is worth having, and stopping
@@ -44,10 +47,9 @@ class CompilerRequest(Future[T]):
     """A call to a child, and a future of what `read` makes of its reply.
 
     `subject` is the one at work for it, for an error: "the cpu compiler"; Shardy is one that never
-    `compiles`. It is sent from `due` on (`time.monotonic`). `began` is when that happened, None until then,
-    and `stage` says what is being done for it now. `on_progress` is called with each stage, from the
-    process's thread. `on_end` is called however the request ends, and maybe twice. Without a call the child
-    is only started.
+    `compiles`. `began` is when it was sent, None until then, and `stage` says what is being done for it now.
+    `on_progress` is called with each stage, from the process's thread, `on_end` however the request ends, and
+    maybe twice. Without a call the child is only started.
     """
 
     def __init__(
@@ -56,14 +58,13 @@ class CompilerRequest(Future[T]):
         read: Callable[[Any], T],
         subject: str = "the worker",
         on_progress: Callable[[str], None] | None = None,
+        turn: Turn = AT_ONCE,
         on_end: Callable[[], None] | None = None,
-        due: float = 0.0,
-        rank: int = 0,
         compiles: bool = False,
     ) -> None:
         super().__init__()
         self.call, self.subject, self.compiles = call, subject, compiles
-        self.due, self.rank = due, rank
+        self.due, self.rank = turn
         self.began: float | None = None
         self.stage = ""
         self._dropped: float | None = None

@@ -55,11 +55,8 @@ class UserProgram:
 
 
 def find_function(text: str) -> tuple[str, str]:
-    """The file and the function that ``FILE.py:FUNCTION`` or the name of an example means.
-
-    Raises `QuestionError` for a text that is neither, and for a file that is not there. The file is read,
-    not run.
-    """
+    """The file and the function that ``FILE.py:FUNCTION`` or the name of an example means; the file is read,
+    not run. Raises `QuestionError` for a text that is neither, and for a file that is not there."""
     file, colon, function = text.rpartition(":")
     if not colon:
         example = EXAMPLES / f"{text}.py"
@@ -86,29 +83,22 @@ def find_function(text: str) -> tuple[str, str]:
     return file, function
 
 
-def functions_of(file: Path) -> list[str]:
-    """The names of the functions that a file defines, in order; none of one that is not Python."""
-    return [each.name for each in _functions(file)]
-
-
-def mesh_functions_of(file: Path) -> list[str]:
-    """Those of them that can be called with a mesh alone."""
-    return [each.name for each in _functions(file) if _takes_one(each.args)]
-
-
-def _functions(file: Path) -> list[ast.FunctionDef]:
+def functions_of(file: Path, of_mesh: bool = False) -> list[str]:
+    """The names of the functions that a file defines, in order, or of those that can be called with a mesh
+    alone; none of one that is not Python."""
     try:
         with open_file(file) as opened:
             tree = ast.parse(opened.read())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    return [each for each in tree.body if isinstance(each, ast.FunctionDef)]
 
+    def takes_one(args: ast.arguments) -> bool:
+        named = len(args.posonlyargs) + len(args.args)
+        needed = named - len(args.defaults)
+        return needed <= 1 and (named > 0 or args.vararg is not None) and None not in args.kw_defaults
 
-def _takes_one(args: ast.arguments) -> bool:
-    named = len(args.posonlyargs) + len(args.args)
-    needed = named - len(args.defaults)
-    return needed <= 1 and (named > 0 or args.vararg is not None) and None not in args.kw_defaults
+    functions = (each for each in tree.body if isinstance(each, ast.FunctionDef))
+    return [each.name for each in functions if not of_mesh or takes_one(each.args)]
 
 
 class UserFileProcess:
@@ -125,11 +115,8 @@ class UserFileProcess:
             self._child.send(request)
 
     def result(self, time_limit: float) -> UserProgram:
-        """Wait for the program, at most `time_limit` seconds.
-
-        Raises `QuestionError` for what is wrong with the file, `CompilerError` where it takes too long or
-        ends the process.
-        """
+        """Wait for the program, at most `time_limit` seconds. Raises `QuestionError` for what is wrong with
+        the file, `CompilerError` where it takes too long or ends the process."""
         name = quote(self._request.file)
         try:
             found = self._child.receive(None if math.isinf(time_limit) else time_limit)

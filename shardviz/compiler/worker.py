@@ -11,14 +11,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.compiler.child_process import DumpFolders, environment_for
-from shardviz.compiler.messages import ChildCall
-from shardviz.compiler.requests import Cancelled, CompilerRequest, settled
+from shardviz.compiler.messages import ChildCall, ModuleQuestion, Output, Question, Versions
+from shardviz.compiler.requests import AT_ONCE, Cancelled, CompilerRequest, Turn, settled
 from shardviz.compiler.worker_process import WorkerProcess
-from shardviz.devices.job import Job
+from shardviz.devices.job import Job, JobAddress
 from shardviz.errors import JobLost, ShardvizError, TargetError
 from shardviz.lazy_names import LazyImports
-from shardviz.reports.target_result import PassTrace, read_traced, without_answer
-from shardviz.targets import check_axis_types, check_devices, check_installed, check_mesh
+from shardviz.reports.target_result import (
+    ExecutionResult,
+    HeldArray,
+    PassTrace,
+    TargetResult,
+    read_traced,
+    without_answer,
+)
+from shardviz.targets import TARGETS, ProcessName, Target, check_installed, check_mesh, check_question
 
 with LazyImports():  # to start a compiler none of them is needed
     from shardviz.compiler import question, reading
@@ -28,15 +35,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives.operation import Operation
-    from shardviz.compiler.messages import ModuleQuestion, Output, Question, Versions
-    from shardviz.devices.job import JobAddress
     from shardviz.devices.question import Case, Measurement, NoMeasurement
     from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
     from shardviz.reports.target_program import TargetProgram
-    from shardviz.reports.target_result import ExecutionResult, HeldArray, PassTrace, TargetResult
     from shardviz.sharding import Mesh, ShardedArray
-    from shardviz.targets import ProcessName, Target
 
 
 T = TypeVar("T")
@@ -51,8 +54,8 @@ class Worker:
 
     There is one child for simulated devices (shardy, cpu) and, once asked for, one for the real ones, one for
     TPUs that are not here and one for such GPUs, since a process can have JAX set up for one of these. Each
-    answers one request at a time, in order; they work at the same time.
-    Answers are kept by problem, target and the child's versions. `time_limit` is in seconds per request.
+    answers one request at a time. Answers are kept by problem, target and the child's versions. `time_limit`
+    is in seconds per request.
 
     With the address of a `job` the child for the real devices is one of its processes, and every process of
     the job must make the same requests. `on_job_lost` is called, from a thread, where one of them is lost.
@@ -69,7 +72,8 @@ class Worker:
         self._processes: dict[ProcessName, WorkerProcess] = {}
         self._lock = threading.Lock()
         self._closed = False
-        self._answers: dict[tuple[object, ...], TargetResult] = {}
+        self._answers: dict[tuple[object, ...], tuple[TargetResult, bool]] = {}
+        """With true for those that have costs."""
         self._folders = DumpFolders()
 
     def __enter__(self) -> Worker:
@@ -94,11 +98,10 @@ class Worker:
         problem: Problem,
         target: Target,
         on_progress: Progress = None,
-        due: float = 0.0,
-        rank: int = 0,
+        turn: Turn = AT_ONCE,
         with_costs: bool = False,
     ) -> CompilerRequest[TargetResult]:
-        """Ask a target about a problem. `on_progress`, `due` and `rank` are those of `CompilerRequest`.
+        """Ask a target about a problem. `on_progress` is that of `CompilerRequest`.
 
         `with_costs` asks for the answer's `schedule` and `memory` too, which takes the compiler up to 15 %
         longer; such an answer also serves a question without. Raises `TargetError` for what `check_mesh` and
@@ -107,30 +110,25 @@ class Worker:
         missing = _missing(problem, target)
         if missing is not None:
             return settled(missing)
-        versions = self._process(target.process).versions
         with_costs = with_costs and target.name != "shardy"
-        key = (problem, target.name, versions)
+        key = (problem, target.name, self._process(target.process).versions)
         with self._lock:
-            # One with costs says all that one without does.
-            known = self._answers.get((*key, True)) or (
-                None if with_costs else self._answers.get((*key, False))
-            )
-        if known is not None:
+            known, knows_costs = self._answers.get(key, (None, False))
+        if known is not None and knows_costs >= with_costs:
             return settled(known)
 
         def read(output: Output, _folder: str, versions: Versions) -> TargetResult:
             answer = reading.read_output(output, problem, target, versions)
             key = (problem, target.name, versions)
             with self._lock:
-                if with_costs:
-                    self._answers.pop((*key, False), None)
-                self._answers[*key, with_costs] = answer
+                if with_costs or key not in self._answers:
+                    self._answers[key] = answer, with_costs
                 while len(self._answers) > CACHED_ANSWERS:
                     del self._answers[next(iter(self._answers))]
             return answer
 
         asked = replace(question.question_for(problem, target), dumps="costs" if with_costs else "")
-        return self._compile("answer.answer", asked, target, read, on_progress, due, rank)
+        return self._compile("answer.answer", asked, target, read, on_progress, turn)
 
     def compile(
         self,
@@ -138,14 +136,11 @@ class Worker:
         target: Target,
         options: Mapping[str, Any] | None = None,
         with_costs: bool = False,
-        on_progress: Progress = None,
         changes: Sequence[ShardingCandidate] = (),
     ) -> CompilerRequest[TargetProgram]:
-        """Have a target compile a program of the user's, with options of its compiler; otherwise as `submit`.
-        Such answers are not kept. `changes` are made to the program before.
-
-        Raises `TargetError` where the program has another number of devices than the target.
-        """
+        """Have a target compile a program of the user's, to which `changes` are made before, with options of
+        its compiler; otherwise as `submit`. Such answers are not kept. Raises `TargetError` where the program
+        has another number of devices than the target."""
         try:
             check_installed(target)
         except TargetError as error:
@@ -156,19 +151,14 @@ class Worker:
 
         asked = question.module_question(program, target, options or {}, changes)
         asked = replace(asked, dumps="costs" if with_costs else "")
-        return self._compile("module.answer", asked, target, read, on_progress)
+        return self._compile("module.answer", asked, target, read)
 
     def ask(self, problem: Problem, target: Target, with_costs: bool = False) -> TargetResult:
         """Ask and wait. Raises `TargetError`, or `CompilerError` when the compiler dies or takes too long."""
         return self.submit(problem, target, with_costs=with_costs).result()
 
     def trace(
-        self,
-        problem: Problem,
-        target: Target,
-        on_progress: Progress = None,
-        due: float = 0.0,
-        rank: int = 0,
+        self, problem: Problem, target: Target, on_progress: Progress = None, turn: Turn = AT_ONCE
     ) -> CompilerRequest[PassTrace]:
         """Ask a target about a problem, pass by pass; otherwise as `submit`. Such answers are not kept."""
         missing = _missing(problem, target)
@@ -180,7 +170,7 @@ class Worker:
             return read_traced(answer, folder, problem)
 
         asked = replace(question.question_for(problem, target), dumps="passes")
-        return self._compile("answer.answer", asked, target, read, on_progress, due, rank)
+        return self._compile("answer.answer", asked, target, read, on_progress, turn)
 
     def run(
         self,
@@ -189,28 +179,25 @@ class Worker:
         shards: NDArray[Any],
         target: Target,
         on_progress: Progress = None,
-        due: float = 0.0,
-        rank: int = 0,
+        turn: Turn = AT_ONCE,
     ) -> CompilerRequest[ExecutionResult]:
         """Have JAX run a collective; otherwise as `submit`. The first dimension of `shards` has the mesh's
-        devices by position.
-
-        Raises `QuestionError` for what the operation refuses, and `TargetError` for a target that runs
-        nothing or can never have as many devices.
-        """
+        devices by position. Raises `QuestionError` for what the operation refuses, and `TargetError` for a
+        target that runs nothing or can never have as many devices."""
         call = question.run_call(operation, mesh, shards, target)
         process, subject = self._process(target.process), f"{operation.name} on {target.name} devices"
 
         def read(ran: ExecutionResult) -> ExecutionResult:
             return replace(ran, versions=process.versions)
 
-        return process.submit(CompilerRequest(call, read, subject, on_progress, None, due, rank))
+        return process.submit(CompilerRequest(call, read, subject, on_progress, turn))
 
     def measure(
         self, case: Case, mesh: Mesh, target: Target, runs: int
     ) -> CompilerRequest[Measurement | NoMeasurement]:
         """Have the devices of a target time a case, in so many runs or fewer. Raises as `run`."""
-        call = question.loop_call(case, mesh, target, runs)
+        question.check_runs(target, mesh)
+        call = ChildCall("measuring.measure", (question.target_mesh(target, mesh), case, runs))
         subject = f"{case.op} on {target.name} devices"
         request = CompilerRequest(call, lambda output: reading.read_loop(output, case, mesh), subject)
         return self._process(target.process).submit(request)
@@ -218,7 +205,9 @@ class Worker:
     def layout(self, array: ShardedArray, mesh: Mesh) -> CompilerRequest[HeldArray]:
         """Ask JAX which elements of an array, of which the spec is decided, the devices of a mesh hold.
         Raises `TargetError` for more devices than can be simulated."""
-        call = question.layout_call(array, mesh)
+        check_mesh(TARGETS["cpu"], mesh)
+        devices = question.target_mesh(TARGETS["cpu"], mesh, [array.decided_spec])
+        call = ChildCall("answer.layout", (devices, array))
         return self._process("simulated").submit(CompilerRequest(call, lambda held: held))
 
     def module_texts(self, protos: Sequence[bytes]) -> CompilerRequest[tuple[str, ...]]:
@@ -281,31 +270,26 @@ class Worker:
         asked: Question | ModuleQuestion,
         target: Target,
         read: Callable[[Output, str, Versions], T],
-        on_progress: Progress,
-        due: float = 0.0,
-        rank: int = 0,
+        on_progress: Progress = None,
+        turn: Turn = AT_ONCE,
     ) -> CompilerRequest[T]:
         """Have a child compile something, with a folder for what the compiler writes until that is read."""
         process, folder = self._process(target.process), self._folders.make()
-        call = ChildCall(function, (replace(asked, folder=folder),))
-        subject, compiles = f"the {target.name} compiler", target.name != "shardy"
-
-        def read_all(output: Output) -> T:
-            return read(output, folder, process.versions)
-
-        def remove() -> None:
-            self._folders.remove(folder)
-
-        return process.submit(
-            CompilerRequest(call, read_all, subject, on_progress, remove, due, rank, compiles)
+        request = CompilerRequest(
+            ChildCall(function, (replace(asked, folder=folder),)),
+            lambda output: read(output, folder, process.versions),
+            f"the {target.name} compiler",
+            on_progress,
+            turn,
+            on_end=lambda: self._folders.remove(folder),
+            compiles=target.name != "shardy",
         )
+        return process.submit(request)
 
 
 def _missing(problem: Problem, target: Target) -> TargetResult | None:
     """The answer of a target that is not installed, None where it is; raises as `Worker.submit`."""
-    check_axis_types(problem)
-    check_devices(problem)
-    check_mesh(target, problem.mesh)
+    check_question(problem, (target,))
     try:
         check_installed(target)
     except TargetError as error:

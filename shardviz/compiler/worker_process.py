@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, remove_unheld, stderr_tail
-from shardviz.compiler.messages import ChildBroken, ChildReady, Output, Versions
+from shardviz.compiler.messages import ChildBroken, Output, Versions
 from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
 from shardviz.devices.job import JobAddress
 from shardviz.errors import CompilerError, JobLost, ShardvizError
@@ -40,12 +40,10 @@ _TPU_FLAGS = "LIBTPU_INIT_ARGS"
 class WorkerProcess:
     """A child with one environment, the requests to it, and the thread that serves it.
 
-    The child starts with `start` or the first request. The thread starts it, and must be the one to do so:
-    Linux ends the child when the thread that started it ends (child/main.py asks for that).
-
-    With the address of a `job` the child joins that first, and neither outlives it: where a process of the
-    job is lost, the child is killed, `on_job_lost` is called, from a thread, and every request ends as
-    `JobLost`.
+    The child starts with `start` or the first request, from that thread: Linux ends the child when the thread
+    that started it ends (child/main.py asks for that). With the address of a `job` the child joins that
+    first, and neither outlives it: where a process of the job is lost, the child is killed, `on_job_lost` is
+    called, from a thread, and every request ends as `JobLost`.
     """
 
     def __init__(
@@ -93,12 +91,10 @@ class WorkerProcess:
             process.kill()
 
     def close(self, failed: str = "") -> None:
-        """Kill the child; every request that has no answer yet ends as `Cancelled`.
-
-        In a job that waits until all processes are done, since one whose devices vanish would end the others;
-        or, where this one has `failed`, for that reason, until the others know. Raises `JobLost` where a
-        process was lost, and no request has said so.
-        """
+        """Kill the child; every request that has no answer yet ends as `Cancelled`. In a job that waits until
+        all processes are done, since one whose devices vanish would end the others, or until they know for
+        what reason this one has `failed`. Raises `JobLost` where a process was lost, and no request has said
+        so."""
         if self._watch is not None:
             self._watch.finish(failed)
         self._scheduler.close()
@@ -115,16 +111,8 @@ class WorkerProcess:
             raise self._job_lost
 
     def _stop_soon(self, request: CompilerRequest[Any]) -> None:
-        """Stop the work on a cancelled request, if it does not end by itself soon.
-
-        A child that still loads JAX has not begun: it goes on, and `_converse` drops the request.
-        """
-
-        def stop() -> None:
-            if self._loaded:
-                self._stop(request, "was cancelled")
-
-        start_timer(CANCEL_GRACE_S, stop)
+        """Stop the work on a cancelled request, if it does not end by itself soon."""
+        start_timer(CANCEL_GRACE_S, self._stop, request, "was cancelled", True)
 
     def _serve(self) -> None:
         while (request := self._scheduler.next()) is not None:
@@ -224,8 +212,7 @@ class WorkerProcess:
             process.send(meeting.coordinator)
             request.progress("joining the job")
             message = self._received(process)
-        assert isinstance(message, ChildReady)
-        self._loaded, self.versions = True, message.versions
+        self._loaded, self.versions = True, message
 
     def _meet(self, job: JobAddress, process: ChildProcess, request: CompilerRequest[Any]) -> JobStart:
         """Wait for the other processes of the job, as long as a request may take."""
@@ -250,21 +237,17 @@ class WorkerProcess:
             self._on_job_lost(lost)
 
     def _child_ended(self, process: ChildProcess) -> None:
-        """Tell the others of the job, from the thread that reads what the child prints."""
-        if self._watch is not None:
-            self._tell_end(process.ending())
-
-    def _tell_end(self, how: str) -> None:
         """Tell the others of the job how the child has ended, unless they know that the job is over."""
-        watch = self._watch
-        if watch is None or self._closed or self._job_lost is not None or self._has_said_why:
+        if (watch := self._watch) is None:
             return
-        why = self._stopped_because
-        if why:
-            watch.failed(f"{why} and was stopped", job_watch.Cause.FAILED)
+        how, causes = process.ending(), job_watch.Cause
+        if self._closed or self._job_lost is not None or self._has_said_why:
+            return
+        if self._stopped_because:
+            watch.failed(f"{self._stopped_because} and was stopped", causes.FAILED)
             return
         # JAX's own watch ends a child so, where another one is gone.
-        cause = job_watch.Cause.ABORTED if how.endswith(("SIGABRT", "status 134")) else job_watch.Cause.GONE
+        cause = causes.ABORTED if how.endswith(("SIGABRT", "status 134")) else causes.GONE
         watch.failed(f"has lost its process for JAX, which {how}", cause)
 
     def _check_others(self, why: str, cause: Cause | None = None) -> None:
@@ -277,7 +260,7 @@ class WorkerProcess:
         if lost := self._watch.lost():
             raise lost
 
-    def _received(self, process: ChildProcess) -> object:
+    def _received(self, process: ChildProcess) -> Any:
         """The child's next message. Raises `CompilerError` where it cannot go on."""
         message = process.receive()
         if not isinstance(message, ChildBroken):
@@ -293,9 +276,11 @@ class WorkerProcess:
 
     def _death(self, request: CompilerRequest[Any]) -> CompilerError:
         """The error for a request whose child has died under it."""
+        process = self._process
         how, log = self._reap()
         if self._watch is not None:
-            self._tell_end(how)
+            if process is not None:
+                self._child_ended(process)
             if lost := self._watch.lost():
                 self._is_lost_told = True
                 return lost
@@ -327,8 +312,10 @@ class WorkerProcess:
             self._loaded, self.versions = False, ()
         return process.reap() if process is not None else ("was closed", "")
 
-    def _stop(self, request: CompilerRequest[Any], reason: str) -> None:
+    def _stop(self, request: CompilerRequest[Any], reason: str, only_loaded: bool = False) -> None:
+        """Kill the child that works on a request; with `only_loaded` one that still loads JAX goes on, and
+        `_converse` drops the request."""
         with self._lock:
-            if self._asked is request:
+            if self._asked is request and (self._loaded or not only_loaded):
                 self._stopped_because = reason
                 self.kill()

@@ -17,15 +17,16 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import accumulate, groupby
 
 from shardviz.devices.question import Case, Measurement, MeasureQuestion
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import SwitchedNodes
-from shardviz.hardware.links import LinkLevel, LinkSpec
+from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime, links_alike
 from shardviz.hardware.quantities import BANDWIDTH, LATENCY, MEASURED, PEAK, SPREAD
@@ -51,9 +52,8 @@ OF_A_REGIME = 3
 class TimeFit:
     """The lines of an operation over axes, from `rows` of growing size.
 
-    `error` is the median of how far the lines are from the times, relative to these, `worst` the most.
-    `held_back` is the median for every second size, predicted from the others alone; None where there are too
-    few.
+    `error` is the median of how far the lines are from the times, relative to these. `held_back` is that of
+    every second size, predicted from the others alone; None where there are too few.
     """
 
     rows: tuple[Measurement, ...]
@@ -90,13 +90,10 @@ class TimeFit:
         return statistics.median(map(self.off, self.rows))
 
     @property
-    def worst(self) -> float:
-        return max(map(self.off, self.rows))
-
-    @property
     def holds(self) -> bool:
         """It predicts what it has not seen, as far as that could be tried."""
-        return (self.worst if self.held_back is None else self.held_back) <= HOLDS
+        worst = max(map(self.off, self.rows))
+        return (worst if self.held_back is None else self.held_back) <= HOLDS
 
     @property
     def bandwidth_spread(self) -> float:
@@ -130,11 +127,21 @@ def of_one_size(rows: Sequence[Measurement]) -> tuple[Case, ...]:
 
 def fitted(rows: Sequence[Measurement]) -> tuple[Regime, ...]:
     """The regimes of rows by size."""
-    lines = _Lines([row.case.size for row in rows], _never_falling([row.median for row in rows]))
+    times = _never_falling([row.median for row in rows])
+    points = [(row.case.size, time) for row, time in zip(rows, times, strict=True)]
     noise = statistics.median((row.noise or 0.0) / math.sqrt(len(row.seconds)) for row in rows)
+    line = cache(lambda start, stop: _Line(points[start:stop]))
     counts = range(1, max(1, min(MAX_REGIMES, len(rows) // OF_A_REGIME)) + 1)
-    cuts = min((lines.best(count) for count in counts), key=lines.information)
-    return lines.regimes(cuts, noise)
+    found: list[Regime] = []
+    before: _Line | None = None
+    for one in min((_best_cut(line, len(points), count) for count in counts), key=_information):
+        begins = one.sizes[0] if before is None else _meeting(before, one)
+        latency_error, slope_error = one.errors(noise)
+        bandwidth = 1 / one.slope if one.slope else math.inf
+        bandwidth_error = slope_error * bandwidth**2 if one.slope else 0.0
+        found.append(Regime(begins, one.latency, bandwidth, latency_error, bandwidth_error))
+        before = one
+    return tuple(found)
 
 
 def _never_falling(times: Sequence[float]) -> list[float]:
@@ -152,114 +159,72 @@ def _held_back(rows: Sequence[Measurement]) -> float | None:
     return statistics.median(map(fit.off, held))
 
 
-Cuts = tuple[int, ...]
-"""The places at which regimes begin, the first 0."""
+class _Line:
+    """A straight line through points of a size and a time, whose latency and slope are not below 0, and the
+    `squares` of its errors: logarithms of what it says over the time, so that half of it and twice as much
+    are as wrong."""
 
+    def __init__(self, points: Sequence[tuple[int, float]]) -> None:
+        self.sizes = [size for size, _ in points]
+        weighted = [(1 / time, size / time) for size, time in points]
+        u, v = (sum(column) for column in zip(*weighted, strict=True))
+        uu, vv = (sum(x * x for x in column) for column in zip(*weighted, strict=True))
+        uv = sum(a * b for a, b in weighted)
+        self._uu, self._vv, self._determinant = uu, vv, uu * vv - uv * uv
+        self.latency, self.slope = 0.0, v / vv
+        if self._determinant > 1e-12 * uu * vv:
+            latency, slope = (u * vv - v * uv) / self._determinant, (v * uu - u * uv) / self._determinant
+            if slope * self.sizes[-1] < GROWTH * latency:
+                self.latency, self.slope = u / uu, 0.0
+            elif latency >= 0:
+                self.latency, self.slope = latency, slope
+        self.squares = sum(math.log((self.latency + self.slope * size) / time) ** 2 for size, time in points)
 
-class _Lines:
-    """Straight lines through points: `sizes` and times, by size. Errors are logarithms of what a line says
-    over the time, so that half of it and twice as much are as wrong."""
-
-    def __init__(self, sizes: Sequence[int], times: Sequence[float]) -> None:
-        self._sizes, self._times = sizes, times
-        self._known: dict[tuple[int, int], float] = {}
-
-    def best(self, count: int) -> Cuts:
-        """The cuts into so many regimes with the least squares."""
-        total = len(self._sizes)
-        least = LEAST_POINTS if count > 1 else 1
-        # Of each number of points from the first on: the squares of the best cuts, and these.
-        found: dict[int, tuple[float, Cuts]] = {
-            stop: (self._squares(0, stop), (0,)) for stop in range(least, total + 1)
-        }
-        for _ in range(count - 1):
-            found = {
-                stop: min(
-                    (squares + self._squares(cut, stop), (*cuts, cut))
-                    for cut, (squares, cuts) in found.items()
-                    if cut + least <= stop
-                )
-                for stop in range(min(found) + least, total + 1)
-            }
-        return found[total][1]
-
-    def information(self, cuts: Cuts) -> float:
-        """Schwarz's criterion, which is the least where errors and the number of regimes are few (G. Schwarz,
-        "Estimating the dimension of a model", 1978)."""
-        total = len(self._sizes)
-        squares = sum(self._squares(start, stop) for start, stop in self._spans(cuts)) / total
-        return total * math.log(max(squares, CLOSE**2)) + OF_A_REGIME * len(cuts) * math.log(total)
-
-    def regimes(self, cuts: Cuts, noise: float) -> tuple[Regime, ...]:
-        """The lines, with standard errors from how far points lie from them, and from the noise of each."""
-        found: list[Regime] = []
-        for start, stop in self._spans(cuts):
-            latency, slope = self._line(start, stop)
-            latency_error, slope_error = self._errors(start, stop, latency, slope, noise)
-            bandwidth = 1 / slope if slope else math.inf
-            begins = self._sizes[start] if not found else self._meeting(found[-1], latency, slope, start)
-            found.append(
-                Regime(
-                    begins, latency, bandwidth, latency_error, slope_error * bandwidth**2 if slope else 0.0
-                )
-            )
-        return tuple(found)
-
-    def _meeting(self, before: Regime, latency: float, slope: float, start: int) -> int:
-        """Where a line takes over: where the two cross between their points, else in the middle."""
-        low, high = self._sizes[start - 1] + 1, self._sizes[start]
-        steeper = slope - 1 / before.bandwidth
-        crossing = (before.latency - latency) / steeper if steeper else math.inf
-        middle = crossing if low <= crossing <= high else math.sqrt(low * high)
-        return min(max(math.ceil(middle), low), high)
-
-    def _spans(self, cuts: Cuts) -> list[tuple[int, int]]:
-        return [*zip(cuts, (*cuts[1:], len(self._sizes)), strict=True)]
-
-    def _squares(self, start: int, stop: int) -> float:
-        if (start, stop) not in self._known:
-            latency, slope = self._line(start, stop)
-            self._known[start, stop] = sum(
-                math.log((latency + slope * size) / time) ** 2 for size, time in self._points(start, stop)
-            )
-        return self._known[start, stop]
-
-    def _points(self, start: int, stop: int) -> list[tuple[int, float]]:
-        return [*zip(self._sizes[start:stop], self._times[start:stop], strict=True)]
-
-    def _sums(self, start: int, stop: int) -> tuple[float, float, float, float, float]:
-        points = [(1 / time, size / time) for size, time in self._points(start, stop)]
-        return (
-            sum(u * u for u, _ in points),
-            sum(u * v for u, v in points),
-            sum(v * v for _, v in points),
-            sum(u for u, _ in points),
-            sum(v for _, v in points),
-        )
-
-    def _line(self, start: int, stop: int) -> tuple[float, float]:
-        """Latency and slope, neither below 0."""
-        uu, uv, vv, u, v = self._sums(start, stop)
-        determinant = uu * vv - uv * uv
-        if determinant > 1e-12 * uu * vv:
-            latency, slope = (u * vv - v * uv) / determinant, (v * uu - u * uv) / determinant
-            if slope * self._sizes[stop - 1] < GROWTH * latency:
-                return u / uu, 0.0
-            if latency >= 0:
-                return latency, slope
-        return 0.0, v / vv
-
-    def _errors(
-        self, start: int, stop: int, latency: float, slope: float, noise: float
-    ) -> tuple[float, float]:
-        uu, uv, vv, _, _ = self._sums(start, stop)
-        free = stop - start - (latency > 0) - (slope > 0)
-        scatter = math.sqrt(self._squares(start, stop) / free) if free > 0 else 0.0
-        sigma = max(scatter, noise)
-        determinant = uu * vv - uv * uv
-        if latency and slope and determinant > 0:
+    def errors(self, noise: float) -> tuple[float, float]:
+        """Standard errors of latency and slope, from how far points lie from it, and from the noise of
+        each."""
+        free = len(self.sizes) - (self.latency > 0) - (self.slope > 0)
+        sigma = max(math.sqrt(self.squares / free) if free > 0 else 0.0, noise)
+        uu, vv, determinant = self._uu, self._vv, self._determinant
+        if self.latency and self.slope and determinant > 0:
             return sigma * math.sqrt(vv / determinant), sigma * math.sqrt(uu / determinant)
-        return (sigma / math.sqrt(uu), 0.0) if latency else (0.0, sigma / math.sqrt(vv))
+        return (sigma / math.sqrt(uu), 0.0) if self.latency else (0.0, sigma / math.sqrt(vv))
+
+
+def _best_cut(line: Callable[[int, int], _Line], total: int, count: int) -> list[_Line]:
+    """The lines of so many regimes through `total` points with the least squares in all."""
+    least = LEAST_POINTS if count > 1 else 1
+    # Of each number of points from the first on: the squares of the best cuts, and where these are.
+    found: dict[int, tuple[float, tuple[int, ...]]]
+    found = {stop: (line(0, stop).squares, (0,)) for stop in range(least, total + 1)}
+    for _ in range(count - 1):
+        found = {
+            stop: min(
+                (squares + line(cut, stop).squares, (*cuts, cut))
+                for cut, (squares, cuts) in found.items()
+                if cut + least <= stop
+            )
+            for stop in range(min(found) + least, total + 1)
+        }
+    cuts = found[total][1]
+    return [line(*span) for span in zip(cuts, (*cuts[1:], total), strict=True)]
+
+
+def _information(lines: Sequence[_Line]) -> float:
+    """Schwarz's criterion, which is the least where errors and the number of regimes are few (G. Schwarz,
+    "Estimating the dimension of a model", 1978)."""
+    total = sum(len(one.sizes) for one in lines)
+    squares = sum(one.squares for one in lines) / total
+    return total * math.log(max(squares, CLOSE**2)) + OF_A_REGIME * len(lines) * math.log(total)
+
+
+def _meeting(before: _Line, after: _Line) -> int:
+    """Where a line takes over: where the two cross between their points, else in the middle."""
+    low, high = before.sizes[-1] + 1, after.sizes[0]
+    steeper = after.slope - before.slope
+    crossing = (before.latency - after.latency) / steeper if steeper else math.inf
+    middle = crossing if low <= crossing <= high else math.sqrt(low * high)
+    return min(max(math.ceil(middle), low), high)
 
 
 LARGE = 2**40
@@ -355,13 +320,12 @@ def _implied(
     bandwidths: dict[str, list[float]] = {}
     latencies: dict[str, list[float]] = {}
     for fit in fits:
-        if fit.op not in COLLECTIVES:
-            continue
-        levels = placed.levels_for(fit.op, fit.axes)
+        levels = placed.levels_for(fit.op, fit.axes) if fit.op in COLLECTIVES else ()
         if len(levels) != 1:
             continue
         (level,) = levels
-        op, key = COLLECTIVES[fit.op], _link_of(level)
+        # Of one axis of a torus its name.
+        op, key = COLLECTIVES[fit.op], level.name if level.is_torus else level.kind
         formula = collective_time(op, LARGE, levels)
         if math.isfinite(fit.regimes[-1].bandwidth):
             per_byte = 1 / fit.regimes[-1].bandwidth
@@ -384,8 +348,3 @@ def _within_bounds(regime: Regime) -> Regime:
         bandwidth=max(regime.bandwidth, MEASURED.least),
         bandwidth_error=min(regime.bandwidth_error, SPREAD.most),
     )
-
-
-def _link_of(level: LinkLevel) -> str:
-    """The links of a level: of one axis of the torus its name."""
-    return level.name if level.is_torus else level.kind

@@ -12,8 +12,7 @@ from shardviz.sharding import Mesh
 @dataclass(frozen=True)
 class JobAddress:
     """Where the processes of a job meet: `coordinator` is "host:port" of process 0, `processes` their number
-    and `process` the own one, from 0. Without them JAX looks for the cluster that started this process.
-    """
+    and `process` the own one, from 0. Without them JAX looks for the cluster that started this process."""
 
     coordinator: str | None = None
     processes: int | None = None
@@ -102,11 +101,9 @@ class Job:
 
 @dataclass(frozen=True)
 class GroupSpan:
-    """The groups of devices along `axes` of a mesh, and how far apart their devices are.
-
-    `groups` are mesh positions; `hosts` has the names for a group whose devices are on several hosts, and is
-    empty for another one. `within_process` counts the groups that lie in one process.
-    """
+    """The groups of devices along `axes` of a mesh, as mesh positions, and how far apart their devices are:
+    `hosts` has the names for a group that crosses hosts, and is empty for another one; `within_process`
+    counts those that lie in one process."""
 
     axes: tuple[str, ...]
     groups: tuple[tuple[int, ...], ...]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -42,10 +42,9 @@ class Case:
     """One operation of one size.
 
     `op` is JAX's name, or one of `LOCAL`. It runs over the groups along `axes`, each of `group_size` devices;
-    a local one has none and runs on all devices at once. `size` are the bytes of the larger of a device's
-    operand and result, of a matmul and a copy those of the operand; `count` the elements that nccl-tests
-    counts: of a gather, a scatter or an exchange those of one member's part. `side` is that of a matmul's
-    matrices.
+    a local one has none. `size` are the bytes of the larger of a device's operand and result, of a matmul and
+    a copy those of the operand; `count` the elements that nccl-tests counts: of a gather, a scatter or an
+    exchange those of one member's part. `side` is that of a matmul's matrices.
     """
 
     op: str
@@ -93,13 +92,13 @@ class MeasureQuestion:
     @cached_property
     def cases(self) -> tuple[Case, ...]:
         """The rows, by operation, axes and size; sizes that make equal arrays are one."""
-        return tuple(dict.fromkeys(self._cases()))
-
-    def _cases(self) -> Iterator[Case]:
-        for op in self.operations:
-            for axes in self.groups if op in COLLECTIVES else ((),):
-                for size in self.sizes:
-                    yield self._case(op, axes, size)
+        every = (
+            self._case(op, axes, size)
+            for op in self.operations
+            for axes in (self.groups if op in COLLECTIVES else ((),))
+            for size in self.sizes
+        )
+        return tuple(dict.fromkeys(every))
 
     def _case(self, op: str, axes: tuple[str, ...], size: int) -> Case:
         each = array_bytes((1,), self.dtype)
@@ -116,10 +115,7 @@ def measure_question(
     operations: str, mesh: Mesh, axes: Sequence[str], sizes: str, dtype: str, runs: int
 ) -> MeasureQuestion:
     """Read what a user has typed: operations with commas between them, groups of `axes` (none: each axis, and
-    all of them), sizes as a range.
-
-    Raises `QuestionError`.
-    """
+    all of them), sizes as a range. Raises `QuestionError`."""
     found = canonical_dtype(dtype)
     if found not in DTYPES:
         raise QuestionError(f"{found} cannot be measured", f"measure {', '.join(DTYPES)}")
@@ -129,7 +125,9 @@ def measure_question(
         raise QuestionError(
             f"{' and '.join(named)} runs on each device by itself, over no axis", "leave out --axis"
         )
-    groups = tuple(dict.fromkeys(_axes(each, mesh) for each in axes)) if axes else _usual_groups(mesh)
+    wide = tuple(axis for axis, size in mesh.shape.items() if size > 1)
+    usual = tuple(dict.fromkeys((*((axis,) for axis in wide), *[wide] * bool(wide))))
+    groups = tuple(dict.fromkeys(_axes(each, mesh) for each in axes)) if axes else usual
     if has_collectives and not groups:
         raise QuestionError(
             f"the mesh {mesh} has one device, which sends nothing",
@@ -148,10 +146,8 @@ def parse_operations(text: str) -> tuple[str, ...]:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Read ``4KiB:256MiB``, ``4KiB:256MiB:4`` or ``4KiB,1MiB``: bytes, in their order of size.
-
-    Raises `QuestionError`.
-    """
+    """Read ``4KiB:256MiB``, ``4KiB:256MiB:4`` or ``4KiB,1MiB``: bytes, in their order of size. Raises
+    `QuestionError`."""
     found: set[int] = set()
     for piece in text.split(","):
         first, *rest = piece.split(":")
@@ -177,12 +173,6 @@ def _bytes(text: str) -> int:
     if not 1 <= size <= MAX_BYTES:
         raise QuestionError(f"a size of {text.strip()} cannot be measured", "sizes are from 1B to 16TiB")
     return int(size)
-
-
-def _usual_groups(mesh: Mesh) -> tuple[tuple[str, ...], ...]:
-    wide = tuple(axis for axis, size in mesh.shape.items() if size > 1)
-    each = tuple((axis,) for axis in wide)
-    return (*each, wide) if len(wide) > 1 else each
 
 
 def _axes(text: str, mesh: Mesh) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ arrival to the last end.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
@@ -27,10 +27,9 @@ class CollectiveTiming:
     `seconds` is the median from the last arrival to the last end, `least` and `most` the extremes; `waited`
     the mean for which a device waited for the last to arrive, None where that may be one that is not in the
     profile, and `exposed` the mean in which it computed nothing meanwhile. `runs` counts those of all groups
-    together, and `groups` the groups that ran it at a time. `collective` is the program's, with axes, bytes
-    and source, None where there is no text.
-    `predicted` are seconds of one run on the machine that was named.
-    `last` is the device that was the last one most often, in `last_share` of the runs.
+    together, and `groups` the groups that ran it at a time. `last` was the last device most often, in
+    `last_share` of the runs. `collective` is the program's, None where there is no text, and `predicted` its
+    seconds on the machine that was named.
     """
 
     name: str
@@ -103,22 +102,23 @@ def collective_timings(
         fact, joined = facts[name, program], programs.get(program)
         is_lost = joined is not None and name in joined.lost
         groups_of, is_whole = _groups(fact.collective, joined, traces, is_lost)
-        groups = [group for arrivals in runs.values() for group in _in_groups(arrivals, groups_of)]
-        late = [max(group, key=lambda each: each.start) for group in groups]
-        seconds = [
-            max(max(each.end for each in group) - last.start, 0)
-            for group, last in zip(groups, late, strict=True)
-        ]
-        waits = [
-            sum(last.start - each.start for each in group) for group, last in zip(groups, late, strict=True)
-        ]
+        # Those who took part in a run by their groups; where there is none, all are in one.
+        in_groups: defaultdict[tuple[object, int], list[_Arrival]] = defaultdict(list)
+        for run, arrivals in runs.items():
+            for arrival in arrivals:
+                in_groups[run, groups_of.get(arrival.device.name, 0)].append(arrival)
+        groups = in_groups.values()
+        seconds, waits = [], []
         waited_for: defaultdict[str, list[int]] = defaultdict(list)
-        for group, last, wait in zip(groups, late, waits, strict=True):
+        for group in groups:
+            late = max(group, key=lambda each: each.start)
+            seconds.append(max(max(each.end for each in group) - late.start, 0))
+            waits.append(sum(late.start - each.start for each in group))
             if len(group) > 1 and is_whole:
-                waited_for[last.device.name].append(wait)
+                waited_for[late.device.name].append(waits[-1])
         most = max(waited_for, key=lambda device: len(waited_for[device]), default="")
         events = sum(map(len, groups))
-        is_priced = joined is not None and joined.machine is not None and fact.timed is not None
+        timed = None if joined is None or joined.machine is None else fact.timed
         timings.append(
             CollectiveTiming(
                 name,
@@ -134,7 +134,7 @@ def collective_timings(
                 last=most,
                 last_share=len(waited_for[most]) / len(groups) if most else 0.0,
                 collective=fact.collective,
-                predicted=fact.timed.seconds if is_priced and fact.timed else None,
+                predicted=None if timed is None else timed.seconds,
             )
         )
         stragglers += [
@@ -146,21 +146,11 @@ def collective_timings(
     return tuple(timings), tuple(each for each in stragglers if each.seconds > 0)
 
 
-def _in_groups(arrivals: Sequence[_Arrival], groups_of: Mapping[str, int]) -> Iterable[list[_Arrival]]:
-    """Those who took part in a run by their groups; where there is none, all are in one."""
-    groups: defaultdict[int, list[_Arrival]] = defaultdict(list)
-    for arrival in arrivals:
-        groups[groups_of.get(arrival.device.name, 0)].append(arrival)
-    return groups.values()
-
-
 def _runs(
     devices: Sequence[DeviceStretch],
 ) -> tuple[dict[tuple[str, Program], InstructionFacts], dict[tuple[str, Program], _Runs]]:
-    """The kind of each collective, and its runs, with all devices that took part in each.
-
-    In a loop a run is an instruction's next event in the same run of the program.
-    """
+    """The kind of each collective, and its runs, with all devices that took part in each. In a loop a run is
+    an instruction's next event in the same run of the program."""
     found: defaultdict[tuple[str, Program], _Runs] = defaultdict(lambda: defaultdict(list))
     facts: dict[tuple[str, Program], InstructionFacts] = {}
     for stretch in devices:
@@ -173,8 +163,8 @@ def _runs(
             traced = trace.instruction_table[each.instruction]
             key = traced.name, traced.program
             facts.setdefault(key, fact)
-            number = seen[each.instruction, each.run]
             seen[each.instruction, each.run] += 1
+            number = seen[each.instruction, each.run]
             exposed = each.end - each.start - computed.within(each.start, each.end)
             arrival = _Arrival(trace, each.start, each.end, exposed)
             found[key][trace.host, each.run, number].append(arrival)
@@ -185,10 +175,8 @@ def _groups(
     collective: Collective | None, program: JoinedProgram | None, traces: Sequence[DeviceTrace], is_lost: bool
 ) -> tuple[dict[str, int], bool]:
     """The number of the group that each device is in, by their names, nothing where all are in one; and True
-    where the profile has all devices of these groups.
-
-    Devices of which nobody knows the group are one each: then none waits for another.
-    """
+    where the profile has all devices of these groups. Devices of which nobody knows the group are one each:
+    then none waits for another."""
     alone = {each.name: -1 - number for number, each in enumerate(traces)}
     if collective is None or collective.op in ("send", "recv"):
         return (alone, False) if is_lost else ({}, True)
@@ -213,10 +201,8 @@ def _groups(
 
 
 def _device_ids(program: JoinedProgram | None, traces: Sequence[DeviceTrace]) -> dict[str, int] | None:
-    """JAX's number of each device of a program, by their names; None where nobody knows it.
-
-    A host counts its devices from 0: where the program has others besides, that is not their number.
-    """
+    """JAX's number of each device of a program, by their names; None where nobody knows it. A host counts its
+    devices from 0: where the program has others besides, that is not their number."""
     if program is None:
         return {each.name: each.number for each in traces}
     total = program.module.num_partitions * program.module.replica_count

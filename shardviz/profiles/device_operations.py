@@ -62,9 +62,6 @@ class Covered:
         return self._before[place] + min(time, self._ends[place]) - self._starts[place]
 
 
-FactsOf = Callable[[TracedInstruction], InstructionFacts]
-
-
 class Transfer(NamedTuple):
     """Data on their way, from `start` to `end` in picoseconds; `instruction` and `run` as in the trace."""
 
@@ -75,8 +72,8 @@ class Transfer(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Activity:
-    """A device in a stretch of time, in seconds.
+class DeviceActivity:
+    """What a device did in a stretch of time, in seconds.
 
     It is `busy` while an operation or a transfer runs, and else idle. `exposed` is communication
     beside which nothing is computed; `copies` are those within HBM and to and from the host, and
@@ -84,6 +81,7 @@ class Activity:
     `exposed`, `exposed_copies` and `idle` add up to all `seconds`.
     """
 
+    device: str
     start: float
     seconds: float
     busy: float
@@ -106,16 +104,12 @@ class DeviceOperations:
     those that move data, each from its beginning to its end.
     """
 
-    def __init__(self, trace: DeviceTrace, facts_of: FactsOf) -> None:
+    def __init__(self, trace: DeviceTrace, facts_of: Callable[[TracedInstruction], InstructionFacts]) -> None:
         self.trace = trace
-        self.facts: list[InstructionFacts] = [facts_of(each) for each in trace.instruction_table]
+        self.facts = facts = [facts_of(each) for each in trace.instruction_table]
         self.frames: list[int] = []
         self.computed: list[int] = []
         self.transfers: list[Transfer] = []
-        self._sort()
-
-    def _sort(self) -> None:
-        trace, facts = self.trace, self.facts
         # XLA's line of asynchronous operations has those of a TPU whole, but not every TPU has that line; a
         # GPU's stream runs what was begun.
         own = map(trace.instruction_table.__getitem__, set(trace.instructions))
@@ -155,16 +149,13 @@ class DeviceOperations:
         if fact.awaited in begun:
             waiting = begun[fact.awaited]
             return waiting.popleft() if waiting else None
-        alike = [
-            places
-            for places in begun.values()
-            if places and self._may_end(fact, self.facts[self.trace.instructions[places[0]]])
-        ]
-        return min(alike, key=lambda places: places[0]).popleft() if alike else None
 
-    @staticmethod
-    def _may_end(fact: InstructionFacts, begun: InstructionFacts) -> bool:
-        return fact.op == begun.op or (fact.op in ANY_OPS and begun.is_communication)
+        def may_end(place: int) -> bool:
+            other = self.facts[self.trace.instructions[place]]
+            return fact.op == other.op or (fact.op in ANY_OPS and other.is_communication)
+
+        alike = [places for places in begun.values() if places and may_end(places[0])]
+        return min(alike, key=lambda places: places[0]).popleft() if alike else None
 
     def _drop_empty_frames(self) -> None:
         """A call around which nothing is traced computes by itself."""
@@ -190,21 +181,17 @@ class DeviceOperations:
                 return lines[place][0] if place >= 0 and time < lines[place][2] else None
             return 0 if steps is None else steps.get(run)
 
-        computed: defaultdict[int, list[int]] = defaultdict(list)
-        transfers: defaultdict[int, list[Transfer]] = defaultdict(list)
+        computed: defaultdict[int | None, list[int]] = defaultdict(list)
+        transfers: defaultdict[int | None, list[Transfer]] = defaultdict(list)
         starts, runs = self.trace.starts, self.trace.runs
         for place in self.computed:
-            step = step_of(runs[place], starts[place])
-            if step is not None:
-                computed[step].append(place)
+            computed[step_of(runs[place], starts[place])].append(place)
         for each in self.transfers:
-            step = step_of(each.run, each.start)
-            if step is not None:
-                transfers[step].append(each)
-        spans = {number: (start, end) for number, start, end in self.trace.step_spans}
+            transfers[step_of(each.run, each.start)].append(each)
+        spans = {number: (start, end) for number, start, end in lines}
         return {
             step: DeviceStretch(self, computed[step], transfers[step], spans.get(step))
-            for step in sorted({*computed, *transfers})
+            for step in sorted(step for step in {*computed, *transfers} if step is not None)
         }
 
     @property
@@ -245,7 +232,7 @@ class DeviceStretch:
         facts = self.device.facts
         return union((each.start, each.end) for each in self.transfers if is_counted(facts[each.instruction]))
 
-    def activity(self) -> Activity:
+    def activity(self) -> DeviceActivity:
         """The sums, in seconds."""
         start, end = self.span
         compute = self.compute
@@ -253,7 +240,8 @@ class DeviceStretch:
         copies = self._moving(lambda fact: fact.is_copy)
         without_copies = union([*communication, *compute])
         busy = union([*without_copies, *copies])
-        return Activity(
+        return DeviceActivity(
+            device=self.device.trace.name,
             start=start * PICO,
             seconds=(end - start) * PICO,
             busy=total(busy) * PICO,

@@ -25,12 +25,9 @@ from shardviz.hlo.groups.group_text import GROUPS, LISTED_GROUPS
 
 
 class TraceEvent(NamedTuple):
-    """Something that ran.
-
-    `plane` is the device or the host ("/device:TPU:0", "/host:CPU"), `line` a row of it ("XLA Ops", a
-    thread). `start` and `end` are picoseconds on one clock for all of a host's devices. `stats` are what the
-    profiler says of it, by its names: "hlo_op", "run_id".
-    """
+    """Something that ran: on a device or the host ("/device:TPU:0", "/host:CPU"), in a `line` of it ("XLA
+    Ops", a thread). `start` and `end` are picoseconds on one clock for all of a host's devices; `stats` are
+    what the profiler says of it, by its names: "hlo_op", "run_id"."""
 
     plane: str
     line: str
@@ -50,11 +47,8 @@ Program = tuple[str, int]
 
 
 class ProgramRecord(NamedTuple):
-    """A program that a trace brings with it.
-
-    `program_id` is the number that events know it by, `proto` XLA's serialized `HloModuleProto`, and
-    `device_ids` the devices that run it, a row for each replica; nothing where it does not say.
-    """
+    """A program that a trace brings with it, by the number that events know it by: XLA's serialized
+    `HloModuleProto`, and the devices that run it, a row for each replica; nothing where it does not say."""
 
     name: str
     program_id: int
@@ -66,21 +60,10 @@ class ProgramRecord(NamedTuple):
         return self.name, self.program_id
 
 
-STATS = frozenset(
-    (
-        "hlo_op",
-        "hlo_module",
-        "hlo_category",
-        "program_id",
-        "run_id",
-        "device_ordinal",
-        "step_num",
-        "_p",
-        "_c",
-        "flops",
-        "bytes_accessed",
-    )
+NUMBERS = frozenset(
+    ("program_id", "run_id", "device_ordinal", "step_num", "flops", "bytes_accessed", "_p", "_c")
 )
+STATS = NUMBERS | {"hlo_op", "hlo_module", "hlo_category"}
 """The stats that are read."""
 SKIPPED = ("$", "ThreadpoolListener::", "ThunkExecutor::")
 """What the names of events begin with that say nothing of devices: calls of Python, the threads' own."""
@@ -89,11 +72,8 @@ SKIPPED = ("$", "ThreadpoolListener::", "ThunkExecutor::")
 def is_read(plane: str, line: str) -> bool:
     """True for a line that may have something about devices: not one of XLA's views of others. A CPU's
     operations run on any of the host's threads."""
-    if plane.startswith("/host:"):
-        return True
-    if not plane.startswith("/device:"):
-        return False
-    return line in DEVICE_LINES or line.startswith("Stream #")
+    is_of_device = line in DEVICE_LINES or line.startswith("Stream #")
+    return plane.startswith("/host:") or (plane.startswith("/device:") and is_of_device)
 
 
 DEVICE_LINES = frozenset(("Steps", "XLA Modules", "XLA Ops", "Async XLA Ops"))
@@ -157,10 +137,9 @@ class DeviceTrace:
     """A device's operations: entry i of `starts`, `ends` (picoseconds), `instructions` and `runs` is one.
 
     `kind` is "CPU", "TPU" or "GPU" and `number` counts a host's devices of it; `host` is "" for the only one.
-    `device_id` is the number among the devices of all hosts, None where the trace does not tell.
-    `instruction_table` and `run_table` have what the entries number, the same objects for all devices of a
-    host; `NO_RUN` is an operation outside of any. `step_spans` are (number, start, end) where the device's
-    own line of steps has them.
+    `device_id` is the number among the devices of all hosts, None where the trace does not tell. The tables
+    have what the entries number, the same objects for all devices of a host; `NO_RUN` is an operation outside
+    of any. `step_spans` are (number, start, end) where the device's own line of steps has them.
     """
 
     kind: str
@@ -205,7 +184,7 @@ _Device = tuple[str, int]
 class TraceReading:
     """Takes a trace's events one after the other, in any order of lines, and sorts them by device."""
 
-    def __init__(self, events: Iterable[TraceEvent] = ()) -> None:
+    def __init__(self, events: Iterable[TraceEvent]) -> None:
         self._devices: dict[_Device, DeviceTrace] = {}
         self._modules: defaultdict[_Device, list[_ModuleRun]] = defaultdict(list)
         """The runs of modules, where the device has a line of them."""
@@ -227,14 +206,10 @@ class TraceReading:
         self.lacks_ends = False
         """True where the CPU's asynchronous operations look shorter than they are."""
         for event in events:
-            self.add(event)
-
-    def add(self, event: TraceEvent) -> None:
-        """Take an event."""
-        if event.plane.startswith("/host:"):
-            self._of_host(event)
-        elif device := _DEVICE.match(event.plane):
-            self._of_device((device[1], int(device[2])), event)
+            if event.plane.startswith("/host:"):
+                self._of_host(event)
+            elif device := _DEVICE.match(event.plane):
+                self._of_device((device[1], int(device[2])), event)
 
     def devices(self, host: str, device_ids: Mapping[str, int] = MappingProxyType({})) -> list[DeviceTrace]:
         """The devices by kind and number. `host` is the name by which they are told from other hosts', and
@@ -341,36 +316,35 @@ class TraceReading:
                 if each.run_id is not None:
                     self._by_number[None, each.run_id].add(runs[-1])
                     self._by_number[device[1], each.run_id].add(runs[-1])
-            self._assign(self._devices[device], modules, runs)
-
-    def _assign(self, trace: DeviceTrace, modules: Sequence[_ModuleRun], runs: Sequence[int]) -> None:
-        begins, table = [each.start for each in modules], [*self._instructions]
-        changed: dict[tuple[int, Program], int] = {}
-        for place, start in enumerate(trace.starts):
-            at = bisect_right(begins, start) - 1
-            if at < 0 or start >= modules[at].end:
-                continue
-            trace.runs[place] = runs[at]
-            key = trace.instructions[place], modules[at].program
-            if key not in changed:
-                changed[key] = self._instruction(table[key[0]]._replace(program=key[1]))
-            trace.instructions[place] = changed[key]
+            trace, table = self._devices[device], [*self._instructions]
+            begins = [each.start for each in modules]
+            changed: dict[tuple[int, Program], int] = {}
+            for place, start in enumerate(trace.starts):
+                at = bisect_right(begins, start) - 1
+                if at < 0 or start >= modules[at].end:
+                    continue
+                trace.runs[place] = runs[at]
+                key = trace.instructions[place], modules[at].program
+                if key not in changed:
+                    changed[key] = self._instruction(table[key[0]]._replace(program=key[1]))
+                trace.instructions[place] = changed[key]
 
     def _steps_of_runs(self) -> dict[int, int]:
         """The step of each run: the one during which it was begun, on the thread that marked the step, or on
         another, where the marking thread has no word of it. Events of its end may be in a later step."""
         marks = sorted(self._marks, key=lambda each: each[1])
-        of_thread = {
-            thread: [each for each in marks if each[0] == thread] for thread in {each[0] for each in marks}
-        }
+        of_thread: defaultdict[str, list[tuple[str, int, int, int]]] = defaultdict(list)
+        for mark in marks:
+            of_thread[mark[0]].append(mark)
         own: dict[int, int] = {}
         other: dict[int, int] = {}
         for time, thread, run_id, ordinal in sorted(self._launches, key=lambda each: each[0]):
             runs = self._by_number.get((ordinal, run_id)) or self._by_number.get((None, run_id), set())
-            for found, known in ((own, of_thread.get(thread, [])), (other, marks)):
-                step = _step_at(known, time)
-                if step is not None and len(runs) == 1:
-                    found.setdefault(next(iter(runs)), step)
+            for found, known in ((own, of_thread[thread]), (other, marks)):
+                # The last mark that began before, if it lasts until then.
+                at = bisect_right(known, time, key=lambda each: each[1]) - 1
+                if at >= 0 and time <= known[at][2] and len(runs) == 1:
+                    found.setdefault(next(iter(runs)), known[at][3])
         return other | own
 
 
@@ -409,12 +383,6 @@ def _shift(own: Sequence[_ModuleRun], reference: Sequence[_ModuleRun]) -> int:
         return sum(max(min(a.end, b.end) - max(a.start, b.start), 0) for a, b in pairs)
 
     return max(sorted(shifts, key=abs), key=overlap)
-
-
-def _step_at(marks: Sequence[tuple[str, int, int, int]], time: int) -> int | None:
-    """The step of the last mark that began before a time, if it lasts until then."""
-    place = bisect_right(marks, time, key=lambda each: each[1]) - 1
-    return marks[place][3] if place >= 0 and time <= marks[place][2] else None
 
 
 def _of_event(event: TraceEvent, module: str) -> TracedInstruction:

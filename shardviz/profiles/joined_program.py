@@ -57,12 +57,9 @@ _NUMBER = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 
 @dataclass(frozen=True)
 class InstructionFacts:
-    """The kind of an operation.
-
-    `op` is HLO's opcode without -start and -done, or "matmul". `awaited` is the name of what it ends. `timed`
-    is the same operation as it was predicted and `collective` the collective that it is, where the text is
-    there.
-    """
+    """The kind of an operation: `op` is HLO's opcode without -start and -done, or "matmul", and `awaited` the
+    name of what it ends. Where the text is there, `timed` is the same operation as it was predicted and
+    `collective` the collective that it is."""
 
     op: str
     lane: Lane
@@ -86,9 +83,9 @@ class InstructionFacts:
 class JoinedProgram:
     """The text of a program with what is predicted of it.
 
-    `machine` is the one that was named, None where none was: then nothing of the prediction is shown, and
-    only its lanes and its names of collectives count. `device_ids` are those at the text's positions, and
-    `lost` names the collectives whose groups nobody knows.
+    `machine` is the one that was named; without one nothing of the prediction is shown, and only its lanes
+    and its names of collectives count. `device_ids` are those at the text's positions, and `lost` names the
+    collectives whose groups nobody knows.
     """
 
     text: str
@@ -133,10 +130,8 @@ def join_program(
     device_ids: tuple[int, ...] = (),
     lost: frozenset[str] = frozenset(),
 ) -> JoinedProgram:
-    """Read a program's text, and predict it on a machine.
-
-    A mesh names its axes, if it has the program's number of devices. Raises what `timed_program` raises.
-    """
+    """Read a program's text, and predict it on a machine. A mesh names its axes, if it has the program's
+    number of devices. Raises what `timed_program` raises."""
     devices = Reader(text, None, None).numbers.total
     given = mesh if mesh is not None and mesh.size == devices else None
     module, predicted = timed_program(

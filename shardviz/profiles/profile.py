@@ -13,8 +13,8 @@ from shardviz.hardware.machine import Machine
 from shardviz.profiles.collective_timing import CollectiveTiming, Straggler, collective_timings
 from shardviz.profiles.device_operations import (
     PICO,
-    Activity,
     Covered,
+    DeviceActivity,
     DeviceOperations,
     DeviceStretch,
     total,
@@ -38,14 +38,6 @@ MAX_OPS = 100_000
 
 
 @dataclass(frozen=True)
-class DeviceActivity:
-    """A device's name and what it did, from its first operation to its last."""
-
-    device: str
-    activity: Activity
-
-
-@dataclass(frozen=True)
 class MeasuredStep:
     """A step by its number: its seconds, from the first device's beginning to the last one's end, and what
     each device did in it."""
@@ -61,8 +53,7 @@ class Profile:
 
     `program` is the name of the program that runs longest. Steps are those that the program marked, else its
     runs (`steps_are_marked`). `timeline` is one step of one device; `predicted` is the same program on the
-    machine that was named, None without one or without its text. `mesh` names the axes.
-    `notes` are warnings, a sentence each.
+    machine that was named, None without one or without its text. `notes` are warnings, a sentence each.
     """
 
     program: str
@@ -91,11 +82,6 @@ def programs_that_ran(files: ProfileFiles) -> list[ProgramRecord]:
     return sorted(found, key=lambda each: each.program != files.main)
 
 
-def texts_by_program(records: Sequence[ProgramRecord], texts: Sequence[str]) -> dict[Program, str]:
-    """The text of each program, of those that have one; "" is none."""
-    return {each.program: text for each, text in zip(records, texts, strict=True) if text}
-
-
 def profile_of(
     files: ProfileFiles,
     texts: Mapping[Program, str],
@@ -110,19 +96,18 @@ def profile_of(
 
     `texts` are programs' HLO by name and number, `hlo` that of the main one, or of the one that its header
     names. `device` and `step` choose what the timeline shows; by default the step of median length on the
-    device that was busy longest in it.
-
-    Raises `QuestionError` for a device or a step that is not there, and what `join_program` raises for `hlo`
-    and for a machine that cannot hold the mesh.
+    device that was busy longest in it. Raises `QuestionError` for a device or a step that is not there, and
+    what `join_program` raises for `hlo` and for a machine that cannot hold the mesh.
     """
     main = files.main
-    programs, notes = _joined(files, texts, hlo, main, mesh, machine)
+    programs, notes = _joined(files, texts, hlo, mesh, machine)
 
     @cache
     def facts(instruction: TracedInstruction) -> InstructionFacts:
         return facts_of(instruction, programs.get(instruction.program))
 
-    marked = are_marked(files.devices)
+    # By the program, with `jax.profiler.StepTraceAnnotation`.
+    marked = any(each.step_spans or each.steps_of_runs for each in files.devices)
     devices = [DeviceOperations(each, facts) for each in files.devices if len(each.starts)]
     wholes = [each.whole for each in devices]
     # Without marks each run of the main program is a step; where no program is told, all of it is one.
@@ -152,7 +137,7 @@ def profile_of(
     return Profile(
         title,
         files.hosts,
-        tuple(DeviceActivity(each.device.trace.name, each.activity()) for each in wholes),
+        tuple(each.activity() for each in wholes),
         steps,
         marked,
         collectives,
@@ -185,13 +170,12 @@ def _joined(
     files: ProfileFiles,
     texts: Mapping[Program, str],
     hlo: str,
-    main: Program | None,
     mesh: Mesh | None,
     machine: Machine | None,
 ) -> tuple[dict[Program, JoinedProgram], list[str]]:
     """The programs with their texts, and a note for each text that cannot be read."""
     found: dict[Program, JoinedProgram] = {}
-    notes = []
+    notes, main = [], files.main
     records = {record.program: record for record in files.programs}
     traced = {each for device in files.devices for each in device.instruction_table}
     for key, text in texts.items():
@@ -241,20 +225,20 @@ def _steps(
 ) -> tuple[MeasuredStep, ...]:
     """Each step of all devices. Clocks of several hosts differ: there a step is as long as its longest
     device."""
-    numbers = sorted({number for found in by_step.values() for number in found})
+    parts: defaultdict[int, list[DeviceStretch]] = defaultdict(list)
+    for found in by_step.values():
+        for number, part in found.items():
+            if not part.is_empty:
+                parts[number].append(part)
     steps = []
-    for number in numbers:
-        parts = {name: found[number] for name, found in by_step.items() if number in found}
-        parts = {name: part for name, part in parts.items() if not part.is_empty}
-        if not parts:
-            continue
-        spans = [part.span for part in parts.values()]
+    for number, of_devices in sorted(parts.items()):
+        spans = [part.span for part in of_devices]
         if several_hosts:
             length = max(end - start for start, end in spans)
         else:
             length = max(end for _, end in spans) - min(start for start, _ in spans)
-        activities = (DeviceActivity(name, part.activity()) for name, part in parts.items())
-        steps.append(MeasuredStep(number, length * PICO, tuple(activities)))
+        activities = tuple(part.activity() for part in of_devices)
+        steps.append(MeasuredStep(number, length * PICO, activities))
     return tuple(steps)
 
 
@@ -265,16 +249,16 @@ def _chosen(
     step: int | None,
 ) -> tuple[DeviceStretch, int]:
     """The part of the trace that the timeline shows."""
-    numbers = [each.number for each in steps]
+    numbered = {each.number: each for each in steps}
     if step is None:
-        middle = median(sorted(each.seconds for each in steps))
+        middle = median(each.seconds for each in steps)
         chosen = min(steps, key=lambda each: abs(each.seconds - middle))
-    elif step in numbers:
-        chosen = steps[numbers.index(step)]
+    elif step in numbered:
+        chosen = numbered[step]
     else:
-        told = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
-        raise QuestionError(f"the profile has no step {step}", f"its {plural(len(numbers), 'step')}: {told}")
-    busiest = max(chosen.devices, key=lambda each: each.activity.busy).device
+        told = " to ".join(map(str, dict.fromkeys((steps[0].number, steps[-1].number))))
+        raise QuestionError(f"the profile has no step {step}", f"its {plural(len(steps), 'step')}: {told}")
+    busiest = max(chosen.devices, key=lambda each: each.busy).device
     names = [each.device for each in chosen.devices]
     asked = [name for name in names if device and (name == device or name.rpartition(" ")[2] == device)]
     if device and len(asked) != 1:
@@ -282,20 +266,12 @@ def _chosen(
             f"{quote(device)} is {'more than one' if asked else 'not a'} device of step {chosen.number}",
             f"its devices: {', '.join((asked or names)[:16])}",
         )
-    name = asked[0] if asked else busiest
-    return by_step[name][chosen.number], chosen.number
-
-
-def are_marked(devices: Sequence[DeviceTrace]) -> bool:
-    """True where the program marked its steps, with `jax.profiler.StepTraceAnnotation`."""
-    return any(device.step_spans or device.steps_of_runs for device in devices)
+    return by_step[asked[0] if asked else busiest][chosen.number], chosen.number
 
 
 def runs_in_order(devices: Sequence[DeviceTrace], main: Program | None) -> dict[str, dict[int, int]]:
-    """The runs of a program by host, numbered in the order in which a host's devices begin them.
-
-    A profile may begin when some devices are in a run that others have ended.
-    """
+    """The runs of a program by host, numbered in the order in which a host's devices begin them: a profile
+    may begin when some devices are in a run that others have ended."""
     begins: defaultdict[str, dict[int, int]] = defaultdict(dict)
     for device in devices:
         found = begins[device.host]
@@ -309,11 +285,8 @@ def runs_in_order(devices: Sequence[DeviceTrace], main: Program | None) -> dict[
 
 
 def measured_timeline(stretch: DeviceStretch, title: str) -> ProgramTimeline:
-    """The operations of a device in a step, on a clock that begins with the step.
-
-    Every iteration of a loop stands where it ran, and what the device did on several threads at once on
-    several rows. `exposed` of an operation is the part beside which nothing is computed.
-    """
+    """The operations of a device in a step, on a clock that begins with the step. Every iteration of a loop
+    stands where it ran, and `exposed` of an operation is the part beside which nothing is computed."""
     trace, facts = stretch.device.trace, stretch.device.facts
     start, end = stretch.span
     activity, computed = stretch.activity(), Covered(stretch.compute)
@@ -325,13 +298,28 @@ def measured_timeline(stretch: DeviceStretch, title: str) -> ProgramTimeline:
     left_out = max(len(rows) - MAX_OPS, 0)
     if left_out:
         rows = sorted(rows, key=lambda row: row[0] - row[1])[:MAX_OPS]
-    ops = []
-    for begin, finish, number in sorted(rows):
-        fact = facts[number]
-        hidden = computed.within(begin, finish)
-        exposed = 0 if fact.lane == COMPUTE else finish - begin - hidden
-        name = trace.instruction_table[number].name
-        ops.append(_op(name, fact, numbers[fact.lane], begin - start, finish - start, exposed))
+
+    def measured(begin: int, finish: int, number: int) -> TimedOp:
+        fact, name = facts[number], trace.instruction_table[number].name
+        exposed = 0 if fact.lane == COMPUTE else finish - begin - computed.within(begin, finish)
+        timed = fact.timed
+        return TimedOp(
+            name,
+            fact.op or name,
+            numbers[fact.lane],
+            (begin - start) * PICO,
+            (finish - start) * PICO,
+            (finish - begin) * PICO,
+            "measured",
+            exposed=exposed * PICO,
+            source="" if timed is None else timed.source,
+            bytes=0 if timed is None else timed.bytes,
+            flops=0 if timed is None else timed.flops,
+            is_async=fact.role != "work",
+            collective="" if timed is None else timed.collective,
+        )
+
+    ops = [measured(*row) for row in sorted(rows)]
     moving, exposed_by_lane = _by_lane(stretch)
     whole = (end - start) * PICO
     notes = [f"the {plural(left_out, 'shortest operation')} are not drawn"] * bool(left_out)
@@ -350,25 +338,6 @@ def measured_timeline(stretch: DeviceStretch, title: str) -> ProgramTimeline:
         utilisation=None,
         notes=tuple(notes),
         idle_seconds=activity.idle,
-    )
-
-
-def _op(name: str, fact: InstructionFacts, lane: int, start: int, end: int, exposed: int) -> TimedOp:
-    timed, seconds = fact.timed, (end - start) * PICO
-    return TimedOp(
-        name,
-        fact.op or name,
-        lane,
-        start * PICO,
-        end * PICO,
-        seconds,
-        "measured",
-        exposed=exposed * PICO,
-        source="" if timed is None else timed.source,
-        bytes=0 if timed is None else timed.bytes,
-        flops=0 if timed is None else timed.flops,
-        is_async=fact.role != "work",
-        collective="" if timed is None else timed.collective,
     )
 
 

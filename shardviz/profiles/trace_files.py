@@ -10,14 +10,16 @@ import struct
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 
 from shardviz.errors import QuestionError, quote
 from shardviz.profiles.device_trace import (
+    NUMBERS,
     STATS,
     DeviceTrace,
     Program,
@@ -54,9 +56,6 @@ CHUNK = 1 << 20
 MAX_EVENT = 1 << 24
 """Characters of one event at most."""
 PICO_IN_MICRO = 1_000_000
-_NUMBERS = frozenset(
-    ("program_id", "run_id", "device_ordinal", "step_num", "flops", "bytes_accessed", "_p", "_c")
-)
 _TOLD = STATS | {"long_name"}
 
 
@@ -74,19 +73,14 @@ class ProfileFiles:
 
     @cached_property
     def main(self) -> Program | None:
-        """The program that runs longest: looked for once, among all operations."""
-        return main_program(self.devices)
-
-
-def main_program(devices: Sequence[DeviceTrace]) -> Program | None:
-    """The program that runs longest on all devices; None where no operation names its program."""
-    found: defaultdict[Program, int] = defaultdict(int)
-    for device in devices:
-        programs = [each.program if each.program[0] else None for each in device.instruction_table]
-        for number, start, end in zip(device.instructions, device.starts, device.ends, strict=True):
-            if (program := programs[number]) is not None:
-                found[program] += end - start
-    return max(found, key=lambda each: found[each], default=None)
+        """The program that runs longest on all devices; None where no operation names its program."""
+        found: defaultdict[Program, int] = defaultdict(int)
+        for device in self.devices:
+            programs = [each.program if each.program[0] else None for each in device.instruction_table]
+            for number, start, end in zip(device.instructions, device.starts, device.ends, strict=True):
+                if (program := programs[number]) is not None:
+                    found[program] += end - start
+        return max(found, key=lambda each: found[each], default=None)
 
 
 def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFiles:
@@ -154,19 +148,15 @@ def _of_newest_session(files: Sequence[Path]) -> list[Path]:
     sessions: defaultdict[Path, list[Path]] = defaultdict(list)
     for file in files:
         sessions[file.parent].append(file)
-    order = sorted(sessions, key=lambda each: (each.name, each.stat().st_mtime), reverse=True)
-    newest = _written(order[0])
-    found = sessions[order[0]]
-    for folder in order[1:]:
-        names = {file.name for file in found}
-        written = _written(folder)
-        is_of_others = folder.parent == order[0].parent and names.isdisjoint(
-            file.name for file in sessions[folder]
-        )
+    last, *before = sorted(sessions, key=lambda each: (each.name, each.stat().st_mtime), reverse=True)
+    newest, found = _written(last), {file.name: file for file in sessions[last]}
+    for folder in before:
+        own, written = {file.name: file for file in sessions[folder]}, _written(folder)
+        is_of_others = folder.parent == last.parent and own.keys().isdisjoint(found)
         if not (is_of_others and newest and written and newest - written < TOGETHER):
             break
-        found = found + sessions[folder]
-    return sorted(found, key=lambda file: file.name)
+        found |= own
+    return [found[name] for name in sorted(found)]
 
 
 def _written(session: Path) -> datetime | None:
@@ -188,8 +178,12 @@ def _read(file: Path, tell: Callable[[int], None]) -> _Read:
             head = opened.peek(64)
             if not head:
                 raise QuestionError(f"{where} is empty", HOW)
-            if head.startswith(GZIP) or head.lstrip()[:1] in (b"{", b"["):
-                return _read_chrome(file, opened, tell)
+            is_packed = head.startswith(GZIP)
+            if is_packed or head.lstrip()[:1] in (b"{", b"["):
+                source: Any = gzip.GzipFile(fileobj=opened) if is_packed else opened
+                with io.TextIOWrapper(source, encoding="utf-8", errors="replace") as text:
+                    reading = TraceReading(chrome_events(text, lambda: tell(opened.tell())))
+                return host_name(file), [], reading, {}
             with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 reading = TraceReading(xplane_events(data, tell))
                 return hostname(data) or host_name(file), programs(data), reading, device_ids(data)
@@ -204,15 +198,6 @@ def _read(file: Path, tell: Callable[[int], None]) -> _Read:
         raise QuestionError(f"cannot read {where}: {error.strerror or error}", HOW) from None
 
 
-def _read_chrome(file: Path, opened: BinaryIO, tell: Callable[[int], None]) -> _Read:
-    head = opened.read(len(GZIP))
-    opened.seek(0)
-    source: BinaryIO = gzip.GzipFile(fileobj=opened) if head == GZIP else opened  # type: ignore[assignment]
-    with io.TextIOWrapper(source, encoding="utf-8", errors="replace") as text:
-        reading = TraceReading(chrome_events(text, lambda: tell(opened.tell())))
-    return host_name(file), [], reading, {}
-
-
 def chrome_events(file: IO[str], on_progress: Callable[[], None]) -> Iterator[TraceEvent]:
     """The events of a trace in the form of Chrome and Perfetto that say something of devices.
 
@@ -220,41 +205,31 @@ def chrome_events(file: IO[str], on_progress: Callable[[], None]) -> Iterator[Tr
     complete events ("X") in microseconds, of which XLA writes all arguments as texts. It is read event by
     event, so that its size does not matter. Raises `ValueError` for what is not such a trace, or breaks off.
     """
-    processes: dict[str, str] = {}
-    threads: dict[tuple[str, str], str] = {}
+    names: dict[tuple[str, ...], str] = {}
     for each in _objects(file, on_progress):
-        kind, process, thread = each.get("ph"), str(each.get("pid")), str(each.get("tid"))
-        given = each.get("args")
+        kind, name, given = each.get("ph"), str(each.get("name", "")), each.get("args")
+        process, thread = (str(each.get("pid")),), (str(each.get("pid")), str(each.get("tid")))
         told = given if isinstance(given, dict) else {}
-        if kind == "M":
-            if each.get("name") == "process_name":
-                processes[process] = str(told.get("name", ""))
-            elif each.get("name") == "thread_name":
-                threads[process, thread] = str(told.get("name", ""))
+        if kind == "M" and name in ("process_name", "thread_name"):
+            names[process if name == "process_name" else thread] = str(told.get("name", ""))
         elif kind == "X":
-            plane, line = processes.get(process, ""), threads.get((process, thread), "")
-            if not is_read(plane, line):
-                continue
-            stats = {name: _value(name, told[name]) for name in told.keys() & _TOLD}
-            if not stats and plane.startswith("/host:"):
-                continue
-            start = round(_number(each.get("ts")) * PICO_IN_MICRO)
-            end = start + max(round(_number(each.get("dur", 0)) * PICO_IN_MICRO), 0)
-            yield TraceEvent(plane, line, str(each.get("name", "")), start, end, stats)
+            plane, line = names.get(process, ""), names.get(thread, "")
+            stats = {key: _value(key, told[key]) for key in told.keys() & _TOLD}
+            if is_read(plane, line) and (stats or not plane.startswith("/host:")):
+                start, length = _picoseconds(each.get("ts")), _picoseconds(each.get("dur", 0))
+                yield TraceEvent(plane, line, name, start, start + max(length, 0), stats)
 
 
-def _number(value: object) -> float:
-    if isinstance(value, int | float):
-        return value
+def _picoseconds(micro: object) -> int:
+    if isinstance(micro, int | float):
+        return round(micro * PICO_IN_MICRO)
     raise ValueError("an event without a time")
 
 
 def _value(name: str, value: object) -> str | int | float:
-    if name in _NUMBERS:
-        try:
+    with suppress(ValueError):
+        if name in NUMBERS:
             return int(str(value))
-        except ValueError:
-            return str(value)
     return str(value)
 
 

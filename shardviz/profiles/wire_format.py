@@ -47,10 +47,8 @@ def signed(number: int) -> int:
 
 
 def fields(data: Bytes, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-    """The fields between two places: a field's number, where its value starts and where it stops.
-
-    Raises `ValueError` for bytes that are not a message.
-    """
+    """The fields between two places: a field's number, where its value starts and where it stops. Raises
+    `ValueError` for bytes that are not a message."""
     at = start
     try:
         while at < stop:
@@ -97,11 +95,8 @@ _BEYOND = bytes(32)
 
 
 class EventGroup(NamedTuple):
-    """Events that have the same stats, a column for each thing that they say.
-
-    `starts` and `ends` are picoseconds. `stats` has a column for each stat, by the stat's number and the
-    field of its value.
-    """
+    """Events that have the same stats, a column for each thing that they say; times are picoseconds, and
+    stats go by their number and the field of their value."""
 
     ids: list[int]
     starts: list[int]
@@ -117,11 +112,9 @@ def event_groups(
     wanted: Sequence[int],
     begin: int,
 ) -> tuple[list[EventGroup], list[int]]:
-    """The events at places of `data` that have one of these `names`, with the stats that are `wanted`.
-
-    Their times count from `begin`, in picoseconds. Beside them, by their numbers, those that are written
-    otherwise than XLA does: they may be read one by one.
-    """
+    """The events at places of `data` that have one of these `names`, with the stats that are `wanted`; their
+    times count from `begin`, in picoseconds. Beside them, by their numbers, those that are written otherwise
+    than XLA does: they may be read one by one."""
     buffer = np.frombuffer(data + _BEYOND, np.uint8)
     at, stop = np.array(starts, np.int64), np.array(stops, np.int64)
     is_odd = buffer[at] != ID_KEY

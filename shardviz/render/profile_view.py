@@ -12,7 +12,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.profiles.collective_timing import CollectiveTiming
-from shardviz.profiles.device_operations import Activity
+from shardviz.profiles.device_operations import DeviceActivity
 from shardviz.profiles.profile import Profile
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import Cell, fitting_columns, sentence, sentences, table
@@ -22,7 +22,7 @@ from shardviz.units import estimated_seconds, human_bytes, measured_rate
 
 MOST_DEVICES, MOST_STEPS = 16, 12
 """Rows of a table; what is more, --json lists."""
-_PARTS: dict[str, Callable[[Activity], float]] = {
+_PARTS: dict[str, Callable[[DeviceActivity], float]] = {
     "in all": lambda each: each.seconds,
     "compute": lambda each: each.compute,
     "communication": lambda each: each.communication,
@@ -101,9 +101,9 @@ def _timeline(profile: Profile, width: int, palette: Palette) -> list[Text]:
 
 def _device_lines(profile: Profile, width: int) -> list[Text]:
     devices = profile.devices
-    rows = [_activity_cells(each.device, [each.activity]) for each in devices[:MOST_DEVICES]]
+    rows = [_activity_cells(each.device, [each]) for each in devices[:MOST_DEVICES]]
     if len(devices) > 1:
-        rows.append(_activity_cells("median", [each.activity for each in devices]))
+        rows.append(_activity_cells("median", devices))
     lines = _activity_table("device", rows, profile, width) + _rest(len(devices) - MOST_DEVICES, "device")
     return lines + (sentence(_COPY_WORDS, width, 2, style="dim") if _has_copies(profile) else [])
 
@@ -116,7 +116,7 @@ def _step_lines(profile: Profile, width: int) -> list[Text]:
     longest = sorted(steps, key=lambda each: -each.seconds)[:MOST_STEPS]
     rows = []
     for step in sorted(longest, key=lambda each: each.number):
-        name, _, *rest = _activity_cells(str(step.number), [each.activity for each in step.devices])
+        name, _, *rest = _activity_cells(str(step.number), step.devices)
         rows.append([name, estimated_seconds(step.seconds), *rest])
     lines = _activity_table("step" if profile.steps_are_marked else "run", rows, profile, width)
     words = sentence(_STEP_WORDS, width, 2, style="dim") if len(profile.devices) > 1 else []
@@ -124,7 +124,7 @@ def _step_lines(profile: Profile, width: int) -> list[Text]:
 
 
 def _has_copies(profile: Profile) -> bool:
-    return any(each.activity.copies for each in profile.devices)
+    return any(each.copies for each in profile.devices)
 
 
 def _activity_table(name: str, rows: Sequence[Sequence[Cell]], profile: Profile, width: int) -> list[Text]:
@@ -139,7 +139,7 @@ def _activity_table(name: str, rows: Sequence[Sequence[Cell]], profile: Profile,
     return table([[(heading, "bold") for heading in head], *narrow], width, 2, range(1, 7))
 
 
-def _activity_cells(name: str, activities: Sequence[Activity]) -> list[Cell]:
+def _activity_cells(name: str, activities: Sequence[DeviceActivity]) -> list[Cell]:
     values = {part: median(value(each) for each in activities) for part, value in _PARTS.items()}
     cells: list[Cell] = [(name, "bold")]
     for part, value in values.items():

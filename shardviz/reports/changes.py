@@ -46,8 +46,7 @@ class SummaryLine:
     `shape` is that of a device's operand, ``bf16[64,128]``, and after an arrow the result's where it is
     another. `runs` are those of all of them, None in a loop of unknown length; `bytes` and `wire_bytes` those
     of one run of one. `overlapped` are the runs that something runs beside, a loop of unknown length counted
-    as one; `in_loop` tells that one of them is in a loop. `source` is the user's line of the first, which is
-    neither compared nor kept.
+    as one. `source` is the user's line of the first, which is neither compared nor kept.
     """
 
     op: str
@@ -91,10 +90,8 @@ class ReportSummary:
 
 
 def summary(report: ProgramReport, memory: int | None = None) -> ReportSummary:
-    """The summary of a report, its lines in an order that depends on them alone.
-
-    `memory` is the compiler's own account of a device's bytes at the peak, where there is one.
-    """
+    """The summary of a report, its lines in an order that depends on them alone. `memory` is the compiler's
+    own account of a device's bytes at the peak, where there is one."""
     mesh, timeline = report.module.mesh, report.timeline
     if memory is None and timeline is not None and timeline.memory is not None:
         memory = timeline.memory.peak_bytes
@@ -108,10 +105,8 @@ def summary(report: ProgramReport, memory: int | None = None) -> ReportSummary:
 
 
 def together(programs: Mapping[str, ReportSummary]) -> ReportSummary:
-    """Several programs that run one after the other as one, their names before the places.
-
-    Seconds add up, memory is the most that one takes, and the mesh is that of the most devices.
-    """
+    """Several programs that run one after the other as one, their names before the places. Seconds add up,
+    memory is the most that one takes, and the mesh is that of the most devices."""
     if len(programs) == 1:
         return next(iter(programs.values()))
     named = [
@@ -121,17 +116,14 @@ def together(programs: Mapping[str, ReportSummary]) -> ReportSummary:
     ]
     seconds = [each.seconds for each in programs.values() if each.seconds is not None]
     memory = [each.memory for each in programs.values() if each.memory is not None]
+    meshes = (each.mesh for each in programs.values())
     return ReportSummary(
-        max((each.mesh for each in programs.values()), key=_devices, default=()),
+        max(meshes, key=lambda mesh: math.prod(size for _, size in mesh), default=()),
         next((each.machine for each in programs.values() if each.machine), ""),
         _sorted(named),
         _three_digits(math.fsum(seconds)) if seconds else None,
         max(memory, default=None),
     )
-
-
-def _devices(mesh: tuple[tuple[str, int], ...]) -> int:
-    return math.prod(size for _, size in mesh)
 
 
 def _three_digits(seconds: float) -> float:
@@ -186,8 +178,7 @@ class Change:
     """A collective before and after; None where there is none.
 
     "grown" and "shrunk" are about one run. "into a loop" and "out of a loop" are said where the runs change
-    with it: the same runs without a loop, as of one that is unrolled, cost the same. "other runs" are those
-    of which one number is not known.
+    with it: a loop that is unrolled costs the same. "other runs" are those of which one number is not known.
     """
 
     kind: ChangeKind
@@ -197,7 +188,10 @@ class Change:
     @property
     def wire_bytes(self) -> int:
         """Bytes that a device sends more than before in all runs, without loops of unknown length."""
-        return _sent(self.after) - _sent(self.before)
+        before, after = (
+            0 if line is None else line.all_wire_bytes or 0 for line in (self.before, self.after)
+        )
+        return after - before
 
 
 @dataclass(frozen=True)
@@ -247,13 +241,14 @@ def _nameless(line: SummaryLine) -> object:
 
 def _carried(line: SummaryLine) -> object:
     """The key of one in a loop that moves what the loop hands on, which has no place."""
-    return (line.op, line.axes, line.phase, line.shape) if line.in_loop and not line.place else None
+    return _SAME_SHAPE(line) if line.in_loop and not line.place else None
 
 
 def _outside(line: SummaryLine) -> object:
-    return (line.op, line.axes, line.phase, line.shape) if line.place and not line.in_loop else None
+    return _SAME_SHAPE(line) if line.place and not line.in_loop else None
 
 
+_SAME_SHAPE: _Key = attrgetter("op", "axes", "phase", "shape")
 _BOTH: tuple[_Key, ...] = (
     attrgetter("op", "axes", "phase", "place", "shape"),
     lambda line: (line.op, line.axes, line.phase, line.place) if line.place else None,
@@ -292,18 +287,14 @@ def _changes_of(old: SummaryLine, line: SummaryLine) -> list[Change]:
         kinds.append("into a loop" if line.in_loop else "out of a loop")
     elif size != old_size:
         kinds.append("grown" if size > old_size else "shrunk")
-    elif line.runs is None or old.runs is None:
-        kinds += ["other runs"] if line.runs != old.runs else []
-    elif line.runs != old.runs:
+    elif line.runs != old.runs and (line.runs is None or old.runs is None):
+        kinds.append("other runs")
+    elif line.runs is not None and old.runs is not None and line.runs != old.runs:
         kinds.append("more runs" if line.runs > old.runs else "fewer runs")
     share, old_share = line.overlapped_share, old.overlapped_share
     if (line.runs is None) == (old.runs is None) and share != old_share:
         kinds.append("more overlapped" if share > old_share else "less overlapped")
     return [Change(kind, old, line) for kind in kinds]
-
-
-def _sent(line: SummaryLine | None) -> int:
-    return 0 if line is None else line.all_wire_bytes or 0
 
 
 Quantity = Literal["new-collective", "bytes", "seconds", "memory"]

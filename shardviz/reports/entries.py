@@ -36,14 +36,13 @@ _Amount = TypeVar("_Amount", int, float)
 class CollectiveEntry:
     """A collective of a program.
 
-    `scopes` are the user's names around it, outermost first (`named_scopes`). `phase` is "forward" for all of
-    a program that takes no gradients; outside of what is differentiated it is "optimizer" for what is
-    certainly made of gradients, and None for the rest, such as metrics. `argument` is the path of the
-    argument whose elements it moves, "" where they are computed, or several arguments'; `gradient_of` has the
-    paths of those whose gradients it sums, () where that is not certain. `link` names the slowest links that
-    it uses ("ICI", "DCN", "NVLink", "network"), "" where that is not known. `seconds` and `exposed` are those
-    of one run: all of it, and those for which the device waits; None where nobody can tell. What is of all
-    runs is None in a loop of unknown length, too.
+    `scopes` are the user's names around it, outermost first. `phase` is "forward" for all of a program that
+    takes no gradients; outside of what is differentiated it is "optimizer" for what is certainly made of
+    gradients, and None for the rest, such as metrics. `argument` is the path of the one argument whose
+    elements it moves, else ""; `gradient_of` has the paths of those whose gradients it sums, () where that is
+    not certain. `link` names the slowest links that it uses ("ICI", "DCN", "NVLink", "network"), "" where
+    that is not known. `seconds` are those of one run and `exposed` those for which the device waits, None
+    where nobody can tell. The figures of `all_` runs are None in a loop of unknown length, too.
     """
 
     collective: Collective
@@ -77,22 +76,18 @@ class CollectiveEntry:
 
     @property
     def all_bytes(self) -> int | None:
-        """`Collective.bytes` of all runs."""
         return self._in_all(self.collective.bytes)
 
     @property
     def all_wire_bytes(self) -> int | None:
-        """Bytes that a device sends at least, in all runs."""
         return self._in_all(self.collective.wire_bytes)
 
     @property
     def all_seconds(self) -> float | None:
-        """Seconds of all runs, hidden or not."""
         return self._in_all(self.seconds)
 
     @property
     def all_exposed(self) -> float | None:
-        """Seconds of all runs for which the device waits."""
         return self._in_all(self.exposed)
 
 
@@ -143,9 +138,8 @@ def entries_of(
 class AlikeEntries:
     """Entries that differ in numbers of their scopes and arguments alone, in program order.
 
-    `name` is their place (`CollectiveEntry.place`), with `EVERY` in place of such a number. `bytes` and
-    `wire_bytes` are as those of `Collective`. All are those of all runs, and None where one of them is not
-    known.
+    `name` is their `place`, with `EVERY` for such a number. The figures are those of all runs, None where
+    one of them is not known.
     """
 
     entries: tuple[CollectiveEntry, ...]
@@ -224,9 +218,8 @@ def common_name(alike_names: Iterable[str]) -> str:
 class CostSum:
     """The entries of one `name` ("" where it is not known), in all their runs on one device.
 
-    `bytes` and `wire_bytes` are as those of `Collective`; they and the seconds are without the `unknown`
-    entries, which are in loops of unknown length. `exposed` and `seconds` are None without a machine, or
-    where none of the entries has an estimate; `untimed` counts those that have none.
+    The figures are without the `unknown` entries, which are in loops of unknown length. `seconds` and
+    `exposed` are None where none of the entries has an estimate; `untimed` counts those that have none.
     """
 
     name: str
@@ -284,10 +277,9 @@ class Selection:
     """The part of a program that is shown.
 
     `sort` is "cost" (exposed seconds, or bytes sent where there are none), "order" (the program's) or
-    "bytes" (those that a device sends in all runs). `top` is how many groups are shown, None for all. `ops`
-    are HLO's names, `axes` mesh axes of which one must be among a collective's, `least_bytes` those of all
-    runs, and `source` is a file, ``file:line`` or a part of a scope, or of the path of an argument that is
-    moved or whose gradient is summed.
+    "bytes" (sent in all runs). Of the groups the first `top` are shown. `axes` are mesh axes of which a
+    collective must have one, and `source` is a file, ``file:line`` or a part of a scope, or of the path of an
+    argument that is moved or whose gradient is summed.
     """
 
     sort: Sort = "cost"
@@ -313,11 +305,9 @@ class Selection:
             return groups
         by_time = self.sort == "cost" and any(each.exposed is not None for each in groups)
 
-        def cost(group: AlikeEntries) -> tuple[float, float]:
-            exposed, sent = (
-                math.inf if amount is None else amount for amount in (group.exposed, group.wire_bytes)
-            )
-            return (-exposed if by_time else 0.0, -sent)
+        def cost(group: AlikeEntries) -> list[float]:
+            amounts = (group.exposed if by_time else 0.0, group.wire_bytes)
+            return [-math.inf if amount is None else -amount for amount in amounts]
 
         return tuple(sorted(groups, key=cost))
 

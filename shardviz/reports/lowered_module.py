@@ -1,9 +1,6 @@
-"""A program before any compiler has seen it, and the places in it where two shardings of one value meet.
-
-After Shardy's pass `insert-explicit-reshards` each change of a sharding is an operation of its own, between
-the operation that made the value and the one that wants it split in another way; so is each sum of the parts
-that devices have of a value.
-"""
+"""A program before any compiler has seen it, and the places in it where two shardings of one value meet:
+after Shardy's pass `insert-explicit-reshards` each change of a sharding is an operation of its own, and so is
+each sum of the parts that devices have of a value."""
 
 from __future__ import annotations
 
@@ -20,13 +17,11 @@ ARGUMENT = "argument"
 class LoweredModule:
     """A program before any compiler has seen it: `code` is its StableHLO module as MLIR's bytes.
 
-    `platform` is the one that it is lowered for, "" where that was done before and cannot be told. It runs on
-    `devices`, which all of its `meshes` have in the same order: JAX takes no others. Without a mesh it runs
-    on one device.
-
-    `unsplit` are the paths of large arguments that have no sharding, nor does the jit give them one,
-    `donated` the number and the path of each argument whose memory a result may take, and `lost_donation` is
-    JAX's warning of others. `notes` are sentences on how it was traced.
+    `platform` is the one that it is lowered for, "" where that was done before and cannot be told. All of its
+    `meshes` have its `devices` in the same order; without a mesh it runs on one. `unsplit` are the paths of
+    large arguments without a sharding, `donated` the number and the path of each argument whose memory a
+    result may take, and `lost_donation` is JAX's warning of others. `notes` are sentences on how it was
+    traced.
     """
 
     name: str
@@ -51,12 +46,11 @@ class Meeting:
     of a sum over `axes`, and then both are equal.
 
     `shape` is global. `producer` and `consumer` are the operations on both sides ("dot_general", "argument",
-    "return"), `producer_name` and `consumer_name` JAX's names of them, as of `Collective.op_name`, "" where
-    the text has none; `name` is that of the change itself.
-    `argument` is the path of the program's argument that it is. Inside of a function, which does not tell, it
-    is the first that has its shape and sharding, or that does along all dimensions but the first, as the
-    layers of a scan do; "" where none has. `calls` counts the calls of the function around it, and
-    `consumer_shape` is that of what the consumer makes, () where the text does not tell.
+    "return") with JAX's names of them ("" where there is none); `name` is that of the change itself.
+    `argument` is the path of the program's argument that it is; inside of a function the first that has its
+    shape and sharding, or that does along all dimensions but the first, as the layers of a scan do; "" where
+    none has. `calls` counts the calls of the function around it, and `consumer_shape` is that of what the
+    consumer makes, () where the text does not tell.
     """
 
     kind: Literal["reshard", "sum"]
@@ -77,10 +71,8 @@ class Meeting:
 
 @dataclass(frozen=True)
 class SplitArgument:
-    """An argument of the program, by its path and its number; `shape` is global.
-
-    One whose shape and dtype a result has `is_returned`, as the state of a step is and its batch is not.
-    """
+    """An argument of the program, by its path and its number; `shape` is global. One whose shape and dtype a
+    result has `is_returned`, as the state of a step is and its batch is not."""
 
     number: int
     name: str
@@ -103,11 +95,8 @@ class ExplicitReshards:
 
 @dataclass(frozen=True)
 class ShardingCandidate:
-    """A change: an argument, or else the result of the operation `made_by`, is split as `spec`.
-
-    `made_by` is JAX's name of an operation, `opcode` its name in StableHLO; `memory_bytes` is what the
-    argument takes more on each device.
-    """
+    """A change: an argument, or else the result of the operation `made_by` (by JAX's name, with its `opcode`
+    in StableHLO), is split as `spec`; `memory_bytes` is what the argument takes more on each device."""
 
     spec: PartitionSpec
     argument: SplitArgument | None = None

@@ -13,7 +13,7 @@ from shardviz.targets import parse_targets
 from shardviz.timeline.compiler_schedule import is_dummy
 from shardviz.timeline.of_program import on_clock, program_timeline, timed_program
 from shardviz.timeline.scheduler import NO_ESTIMATES, NO_SCHEDULER, NOT_SIMULATED, scheduler_timeline
-from shardviz.timeline.tellers import compare_tellers
+from shardviz.timeline.tellers import TellerComparison, compare_tellers
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from shardviz.reports.target_result import TargetResult
     from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import MemoryReport, ProgramTimeline
-    from shardviz.timeline.tellers import TellerComparison
 
 
 @dataclass(frozen=True)
@@ -60,12 +59,8 @@ def program_report(
 
 @dataclass(frozen=True)
 class DumpedModule:
-    """The final program of a module in a folder of XLA's dumps, which is read on its own; `report` is None
-    where it cannot be read, and `error` says why.
-
-    With a report the `error` is the first part of the text that cannot be read, or why the machine cannot run
-    it; the report then has no timeline, nor where no machine is named.
-    """
+    """The final program of a module in a folder of XLA's dumps. `error` says why it has no `report`, or, with
+    one, which part of the text cannot be read or why the machine cannot run it: then there is no timeline."""
 
     file: DumpFile
     report: ProgramReport | None = None
@@ -95,11 +90,8 @@ def read_dumped(file: DumpFile, text: str, given: Mesh | None, machine: Machine 
 
 @dataclass(frozen=True)
 class TargetTimes:
-    """The timelines of one answer.
-
-    `model` has the compiler's account of memory on its clock, where the answer has one. `scheduler` and
-    `comparison` are None where the compiler has simulated nothing: `note` says why, else it is "".
-    """
+    """The timelines of one answer. `model` has the compiler's account of memory on its clock, where there is
+    one. Where the compiler has simulated nothing, `note` says why there is no `scheduler`."""
 
     model: ProgramTimeline
     scheduler: ProgramTimeline | None = None
@@ -136,10 +128,8 @@ def target_times(
 
 @dataclass(frozen=True)
 class TimesAnswer:
-    """The times of a target's answer; without any, `error` says why.
-
-    `memory` is the compiler's account of it, which a program that does not fit has without times.
-    """
+    """The times of a target's answer; without any, `error` says why. A program that does not fit has the
+    compiler's account of its `memory` all the same."""
 
     target: str
     times: TargetTimes | None = None

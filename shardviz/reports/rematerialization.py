@@ -1,9 +1,8 @@
 """Arrays that XLA copies whole onto every device, because it knows no way from one sharding to another.
 
 XLA warns of it in its log ("Involuntary full rematerialization"), in words that change from version to
-version: the two shardings, and in newer ones the instruction, whose shape is that of one device's part. What
-is lost can be had: the planner's moves lead from one sharding to the other by way of shardings between which
-XLA knows how to go.
+version: the two shardings, and in newer ones the instruction, whose shape is that of one device's part. The
+planner's moves lead from one to the other by way of shardings between which XLA knows how to go.
 """
 
 from __future__ import annotations
@@ -72,9 +71,9 @@ class Rematerialization:
 
     `written` are the two shardings as XLA prints them, None where it did not warn; `before` and `after` in
     axis names, None where no mesh is known or the shardings follow none of its axes. `shape` is global
-    (rounded up where the axes do not divide it), None in the words of old versions. `op_name` and `source`
-    are as those of `Collective`; `times` counts equal ones. `kept` is the shape of the part that a device
-    keeps where only that is known of `after`. `route` has the planner's moves, () where none is known.
+    (rounded up where the axes do not divide it), None in the words of old versions. `times` counts equal
+    ones. `kept` is the shape of the part that a device keeps where only that is known of `after`, and `route`
+    the planner's moves, () where none is known.
     """
 
     written: tuple[str, str] | None
@@ -106,11 +105,6 @@ class Rematerialization:
         return sum(each.wire_bytes for each in self.route) if self.route else None
 
 
-def has_rematerializations(text: str) -> bool:
-    """Return whether a log has XLA's warning."""
-    return MARK in text
-
-
 def rematerializations(
     log: str, mesh: Mesh | None = None, module_text: str = ""
 ) -> tuple[Rematerialization, ...]:
@@ -119,6 +113,8 @@ def rematerializations(
     Without one they are along the axes that a warning names, else along axes x, y, z of the sizes in which
     its shardings number the devices. `module_text` is HLO whose tables tell the source lines.
     """
+    if MARK not in log:
+        return ()
     lines = Counter(match.group() for match in _WARNING.finditer(log))
     found = [each for line in lines if (each := _WARNING.match(line))]
     mesh = mesh or mesh_of_warnings(each.group() for each in found)
@@ -136,31 +132,26 @@ def without_warnings(text: str) -> str:
 
 def unwarned_rematerializations(
     entries: Iterable[CollectiveEntry],
-    found: Sequence[Meeting],
+    meetings: Sequence[Meeting],
     mesh: Mesh,
     warned: Iterable[Rematerialization],
 ) -> tuple[Rematerialization, ...]:
-    """Arrays that a compiler makes whole and does not warn of: it gathers all of what is split before and
-    after.
-
-    `found` are the meetings of the program, and `warned` what it does warn of.
-    """
+    """Arrays that a compiler makes whole and does not warn of, as it does of those in `warned`: it gathers
+    all of what is split before and after."""
     known = {(each.before, each.after, each.shape) for each in warned}
     made: dict[tuple[object, ...], Rematerialization] = {}
     for entry in entries:
-        fitting = meetings_of(entry, found, mesh) if entry.collective.op == "all-gather" else []
+        fitting = meetings_of(entry, meetings, mesh) if entry.collective.op == "all-gather" else []
         if len({(each.before, each.after, each.shape) for each in fitting}) != 1:
             continue
         meeting = fitting[0]
-        before, after, shape = meeting.before, meeting.after, meeting.shape
+        key = before, after, shape = meeting.before, meeting.after, meeting.shape
         parts = [math.prod(shard_shape(shape, spec, mesh)) for spec in (before, after)]
-        key = before, after, shape
         is_split = max(parts) < math.prod(shape)
         if is_split and key not in known and _is_made_whole(entry.collective, meeting, mesh):
             place = entry.collective.op_name, entry.collective.source
             cuts = math.prod(before.parts(mesh))
-            one = Rematerialization(None, before, after, shape, meeting.dtype, *place, parts=cuts)
-            made.setdefault(key, one)
+            made.setdefault(key, Rematerialization(None, *key, meeting.dtype, *place, parts=cuts))
     return tuple(_with_route(each, mesh, 1) for each in made.values())
 
 
@@ -209,10 +200,8 @@ def rematerializations_of(module: HloModule) -> tuple[Rematerialization, ...]:
 
 
 def mesh_of_warnings(lines: Iterable[str]) -> Mesh | None:
-    """The mesh that the shardings name, else one of the sizes in which they number the devices most finely.
-
-    What a damaged line says of one is passed over.
-    """
+    """The mesh that the shardings name, else one of the sizes in which they number the devices most finely;
+    what a damaged line says of one is passed over."""
     finest: tuple[int, ...] = ()
     for line in lines:
         if named := _NAMED_MESH.search(line):
@@ -270,9 +259,9 @@ def _spec(sharding: str, mesh: Mesh | None, rank: int | None) -> PartitionSpec |
 
 
 def _with_route(one: Rematerialization, mesh: Mesh | None, times: int) -> Rematerialization:
-    route: tuple[RouteStep, ...] = ()
-    if mesh is not None and one.before is not None and one.after is not None and one.shape is not None:
-        route = reshard_route(one.before, one.after, one.shape, one.dtype, mesh)
+    if mesh is None or one.before is None or one.after is None or one.shape is None:
+        return replace(one, times=times)
+    route = reshard_route(one.before, one.after, one.shape, one.dtype, mesh)
     return replace(one, times=times, route=route)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from shardviz.reports.entries import entries_of
-from shardviz.reports.lowered_module import Meeting, ShardingCandidate, SplitArgument
+from shardviz.reports.lowered_module import ExplicitReshards, Meeting, ShardingCandidate, SplitArgument
 from shardviz.reports.target_program import TargetProgram
 from shardviz.reports.why import Reason, TrainStep
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
@@ -32,14 +32,8 @@ MOST_COMPILED = 2
 """Changes for one meeting that the target compiles, those first that save most on Shardy."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """A program as Shardy leaves it: bytes that a device sends in all, what meets, and its
-    multiplications."""
-
-    wire_bytes: int
-    meetings: tuple[Meeting, ...]
-    products: int
+Outcome = tuple[int, ExplicitReshards]
+"""A program as Shardy leaves it: bytes that a device sends in all, and what meets in it."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +66,8 @@ def suggestions(ask: AskChanged, compiled: TargetProgram) -> dict[Reason, Sugges
     plain = ask("shardy", ())
     if plain.module is None or plain.mesh is None:
         return {}
-    mesh, before, step = plain.mesh, _outcome(plain), TrainStep(plain.explicit_reshards)
+    mesh, step = plain.mesh, TrainStep(plain.explicit_reshards)
+    before: Outcome = plain.bytes_sent or 0, plain.explicit_reshards
     sent = compiled.bytes_sent or 0
     partitioned: dict[ShardingCandidate, Outcome | None] = {}
     answered: dict[ShardingCandidate, Suggestion | None] = {}
@@ -80,7 +75,8 @@ def suggestions(ask: AskChanged, compiled: TargetProgram) -> dict[Reason, Sugges
     def on_shardy(change: ShardingCandidate, reason: Reason) -> Suggestion | None:
         if change not in partitioned:
             answer = ask("shardy", (change,))
-            partitioned[change] = None if answer.module is None else _outcome(answer)
+            outcome = answer.bytes_sent or 0, answer.explicit_reshards
+            partitioned[change] = None if answer.module is None else outcome
         after = partitioned[change]
         return None if after is None else suggestion(change, reason.meeting, before, after)
 
@@ -144,13 +140,6 @@ def _compared(candidate: ShardingCandidate, before: TargetProgram, after: Target
     if before.memory is not None and after.memory is not None:
         memory = after.memory.peak_bytes - before.memory.peak_bytes
     return Suggestion(candidate, before.bytes_sent - after.bytes_sent, memory, before.target)
-
-
-def _outcome(program: TargetProgram) -> Outcome:
-    assert program.module is not None
-    sent = sum((each.count or 1) * each.wire_bytes for each in program.module.collectives)
-    found = program.explicit_reshards
-    return Outcome(sent, found.meetings, found.products)
 
 
 def candidates(
@@ -223,15 +212,15 @@ def suggestion(
 ) -> Suggestion | None:
     """The candidate, where Shardy says that it helps: less is sent, and of the meeting, where it knows it,
     there are fewer."""
-    saved = before.wire_bytes - after.wire_bytes
+    (sent, was), (still_sent, now) = before, after
     left, had = (
-        sum(meeting is not None and _key(each) == _key(meeting) for each in one.meetings)
-        for one in (after, before)
+        sum(meeting is not None and _key(each) == _key(meeting) for each in reshards.meetings)
+        for reshards in (now, was)
     )
     is_there = meeting is not None and left >= had
-    if saved <= 0 or is_there or after.products > before.products * MARGIN:
+    if still_sent >= sent or is_there or now.products > was.products * MARGIN:
         return None
-    return Suggestion(candidate, saved, candidate.memory_bytes)
+    return Suggestion(candidate, sent - still_sent, candidate.memory_bytes)
 
 
 def best(found: Sequence[Suggestion]) -> Suggestion:

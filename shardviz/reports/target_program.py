@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.hlo import HloModule
 from shardviz.reports.entries import CollectiveEntry, entries_of
-from shardviz.reports.lowered_module import ExplicitReshards
+from shardviz.reports.lowered_module import ExplicitReshards, LoweredModule
 from shardviz.reports.program_report import ProgramReport, TimesAnswer, answer_times, report_of
 from shardviz.reports.rematerialization import Rematerialization, unwarned_rematerializations
 from shardviz.reports.target_result import TargetResult, bytes_sent, without_answer
@@ -22,7 +22,6 @@ from shardviz.sharding.array import BITS
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.hlo import Collective, ShardyModule
-    from shardviz.reports.lowered_module import LoweredModule
     from shardviz.timeline.program_timeline import MemoryReport
 
 _FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
@@ -40,11 +39,10 @@ class OutOfMemoryError(CompilerError):
 class TargetProgram:
     """One target's answer: the `module` that it has made of the program, None where it has made none.
 
-    `mesh` is the program's mesh whose axes the collectives name, `notes` are sentences on how it was read.
-    `lost_donations` are sentences, `warned` the arrays that XLA says it replicates on every device.
-    `reshards` are those of the program, each an operation, None where Shardy has refused it, and
-    `lowered` the program as the target was given it, None where it was asked nothing, with `options` of its
-    compiler. A program that does not fit may have a module, and an answer that says so.
+    `mesh` is the program's mesh whose axes the collectives name; `notes`, on how it was read, and
+    `lost_donations` are sentences. `warned` are the arrays that XLA says it replicates on every device.
+    `reshards` are those of the program, None where Shardy has refused it, and `lowered` is what the target
+    was given, None where it was asked nothing. A program that does not fit may have a module, too.
     """
 
     answer: TargetResult

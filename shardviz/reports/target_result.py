@@ -31,17 +31,15 @@ class TargetResult:
     """One target's answer to one problem.
 
     `status` is "ok", "error" (the compiler refused: `error` and `hint` say why) or "unavailable" (not
-    installed, or too small for the mesh). `collectives` are in program order. `partitioned` are those right
-    after SPMD partitioning, before the backend rewrote them (XLA targets; None elsewhere).
-    `typeof` is what `jax.typeof` says of each argument and result under Explicit axes: (name, text).
-    `text` is the module that was read; `elapsed_s` the seconds from request to answer in the compiler.
-    `placement` is where the mesh's devices stand on a TPU or GPU target; None elsewhere.
-    `schedule` is the compiler's own simulation (`shardviz.timeline.scheduler` draws it), None where it was
-    not asked for or the compiler left none. `memory` is the compiler's account of one device's memory
-    (`shardviz.timeline.of_program.on_clock` gives it a timeline's seconds), None where it was not asked
-    for; a program that does not fit has status "error", and `memory` without being asked for.
-    `splits` is how Shardy splits what each statement of a program makes: (name, spec); `moves` are those by
-    which it reshards the array of a problem that only copies or transposes one.
+    installed, or too small for the mesh). `collectives` are in program order; `partitioned` those right after
+    SPMD partitioning, before the backend rewrote them (XLA targets; None elsewhere). `typeof` is what
+    `jax.typeof` says of each argument and result under Explicit axes: (name, text). `text` is the module that
+    was read; `elapsed_s` the seconds from request to answer in the compiler. `placement` is where the mesh's
+    devices stand on a TPU or GPU target. `schedule` is the compiler's own simulation and `memory` its account
+    of one device's memory, None where they were not asked for or it left none; a program that does not fit
+    has `memory` without being asked for. `splits` is how Shardy splits what each statement of a program
+    makes: (name, spec); `moves` are those by which it reshards the array of a problem that only copies or
+    transposes one.
     """
 
     target: str
@@ -65,11 +63,10 @@ class TargetResult:
 
 @dataclass(frozen=True)
 class ExecutionResult:
-    """The result of a collective that JAX ran; `status` as in `TargetResult`.
+    """The result of a collective that JAX ran; `status` and `elapsed_s` as in `TargetResult`.
 
-    `shards` is every device's result, by mesh position; None where there is none. `program` is the call
-    that ran, and `note` says what stood in for an operation that the platform lacks. `elapsed_s` are the
-    seconds from request to answer in the child.
+    `shards` is every device's result, by mesh position; None where there is none. `program` is the call that
+    ran, and `note` says what stood in for an operation that the platform lacks.
     """
 
     target: str

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import PurePath
@@ -48,10 +48,9 @@ class Reason:
 
     A "contraction" sums over a split dimension, a "gradient" sums a parameter's gradient over the devices
     that hold parts of the batch, a "parameter" is stored in parts and wanted whole, a "constraint" and a
-    "result" are split as the program says, and in a "reshard" two operations want a value in two ways. Where
-    the kind is "unknown" there is no `meeting`, and `words` say what shapes and groups tell; nor where
-    several parameters fit, which are all named, nor where the compiler sums what Shardy would gather first.
-    It `is_expected` where it is proved to be there by design (`TrainStep`).
+    "result" are split as the program says, and in a "reshard" two operations want a value in two ways. There
+    is no `meeting` where the kind is "unknown", several parameters fit, or the compiler sums what Shardy
+    would gather first. It `is_expected` where it is proved to be there by design (`TrainStep`).
     """
 
     kind: ReasonKind
@@ -62,8 +61,8 @@ class Reason:
 
 @dataclass(frozen=True)
 class AlikeReasons(AlikeEntries):
-    """Collectives of one operation over the same axes that are there for reasons in the same words, but for
-    numbers such as a layer's; `reasons` are those of the entries, each once."""
+    """Collectives of one operation over the same axes whose `reasons` (each once) have the same words, but
+    for numbers such as a layer's."""
 
     reasons: tuple[Reason, ...]
 
@@ -119,18 +118,11 @@ def _reason(entry: CollectiveEntry, step: TrainStep, mesh: Mesh | None) -> Reaso
         return Reason("parameter", words, is_expected=all(reason.is_expected for reason in told))
     if entry.gradient_of:
         return Reason("gradient", _of_gradient(entry.collective.axes))
-    if summed := _summed_by(entry):
-        return Reason("contraction", _of_contraction(summed, entry.collective.axes))
-    return Reason("unknown", _of_shapes(entry.collective))
-
-
-def _summed_by(entry: CollectiveEntry) -> str:
-    """The matmul of the forward pass after which a sum is named; "" where it is another sum."""
-    collective = entry.collective
-    is_sum = collective.op in ("all-reduce", "reduce-scatter") and collective.arrays == 1
-    is_named = program_place(collective.op_name).primitive in CONTRACTIONS
-    known = is_sum and is_named and entry.phase == "forward" and collective.axes
-    return _operation("", collective.op_name) if known else ""
+    one = entry.collective
+    is_sum = one.op in ("all-reduce", "reduce-scatter") and one.arrays == 1 and one.axes
+    if is_sum and entry.phase == "forward" and program_place(one.op_name).primitive in CONTRACTIONS:
+        return Reason("contraction", _of_contraction(_operation("", one.op_name), one.axes))
+    return Reason("unknown", _of_shapes(one))
 
 
 def _says(entry: CollectiveEntry, reason: Reason) -> tuple[object, ...]:
@@ -144,8 +136,8 @@ def _says(entry: CollectiveEntry, reason: Reason) -> tuple[object, ...]:
 
 
 def lost_batch(told: Iterable[tuple[CollectiveEntry, Reason]], step: TrainStep) -> str:
-    """A sentence on the place at which the batch stops being sharded, where forward matmuls therefore sum
-    over its axes, and more than what is sent by design; "" where that is not certain."""
+    """A sentence on where the batch stops being sharded, if forward matmuls therefore sum over its axes more
+    than is sent by design; "" where that is not certain."""
     lost = step.lost_batch()
     if lost is None:
         return ""
@@ -245,18 +237,17 @@ def _likeness(op_name: str, meeting: Meeting) -> float:
     names = meeting.name, meeting.producer_name, meeting.consumer_name
     if op_name in names:
         return SAME_NAME
-    mine, places = program_place(op_name), [program_place(name) for name in names if name]
-    same = [each for each in places if each.phase == mine.phase]
-    return max(((1.5 if each.primitive == mine.primitive else 0.5) for each in same), default=0.0)
+    mine, places = program_place(op_name), (program_place(name) for name in names if name)
+    same = (each.primitive == mine.primitive for each in places if each.phase == mine.phase)
+    return max((1.5 if is_same else 0.5 for is_same in same), default=0.0)
 
 
 def _size_points(collective: Collective, meeting: Meeting, mesh: Mesh) -> float:
     """`SAME_DIMS` where a device's part of the value before or after it has the same dimensions in some
     order, 2 where it has as many elements."""
-    pairs = [
-        (collective.operand_shape, shard_shape(meeting.shape, meeting.before, mesh)),
-        (collective.result_shape, shard_shape(meeting.shape, meeting.after, mesh)),
-    ]
+    shapes = collective.operand_shape, collective.result_shape
+    parts = (shard_shape(meeting.shape, spec, mesh) for spec in (meeting.before, meeting.after))
+    pairs = [*zip(shapes, parts, strict=True)]
     if any(_dims(shape) == _dims(part) for shape, part in pairs):
         return SAME_DIMS
     # The tuple form of an all-to-all has an array for each device.
@@ -334,14 +325,16 @@ def _of_shapes(collective: Collective) -> str:
 
 
 class TrainStep:
-    """A program with explicit reshards, if it is a train step."""
+    """A program with explicit reshards, if it is a train step. `state` has the arguments that it returns
+    anew, by their paths."""
 
     def __init__(self, program: ExplicitReshards) -> None:
         self.program = program
         data = [one for one in program.arguments if any(one.spec.dims) and not one.is_returned]
         split = [{*next(filter(None, one.spec.dims))} for one in data]
         self.batch_axes = frozenset(set.intersection(*split)) if split else frozenset()
-        self._state = [one for one in program.arguments if one.is_returned]
+        self._returned = [one for one in program.arguments if one.is_returned]
+        self.state = {one.name: one for one in self._returned}
 
     def is_gradient(self, meeting: Meeting) -> bool:
         """Return whether a sum is of a parameter's gradient, over axes that split the batch."""
@@ -349,51 +342,41 @@ class TrainStep:
         over_batch = {*meeting.axes} <= self.batch_axes
         return meeting.kind == "sum" and is_backward and over_batch and self._places(meeting.shape) > 0
 
+    @property
+    def _gradients(self) -> Iterator[Meeting]:
+        return (each for each in self.program.meetings if self.is_gradient(each))
+
     def sums_once(self, meeting: Meeting, runs: int | None) -> bool:
         """Return whether all gradients like this one are summed no more often than there are parameters of
         its shape: not in every micro-batch. `runs` are those of a collective for it."""
-        alike = (
-            each.calls
-            for each in self.program.meetings
-            if each.axes == meeting.axes and _dims(each.shape) == _dims(meeting.shape)
-            if self.is_gradient(each)
-        )
-        return runs is not None and 0 < sum(alike) * runs <= self._places(meeting.shape)
+        key = meeting.axes, _dims(meeting.shape)
+        calls = sum(each.calls for each in self._gradients if (each.axes, _dims(each.shape)) == key)
+        return runs is not None and 0 < calls * runs <= self._places(meeting.shape)
 
     def gathers_parameter(self, path: str, meeting: Meeting, runs: int | None) -> bool:
         """Return whether the argument at `path` is a parameter that FSDP stores in parts: its gradient is
         summed over the axes over which it is gathered, in a gather that no micro-batch repeats."""
-        for one in self._state:
-            layers = _layers(one, meeting.shape)
-            if one.name == path and layers and runs is not None and runs <= layers:
-                return {*meeting.axes} <= self.batch_axes and any(
-                    {*meeting.axes} <= {*each.axes} and _layers(one, each.shape) == layers
-                    for each in self.program.meetings
-                    if self.is_gradient(each)
-                )
-        return False
+        one, axes = self.state.get(path), {*meeting.axes}
+        layers = 0 if one is None else _layers(one, meeting.shape)
+        if one is None or runs is None or not 0 < layers >= runs or not axes <= self.batch_axes:
+            return False
+        return any(axes <= {*each.axes} and _layers(one, each.shape) == layers for each in self._gradients)
 
     def lost_batch(self) -> Meeting | None:
         """The first place at which a value that is split as the batch is, outside of the gradients, is split
         over its axes no longer: from there on every device works on more than its part."""
-        state = {one.name for one in self._state}
         for each in self.program.meetings:
             before, after = (frozenset(chain(*spec.dims)) for spec in (each.before, each.after))
             lost = (before - after) & self.batch_axes
             is_backward = program_place(each.name).phase == "backward"
-            if each.kind == "reshard" and lost and not is_backward and each.argument not in state:
+            if each.kind == "reshard" and lost and not is_backward and each.argument not in self.state:
                 return each
         return None
-
-    @property
-    def state(self) -> dict[str, SplitArgument]:
-        """The arguments that the step returns anew, by their paths."""
-        return {one.name: one for one in self._state}
 
     def _places(self, shape: Sequence[int]) -> int:
         """The parameters with these dimensions, those of every layer counted where they are stacked."""
         trees: Counter[tuple[str, ...]] = Counter()
-        for one in self._state:
+        for one in self._returned:
             trees[_tree(one.name)] += _layers(one, shape)
         return min(filter(None, trees.values()), default=0)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -35,10 +35,8 @@ MAX_PARTITIONS = 2**31 - 1
 
 @dataclass(frozen=True)
 class Target:
-    """A partitioner or a compiler. `max_devices` is None where only the child can know how many there are.
-
-    `machine` is the hardware of a TPU or GPU target, whose mesh takes all of its `max_devices`.
-    """
+    """A partitioner or a compiler. `max_devices` is None where only the child can know how many there are;
+    `machine` is the hardware of a TPU or GPU target, whose mesh takes all of them."""
 
     name: str
     description: str
@@ -66,10 +64,8 @@ EXAMPLES = "v5e:2x4 or h100:8"
 
 
 def parse_targets(text: str) -> tuple[Target, ...]:
-    """Read ``shardy,cpu,v5e:2x4,h100:8``: targets in the order given, each once; none for ``none``.
-
-    Raises `TargetError` for a name that is empty or unknown, and for hardware that cannot be.
-    """
+    """Read ``shardy,cpu,v5e:2x4,h100:8``: targets in the order given, each once; none for ``none``. Raises
+    `TargetError` for a name that is empty or unknown, and for hardware that cannot be."""
     if text.strip().lower() == "none":
         return ()
     found: dict[str, Target] = {}
@@ -120,6 +116,14 @@ def check_mesh(target: Target, mesh: Mesh) -> None:
             f"{target.max_devices:,}",
             "ask --target shardy, which needs no devices" if smaller else "use smaller axes",
         )
+
+
+def check_question(problem: Problem, targets: Iterable[Target]) -> None:
+    """Raise `TargetError` for a problem that JAX refuses for every target, or one of these can never hold."""
+    check_axis_types(problem)
+    check_devices(problem)
+    for target in targets:
+        check_mesh(target, problem.mesh)
 
 
 def _target(piece: str, text: str, start: int) -> Target:
@@ -186,13 +190,16 @@ def versions_of(*packages: str) -> tuple[tuple[str, str], ...]:
 
 def older_than(found: str, needed: str) -> bool:
     """Return whether a release as "0.8.0.dev1" comes before another; only its leading numbers count."""
-    return _numbers(found) < _numbers(needed)
+
+    def numbers(version: str) -> list[int]:
+        leading = re.match(r"\d+(?:\.\d+)*", version)
+        return [*map(int, leading[0].split("."))] if leading else []
+
+    return numbers(found) < numbers(needed)
 
 
 def libtpu_mismatch(versions: Sequence[tuple[str, str]]) -> str:
-    """The mismatch of libtpu and jax, in one sentence; "" where nothing is, or one of them is not here.
-
-    `versions` are those of `installed_versions`.
+    """The mismatch of libtpu and jax among `installed_versions`, in one sentence; "" where there is none.
 
     Each release of jax names the libtpu that it was built with in the metadata of its extra "tpu". JAX loads
     any that is installed in every process that takes a profile, and another one can end that process.
@@ -210,11 +217,6 @@ def libtpu_mismatch(versions: Sequence[tuple[str, str]]) -> str:
                 "jax.profiler.trace can end the process"
             )
     return ""
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    leading = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, leading[0].split("."))) if leading else ()
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,8 @@ from shardviz.targets import EXTRAS, TARGETS, ProcessName, Target, versions_of
 
 def machine_for(named: str | Machine | None, targets: Iterable[Target], mesh: Mesh) -> Machine:
     """The machine of `--machine`; where nothing is `named`, the first TPU or GPU target of the mesh's size;
-    without one, v5e chips of which every mesh axis is a ring (`Machine.assumed`).
-
-    Raises `QuestionError` for a machine that does not exist or has a bad file.
-    """
+    without one, v5e chips of which every mesh axis is a ring (`Machine.assumed`). Raises `QuestionError` for
+    a machine that does not exist or has a bad file."""
     if isinstance(named, Machine):
         return named
     if named is not None and named.strip():
@@ -46,12 +44,9 @@ def machine_for(named: str | Machine | None, targets: Iterable[Target], mesh: Me
 
 
 def placed_for(named: str | Machine | None, targets: Iterable[Target], mesh: Mesh) -> PlacedMesh:
-    """The mesh on the machine that prices it, where JAX places it.
-
-    A target on which JAX places no such mesh says so in its answer, and is not the machine. Raises
-    `QuestionError` as `machine_for` does, and for a named machine of another size, or on which JAX does not
-    place the mesh.
-    """
+    """The mesh on the machine that prices it; a target on which JAX places no such mesh says so in its
+    answer, and is not the machine. Raises `QuestionError` as `machine_for` does, and for a named machine of
+    another size, or on which JAX does not place the mesh."""
     machine = machine_for(named, targets, mesh)
     try:
         return place_mesh(machine, mesh)
@@ -63,11 +58,9 @@ def placed_for(named: str | Machine | None, targets: Iterable[Target], mesh: Mes
 
 @dataclass(frozen=True)
 class TopologyRequest:
-    """The hardware of a TPU or GPU target, as `jax.experimental.topologies` wants it described.
-
-    `platform` is "tpu" or "cuda"; `topology` is "v5e:2x4", or for GPUs "1x2x8" (partitions, nodes, GPUs in a
-    node); `options` are the plugin's other keywords, by name.
-    """
+    """The hardware of a "tpu" or "cuda" target, as `jax.experimental.topologies` wants it described:
+    "v5e:2x4", or for GPUs "1x2x8" (partitions, nodes, GPUs in a node), and the plugin's other keywords, by
+    name."""
 
     platform: str
     topology: str
@@ -133,10 +126,8 @@ DEVICES = 8
 
 @dataclass(frozen=True)
 class Choice:
-    """A target, or one of many: `name` can be given as it stands, `what` says what it is.
-
-    `machine` has the figures of its hardware; None where another choice has them, and for others.
-    """
+    """A target, or one of many: `name` can be given as it stands, `what` says what it is. `machine` has the
+    figures of its hardware; None where another choice has them, and for others."""
 
     name: str
     what: str
@@ -145,11 +136,9 @@ class Choice:
 
 @dataclass(frozen=True)
 class TargetGroup:
-    """Targets that need the same packages; `takes` says which other names there are.
-
-    `missing` says what is not here, "" where the group can answer; `command` installs it, "" where nothing
-    does on this machine. `versions` are (package, version).
-    """
+    """Targets that need the same packages, with their versions; `takes` says which other names there are,
+    `missing` what is not here ("" where the group can answer), and `command` installs it, "" where nothing
+    does on this machine."""
 
     name: str
     title: str

@@ -13,8 +13,8 @@ from shardviz.errors import CompilerError, ShardvizError
 from shardviz.forms.wording import as_sentence
 from shardviz.lazy_names import LazyImports
 from shardviz.render.programs.target_answers import Wait
-from shardviz.reports.target_result import without_answer
-from shardviz.targets import TARGETS, parse_targets
+from shardviz.reports.target_result import ExecutionResult, PassTrace, TargetResult, without_answer
+from shardviz.targets import TARGETS, Target, parse_targets
 
 with LazyImports():
     from shardviz.collectives import frames
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner import Plan
-    from shardviz.reports.target_result import ExecutionResult, PassTrace, TargetResult
     from shardviz.stepping.collective_run import Verdict
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.targets import Target
 
 
 State = Literal["waiting", "asked", "answered", "failed", "cancelled"]
@@ -40,58 +38,40 @@ State = Literal["waiting", "asked", "answered", "failed", "cancelled"]
 CANCELLED = "cancelled; r asks again"
 NEXT = "waits for its turn"
 LATER = "waits for a pause in typing; r asks now"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class ShownAnswer:
-    """A target's answer to the problem on screen, as far as it is known.
+class Shown(Generic[T]):
+    """What a target says to a question about the problem on screen, as far as it is known.
 
     `state`: "waiting" until asked (a pause in typing, or a key), "asked" since `since` (`time.monotonic`),
-    with the compiler's `stage`; "answered" with `compiled`, whose status may be "error" or "unavailable";
-    "cancelled". It is never "failed": a compiler that died has an answer of status "error". `differences`
-    are those from `plan`.
+    with the compiler's `stage`; "answered" with an `answer`; "failed" with an `error`; "cancelled".
     """
 
     target: Target
     state: State = "waiting"
     stage: str = ""
     since: float = 0.0
-    compiled: TargetResult | None = None
-    differences: tuple[Difference, ...] = ()
-    plan: Plan | None = None
-
-
-@dataclass(frozen=True)
-class ShownPasses:
-    """A target's passes for the problem on screen; as `ShownAnswer`.
-
-    "answered" with `traced`, whose `compiled` may have status "error" or "unavailable"; "failed" with an
-    `error`.
-    """
-
-    target: Target
-    state: State = "waiting"
-    stage: str = ""
-    since: float = 0.0
-    traced: PassTrace | None = None
+    answer: T | None = None
     error: ShardvizError | None = None
 
 
 @dataclass(frozen=True)
-class Verification:
-    """JAX's verdict on a collective; as `ShownAnswer`.
+class ShownAnswer(Shown["TargetResult"]):
+    """A target's answer to the problem, with its `differences` from `plan`. It is never "failed": a compiler
+    that died has an answer of status "error"."""
 
-    "answered" with `verdict`; "failed" where JAX says nothing, and `silence` is a sentence that tells why.
-    """
+    differences: tuple[Difference, ...] = ()
+    plan: Plan | None = None
 
-    state: State = "waiting"
-    stage: str = ""
-    since: float = 0.0
-    verdict: Verdict | None = None
-    silence: str = ""
+    @property
+    def compiled(self) -> TargetResult | None:
+        """The answer, whose status may be "error" or "unavailable"."""
+        return self.answer
 
 
-def wait_of(answer: ShownAnswer | ShownPasses) -> Wait:
+def wait_of(answer: Shown[Any]) -> Wait:
     """An answer that is not here, as it stands now."""
     name = answer.target.name
     if answer.state == "asked":
@@ -117,31 +97,29 @@ KEPT = {"answer": 256, "passes": 8, "verdict": 16}
 Key = tuple[str, Hashable, str]
 """The kind of question ("answer", "passes" or "verdict"), its subject, and the target's name."""
 
-Known = TypeVar("Known", ShownAnswer, ShownPasses, Verification)
+Known = TypeVar("Known", bound=Shown[Any])
 
 
 class _Query(Generic[Known]):
-    """One question. `send` asks it, `read` and `failed` make of a reply or an error what is then known.
-
-    `is_settled`: the child has replied, and would reply the same again.
-    """
+    """One question. `send` asks it, and `read` makes of a reply what is then known; of an error too, where
+    `without` makes a reply of it. `is_settled`: the child has replied, and would reply the same again."""
 
     def __init__(
         self,
         waiting: Known,
         send: Callable[[Callable[[str], None]], CompilerRequest[Any]],
         read: Callable[[Any], Known],
-        failed: Callable[[ShardvizError], Known],
-        on_change: Callable[[], object],
+        without: Callable[[ShardvizError], object] | None,
+        on_change: Callable[[], None],
     ) -> None:
         self.is_settled = False
         self._known: Known = waiting
         self._read: Callable[[Any], Known] = read
-        self._failed: Callable[[ShardvizError], Known] = failed
+        self._without = without
         self._on_change = on_change
         self.request: CompilerRequest[Any] | None = None
         try:
-            self.request = send(self._progress)
+            self.request = send(lambda _stage: self._on_change())
         except Exception as error:
             self._fail(error)
         else:
@@ -160,9 +138,6 @@ class _Query(Generic[Known]):
         assert self.request is not None
         self._known = self._read(self.request.result())
 
-    def _progress(self, _stage: str) -> None:
-        self._on_change()
-
     def _end(self, request: Future[Any]) -> None:
         try:
             self._known = self._read(request.result())
@@ -175,10 +150,13 @@ class _Query(Generic[Known]):
         """Note that there is no answer: each error is said, as somebody waits."""
         if isinstance(error, Cancelled):
             self._known = replace(self._known, state="cancelled")
-        elif isinstance(error, ShardvizError):
-            self._known = self._failed(error)
+            return
+        if not isinstance(error, ShardvizError):
+            error = CompilerError(f"the answer cannot be read: {error!r}")
+        if self._without is None:
+            self._known = replace(self._known, state="failed", error=error)
         else:
-            self._known = self._failed(CompilerError(f"the answer cannot be read: {error!r}"))
+            self._known = self._read(self._without(error))
 
 
 class CompilerQueries:
@@ -256,25 +234,24 @@ class CompilerQueries:
         # The panes of passes and of a verdict ask for them again.
         self._notify()
 
-    def traced(self, target: str) -> ShownPasses:
+    def traced(self, target: str) -> Shown[PassTrace]:
         """The passes of one of the scene's targets; they are asked for where nobody has.
 
         What was cancelled or has failed is asked again after `ask_now`.
         """
         scene = self._scene
-        found = next((each for each in scene.targets if each.name == target), None) if scene else None
-        if scene is None or found is None:
-            return ShownPasses(parse_targets(target)[0])
-        problem, asked = scene.problem, found
+        asked = next((each for each in scene.targets if each.name == target), None) if scene else None
+        if scene is None or asked is None:
+            return Shown(parse_targets(target)[0])
+        waiting: Shown[PassTrace] = Shown(asked)
         return self._want(
-            ("passes", problem, target),
-            ShownPasses(asked),
-            lambda on_progress: self.worker.trace(problem, asked, on_progress, due=self._due(target), rank=2),
-            lambda traced: ShownPasses(asked, "answered", traced=traced),
-            lambda error: ShownPasses(asked, "failed", error=error),
+            ("passes", scene.problem, target),
+            waiting,
+            lambda told: self.worker.trace(scene.problem, asked, told, turn=(self._due(target), 2)),
+            lambda traced: replace(waiting, state="answered", answer=traced),
         )
 
-    def verified(self, question: CollectiveQuestion) -> Verification:
+    def verified(self, question: CollectiveQuestion) -> Shown[Verdict]:
         """JAX's verdict on a collective; it is asked for where nobody has, and another is no longer wanted.
 
         A question is known by its identity. What was cancelled is asked again after `ask_now`.
@@ -283,21 +260,19 @@ class CompilerQueries:
         for other in [*self._wanted]:
             if other[0] == "verdict" and other != key:
                 self._drop(other)
+        waiting: Shown[Verdict] = Shown(TARGETS["cpu"])
 
         def send(on_progress: Callable[[str], None]) -> CompilerRequest[ExecutionResult]:
-            cpu = TARGETS["cpu"]
-            return self.worker.run(*question.for_jax(), cpu, on_progress, due=self._due("cpu"), rank=2)
+            turn = self._due("cpu"), 2
+            return self.worker.run(*question.for_jax(), waiting.target, on_progress, turn=turn)
 
-        def read(ran: ExecutionResult) -> Verification:
+        def read(ran: ExecutionResult) -> Shown[Verdict]:
             mesh, shards = question.layout.mesh, question.shards
             simulated = frames.Frames(question.schedule, question.operation, mesh, shards)
             verdict = collective_run.compare_with_jax(question, simulated, ran)
-            return Verification("answered", verdict=verdict)
+            return replace(waiting, state="answered", answer=verdict)
 
-        def failed(error: ShardvizError) -> Verification:
-            return Verification("failed", silence=f"not verified by JAX: {error.message}")
-
-        return self._want(key, Verification(), send, read, failed)
+        return self._want(key, waiting, send, read)
 
     def cancel(self) -> bool:
         """Cancel what is under way or waits; False where there is nothing."""
@@ -320,26 +295,25 @@ class CompilerQueries:
             self._worker.close()
 
     def _ask(self, scene: ResolvedProblem, target: Target) -> None:
+        problem, name = scene.problem, target.name
+
         def send(on_progress: Callable[[str], None]) -> CompilerRequest[TargetResult]:
-            due, rank = self._due(target.name), int(target.name != "shardy")
-            has_costs = target.machine is not None
-            return self.worker.submit(
-                scene.problem, target, on_progress, due=due, rank=rank, with_costs=has_costs
-            )
+            turn, has_costs = (self._due(name), int(name != "shardy")), target.machine is not None
+            return self.worker.submit(problem, target, on_progress, turn=turn, with_costs=has_costs)
 
         def read(compiled: TargetResult) -> ShownAnswer:
             from shardviz.compare import differences
 
             # The plan may be another one by now.
             now = self._scene
-            plan = now.plan if now is not None and now.problem == scene.problem else scene.plan
+            plan = now.plan if now is not None and now.problem == problem else scene.plan
             found = differences(plan, compiled)
-            return ShownAnswer(target, "answered", compiled=compiled, differences=found, plan=plan)
+            return ShownAnswer(target, "answered", answer=compiled, differences=found, plan=plan)
 
-        def failed(error: ShardvizError) -> ShownAnswer:
-            return ShownAnswer(target, "answered", compiled=without_answer(target.name, error))
+        def without(error: ShardvizError) -> TargetResult:
+            return without_answer(name, error)
 
-        self._want(("answer", scene.problem, target.name), ShownAnswer(target), send, read, failed)
+        self._want(("answer", problem, name), ShownAnswer(target), send, read, without)
 
     def _want(
         self,
@@ -347,7 +321,7 @@ class CompilerQueries:
         waiting: Known,
         send: Callable[[Callable[[str], None]], CompilerRequest[Any]],
         read: Callable[[Any], Known],
-        failed: Callable[[ShardvizError], Known],
+        without: Callable[[ShardvizError], object] | None = None,
     ) -> Known:
         """The answer to a question as far as it is known; the question is sent where it has to be."""
         query: _Query[Known] | None = self._queries.pop(key, None)
@@ -355,7 +329,7 @@ class CompilerQueries:
             key in self._wanted or query.is_settled or (query.request is not None and query.request.keep())
         )
         if query is None or not is_kept:
-            query = _Query(waiting, send, read, failed, self._notify)
+            query = _Query(waiting, send, read, without, self._notify)
         self._queries[key] = query
         self._wanted.add(key)
         return query.known

@@ -4,7 +4,7 @@ what stands in place of a program."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 from textual.events import Click
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.pane import Pane
+    from shardviz.tui.compiler_queries import Shown, ShownAnswer
     from shardviz.tui.state import EditorState
-from shardviz.tui.compiler_queries import ShownAnswer, ShownPasses
 
 TICK_S = 0.1
 """Seconds between two pictures of something under way."""
@@ -136,7 +135,7 @@ def tab(answer: ShownAnswer, moving: bool) -> TargetTab:
     return TargetTab(name, "·", "cancelled" if answer.state == "cancelled" else "waits")
 
 
-def state_words(answer: ShownAnswer | ShownPasses) -> str:
+def state_words(answer: Shown[Any]) -> str:
     """``compiling, 3.2 s``, ``cancelled; r asks again``; empty where the answer is there."""
     if answer.state in ("answered", "failed"):
         return ""

@@ -15,6 +15,7 @@ import pytest
 
 import shardviz
 from shardviz.cli.group import run
+from shardviz.compiler import Worker
 from shardviz.errors import QuestionError, TargetError
 
 EINSUM = "bd,df->bf"
@@ -163,6 +164,16 @@ def test_bad_questions(options, message):
     with pytest.raises(QuestionError, match=re.escape(message)) as raised:
         shardviz.explain(EINSUM, **options)
     assert raised.value.hint
+
+
+def test_all_targets_are_checked_before_one_is_asked(monkeypatch, capsys):
+    asked: list[object] = []
+    monkeypatch.setattr(Worker, "submit", lambda *of, **_: asked.append(of))
+    with pytest.raises(TargetError, match="v5e:4x4 has 16 devices, but the mesh X=2,Y=4 has 8"):
+        shardviz.explain(EINSUM, mesh="X=2,Y=4", specs="XY,Y_->X_", target="shardy,v5e:4x4")
+    assert run((*WORDS, "--target", "shardy,v5e:4x4")) == 2
+    assert "v5e:4x4 has 16 devices" in capsys.readouterr().err
+    assert asked == []
 
 
 def test_a_ranking(capsys, monkeypatch):

@@ -23,7 +23,7 @@ from shardviz.collectives.operations.copies import PPermute
 from shardviz.collectives.operations.reductions import PMean
 from shardviz.collectives.values import numpy_dtype
 from shardviz.collectives.verification import verify
-from shardviz.compiler.child.collective import CollectiveProgram
+from shardviz.compiler.child.collective import collective_program
 from shardviz.compiler.question import run_call
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh
@@ -148,7 +148,7 @@ def ran_by_jax(cases: list[Case]) -> list[np.ndarray]:
     on = jax.sharding.Mesh(devices, mesh.axis_names, axis_types=(AxisType.Auto,) * devices.ndim)
     spec, ones = P(*mesh.axis_names), (1,) * devices.ndim
     calls = [
-        CollectiveProgram(run_call(case.operation, mesh, case.shards, TARGETS["cpu"]).arguments[1], "cpu")
+        collective_program(run_call(case.operation, mesh, case.shards, TARGETS["cpu"]).arguments[1], "cpu")[0]
         for case in cases
     ]
 

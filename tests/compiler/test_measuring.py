@@ -11,7 +11,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.child import measuring
 from shardviz.compiler.child.measuring import passes
-from shardviz.compiler.question import loop_call
+from shardviz.compiler.question import check_runs, target_mesh
 from shardviz.compiler.reading import read_loop
 from shardviz.devices.question import NoMeasurement, measure_question
 from shardviz.errors import CompilerError, TargetError
@@ -43,7 +43,7 @@ def short_runs(monkeypatch):
 
 def measured(case):
     """The child's own answer, in this process, which has eight simulated devices too."""
-    return measuring.measure(print, *loop_call(case, MESH, TARGETS["real"], 3).arguments)
+    return measuring.measure(print, target_mesh(TARGETS["real"], MESH), case, 3)
 
 
 @pytest.mark.slow
@@ -117,7 +117,7 @@ def test_sums_that_no_dtype_holds_exactly_are_not_checked():
 
 
 def test_a_size_that_does_not_fit_is_no_measurement(monkeypatch):
-    monkeypatch.setattr(measuring, "_free_on_host", lambda: 8 * 10_000)
+    monkeypatch.setattr(measuring, "_free", lambda *_: 10_000)
     (case,) = cases("psum", "4KiB", "f32", ("Y",))
     found = read_loop(measured(case), case, MESH)
     assert isinstance(found, NoMeasurement)
@@ -128,9 +128,8 @@ def test_a_size_that_does_not_fit_is_no_measurement(monkeypatch):
 def test_devices_that_are_not_there():
     mesh = parse_mesh("X=16")
     (case,) = measure_question("psum", mesh, (), "4KiB", "f32", 3).cases
-    call = loop_call(case, mesh, TARGETS["real"], 3)
     with pytest.raises(TargetError, match="the mesh has 16 devices but JAX finds 8 here"):
-        measuring.measure(print, *call.arguments)
+        measuring.measure(print, target_mesh(TARGETS["real"], mesh), case, 3)
 
 
 def test_a_loop_from_which_the_collective_is_gone_is_an_error():
@@ -161,7 +160,7 @@ def test_words_of_a_compiler_reach_the_asker(worker):
 def test_targets_that_run_nothing(name):
     (target,) = parse_targets(name)
     with pytest.raises(TargetError, match="has no devices to run on"):
-        loop_call(cases("psum")[0], MESH, target, 3)
+        check_runs(target, MESH)
 
 
 def test_the_worker_measures_in_its_child(worker):

@@ -24,8 +24,8 @@ def scheduler(stopped):
     own.close()
 
 
-def added(scheduler, **schedule):
-    request = CompilerRequest(None, str, **schedule)
+def added(scheduler, due=0.0, rank=0):
+    request = CompilerRequest(None, str, turn=(due, rank))
     scheduler.add(request)
     return request
 

@@ -26,10 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:builtin type .* has no __module_
 
 
 def devices(data: bytes, host: str = "") -> list[DeviceTrace]:
-    reading = TraceReading()
-    for event in xplane_events(data, lambda _: None):
-        reading.add(event)
-    return reading.devices(host)
+    return TraceReading(xplane_events(data, lambda _: None)).devices(host)
 
 
 def named(device: DeviceTrace) -> list[tuple[str, float, float]]:
@@ -73,10 +70,7 @@ def test_an_end_on_a_line_before_or_after_is_found(ends_first: bool) -> None:
         TraceEvent("/host:CPU", "one", "dot.1", 10, 20, stats),
         TraceEvent("/host:CPU", "other", "end: dot.1", 90, 95, {"_c": 9}),
     ]
-    reading = TraceReading()
-    for event in reversed(events) if ends_first else events:
-        reading.add(event)
-    (device,) = reading.devices("")
+    (device,) = TraceReading(reversed(events) if ends_first else events).devices("")
     assert (device.name, [*device.starts], [*device.ends]) == ("CPU 2", [10], [95])
 
 
@@ -192,7 +186,6 @@ def test_a_gpus_steps_are_the_times_of_the_marks() -> None:
 
 
 def test_a_form_without_ends_says_so() -> None:
-    reading = TraceReading()
     stats = {"hlo_op": "dot.1", "hlo_module": "jit_f", "run_id": 4, "device_ordinal": 0}
-    reading.add(TraceEvent("/host:CPU", "one", "dot.1", 10, 20, stats))
+    reading = TraceReading([TraceEvent("/host:CPU", "one", "dot.1", 10, 20, stats)])
     assert reading.lacks_ends

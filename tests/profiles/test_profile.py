@@ -65,7 +65,7 @@ def exposed_by_hand(folder: Path) -> dict[str, float]:
 
 def test_exposed_communication_is_that_of_an_independent_count(profiled_folder: Path) -> None:
     found = profile_of(read_trace(str(profiled_folder)), {}, hlo=text_of(profiled_folder))
-    ours = {each.device: each.activity.exposed * 1e9 for each in found.devices}
+    ours = {each.device: each.exposed * 1e9 for each in found.devices}
     expected = exposed_by_hand(profiled_folder)
     assert len(expected) == 8
     assert min(expected.values()) > 0
@@ -121,11 +121,10 @@ def test_a_tpu_by_hand(tmp_path: Path) -> None:
     # Of 50 µs of gathering 20 are beside the fusion, and of the reduction none.
     for number, each in enumerate(step.devices):
         late = 5 * number
-        activity = each.activity
-        assert activity.compute == pytest.approx((20 + 40 + late) * MICRO)
-        assert activity.communication == pytest.approx((50 + 30 - late) * MICRO)
-        assert activity.exposed == pytest.approx((30 + 30 - late) * MICRO)
-        assert activity.idle == pytest.approx(30 * MICRO)
+        assert each.compute == pytest.approx((20 + 40 + late) * MICRO)
+        assert each.communication == pytest.approx((50 + 30 - late) * MICRO)
+        assert each.exposed == pytest.approx((30 + 30 - late) * MICRO)
+        assert each.idle == pytest.approx(30 * MICRO)
     gather, reduction = found.collectives
     assert (gather.name, reduction.name) == ("all-gather-start.1", "all-reduce.3")
     assert gather.seconds == pytest.approx(50 * MICRO)
@@ -160,7 +159,7 @@ def test_gpus_by_hand(tmp_path: Path) -> None:
     found = profile_of(read_trace(str(tmp_path)), {})
     assert not found.steps_are_marked
     for number, each in enumerate(found.steps[0].devices):
-        assert each.activity.exposed == pytest.approx((60 - 5 * number) * MICRO)
+        assert each.exposed == pytest.approx((60 - 5 * number) * MICRO)
     assert {each.name: each.seconds for each in found.collectives} == pytest.approx(
         {"all-gather-start.1": 50 * MICRO, "all-reduce.3": 15 * MICRO}
     )

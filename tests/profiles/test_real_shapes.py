@@ -77,7 +77,7 @@ def busy(folder: Path, is_counted: Callable[[str], bool]) -> dict[str, float]:
 
 def test_a_device_that_waits_for_copies_is_not_idle(tmp_path: Path) -> None:
     found = offload(tmp_path)
-    activity = {each.device: each.activity for each in found.devices}
+    activity = {each.device: each for each in found.devices}
     assert {name: each.busy for name, each in activity.items()} == pytest.approx(busy(tmp_path, bool))
     computed = busy(tmp_path, lambda name: name.startswith("%fusion"))
     assert {name: each.compute for name, each in activity.items()} == pytest.approx(computed)
@@ -86,7 +86,7 @@ def test_a_device_that_waits_for_copies_is_not_idle(tmp_path: Path) -> None:
         assert each.compute + each.exposed + each.exposed_copies + each.idle == pytest.approx(each.seconds)
     # Each transfer ends in the run that began it, also where its done is written before its start.
     assert [step.seconds for step in found.steps] == pytest.approx([390 * MICRO] * 2)
-    assert all(each.activity.seconds < 391 * MICRO for step in found.steps for each in step.devices)
+    assert all(each.seconds < 391 * MICRO for step in found.steps for each in step.devices)
 
 
 @pytest.mark.parametrize("numbers", [range(8), (0, 4, 1, 5, 2, 6, 3, 7)])
@@ -169,9 +169,7 @@ def test_a_marked_step_has_the_runs_that_the_device_of_that_number_began() -> No
     ended = Event("CompleteCallbacks", 1395, 1396, {"run_id": 5, "device_ordinal": 0})
     planes = {f"/device:TPU:{number}": offload_plane(number) for number in range(2)}
     planes["/host:CPU"] = {"main/1": marks, "EventFDAsyncWorker/2": launches, "other/3": [ended]}
-    reading = TraceReading()
-    for event in xplane_events(xspace(planes), lambda _: None):
-        reading.add(event)
+    reading = TraceReading(xplane_events(xspace(planes), lambda _: None))
     for device in reading.devices(""):
         steps = {
             (device.run_table[run].program[0], device.run_table[run].run_id): step
@@ -200,7 +198,7 @@ def test_a_prediction_without_its_largest_part_is_not_told_as_whole(tmp_path: Pa
 def test_calls_that_launch_kernels_are_no_device_and_copies_no_compute(tmp_path: Path) -> None:
     (tmp_path / "vm.xplane.pb").write_bytes(xspace(rocm_planes()))
     found = profile_of(read_trace(str(tmp_path)), {})
-    activity = {each.device: each.activity for each in found.devices}
+    activity = {each.device: each for each in found.devices}
     assert [*activity] == ["GPU 0", "GPU 1"]
     computed = busy(tmp_path, lambda name: "copy" not in name.lower())
     assert {name: each.compute for name, each in activity.items()} == pytest.approx(computed)

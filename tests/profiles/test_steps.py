@@ -7,8 +7,8 @@ from dataclasses import replace
 from shardviz.profiles.device_operations import DeviceOperations
 from shardviz.profiles.device_trace import NO_RUN, DeviceTrace
 from shardviz.profiles.joined_program import facts_of
-from shardviz.profiles.profile import are_marked, runs_in_order
-from shardviz.profiles.trace_files import main_program
+from shardviz.profiles.profile import runs_in_order
+from shardviz.profiles.trace_files import ProfileFiles
 from tests.profiles.hand_made import device
 
 RUNS = device([("dot.1", 30, 40, 1), ("dot.1", 10, 20, 0), ("dot.1", 50, 60, 2)])
@@ -23,15 +23,14 @@ def steps(trace: DeviceTrace, runs: dict[int, int] | None) -> dict[int, list[int
 def test_the_main_program_is_the_one_that_runs_longest() -> None:
     table = [*RUNS.instruction_table, RUNS.instruction_table[0]._replace(program=("jit_g", 2))]
     other = replace(RUNS, instruction_table=table, instructions=[1, 1, 0])
-    assert main_program([RUNS]) == ("jit_f", 1)
-    assert main_program([other]) == ("jit_g", 2)
+    assert ProfileFiles((RUNS,), (), ()).main == ("jit_f", 1)
+    assert ProfileFiles((other,), (), ()).main == ("jit_g", 2)
     nameless = [each._replace(program=("", 1)) for each in RUNS.instruction_table]
-    assert main_program([replace(RUNS, instruction_table=nameless)]) is None
+    assert ProfileFiles((replace(RUNS, instruction_table=nameless),), (), ()).main is None
 
 
 def test_without_marks_each_run_is_a_step_in_the_order_in_which_they_begin() -> None:
     runs = runs_in_order([RUNS], ("jit_f", 1))
-    assert not are_marked([RUNS])
     assert steps(RUNS, runs[""]) == {0: [10], 1: [30], 2: [50]}
     outside = replace(RUNS, runs=[NO_RUN, 0, 2])
     assert steps(outside, runs[""]) == {0: [10], 2: [50]}
@@ -45,7 +44,6 @@ def test_a_device_that_lacks_the_first_run_has_the_numbers_of_the_others() -> No
 
 def test_marked_steps_have_the_runs_that_they_began() -> None:
     marked = replace(RUNS, steps_of_runs={0: 7, 2: 8})
-    assert are_marked([RUNS, marked])
     assert steps(marked, marked.steps_of_runs) == {7: [10], 8: [50]}
 
 

@@ -78,10 +78,10 @@ class Mute:
     def start(self, *_):
         """Nothing is started."""
 
-    def submit(self, *_, due, **__):
+    def submit(self, *_, turn, **__):
         request = CompilerRequest(ChildCall("answer.answer"), str)
         now = time.monotonic()
-        if due <= now:
+        if turn[0] <= now:
             request.began = now
         return request
 

@@ -214,26 +214,24 @@ def test_what_jax_refuses_is_an_answer(real):
 def test_passes_are_kept_with_the_problem(real):
     real.ask(scene(1, "shardy"))
     real.until(lambda: real.traced("shardy").state == "answered")
-    traced = real.traced("shardy").traced
+    traced = real.traced("shardy").answer
     assert traced.stages
     real.ask(scene(2, "shardy"))
-    assert real.traced("shardy").traced is not traced
+    assert real.traced("shardy").answer is not traced
     real.ask(scene(1, "shardy"))
-    assert real.traced("shardy").traced is traced
+    assert real.traced("shardy").answer is traced
 
 
 def test_jax_says_whether_a_collective_is_right(real):
     question = question_of_step(scene().plan, 2)
     real.until(lambda: real.verified(question).state == "answered")
-    assert real.verified(question).verdict.agrees
+    assert real.verified(question).answer.agrees
 
 
 def test_where_there_are_no_numbers_jax_is_silent(real):
     question = question_of_step(resolve(ProblemForm()).plan, 2)
     real.until(lambda: real.verified(question).state == "failed")
-    assert real.verified(question).silence == (
-        "not verified by JAX: the 8,388,608 elements are followed without numbers"
-    )
+    assert real.verified(question).error.message == "the 8,388,608 elements are followed without numbers"
 
 
 @pytest.mark.usefixtures("own_compilers")

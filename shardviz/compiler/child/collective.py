@@ -37,11 +37,9 @@ def run(
             jax_dtype(dtype)
             report("starting devices")
             mesh, _ = xla.target_mesh(devices, report)
-            collective = CollectiveProgram(code, mesh.devices.flat[0].platform)
+            function, program, note = collective_program(code, mesh.devices.flat[0].platform)
             report("running")
-            ran = ExecutionResult(
-                target, "ok", _run(collective, mesh, shards), collective.program, collective.note
-            )
+            ran = ExecutionResult(target, "ok", _run(function, mesh, shards), program, note)
         except Exception as error:
             status = "unavailable" if isinstance(error, TargetError) else "error"
             hint = "use cpu, the simulated devices" if isinstance(error, ShardvizError) else ""
@@ -49,13 +47,13 @@ def run(
     return replace(ran, elapsed_s=time.perf_counter() - start)
 
 
-def _run(collective: CollectiveProgram, mesh: Any, shards: np.ndarray[Any, Any]) -> Any:
+def _run(function: Callable[[Any], Any], mesh: Any, shards: np.ndarray[Any, Any]) -> Any:
     ones = (1,) * mesh.devices.ndim
     spec = P(*mesh.axis_names)
     placed = shards.reshape(*mesh.devices.shape, *shards.shape[1:])
 
     def program(shard: Any) -> Any:
-        result = collective(shard.reshape(shards.shape[1:]))
+        result = function(shard.reshape(shards.shape[1:]))
         return result.reshape(ones + result.shape)
 
     mapped = jax.shard_map(program, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
@@ -69,26 +67,19 @@ def _run(collective: CollectiveProgram, mesh: Any, shards: np.ndarray[Any, Any])
     return np.asarray(result).reshape(mesh.size, *result.shape[len(ones) :])
 
 
-class CollectiveProgram:
-    """The function of one device's shard. `program` is its call as text.
-
-    Where a platform lacks it, an equal program runs in its place, and `note` says so.
-    """
-
-    def __init__(self, code: CollectiveCode, platform: str) -> None:
-        self.program, lines, self.note = code.program, code.lines, ""
-        if code.platforms and platform not in code.platforms:
-            self.program, lines = code.instead
-            missing = f"JAX has no {code.name} on {platform.upper()}"
-            self.note = f"{missing}: an equal program with all_gather ran in its place"
-        *first, last = lines
-        source = ["def program(x):", *(f"    {line}" for line in first), f"    return {last}"]
-        names: dict[str, Any] = {"jax": jax, "jnp": jnp, "ragged_all_to_all": _ragged}
-        exec("\n".join(source), names)
-        self._call: Callable[[Any], Any] = names["program"]
-
-    def __call__(self, shard: Any) -> Any:
-        return self._call(shard)
+def collective_program(code: CollectiveCode, platform: str) -> tuple[Callable[[Any], Any], str, str]:
+    """The function of one device's shard, its call as text, and a note where an equal program runs in its
+    place, since the platform lacks it."""
+    program, lines, note = code.program, code.lines, ""
+    if code.platforms and platform not in code.platforms:
+        program, lines = code.instead
+        missing = f"JAX has no {code.name} on {platform.upper()}"
+        note = f"{missing}: an equal program with all_gather ran in its place"
+    *first, last = lines
+    source = ["def program(x):", *(f"    {line}" for line in first), f"    return {last}"]
+    names: dict[str, Any] = {"jax": jax, "jnp": jnp, "ragged_all_to_all": _ragged}
+    exec("\n".join(source), names)
+    return names["program"], program, note
 
 
 def _ragged(shard: Any, axes: str | tuple[str, ...], send_sizes: Sequence[Sequence[int]]) -> Any:

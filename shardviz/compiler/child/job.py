@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import jax
 from jax._src import distributed
@@ -26,11 +26,8 @@ than JAX would and with a reason. So JAX's own limits are never to be reached.""
 _agreed = itertools.count()
 
 
-class FoundJob(NamedTuple):
-    """The job of this process, and which devices of its host are its own."""
-
-    address: JobAddress
-    local_devices: Sequence[int] | None
+FoundJob = tuple[JobAddress, Sequence[int] | None]
+"""The job of this process, and which devices of its host are its own."""
 
 
 def find(coordinator: str, processes: str, process: str) -> FoundJob | None:
@@ -45,18 +42,19 @@ def find(coordinator: str, processes: str, process: str) -> FoundJob | None:
         None,
         DETECTION_S,
     )
-    return None if None in address or address[1] == 1 else FoundJob(JobAddress(*address), local_devices)
+    return None if None in address or address[1] == 1 else (JobAddress(*address), local_devices)
 
 
 def join(found: FoundJob, coordinator: str) -> None:
     """Join the job that was found; JAX's own coordinator is at `coordinator`. All processes are there."""
+    address, local_devices = found
     # Its preemption service would have SIGTERM do nothing.
     jax.config.update("jax_enable_preemption_service", False)
     jax.distributed.initialize(
         coordinator,
-        found.address.processes,
-        found.address.process,
-        found.local_devices,
+        address.processes,
+        address.process,
+        local_devices,
         cluster_detection_method="deactivate",
         heartbeat_timeout_seconds=_FOREVER_S,
         shutdown_timeout_seconds=_FOREVER_S,
@@ -88,13 +86,13 @@ def agree(value: T) -> T:
 
 
 def is_asked_alike(call: ChildCall) -> bool:
-    """Return whether process 0 is asked the same as this process."""
-    own = repr(replace(call, arguments=tuple(map(_comparable, call.arguments))))
+    """Return whether process 0 is asked the same as this process, but for the folder; all numbers of an array
+    are compared."""
+
+    def comparable(argument: Any) -> Any:
+        if hasattr(argument, "folder"):
+            return replace(argument, folder="")
+        return argument.tobytes() if hasattr(argument, "tobytes") else argument
+
+    own = repr(replace(call, arguments=tuple(map(comparable, call.arguments))))
     return agree(own) == own
-
-
-def _comparable(argument: Any) -> Any:
-    """An argument without its folder, which differs from process to process; all numbers of an array."""
-    if hasattr(argument, "folder"):
-        return replace(argument, folder="")
-    return argument.tobytes() if hasattr(argument, "tobytes") else argument

@@ -9,18 +9,16 @@ import sys
 import threading
 from importlib import import_module
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
-from shardviz.compiler.messages import Channel, ChildBroken, ChildCall, ChildReady
+from shardviz.compiler.messages import Channel, ChildBroken, ChildCall
 from shardviz.errors import CompilerError, ShardvizError
 from shardviz.lazy_names import LazyImports
-from shardviz.targets import OLDEST_JAX, older_than
+from shardviz.targets import OLDEST_JAX, ProcessName, older_than
 
 with LazyImports():  # with JAX
     from shardviz.compiler.child import answer, job, user_file
 
-if TYPE_CHECKING:
-    from shardviz.targets import ProcessName
 
 _PR_SET_PDEATHSIG = 1
 ALONE = "python -c 'import jax' loads it alone"
@@ -70,13 +68,13 @@ def _serve(channel: Channel, inbox: SimpleQueue[Any], name: ProcessName, address
         return
     found = job.find(*address) if address else None
     if found is not None:
-        channel.send(found.address)
-    ready = ChildReady(answer.versions(name))  # with all that answers
+        channel.send(found[0])
+    versions = answer.versions(name)  # loads all that answers
     gc.freeze()
     gc.enable()
     if found is not None:
         job.join(found, inbox.get())
-    channel.send(ready)
+    channel.send(versions)
 
     while True:
         call: ChildCall = inbox.get()

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -131,33 +132,25 @@ def _free(device: Any, mesh: Any) -> int:
     """Bytes that are free on a device; on a CPU its part of what the host has."""
     stats = device.memory_stats() or {}
     if "bytes_limit" in stats:
-        free = int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))
+        found = [int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))]
     else:
-        free = _free_on_host()
+        # What Linux can still give, and its limit for this process's group; another system may tell neither.
+        found, groups = [2**62], Path("/sys/fs/cgroup")
+        with suppress(OSError, KeyError, ValueError):
+            fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+            found.append(int(fields["MemAvailable"].split()[0]) * 1024)
+            limit = int((groups / "memory.max").read_text())  # "max" without one
+            found.append(limit - int((groups / "memory.current").read_text()))
+    free = max(0, min(found))
     return free // len(mesh.local_devices) if device.platform == "cpu" else free
-
-
-def _free_on_host() -> int:
-    """Bytes that this host can still give, as Linux tells, and its limit for this process's group."""
-    found = [2**62]
-    groups = Path("/sys/fs/cgroup")
-    try:
-        fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        found.append(int(fields["MemAvailable"].split()[0]) * 1024)
-        limit = (groups / "memory.max").read_text().strip()
-        if limit.isdecimal():
-            found.append(int(limit) - int((groups / "memory.current").read_text()))
-    except (OSError, KeyError, ValueError):
-        pass  # another system, or no such limit
-    return max(0, min(found))
 
 
 class _Loop:
     """The program: an operation in a loop on the devices of `mesh`, and the data that it works on.
 
-    The element number i of device number d is (d + i) modulo `modulus`, a small whole number that every dtype
-    has, and the sums of a group are exact as well, where `modulus` is not 0. Of a matmul's operands the
-    elements are -1, 0 and 1, and come again after three rows and columns.
+    Element i of device d is (d + i) modulo `modulus`, a small whole number that every dtype has, and so are
+    the sums of a group, where `modulus` is not 0. Those of a matmul's operands are -1, 0 and 1, and come
+    again after three rows and columns.
     """
 
     def __init__(self, case: Case, mesh: Any) -> None:
@@ -321,11 +314,8 @@ def _device_seconds(run: Callable[[], object], text: str) -> tuple[float, ...]:
 
 
 def passes(profile: Any, text: str) -> tuple[float, ...]:
-    """Seconds of each pass: of the collective, or without one of what took longest of all.
-
-    A pass of a collective lasts from when the last device has come to it until the last one is done: before
-    that a device waits.
-    """
+    """Seconds of each pass: of the collective, from when the last device has come to it until the last one is
+    done, or without one of what took longest of all."""
     names = [found[1] for found in _COLLECTIVE.finditer(text)]
     by_device: list[list[Span]] = []
     for plane in profile.planes:

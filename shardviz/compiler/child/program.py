@@ -27,9 +27,9 @@ from shardviz.targets import older_than
 class Program:
     """One question on one JAX mesh, abstract or of devices.
 
-    Under Explicit axes tracing it notes in `typeof` what `jax.typeof` says of each array, as (name, text).
-    For a refusal it notes how many statements JAX has accepted (`reached`) and how the operands of the next
-    one are split (`operand_specs`, under Explicit axes).
+    Under Explicit axes tracing it notes in `typeof` what `jax.typeof` says of each array, as (name, text),
+    and for a refusal in `operand_specs` how the operands of the next statement are split; `reached` counts
+    those that JAX has accepted.
     """
 
     def __init__(self, question: Question, mesh: Any) -> None:
@@ -256,10 +256,8 @@ def refusal_by(error: Exception) -> ShardvizError:
 
 def settled_by(program: Program) -> tuple[str, PartitionSpec] | None:
     """The name of the refused statement's result, and a spec for it with which JAX accepts the statement:
-    asked, not guessed.
-
-    None when no statement was refused, or it was for another reason than a result that is not said.
-    """
+    asked, not guessed. None when no statement was refused, or for another reason than a result that is not
+    said."""
     refused = program.question.parts[program.reached : program.reached + 1]
     if not program.operand_specs or not refused or refused[0].result.spec is not None:
         return None

@@ -51,18 +51,16 @@ def explicit_reshards(module: ir.Module) -> ExplicitReshards | None:
         return None
     try:
         with module.context:
-            for name in passes(module):
-                if name == RESHARDS:
-                    return Reshards(module).read()
+            next(name for name in passes(module) if name == RESHARDS)  # none after it runs
+            return Reshards(module).read()
     except Exception:  # what XLA compiles all the same has no reasons then
-        pass
-    return None
+        return None
 
 
 @dataclass
 class _Change:
-    """An operation that changes a sharding, or sums over `axes`; the function around it, its number among all
-    operations, and the first one that takes its result."""
+    """An operation that changes a sharding, or sums over `axes`, with the function around it, its number
+    among all operations, and the first one that takes its result."""
 
     operation: Any
     function: str
@@ -77,14 +75,17 @@ class _Change:
 class Reshards:
     """A module with explicit reshards.
 
-    One walk over all operations, in the order of the text, finds the changes and for each the operation that
-    takes its result next. Names come at the end, when all calls are known: a function that is called names
-    its operations anew, behind the names of the calls that lead to it.
+    One walk over all operations finds the changes and for each the operation that takes its result next.
+    Names come at the end, when all calls are known: a function that is called names its operations anew,
+    behind the names of the calls that lead to it.
     """
 
     def __init__(self, module: ir.Module) -> None:
         self._module = module  # without it, its operations would go
-        top = {_symbol(each.operation): each.operation for each in module.body.operations}
+        top = {
+            ir.StringAttr(each.attributes["sym_name"]).value: each.operation
+            for each in module.body.operations
+        }
         self._meshes = {
             name: _sizes(each.attributes["mesh"]) for name, each in top.items() if each.name == "sdy.mesh"
         }
@@ -101,8 +102,13 @@ class Reshards:
         """Its meetings in the order in which they run, the program's arguments, and its matmuls."""
         self._walk()
         arguments = tuple(self._arguments())
-        changes = sorted(self._changes, key=self._turn)
-        meetings = tuple(self._meeting(each, arguments) for each in changes)
+
+        def order(change: _Change) -> tuple[int, ...]:
+            """The numbers of the calls that lead to a change, the outermost first, then its own."""
+            calls = [self._callers[each][2] for each in self._around(change.function)]
+            return (*reversed(calls), change.number)
+
+        meetings = tuple(self._meeting(each, arguments) for each in sorted(self._changes, key=order))
         return ExplicitReshards(meetings, arguments, self._products)
 
     def _walk(self) -> None:
@@ -219,12 +225,12 @@ class Reshards:
         value = change.operation.operands[0]
         producer, producer_name, number = ARGUMENT, "", None
         if not isinstance(value.owner, ir.Block):
-            producer, producer_name = self._opcode(value.owner), self._name(function, value.owner)
+            producer, producer_name = _opcode(value.owner), self._name(function, value.owner)
         elif function == "main" and value.owner.owner.operation.name == "func.func":
             number = ir.BlockArgument(value).arg_number
         consumer, made = "", None
         if change.user is not None:
-            consumer = self._opcode(change.user)
+            consumer = _opcode(change.user)
             made = _array(change.user.results[0].type) if len(change.user.results) == 1 else None
         is_handed_on = producer in (ARGUMENT, "optimization_barrier")
         return Meeting(
@@ -243,16 +249,6 @@ class Reshards:
             () if made is None else made[0],
         )
 
-    def _turn(self, change: _Change) -> tuple[int, ...]:
-        """The numbers of the calls that lead to a change, the outermost first, then its own."""
-        calls = [self._callers[each][2] for each in self._around(change.function)]
-        return (*reversed(calls), change.number)
-
-    def _opcode(self, operation: Any) -> str:
-        """The operation's name without its dialect; of a call the function's."""
-        name: str = operation.name
-        return _callee(operation) if name == "func.call" else name.rpartition(".")[2]
-
     def _name(self, function: str, operation: Any) -> str:
         """JAX's name of an operation, behind those of the calls that lead to its function."""
         calls = [self._callers[each][1] for each in self._around(function)]
@@ -268,14 +264,15 @@ class Reshards:
             function = self._callers[function][0]
 
 
-def _symbol(operation: Any) -> str:
-    name: str = ir.StringAttr(operation.attributes["sym_name"]).value
-    return name
-
-
 def _callee(call: Any) -> str:
     name: str = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
     return name
+
+
+def _opcode(operation: Any) -> str:
+    """The operation's name without its dialect; of a call the function's."""
+    name: str = operation.name
+    return _callee(operation) if name == "func.call" else name.rpartition(".")[2]
 
 
 def _sizes(mesh: Any) -> Sizes:

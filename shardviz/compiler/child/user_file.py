@@ -36,7 +36,7 @@ RETURNS = "let it end with: return function, argument, argument, …"
 
 
 class UserFile:
-    """A file, and the function in it that is asked for; every method raises `QuestionError` for the user."""
+    """A file, and the function in it that is asked for."""
 
     def __init__(self, request: UserFileRequest) -> None:
         self.request = request

@@ -48,10 +48,7 @@ def simulate(count: int) -> None:
 
 def target_mesh(mesh: TargetMesh, report: Callable[[str], None]) -> tuple[Any, Placement | None]:
     """The JAX mesh of a target's devices, and where they stand, which only hardware that is not here says.
-
-    Raises `TargetError` where JAX finds too few devices, or, in a job of several processes, each of which
-    must take part, too many.
-    """
+    Raises `TargetError` where JAX finds too few devices, or in a job, of which all take part, too many."""
     if mesh.topology is not None:
         # Imported late: mesh_utils and topologies are for these targets alone.
         from shardviz.compiler.child import topology
@@ -123,8 +120,8 @@ _SIZES = {
 
 
 class Recording:
-    """The texts that XLA leaves in a question's folder when it compiles with `options`: complete ones, also
-    where it refuses."""
+    """The texts that XLA leaves in a question's folder when it compiles with `options`, also where it
+    refuses."""
 
     def __init__(self, question: Question | ModuleQuestion) -> None:
         self._folder = question.folder
@@ -217,34 +214,29 @@ def output_of(
     """
     recording, target = Recording(question), question.mesh.target
     with_costs, is_users = question.dumps == "costs", isinstance(question, ModuleQuestion)
-    failure = None
+    compiled: Compiled | None = None
+    text: str | None
     try:
         compiled = compile_with(recording.options if with_costs or not is_users else {})
+        text = compiled.text()
     except jax.errors.JaxRuntimeError as error:
         failure = error
-        if is_users and not with_costs:
+        if compiled is None and is_users and not with_costs:
             try:
                 compile_with(recording.options)
             except jax.errors.JaxRuntimeError as again:
                 failure = again
-    if failure is not None:
-        if NO_ROOM.search(str(failure)):
+        if compiled is None and NO_ROOM.search(str(failure)):
             refused = TargetResult(target, "error", error=words_of(failure, MOST_WORDS))
             return None, Output(refused, recording.partitioned, recording.schedule, recording.memory())
         if (text := recording.final) is None:
-            raise failure
-    else:
-        try:
-            text = compiled.text()
-        except jax.errors.JaxRuntimeError:
-            if (text := recording.final) is None:
-                raise
-    memory = (
-        recording.memory(compiled.memory if failure is None else None) if with_costs or is_users else None
-    )
+            raise failure from None
+    memory = None
+    if with_costs or is_users:
+        memory = recording.memory(None if compiled is None else compiled.memory)
     result = TargetResult(target, "ok", text=text)
     output = Output(result, recording.partitioned, recording.schedule, memory)
-    return compiled.program if failure is None else None, output
+    return None if compiled is None else compiled.program, output
 
 
 def ask(program: Program, report: Callable[[str], None]) -> Output:

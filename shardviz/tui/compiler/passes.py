@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from shardviz.hlo.pass_stages import PassStage
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.compiler_queries import ShownPasses
+    from shardviz.reports.target_result import PassTrace
+    from shardviz.tui.compiler_queries import Shown
 
 ONCE_MORE = "The compiler is asked once more, to write down what each of its passes does."
 FROM_HERE = Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))
@@ -34,15 +35,15 @@ class Passes:
     def __init__(self) -> None:
         self.back = 0
         self.diffs: dict[int, tuple[str, ...]] = {}
-        self._known: ShownPasses | None = None
+        self._known: Shown[PassTrace] | None = None
         self._stages: tuple[PassStage, ...] = ()
         self._problem: Problem | None = None
 
-    def follow(self, known: ShownPasses, problem: Problem) -> None:
+    def follow(self, known: Shown[PassTrace], problem: Problem) -> None:
         """More may be known of the passes for the problem on screen."""
         self._known = known
         if known.state in ("answered", "failed"):
-            stages = known.traced.stages if known.traced is not None else ()
+            stages = known.answer.stages if known.answer is not None else ()
             if stages is not self._stages:
                 self._stages, self._problem, self.diffs = stages, problem, {}
             self.back = min(self.back, max(1, len(stages)))
@@ -106,8 +107,8 @@ class Passes:
             return []
         if known.error is not None:
             return error_lines(reworded(without_answer(known.target.name, known.error)), width, 0)
-        if known.traced is not None and known.traced.compiled.status != "ok":
-            return error_lines(reworded(known.traced.compiled), width, 0)
-        if known.traced is not None:
+        if known.answer is not None and known.answer.compiled.status != "ok":
+            return error_lines(reworded(known.answer.compiled), width, 0)
+        if known.answer is not None:
             return sentence("The compiler left nothing to follow: the program has one device.", width)
         return sentence(ONCE_MORE, width, style="dim")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal
 
-from shardviz.compiler.user_file import EXAMPLES, mesh_functions_of
+from shardviz.compiler.user_file import EXAMPLES, functions_of
 from shardviz.documents.summaries import HEAD, says_summary
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
 from shardviz.forms.parsing import looks_like_command
@@ -194,7 +194,7 @@ def openables(folder: str) -> list[Openable]:
     """
     here = _path(folder.removesuffix(":") or ".")
     if folder.endswith(":"):
-        return [Openable(f"{folder}{name}", "function") for name in mesh_functions_of(here)]
+        return [Openable(f"{folder}{name}", "function") for name in functions_of(here, of_mesh=True)]
     try:
         with os.scandir(here) as entries:
             kept = sorted((each.name, each) for each in entries if not each.name.startswith("."))[:MOST]

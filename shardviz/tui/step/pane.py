@@ -530,12 +530,14 @@ class StepPane(Pane):
             said = "no numbers to verify: they would be too many"
         else:
             known = self.state.queries.verified(question)
-            if known.verdict is not None:
-                return step_notes.short_verdict(known.verdict, prepared.run.mesh, width, VERDICT_LINES)
-            if known.state in ("waiting", "asked"):
-                said = "… JAX computes the same"
+            if known.answer is not None:
+                return step_notes.short_verdict(known.answer, prepared.run.mesh, width, VERDICT_LINES)
+            if known.error is not None:
+                said = as_sentence(f"not verified by JAX: {known.error.message}")
+            elif known.state == "cancelled":
+                said = "not verified: cancelled; r asks again"
             else:
-                said = as_sentence(known.silence) or "not verified: cancelled; r asks again"
+                said = "… JAX computes the same"
         return sentence(said, width, style="dim")[:VERDICT_LINES]
 
     def _draw_words(self, width: int) -> None:
