@@ -50,12 +50,11 @@ from collections.abc import Callable, Sequence
 from shardviz.compare import answer_rules, array_rules, einsum_rules
 from shardviz.compare.comparison import AS_PLANNED, SAME_TRAFFIC, Comparison, Difference
 from shardviz.compare.transfer import compiled, over, planned, taken_apart
-from shardviz.hlo import Collective, CollectiveMatmul
+from shardviz.hlo import Collective
 from shardviz.planner import Plan
 from shardviz.reports.target_result import TargetResult
-from shardviz.sharding import PartitionSpec
 
-__all__ = ["AS_PLANNED", "SAME_TRAFFIC", "Difference", "compare", "differences"]
+__all__ = ["AS_PLANNED", "SAME_TRAFFIC", "Difference", "differences"]
 
 ALWAYS: tuple[Callable[[Comparison], None], ...] = (
     answer_rules.packed_dtype,
@@ -93,46 +92,23 @@ WHILE_SOMETHING_IS_LEFT: tuple[Callable[[Comparison], None], ...] = (
 
 
 def differences(plan: Plan, answer: TargetResult) -> tuple[Difference, ...]:
-    """Where an answer differs from the plan; nothing where there is no answer."""
+    """Every difference between the plan and a target's answer: both sides' transfers are explained once, most
+    specific explanation first; nothing where there is no answer."""
     if answer.status != "ok":
         return ()
-    return compare(
-        plan,
-        answer.target,
-        answer.collectives,
-        answer.result_spec,
-        answer.collective_matmuls,
-        answer.partitioned,
-    )
-
-
-def compare(
-    plan: Plan,
-    target: str,
-    collectives: Sequence[Collective],
-    result_spec: PartitionSpec | None,
-    collective_matmuls: Sequence[CollectiveMatmul] = (),
-    partitioned: Sequence[Collective] | None = None,
-) -> tuple[Difference, ...]:
-    """Every difference between the plan and what a target inserted: both sides' transfers are explained once,
-    most specific explanation first.
-
-    `result_spec` is the sharding that the target gave the result, if known. The permutes of
-    `collective_matmuls` are among the `collectives`. `partitioned` are those right after partitioning.
-    """
-    ours = planned(plan)
+    collectives: Sequence[Collective] = answer.collectives
     combined: list[Collective] = []
     if not plan.problem.is_chain:
-        collectives, combined = taken_apart(collectives, partitioned)
-    answered = compiled(collectives, plan.problem, collective_matmuls)
+        collectives, combined = taken_apart(collectives, answer.partitioned)
+    answered = compiled(collectives, plan.problem, answer.collective_matmuls)
     theirs, slices = ([one for one in answered if (one.op == "slice") is is_cut] for is_cut in (False, True))
-    parts = {name for matmul in collective_matmuls for name in matmul.permutes}
+    parts = {name for matmul in answer.collective_matmuls for name in matmul.permutes}
     scheduled = [one for one in collectives if one.name not in parts]
-    comparison = Comparison(plan, target, ours, theirs, slices, result_spec, scheduled, partitioned)
+    comparison = Comparison(plan, answer, planned(plan), theirs, slices, scheduled)
     for one in combined:  # their pieces are compared one by one
         comparison.add(
             "combined_collectives",
-            f"{target} carries {one.arrays} arrays in one {one.op}{over(one)} ({one.bytes:,} bytes), "
+            f"{answer.target} carries {one.arrays} arrays in one {one.op}{over(one)} ({one.bytes:,} bytes), "
             "which sends as many bytes as one for each of them.",
         )
     for rule in ALWAYS:

@@ -149,7 +149,7 @@ def between_slices(comparison: Comparison) -> None:
 
 
 def fused_reduce_scatter(comparison: Comparison) -> None:
-    before = [each for each in comparison.partitioned or () if each.op == "all-reduce"]
+    before = [each for each in comparison.answer.partitioned or () if each.op == "all-reduce"]
     for one in [each for each in comparison.scheduled if each.op == "reduce-scatter"]:
         # It may be the second followed by a slice.
         same = (each for each in before if {*each.axes} == {*one.axes})
@@ -210,7 +210,7 @@ def idle_axis(comparison: Comparison) -> None:
 
 
 def other_result(comparison: Comparison) -> None:
-    chosen = comparison.result_spec
+    chosen = comparison.answer.result_spec
     problem = comparison.plan.problem
     if problem.result.spec is not None or chosen is None:
         return

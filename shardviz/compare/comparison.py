@@ -10,7 +10,7 @@ from shardviz.compare.moved_arrays import summed_operands
 from shardviz.compare.transfer import ArrayTransfer
 from shardviz.hlo import Collective
 from shardviz.planner import Plan, Statement
-from shardviz.sharding import PartitionSpec
+from shardviz.reports.target_result import TargetResult
 
 AS_PLANNED = frozenset({"overlapped", "fused_reduce_scatter", "combined_collectives", "packed_dtype"})
 """Codes of differences after which every byte still moves as planned, only at another time or together."""
@@ -37,22 +37,21 @@ class Comparison:
     """The transfers of both sides that are not yet explained, and the differences found.
 
     `slices` are the target's local slices, which move nothing, as far as its text shows them. `scheduled` are
-    its collectives as they run, without the permutes of collective matmuls; `partitioned` those right after
-    partitioning, None where nobody knows. `equal` are the pairs of transfers, ours and theirs, that agree.
+    its collectives as they run, without the permutes of collective matmuls. `equal` are the pairs of
+    transfers, ours and theirs, that agree.
     """
 
     plan: Plan
-    target: str
+    answer: TargetResult
     ours: list[ArrayTransfer]
     theirs: list[ArrayTransfer]
     slices: list[ArrayTransfer]
-    result_spec: PartitionSpec | None
-    scheduled: Sequence[Collective] = ()
-    partitioned: Sequence[Collective] | None = None
+    scheduled: Sequence[Collective]
     found: list[Difference] = field(default_factory=list)
     equal: list[tuple[ArrayTransfer, ArrayTransfer]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.target = self.answer.target
         self._answered = [*self.theirs]
         self._sums = [one for one in self.ours if one.is_sum], [one for one in self.theirs if one.is_sum]
 

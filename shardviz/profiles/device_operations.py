@@ -73,7 +73,7 @@ class Transfer(NamedTuple):
 
 @dataclass(frozen=True)
 class DeviceActivity:
-    """What a device did in a stretch of time, in seconds.
+    """The work of a device in a stretch of time, in seconds.
 
     It is `busy` while an operation or a transfer runs, and else idle. `exposed` is communication
     beside which nothing is computed; `copies` are those within HBM and to and from the host, and

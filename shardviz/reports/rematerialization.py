@@ -23,6 +23,7 @@ from shardviz.hlo.text.shapes import one_array
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.notation.gspmd import read_gspmd
 from shardviz.notation.reading import Context
+from shardviz.planner.plan import Step
 from shardviz.planner.states.moves import Node, move_step, state_of, state_space
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths
 from shardviz.planner.states.prices import Prices
@@ -51,21 +52,6 @@ _GROUPS = re.compile(r"last_tile_dims=\{([^}]*)\}")
 
 
 @dataclass(frozen=True)
-class RouteStep:
-    """One step of a route: an operation of JAX over `axes`, and the sharding that it ends in."""
-
-    op: str
-    axes: tuple[str, ...]
-    spec: PartitionSpec
-    wire_bytes: int
-
-    @property
-    def code(self) -> str:
-        """The step as it is written, for an array x; the spec needs a mesh in context (`jax.set_mesh`)."""
-        return f"x = jax.lax.with_sharding_constraint(x, {self.spec})  # {self.op.replace('_', '-')}"
-
-
-@dataclass(frozen=True)
 class Rematerialization:
     """An array that is made whole on every device on its way from one sharding to another.
 
@@ -85,7 +71,7 @@ class Rematerialization:
     source: str = ""
     times: int = 1
     parts: int = 1
-    route: tuple[RouteStep, ...] = ()
+    route: tuple[Step, ...] = ()
     kept: tuple[int, ...] = ()
 
     @property
@@ -267,7 +253,7 @@ def _with_route(one: Rematerialization, mesh: Mesh | None, times: int) -> Remate
 
 def reshard_route(
     before: PartitionSpec, after: PartitionSpec, shape: Sequence[int], dtype: str, mesh: Mesh
-) -> tuple[RouteStep, ...]:
+) -> tuple[Step, ...]:
     """The cheapest moves between two shardings, none of which makes the array whole; () where there are none.
 
     Time is that on a v5e of which every axis is a ring; JAX has no names for parts of axes, and so no moves
@@ -295,5 +281,9 @@ def reshard_route(
     paths = CheapestPaths(space, kind, prices, {source: 0}, allows=allows)
     if paths.cost(goal) is None:
         return ()
-    steps = (move_step(array, mesh, move) for move in paths.path(goal)[1])
-    return tuple(RouteStep(step.op, step.axes, step.to_spec, step.wire_bytes) for step in steps)
+    return tuple(move_step(array, mesh, move) for move in paths.path(goal)[1])
+
+
+def route_code(step: Step) -> str:
+    """A step as it is written, for an array x; the spec needs a mesh in context (`jax.set_mesh`)."""
+    return f"x = jax.lax.with_sharding_constraint(x, {step.to_spec})  # {step.op.replace('_', '-')}"

@@ -42,8 +42,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Shown(Generic[T]):
-    """What a target says to a question about the problem on screen, as far as it is known.
+class ShownReply(Generic[T]):
+    """A reply of a target about the problem on screen, as far as it is known.
 
     `state`: "waiting" until asked (a pause in typing, or a key), "asked" since `since` (`time.monotonic`),
     with the compiler's `stage`; "answered" with an `answer`; "failed" with an `error`; "cancelled".
@@ -58,7 +58,7 @@ class Shown(Generic[T]):
 
 
 @dataclass(frozen=True)
-class ShownAnswer(Shown["TargetResult"]):
+class ShownAnswer(ShownReply["TargetResult"]):
     """A target's answer to the problem, with its `differences` from `plan`. It is never "failed": a compiler
     that died has an answer of status "error"."""
 
@@ -71,7 +71,7 @@ class ShownAnswer(Shown["TargetResult"]):
         return self.answer
 
 
-def wait_of(answer: Shown[Any]) -> Wait:
+def wait_of(answer: ShownReply[Any]) -> Wait:
     """An answer that is not here, as it stands now."""
     name = answer.target.name
     if answer.state == "asked":
@@ -97,7 +97,7 @@ KEPT = {"answer": 256, "passes": 8, "verdict": 16}
 Key = tuple[str, Hashable, str]
 """The kind of question ("answer", "passes" or "verdict"), its subject, and the target's name."""
 
-Known = TypeVar("Known", bound=Shown[Any])
+Known = TypeVar("Known", bound=ShownReply[Any])
 
 
 class _Query(Generic[Known]):
@@ -234,7 +234,7 @@ class CompilerQueries:
         # The panes of passes and of a verdict ask for them again.
         self._notify()
 
-    def traced(self, target: str) -> Shown[PassTrace]:
+    def traced(self, target: str) -> ShownReply[PassTrace]:
         """The passes of one of the scene's targets; they are asked for where nobody has.
 
         What was cancelled or has failed is asked again after `ask_now`.
@@ -242,8 +242,8 @@ class CompilerQueries:
         scene = self._scene
         asked = next((each for each in scene.targets if each.name == target), None) if scene else None
         if scene is None or asked is None:
-            return Shown(parse_targets(target)[0])
-        waiting: Shown[PassTrace] = Shown(asked)
+            return ShownReply(parse_targets(target)[0])
+        waiting: ShownReply[PassTrace] = ShownReply(asked)
         return self._want(
             ("passes", scene.problem, target),
             waiting,
@@ -251,7 +251,7 @@ class CompilerQueries:
             lambda traced: replace(waiting, state="answered", answer=traced),
         )
 
-    def verified(self, question: CollectiveQuestion) -> Shown[Verdict]:
+    def verified(self, question: CollectiveQuestion) -> ShownReply[Verdict]:
         """JAX's verdict on a collective; it is asked for where nobody has, and another is no longer wanted.
 
         A question is known by its identity. What was cancelled is asked again after `ask_now`.
@@ -260,13 +260,13 @@ class CompilerQueries:
         for other in [*self._wanted]:
             if other[0] == "verdict" and other != key:
                 self._drop(other)
-        waiting: Shown[Verdict] = Shown(TARGETS["cpu"])
+        waiting: ShownReply[Verdict] = ShownReply(TARGETS["cpu"])
 
         def send(on_progress: Callable[[str], None]) -> CompilerRequest[ExecutionResult]:
             turn = self._due("cpu"), 2
             return self.worker.run(*question.for_jax(), waiting.target, on_progress, turn=turn)
 
-        def read(ran: ExecutionResult) -> Shown[Verdict]:
+        def read(ran: ExecutionResult) -> ShownReply[Verdict]:
             mesh, shards = question.layout.mesh, question.shards
             simulated = frames.Frames(question.schedule, question.operation, mesh, shards)
             verdict = collective_run.compare_with_jax(question, simulated, ran)

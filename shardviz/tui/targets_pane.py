@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.compiler_queries import Shown, ShownAnswer
+    from shardviz.tui.compiler_queries import ShownAnswer, ShownReply
     from shardviz.tui.state import EditorState
 
 TICK_S = 0.1
@@ -135,7 +135,7 @@ def tab(answer: ShownAnswer, moving: bool) -> TargetTab:
     return TargetTab(name, "·", "cancelled" if answer.state == "cancelled" else "waits")
 
 
-def state_words(answer: Shown[Any]) -> str:
+def state_words(answer: ShownReply[Any]) -> str:
     """``compiling, 3.2 s``, ``cancelled; r asks again``; empty where the answer is there."""
     if answer.state in ("answered", "failed"):
         return ""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from shardviz.compare import Difference, differences
 from shardviz.planner import Plan, Problem
 from shardviz.planner.plan import Step
 from shardviz.planner.states.moves import wire_bytes_of
+from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec, array_bytes
 
 
@@ -23,3 +25,8 @@ def by_hand(problem: Problem, *moves: str) -> Plan:
         )
     result = problem.result.spec or PartitionSpec.replicated(problem.result.rank)
     return Plan(problem, tuple(steps), result, ("",) * len(problem.parts))
+
+
+def compare(plan: Plan, target: str, collectives, spec, **more) -> tuple[Difference, ...]:
+    """The differences from an answer with these collectives, and this sharding of the result."""
+    return differences(plan, TargetResult(target, "ok", tuple(collectives), spec, **more))

@@ -9,11 +9,11 @@ from collections import Counter
 import pytest
 
 import shardviz.compare
-from shardviz.compare import compare
 from shardviz.hlo import Collective, read_shardy, wire_bytes
 from shardviz.planner import Plan, Planner, plan, problem_from_text
 from shardviz.planner.plan import HLO_OPS
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes
+from tests.compare.plans_by_hand import compare
 
 MESH = Mesh(("X", "Y"), (2, 4))
 SIZES = "b=8,d=2048,f=8192"

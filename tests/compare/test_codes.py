@@ -8,12 +8,11 @@ from dataclasses import replace
 import pytest
 
 import shardviz.compare
-from shardviz.compare import compare
 from shardviz.hlo import Collective, Origin, wire_bytes
 from shardviz.notation import parse_mesh, parse_specs
 from shardviz.planner import plan, problem_from_text
 from shardviz.sharding import array_bytes
-from tests.compare.plans_by_hand import by_hand
+from tests.compare.plans_by_hand import by_hand, compare
 
 CODES = tuple(re.findall(r"^    (\w+)  ", shardviz.compare.__doc__, re.MULTILINE))
 

@@ -6,13 +6,14 @@ from collections import Counter
 
 import pytest
 
-from shardviz.compare import AS_PLANNED, compare, differences
+from shardviz.compare import AS_PLANNED, differences
 from shardviz.compare.moved_arrays import MovedArrays
 from shardviz.hlo import Collective
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.targets import TARGETS
+from tests.compare.plans_by_hand import compare
 from tests.conftest import covering
 
 GATED = "H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]"

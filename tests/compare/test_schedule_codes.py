@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.compare import SAME_TRAFFIC, Difference, compare
+from shardviz.compare import SAME_TRAFFIC, Difference
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.notation import parse_mesh
 from shardviz.planner import plan, problem_from_text
+from tests.compare.plans_by_hand import compare
 
 BOOK = "b=1024,d=2048,f=8192"
 """The sizes of the scaling book's collective matmul."""

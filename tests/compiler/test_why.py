@@ -297,7 +297,7 @@ def test_a_rematerialization_is_heard_and_its_route_is_free_of_it(worker):
         "P(None, ('data', 'model'), None)",
     )
     assert found.shape == (64, 64, 64)
-    steps = [move.spec.dims for move in found.route]
+    steps = [move.to_spec.dims for move in found.route]
     cured = ask(worker, lambda x: swap(x, *([axes or None for axes in dims] for dims in steps)), (argument,))
     assert cured.rematerializations == ()
     assert cured.bytes_sent < found.wire_bytes

@@ -138,27 +138,17 @@ class Recording:
                 self.options |= _OF_GPU | {"xla_gpu_collect_cost_model_stats": estimates}
 
     @property
-    def partitioned(self) -> str | None:
-        """The module right after SPMD partitioning."""
-        return self._find(_PARTITIONED)
-
-    @property
-    def final(self) -> str | None:
-        """The final module as the compiler itself prints it; None where there is none."""
-        return self._find(_FINAL)
-
-    @property
-    def schedule(self) -> str:
-        """The simulation of the latency-hiding scheduler, "" where it left none: it does so for programs with
-        asynchronous operations."""
-        return self._find(_SIMULATED) or ""
+    def modules(self) -> tuple[str | None, str]:
+        """The module right after SPMD partitioning, and the simulation of the latency-hiding scheduler, ""
+        where it left none: it does so for programs with asynchronous operations."""
+        return self.find(_PARTITIONED), self.find(_SIMULATED) or ""
 
     def memory(self, analysis: Callable[[], Any] | None = None) -> MemoryTexts:
         """The compiler's account of a device's memory; without the `analysis` of a compiled program that of
         one which does not fit."""
-        reports = self._find(_ASSIGNMENT) or "", self._find(_LIVE_RANGES) or ""
+        reports = self.find(_ASSIGNMENT) or "", self.find(_LIVE_RANGES) or ""
         if analysis is None:
-            return MemoryTexts((), *reports, self._find(_SCHEDULED) or "")
+            return MemoryTexts((), *reports, self.find(_SCHEDULED) or "")
         try:
             stats = analysis()
         except Exception:  # not every jaxlib has one of every chip: the reports tell it too
@@ -166,7 +156,7 @@ class Recording:
         sizes = ((name, getattr(stats, field, None)) for name, field in _SIZES.items())
         return MemoryTexts(tuple((name, size) for name, size in sizes if size is not None), *reports)
 
-    def _find(self, name: str) -> str | None:
+    def find(self, name: str) -> str | None:
         """The first text whose file has a name like that."""
         texts = sorted(path for path in Path(self._folder).glob("*.txt") if re.fullmatch(name, path.name))
         return texts[0].read_text(encoding="utf-8", errors="replace") if texts else None
@@ -228,14 +218,14 @@ def output_of(
                 failure = again
         if compiled is None and NO_ROOM.search(str(failure)):
             refused = TargetResult(target, "error", error=words_of(failure, MOST_WORDS))
-            return None, Output(refused, recording.partitioned, recording.schedule, recording.memory())
-        if (text := recording.final) is None:
+            return None, Output(refused, *recording.modules, recording.memory())
+        if (text := recording.find(_FINAL)) is None:
             raise failure from None
     memory = None
     if with_costs or is_users:
         memory = recording.memory(None if compiled is None else compiled.memory)
     result = TargetResult(target, "ok", text=text)
-    output = Output(result, recording.partitioned, recording.schedule, memory)
+    output = Output(result, *recording.modules, memory)
     return None if compiled is None else compiled.program, output
 
 

@@ -21,7 +21,7 @@ from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.times.report import percent
 from shardviz.reports.entries import AlikeEntries, By, CostSum, Selection, cost_sum, sums
 from shardviz.reports.program_report import ProgramReport
-from shardviz.reports.rematerialization import Rematerialization
+from shardviz.reports.rematerialization import Rematerialization, route_code
 from shardviz.reports.suggestions import Suggestion
 from shardviz.reports.why import AlikeReasons, Reason, alike_reasons
 from shardviz.reports.why import reasons as reasons_of
@@ -379,7 +379,7 @@ def _array_lines(one: Rematerialization, width: int) -> list[Text]:
             words += f"; in steps it sends {human_bytes(one.route_bytes)}"
         lines += sentence(words, width, 2)
     if len(one.route) > 1:
-        lines += [Text(f"  {step.code}") for step in one.route]
+        lines += [Text(f"  {route_code(step)}") for step in one.route]
     return lines
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
     from shardviz.reports.target_result import PassTrace
-    from shardviz.tui.compiler_queries import Shown
+    from shardviz.tui.compiler_queries import ShownReply
 
 ONCE_MORE = "The compiler is asked once more, to write down what each of its passes does."
 FROM_HERE = Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))
@@ -35,11 +35,11 @@ class Passes:
     def __init__(self) -> None:
         self.back = 0
         self.diffs: dict[int, tuple[str, ...]] = {}
-        self._known: Shown[PassTrace] | None = None
+        self._known: ShownReply[PassTrace] | None = None
         self._stages: tuple[PassStage, ...] = ()
         self._problem: Problem | None = None
 
-    def follow(self, known: Shown[PassTrace], problem: Problem) -> None:
+    def follow(self, known: ShownReply[PassTrace], problem: Problem) -> None:
         """More may be known of the passes for the problem on screen."""
         self._known = known
         if known.state in ("answered", "failed"):
