@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.planner.problem.training import parse_training
-from shardviz.planner.search import best_meshes, parse_axes, question_from_text, with_smallest_machine
+from shardviz.planner.search.mesh_ranking import MeshRanking, best_meshes, with_smallest_machine
+from shardviz.planner.search.question import SearchQuestion, question_from_text
+from shardviz.planner.search.rules import parse_axes
 from shardviz.sharding import Mesh
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
-    from shardviz.planner.search import MeshRanking, SearchQuestion
 
 
 def search_question(

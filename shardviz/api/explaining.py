@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from shardviz.planner import Candidate, Problem
     from shardviz.planner.pricing.sweep import Sweep
-    from shardviz.planner.search import MeshRanking, MeshSharding
+    from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding
     from shardviz.render.palette import Palette
     from shardviz.reports.target_result import TargetResult
 

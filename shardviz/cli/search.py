@@ -15,20 +15,21 @@ from shardviz.errors import CompilerError, QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.targets import check_installed, parse_targets
 
-with LazyImports("shardviz.planner.search"):
+with LazyImports():
     from shardviz.answers import search
     from shardviz.cli import target_session
     from shardviz.documents import searches
     from shardviz.forms import command_line
     from shardviz.forms import options as form_options
     from shardviz.hardware import machine_file
-    from shardviz.planner import search as mesh_search
+    from shardviz.planner.search import mesh_ranking
     from shardviz.render import search_view
     from shardviz.reports import target_result
 
 if TYPE_CHECKING:
     from shardviz.compare.compiled_sharding import CompiledSharding
-    from shardviz.planner.search import MeshRanking, SearchQuestion
+    from shardviz.planner.search.mesh_ranking import MeshRanking
+    from shardviz.planner.search.question import SearchQuestion
     from shardviz.targets import Target
 
 
@@ -122,7 +123,7 @@ def _opened(program: str, machine: str, given: Mapping[str, Any], answer: MeshRa
     form = form_options.form_from_options(
         program, mesh=str(best.mesh), targets="none", machine=machine, **words
     )
-    shown = mesh_search.shown_mesh(answer.question, best)
+    shown = mesh_ranking.shown_mesh(answer.question, best)
     return command_line.to_command_line(form_options.with_shardings(form, shown, dict(best.specs)))
 
 
@@ -159,12 +160,12 @@ def _searched(question: SearchQuestion) -> tuple[MeshRanking, int]:
     """The answer, or what it has so far when the user interrupts, with the exit code of that."""
     line = ProgressLine()
     with first_interrupt() as interrupted:
-        for answer in mesh_search.search_meshes(question):
+        for answer in mesh_ranking.search_meshes(question):
             line.show(search_view.progress_words(answer))
             if interrupted():
                 break
         if answer.is_complete and not answer.found:
             line.show("looking for a machine that is large enough")
-            answer = mesh_search.with_smallest_machine(answer)
+            answer = mesh_ranking.with_smallest_machine(answer)
     line.clear()
     return answer, interrupted()

@@ -9,7 +9,7 @@ from shardviz.documents.fields import Beside, Document, DocumentKind
 
 if TYPE_CHECKING:
     from shardviz.compare.compiled_sharding import CompiledSharding
-    from shardviz.planner.search import MeshRanking
+    from shardviz.planner.search.mesh_ranking import MeshRanking
 
 SEARCH = DocumentKind("searches", "search")
 

@@ -20,8 +20,8 @@ from shardviz.models.rule_set import RuleSet, ShardingRule, inputs_spec
 from shardviz.models.splitting import FoldedParameter, SplitModel, SplitParameter, folded, split_model
 from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import PlanCost, price
-from shardviz.planner.pricing.priced_plan import PricedStep
-from shardviz.planner.problem import Phase, Problem
+from shardviz.planner.pricing.priced_plan import PricedStep, sums_of
+from shardviz.planner.problem import Phase
 from shardviz.planner.problem.training import Optimizer, Training
 from shardviz.planner.states.prices import memory_limit
 from shardviz.planner.training import state_spec, with_backward
@@ -34,10 +34,8 @@ USUAL_SEQUENCE = 4096
 
 @dataclass(frozen=True)
 class ModelQuestion:
-    """A model whose parameters are split, the tokens of a step, and what prices it.
-
-    `training` is None for the forward pass alone.
-    """
+    """A model whose parameters are split, the tokens of a step, and what prices it; `training` is None for
+    the forward pass alone."""
 
     split: SplitModel
     tokens: Tokens
@@ -66,11 +64,9 @@ def model_question(
     inputs: str = "",
 ) -> ModelQuestion:
     """The question; without a `batch` of as many sequences as devices split it, each of `USUAL_SEQUENCE`
-    tokens or as many as the model takes. With a `dtype` the model's weights have it.
-
-    Raises `QuestionError` for rules that do not fit the model or the mesh, for another dtype, and for less
-    than one sequence or token.
-    """
+    tokens or as many as the model takes. With a `dtype` the model's weights have it. Raises `QuestionError`
+    for rules that do not fit the model or the mesh, for another dtype, and for less than one sequence or
+    token."""
     if dtype:
         model = in_dtype(model, dtype)
     split = split_model(model, rules, mesh)
@@ -90,9 +86,7 @@ def _checked(count: object, what: str) -> int:
 
 def with_changes(question: ModelQuestion, changes: Sequence[ShardingRule]) -> ModelQuestion:
     """The question with other splits, patterns of names with a spec each, which decide before the rules.
-
-    Raises `QuestionError` for a spec that does not fit.
-    """
+    Raises `QuestionError` for a spec that does not fit."""
     if not changes:
         return question
     split = question.split
@@ -156,11 +150,11 @@ class ModelStep:
     @cached_property
     def seconds_by_phase(self) -> dict[Phase, float]:
         """Seconds of all runs of all parts, by the part of a train step."""
-        found: dict[Phase, float] = {}
-        for each in self.parts:
-            for phase, seconds in each.cost.seconds_by_phase.items():
-                found[phase] = found.get(phase, 0.0) + each.cost.layers * seconds
-        return found
+        return sums_of(
+            (phase, each.cost.layers * seconds)
+            for each in self.parts
+            for phase, seconds in each.cost.seconds_by_phase.items()
+        )
 
     @property
     def seconds(self) -> float:
@@ -189,13 +183,12 @@ class ModelStep:
 
 @dataclass(frozen=True)
 class ModelMemory:
-    """Bytes of a device.
+    """Bytes of a device, None where they are not known.
 
-    `gradients` are those of all parameters, in the optimizer's dtype, `optimizer` its state.
-    `keys_and_values` are those of all tokens and layers, None where the heads are not known. `working` is the
-    most that a step holds beside the parameters and the optimizer's state, gradients and activations among
-    them; None where no step is planned. `activations` are what the layers keep for the backward pass. `limit`
-    is what a program may use of the chip's memory, None where that is not known.
+    `gradients` are those of all parameters, in the optimizer's dtype, `optimizer` its state,
+    `keys_and_values` those of all tokens and layers. `working` is the most that a planned step holds beside
+    the parameters and the optimizer's state; `activations` are what the layers keep for the backward pass.
+    `limit` is what a program may use of the chip's memory.
     """
 
     parameters: int
@@ -352,9 +345,9 @@ def _cache_bytes(question: ModelQuestion) -> int | None:
 
 
 def _working_bytes(step: ModelStep, optimizer: Optimizer | None) -> int:
-    """The most that any part holds beside its own parameters and their state, with what is left of the others
-    at that time: forward and backward the activations of the layers before it, then the gradients of those
-    behind it, whose backward pass comes first."""
+    """The most that any part holds beside its own parameters and their state: forward and backward with the
+    activations of the layers before it, then with the gradients of those behind it, whose backward pass is
+    first."""
     most = kept = 0
     for place, each in enumerate(step.parts):
         memory, cost = each.cost.training_memory, each.cost
@@ -375,19 +368,14 @@ def _working_bytes(step: ModelStep, optimizer: Optimizer | None) -> int:
 
 def planned_step(question: ModelQuestion) -> ModelStep:
     """The step of a model. Raises `QuestionError` as `model_parts` does."""
-    placed = question.placed
+    placed, training = question.placed, question.training
     planner = Planner(question.mesh, placed, is_bounded=False)
-    return ModelStep(
-        tuple(
-            PlannedPart(part, price(planner.plan(part_problem(part, question.training)), placed))
-            for part in model_parts(question.split, question.tokens, with_loss=question.training is not None)
-        )
-    )
-
-
-def part_problem(part: ModelPart, training: Training | None) -> Problem:
-    """The problem of a part with its backward pass, if there is one; only the layers are computed again."""
-    if training is None:
-        return part.problem
-    once = part.problem.layers == 1
-    return with_backward(part.problem, replace(training, remat="none") if once else training)
+    parts = []
+    for part in model_parts(question.split, question.tokens, with_loss=training is not None):
+        problem = part.problem
+        if training is not None:
+            # Only the layers are computed again.
+            own = replace(training, remat="none") if problem.layers == 1 else training
+            problem = with_backward(problem, own)
+        parts.append(PlannedPart(part, price(planner.plan(problem), placed)))
+    return ModelStep(tuple(parts))

@@ -1,8 +1,8 @@
 """The programs of a decoder for the planner: its embedding, one layer, and its logits with the loss.
 
-Arrays are called as the parameters of the checkpoint are, and have the parameter's dimensions in its order,
-with the heads apart: ``q_proj[k,g,h,d]`` has k heads of keys, g queries for each, of size h. Biases,
-rotations of queries and keys and their norms are left out: they move next to nothing.
+Arrays are called as the parameters of the checkpoint are, with the heads apart: ``q_proj[k,g,h,d]`` has k
+heads of keys, g queries for each, of size h. Biases, rotations of queries and keys and their norms are left
+out: they move next to nothing.
 """
 
 from __future__ import annotations
@@ -50,11 +50,8 @@ class ModelPart:
 
 def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -> tuple[ModelPart, ...]:
     """The embedding, the layers and the logits of a model, whose parameters are split; with the loss of each
-    token, where that is asked for.
-
-    Raises `QuestionError` where no architecture is known, where a parameter is missing or has another shape
-    than the architecture's, and where layers are not split alike.
-    """
+    token, where that is asked for. Raises `QuestionError` where no architecture is known, where a parameter
+    is missing or has another shape than the architecture's, and where layers are not split alike."""
     of = split.model.architecture
     if of is None:
         raise QuestionError(
@@ -151,13 +148,18 @@ def _decoder_texts(of: Architecture, with_loss: bool) -> Iterator[tuple[str, str
     if four:
         attention = "rms_norm(attention_out, d, {post_attention_layernorm})"
         mlp = "rms_norm(mlp_out, d, {post_feedforward_layernorm})"
+    dense = [
+        "gate = norm2 * {gate_proj}",
+        "up = norm2 * {up_proj}",
+        f"mlp_out[b,t,d] = ({of.activation}(gate) * up) * {{down_proj}}",
+    ]
     layer = [
         "norm1 = rms_norm(x[b,t,d], d, {input_layernorm})",
         *_heads(of, "{q_proj}", "{k_proj}", "{v_proj}"),
         "attention_out[b,t,d] = heads * {o_proj}",
         f"middle = x + {attention}",
         f"norm2 = rms_norm(middle, d, {{{'pre_feedforward' if four else 'post_attention'}_layernorm}})",
-        *(_experts(of) if of.experts else _mlp(of)),
+        *(_experts(of) if of.experts else dense),
         f"y = middle + {mlp}",
     ]
     yield "layer", "; ".join(layer), of.layers
@@ -172,14 +174,6 @@ def _heads(of: Architecture, query: str, key: str, value: str) -> list[str]:
         f"keys[b,s,k,h] = norm1[b,s,d] * {key}",
         f"values[b,s,k,h] = norm1[b,s,d] * {value}",
         f"heads[b,t,{dims}] = causal_attention(queries, keys, values)",
-    ]
-
-
-def _mlp(of: Architecture) -> list[str]:
-    return [
-        "gate = norm2 * {gate_proj}",
-        "up = norm2 * {up_proj}",
-        f"mlp_out[b,t,d] = ({of.activation}(gate) * up) * {{down_proj}}",
     ]
 
 

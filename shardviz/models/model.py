@@ -16,12 +16,9 @@ from shardviz.sharding import PartitionSpec, array_bytes
 
 @dataclass(frozen=True)
 class ModelParameter:
-    """A parameter as its source names it: the shape in elements, and the dtype as HLO prints it.
-
-    `dims` are the logical axes of its dimensions, such as ``("heads", "embed")``, "" for one without a name;
-    () where the source says nothing. `spec` is the sharding that the source itself says, None where it says
-    none.
-    """
+    """A parameter as its source names it: the shape in elements, and the dtype as HLO prints it. `dims` are
+    the logical axes of its dimensions, such as ``("heads", "embed")``, "" for one without a name; () where
+    the source says nothing, as `spec` is None where it says no sharding."""
 
     name: str
     shape: tuple[int, ...]
@@ -49,10 +46,10 @@ class Architecture:
 
     `width` is that of the residual stream, `hidden` that of an MLP, `head_size` that of one of `heads`, which
     share `kv_heads` keys and values. Of `experts` MLPs a token takes `experts_per_token`; 0 is one dense MLP.
-    `positions` is the longest sequence, `norms` are those of a layer. The logits are made with the
-    embedding's table where they are `tied`. `qkv_bias` and `output_bias` are those of attention, and with
-    `qk_norm` its queries and keys are normalized. `family` is the `model_type` of Hugging Face. GPT-2 differs
-    more: its MLP has two matrices, its norms take the mean away, and everything has a bias.
+    `positions` is the longest sequence, `norms` are those of a layer. Where `tied` the logits are made with
+    the embedding's table. `qkv_bias` and `output_bias` are those of attention, whose queries and keys
+    `qk_norm` normalizes. `family` is the `model_type` of Hugging Face. GPT-2 differs more: its MLP has two
+    matrices, its norms take the mean away, and everything has a bias.
     """
 
     family: str
@@ -170,44 +167,37 @@ def _layer(of: Architecture) -> Iterator[ArchitectureParameter]:
     def weight(name: str, *dims: str, role: str | None = None) -> ArchitectureParameter:
         return _described(f"model.layers.{LAYER}.{name}.weight", *dims, role=role)
 
-    def bias(name: str, dim: str) -> ArchitectureParameter:
-        return _described(f"model.layers.{LAYER}.{name}.bias", dim, role="")
+    def linear(name: str, outputs: str, inputs: str, bias: bool) -> Iterator[ArchitectureParameter]:
+        yield weight(name, outputs, inputs)
+        if bias:
+            dim = "norm" if outputs == "embed" else outputs
+            yield _described(f"model.layers.{LAYER}.{name}.bias", dim, role="")
 
     four, is_mixtral = of.norms == 4, of.family == "mixtral"
-    block = "block_sparse_moe" if is_mixtral else "mlp"
-    gate, up, down = ("w1", "w3", "w2") if is_mixtral else ("gate_proj", "up_proj", "down_proj")
-    dense = [
-        (True, weight("mlp.gate_proj", "mlp", "embed")),
-        (of.mlp_bias, bias("mlp.gate_proj", "mlp")),
-        (True, weight("mlp.up_proj", "mlp", "embed")),
-        (of.mlp_bias, bias("mlp.up_proj", "mlp")),
-        (True, weight("mlp.down_proj", "embed", "mlp")),
-        (of.mlp_bias, bias("mlp.down_proj", "norm")),
-    ]
-    experts = [
-        (True, weight(f"{block}.gate", "router", "embed", role="router")),
-        (True, weight(f"{block}.experts.{gate}", "experts", "mlp", "embed")),
-        (True, weight(f"{block}.experts.{up}", "experts", "mlp", "embed")),
-        (True, weight(f"{block}.experts.{down}", "experts", "embed", "mlp")),
-    ]
-    described = [
-        (True, weight("input_layernorm", "norm")),
-        (True, weight("self_attn.q_proj", "heads", "embed")),
-        (of.qkv_bias, bias("self_attn.q_proj", "heads")),
-        (True, weight("self_attn.k_proj", "kv_heads", "embed")),
-        (of.qkv_bias, bias("self_attn.k_proj", "kv_heads")),
-        (True, weight("self_attn.v_proj", "kv_heads", "embed")),
-        (of.qkv_bias, bias("self_attn.v_proj", "kv_heads")),
-        (of.qk_norm, weight("self_attn.q_norm", "head_size", role="")),
-        (of.qk_norm, weight("self_attn.k_norm", "head_size", role="")),
-        (True, weight("self_attn.o_proj", "embed", "heads")),
-        (of.output_bias, bias("self_attn.o_proj", "norm")),
-        (True, weight("post_attention_layernorm", "norm")),
-        (four, weight("pre_feedforward_layernorm", "norm")),
-        *(experts if of.experts else dense),
-        (four, weight("post_feedforward_layernorm", "norm")),
-    ]
-    return (each for has, each in described if has)
+    yield weight("input_layernorm", "norm")
+    yield from linear("self_attn.q_proj", "heads", "embed", of.qkv_bias)
+    yield from linear("self_attn.k_proj", "kv_heads", "embed", of.qkv_bias)
+    yield from linear("self_attn.v_proj", "kv_heads", "embed", of.qkv_bias)
+    if of.qk_norm:
+        yield weight("self_attn.q_norm", "head_size", role="")
+        yield weight("self_attn.k_norm", "head_size", role="")
+    yield from linear("self_attn.o_proj", "embed", "heads", of.output_bias)
+    yield weight("post_attention_layernorm", "norm")
+    if four:
+        yield weight("pre_feedforward_layernorm", "norm")
+    if of.experts:
+        block = "block_sparse_moe" if is_mixtral else "mlp"
+        gate, up, down = ("w1", "w3", "w2") if is_mixtral else ("gate_proj", "up_proj", "down_proj")
+        yield weight(f"{block}.gate", "router", "embed", role="router")
+        yield weight(f"{block}.experts.{gate}", "experts", "mlp", "embed")
+        yield weight(f"{block}.experts.{up}", "experts", "mlp", "embed")
+        yield weight(f"{block}.experts.{down}", "experts", "embed", "mlp")
+    else:
+        yield from linear("mlp.gate_proj", "mlp", "embed", of.mlp_bias)
+        yield from linear("mlp.up_proj", "mlp", "embed", of.mlp_bias)
+        yield from linear("mlp.down_proj", "embed", "mlp", of.mlp_bias)
+    if four:
+        yield weight("post_feedforward_layernorm", "norm")
 
 
 def _gpt2() -> tuple[Described, Described, Described]:

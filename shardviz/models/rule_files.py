@@ -65,11 +65,8 @@ def named_rules(text: str, mesh: Mesh) -> RuleSet:
 
 
 def read_rule_file(text: str) -> RuleSet:
-    """The rules of a file.
-
-    Raises `RuleError` for text that holds none, with the line where one can be shown, and `QuestionError` for
-    a file that cannot be read.
-    """
+    """The rules of a file. Raises `RuleError` for text that holds none, with the line where one can be shown,
+    and `QuestionError` for a file that cannot be read."""
     name, wanted = (text.rpartition(":")[::2]) if ".py:" in text else (text, "")
     path = Path(name)
     content = text_of(path, MAX_BYTES)
@@ -85,11 +82,9 @@ def read_rule_file(text: str) -> RuleSet:
 
 
 def rules_of_pairs(pairs: Sequence[Pair], name: str, kind: Kind | None = None, inputs: str = "") -> RuleSet:
-    """The rules of subjects and what they are given.
-
-    Without a `kind` they are logical axes where every subject is a word and every value mesh axes, else
-    patterns with specs. Raises `RuleError` for a value that does not fit, and where there are no rules.
-    """
+    """The rules of subjects and what they are given; without a `kind` they are logical axes where every
+    subject is a word and every value mesh axes, else patterns with specs. Raises `RuleError` for a value that
+    does not fit, and where there are no rules."""
     if not pairs:
         raise RuleError(
             name, "", "there are no rules", "write patterns and specs, or logical axes and mesh axes"
@@ -165,9 +160,7 @@ def _line_of(text: str, key: str) -> int | None:
 
 def _yaml_pairs(text: str, name: str) -> list[Pair]:
     """The logical axes of a configuration, or of a list of pairs alone, each with its mesh axes and its line.
-
-    Raises `RuleError` for text that is not YAML and for a configuration without rules.
-    """
+    Raises `RuleError` for text that is not YAML and for a configuration without rules."""
     from yaml import SafeLoader, YAMLError, compose
     from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
@@ -384,11 +377,9 @@ def shipped_sets() -> dict[str, dict[str, Any]]:
 
 
 def shipped_rules(text: str, mesh: Mesh) -> RuleSet:
-    """The sets that a text names, for the axes of a mesh.
-
-    An axis that is called after the batch splits it, whether a set is for it or not. Raises `QuestionError`
-    for a set that does not exist, and for one of which the mesh has no axis.
-    """
+    """The sets that a text names, for the axes of a mesh; an axis that is called after the batch splits it,
+    whether a set is for it or not. Raises `QuestionError` for a set that does not exist, and for one of which
+    the mesh has no axis."""
     sets, axis_of = shipped_sets(), dict[str, str]()
     for piece in text.split("+"):
         axis, equals, name = (word.strip() for word in piece.rpartition("="))

@@ -4,9 +4,8 @@ Patterns are regular expressions that are searched in a parameter's name, and th
 (EasyLM's `match_partition_rules`). Logical axes are tried in order: each splits the dimension of its name
 where neither that nor its mesh axes are taken (Flax's `logical_to_mesh_axes`).
 
-Python's regular expressions go back and try again, for longer than the universe is old where a pattern is
-``(.*)*z``, and a search cannot be stopped from within its process. So patterns that may go back are searched
-in a process of their own, by the same `re`, within a limit of time.
+Python's regular expressions go back and try again, without end where a pattern is ``(.*)*z``. So patterns
+that may go back are searched in a process of their own, by the same `re`, within a limit of time.
 """
 
 from __future__ import annotations
@@ -89,13 +88,10 @@ Split: TypeAlias = "tuple[PartitionSpec | None, list[ShardingRule]]"
 
 @dataclass(frozen=True)
 class RuleSet:
-    """Rules of one kind, in order.
-
-    `function` gives of the kind "function" a spec, its text or None for a name and a shape; "annotations" are
-    those that the parameters bring themselves. `inputs` is the spec of the tokens [batch, sequence], as text,
-    "" where it is the usual one. `changes` are patterns that decide before all rules. With `for_any_model` a
-    rule that matches nothing is not worth a word.
-    """
+    """Rules of one kind, in order. `function` gives of the kind "function" a spec, its text or None for a
+    name and a shape; "annotations" are those that the parameters bring themselves. `inputs` is the spec of
+    the tokens [batch, sequence], as text, "" where it is the usual one. `changes` are patterns that decide
+    before all rules. With `for_any_model` a rule that matches nothing is not worth a word."""
 
     name: str
     kind: Kind
@@ -106,11 +102,9 @@ class RuleSet:
     function: Callable[[str, tuple[int, ...]], object] | None = None
 
     def splits(self, parameters: Sequence[ModelParameter], mesh: Mesh) -> Iterator[Split]:
-        """The spec of each parameter, None where nothing is said of it, and the rules that say it.
-
-        Raises `RuleError` for a spec that does not fit the parameter or the mesh, and for patterns that take
-        too long.
-        """
+        """The spec of each parameter, None where nothing is said of it, and the rules that say it. Raises
+        `RuleError` for a spec that does not fit the parameter or the mesh, and for patterns that take too
+        long."""
         changes = self._first_found(self.changes, parameters)
         rules = self._first_found(self.rules if self.kind == "patterns" else (), parameters)
         for parameter, change, rule in zip(parameters, changes, rules, strict=True):
@@ -176,10 +170,8 @@ class RuleSet:
 def logical_spec(
     dims: Sequence[str], rules: Sequence[ShardingRule], mesh: Mesh
 ) -> tuple[PartitionSpec | None, list[ShardingRule]]:
-    """The spec that rules of logical axes give an array of these dimensions, and those that name one of them.
-
-    Axes that the mesh lacks are left out, as if they had one device. None where no rule names a dimension.
-    """
+    """The spec that rules of logical axes give an array of these dimensions, None where no rule names one,
+    and those that do. Axes that the mesh lacks are left out, as if they had one device."""
     axes_of: dict[int, tuple[str, ...]] = {}
     used: set[str] = set()
     matched = []
@@ -225,10 +217,8 @@ def _of_rank(spec: PartitionSpec, rank: int, mesh: Mesh) -> PartitionSpec:
 
 
 def _of_style(style: str, rank: int, dims: tuple[str, ...], mesh: Mesh) -> PartitionSpec:
-    """``colwise`` splits the outputs over the mesh's axis for tensors, ``rowwise`` the inputs.
-
-    Of an embedding, whose rows are words, ``rowwise`` splits the words (`torch`'s RowwiseParallel).
-    """
+    """``colwise`` splits the outputs over the mesh's axis for tensors, ``rowwise`` the inputs, of an
+    embedding the words (`torch`'s RowwiseParallel)."""
     axis = named_axis(mesh, TENSOR_AXES)
     if axis is None:
         raise QuestionError(
@@ -251,10 +241,7 @@ def named_axis(mesh: Mesh, names: Sequence[str]) -> str | None:
 
 def inputs_spec(rules: RuleSet, mesh: Mesh, given: str = "") -> PartitionSpec:
     """The spec of the tokens [batch, sequence]: the one `given`, that of the rules, else the batch split over
-    the axes that are called after it.
-
-    Raises `QuestionError` for text that is not one.
-    """
+    the axes that are called after it. Raises `QuestionError` for text that is not one."""
     text = given or rules.inputs
     if text:
         return _spec_of_text(text, 2, ("batch", "sequence"), mesh)
@@ -277,19 +264,15 @@ def _pattern_error(pattern: str) -> str:
     try:
         with warnings.catch_warnings(action="ignore"):
             re.compile(pattern)
-    except (re.error, OverflowError) as error:
-        return str(error)
-    except RecursionError:
-        return "its groups are too deep"
+    except (re.error, OverflowError, RecursionError) as error:
+        return "its groups are too deep" if isinstance(error, RecursionError) else str(error)
     return ""
 
 
 @lru_cache(maxsize=32)
 def first_found(patterns: tuple[str, ...], names: tuple[str, ...]) -> Sequence[int]:
-    """Of each name the number of the first pattern that is found in it, -1 where none is.
-
-    Raises `_PatternSearchError` for one that takes too long, and where no process can search.
-    """
+    """Of each name the number of the first pattern that is found in it, -1 where none is. Raises
+    `_PatternSearchError` for one that takes too long, and where no process can search."""
     if all(map(_NEVER_BACK.fullmatch, patterns)):
         searches = [re.compile(pattern).search for pattern in patterns]
         return [next((number for number, each in enumerate(searches) if each(name)), -1) for name in names]

@@ -42,11 +42,8 @@ _REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w.-]+(?<!\.json)(?<!\.safetensors)")
 
 def read_model(text: str) -> Model:
     """The model of a built-in name, of a `config.json`, of a `safetensors` file or the index of many, or of a
-    folder that has some of these.
-
-    A config beside the weights says how they are used. Raises `QuestionError` for a name that is not known,
-    and for a file that cannot be read.
-    """
+    folder that has some of these; a config beside the weights says how they are used. Raises `QuestionError`
+    for a name that is not known, and for a file that cannot be read."""
     name = text.strip()
     for known, table in _tables().items():
         if name.lower() in (known, "/".join(table["source"].lower().rsplit("/", 2)[1:])):
@@ -95,20 +92,14 @@ def _of_file(path: Path) -> Model:
     if is_weights and not config.is_file():
         return Model(name, str(path), tensors)
     architecture = read_architecture(json_table(text_of(config), str(config)))
-    own = with_dims(tensors, architecture) if is_weights else parameters(architecture)
+    own = parameters(architecture)
+    if is_weights:
+        # The tensors with the logical axes that the architecture gives those of its shapes.
+        dims = {(bare_name(each.name), each.shape): each.dims for each in own}
+        own = tuple(
+            replace(each, dims=dims.get((bare_name(each.name), each.shape), each.dims)) for each in tensors
+        )
     return Model(name, str(path), own, architecture)
-
-
-def with_dims(tensors: tuple[ModelParameter, ...], architecture: Architecture) -> tuple[ModelParameter, ...]:
-    """The parameters of a checkpoint with the logical axes that its architecture gives those of its
-    shapes."""
-    expected = {bare_name(each.name): each for each in parameters(architecture)}
-
-    def described(each: ModelParameter) -> ModelParameter:
-        own = expected.get(bare_name(each.name))
-        return each if own is None or own.shape != each.shape else replace(each, dims=own.dims)
-
-    return tuple(map(described, tensors))
 
 
 def bare_name(name: str) -> str:
@@ -189,11 +180,8 @@ _OF_GPT2 = {
 
 
 def read_architecture(config: StrictTable) -> Architecture:
-    """The architecture of a config.
-
-    Raises the table's error for a `model_type` of another family, a size that is missing, and sizes that do
-    not fit one another.
-    """
+    """The architecture of a config. Raises the table's error for a `model_type` of another family, a size
+    that is missing, and sizes that do not fit one another."""
     name = config.choice("model_type", tuple(FAMILIES))
     family, is_gpt2 = FAMILIES[name], name == "gpt2"
     key_of = _OF_GPT2 if is_gpt2 else {}
@@ -282,11 +270,9 @@ _NUMBER = re.compile(r"(\d+)")
 
 
 def read_safetensors(path: Path) -> tuple[ModelParameter, ...]:
-    """The parameters of a file, or of all files that an index names, layers in order.
-
-    Raises `ModelFileError` for a file that cannot be read or is not of the format, and for a tensor of the
-    index that its file lacks.
-    """
+    """The parameters of a file, or of all files that an index names, layers in order. Raises `ModelFileError`
+    for a file that cannot be read or is not of the format, and for a tensor of the index that its file
+    lacks."""
     tensors = _tensors_of_index(path) if path.name.endswith(INDEX) else _tensors_of_file(path)
 
     def natural(each: ModelParameter) -> list[tuple[int, int, str]]:
@@ -341,10 +327,8 @@ def _parameter(table: StrictTable, name: str) -> ModelParameter:
 
 
 def stacked_experts(parameters: Iterable[ModelParameter]) -> Iterator[ModelParameter]:
-    """The parameters, of which those of a layer's experts (``experts.0.w1``, ``experts.1.w1``, …) are one.
-
-    So JAX programs hold them, and so a mesh axis can split the experts. Those that are not alike stay apart.
-    """
+    """The parameters, of which those of a layer's experts (``experts.0.w1``, ``experts.1.w1``, …) are one, as
+    JAX programs hold them; those that are not alike stay apart."""
     groups: dict[str, list[ModelParameter]] = {}
     for each in parameters:
         match = _EXPERT.fullmatch(each.name)

@@ -30,12 +30,11 @@ class Step:
     `op` is JAX's name: all_gather, psum, pmax, psum_scatter, all_to_all, ppermute, or the local einsum, apply
     (another `function`), slice, and mask (a whole copy becomes a pending sum: the first device of a group
     keeps it, the others have zeros). `array` is what it changes or makes, `part` the number of its statement.
-    `axes` are the mesh axes of the collective's groups, major first. `dim` is the dimension that is gathered,
-    scattered or sliced; for all_to_all the one that becomes whole; None otherwise. `shape` is per device, of
-    the larger of operand and result, and `bytes` its bytes; for an einsum, its result's. `wire_bytes`: what
-    one device must send at least. Several dimensions that a collective changes at once follow from the two
-    specs; `dim` is the first of them. `operands` are the arrays that an einsum or a function takes, under
-    `operand_specs`, which say which copy of an array that several statements use.
+    `axes` are the mesh axes of the collective's groups, major first. `dim` is the first dimension that is
+    gathered, scattered or sliced; for all_to_all the one that becomes whole; None otherwise. `shape` is per
+    device, of the larger of operand and result, and `bytes` its bytes; for an einsum, its result's.
+    `wire_bytes`: what one device must send at least. `operands` are the arrays that an einsum or a function
+    takes, under `operand_specs`, which say which copy of an array that several statements use.
     """
 
     op: str
@@ -101,21 +100,14 @@ Parts = list[tuple[tuple[ShardedArray, ...], ShardedArray]]
 
 def einsum_parts(plan: Plan) -> Parts:
     """The operands as each statement takes them, and its result as it leaves it, often as partial sums."""
-    specs = {array.name: array.spec for part in plan.problem.parts for array in part.operands}
-    taken: Parts = []
-    for step in plan.steps:
-        if step.op in ("einsum", "apply"):
-            part = plan.problem.parts[len(taken)]
-            held: tuple[PartitionSpec | None, ...] = step.operand_specs or tuple(
-                specs[each.name] for each in part.operands
-            )
-            operands = tuple(
-                operand if spec is None else operand.with_spec(spec)
-                for operand, spec in zip(part.operands, held, strict=True)
-            )
-            taken.append((operands, part.result.with_spec(step.to_spec)))
-        specs[step.array] = step.to_spec
-    return taken
+    work = (step for step in plan.steps if step.op in ("einsum", "apply"))
+    return [
+        (
+            tuple(map(ShardedArray.with_spec, part.operands, step.operand_specs)),
+            part.result.with_spec(step.to_spec),
+        )
+        for part, step in zip(plan.problem.parts, work, strict=True)
+    ]
 
 
 def multiply_adds(operands: tuple[ShardedArray, ...], mesh: Mesh) -> int:
@@ -132,26 +124,18 @@ def decided_parts(plan: Plan) -> Parts:
 
     A result is shown as its einsum and the reduction after it leave it.
     """
-    parts = plan.problem.parts
-    if all(array.spec is not None for part in parts for array in part.arrays):
-        return [(part.operands, part.result) for part in parts]
-    made: list[ShardedArray] = []
+    newest, specs = "", dict[str, PartitionSpec]()
     for step in plan.steps:
-        if step.op in ("einsum", "apply"):
-            made.append(parts[len(made)].result.with_spec(step.to_spec))
-        elif made and step.array == made[-1].name and step.op in ("psum", "pmax", "psum_scatter"):
-            made[-1] = made[-1].with_spec(step.to_spec)
-    made[-1] = made[-1].with_spec(plan.result_spec)
-    specs = {array.name: array.spec for array in made}
-    shown = []
-    for number, part in enumerate(parts):
-        operands = [
-            operand if operand.spec is not None else operand.with_spec(specs[operand.name])
-            for operand in part.operands
-        ]
-        result = made[number] if part.result.spec is None else part.result
-        shown.append((tuple(operands), result))
-    return shown
+        is_reduced = step.array == newest and step.op in ("psum", "pmax", "psum_scatter")
+        if is_reduced or step.op in ("einsum", "apply"):
+            newest = step.array
+            specs[newest] = step.to_spec
+    specs[newest] = plan.result_spec
+
+    def decided(array: ShardedArray) -> ShardedArray:
+        return array if array.spec is not None else array.with_spec(specs[array.name])
+
+    return [(tuple(map(decided, part.operands)), decided(part.result)) for part in plan.problem.parts]
 
 
 @dataclass(frozen=True)
@@ -181,7 +165,7 @@ def _idle(plan: Plan, step: Step, part: Statement) -> tuple[str, ...]:
     """The axis parts that the specs of a statement use and its work does not."""
     mesh = plan.problem.mesh
     given = {axis for array in part.arrays if array.spec is not None for axis in array.spec.axes}
-    used = {axis for spec in step.operand_specs if spec is not None for axis in spec.axes}
+    used = {axis for spec in step.operand_specs for axis in spec.axes}
     finest = [name for own in finest_parts(mesh.shape, given | used).values() for name in own]
     divided = {name for axis in used for name in parts_within(axis, finest)}
     named = {name for axis in given for name in parts_within(axis, finest)}

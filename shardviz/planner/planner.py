@@ -2,12 +2,9 @@
 
 Every statement may share its work in any way in which the given arrays share it (`work_split`), every array
 take the cheapest moves (`paths`) between the states of its uses, and every intermediate be in any state: the
-least costs of all of them are carried from statement to statement, so the plan of a chain is the best of all.
-Where the best plan that lets these axes, and parts of them, split any dimension is better by more than
-`MARGIN`, it is the plan.
-
-So it is with a program whose arrays are used several times (`programs`), but that its best plan is not known:
-what is found is set against a bound below which no plan can go.
+plan of a tree is the best of all (`tree_planner`). Where the best plan that lets these axes, and parts of
+them, split any dimension is better by more than `MARGIN`, it is the plan. Of a program whose arrays are used
+several times (`program_planner`) the best plan is not known: what is found is set against `lower_bound`.
 
 With the result the compiler's choice, its dimensions may be split over the axes over which some given array
 splits them, and nothing is left pending.
@@ -16,13 +13,11 @@ splits them, and nothing is left pending.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 from shardviz.hardware.machine import PlacedMesh, assumed_machine, place_mesh
-from shardviz.planner.plan import Plan, Step, einsum_parts
+from shardviz.planner.plan import Plan
 from shardviz.planner.problem import Objective, Problem
-from shardviz.planner.problem.functions import local_work
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
 from shardviz.planner.statements.lower_bound import lower_bound, piece_bound
@@ -39,8 +34,8 @@ from shardviz.planner.statements.tree_planner import (
 )
 from shardviz.planner.states.paths import CheapestPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
-from shardviz.planner.steps import check_devices, cut_first, has_first_steps, plan_of, with_operand
-from shardviz.sharding import Mesh, array_bytes, shard_shape
+from shardviz.planner.steps import check_devices, first_steps, plan_of
+from shardviz.sharding import Mesh
 
 MARGIN = 1.0
 """How much longer than the best of all a plan may take, as a part of that, because it splits the work as the
@@ -73,7 +68,7 @@ class Planner:
         """Plan for a mesh as `placed` on a machine; without one on the assumed machine. With `anywhere` given
         only plans are looked at that split the work in any way, or only those that split it as the given
         arrays are. Without `is_bounded` the plan of a program does not say how far it is from the best, which
-        takes longer to find than the plan."""
+        takes long."""
         self.mesh, self.objective, self.anywhere = mesh, objective, anywhere
         self.is_bounded = is_bounded
         self.placed = placed or place_mesh(assumed_machine(), mesh)
@@ -87,47 +82,14 @@ class Planner:
         check_devices(problem)
         # Of equal moves those that a search finds depend on what it was asked before.
         self._searches = {}
-        planned = self._tree if problem.is_tree else self._program
-        found = planned(problem)
-        if ways := [self._cut(problem, left, steps) for left, steps in cut_first(problem)]:
-            found = min((found, *ways), key=self._cost)
-        # A collective may have been measured that takes less over more devices, which no bound expects.
+        found = self._tree(problem) if problem.is_tree else self._program(problem)
+        # A collective may have been measured that takes less over more devices, which no bound expects; and
+        # not all plans are looked at that move an array onto the mesh later than in a first step.
         is_measured = self.placed.machine.measured and self.objective != "bytes"
-        if is_measured or has_first_steps(problem):
+        if is_measured or any(first_steps(problem)):
             faster = found.faster and replace(found.faster, optimal=False)
             return replace(found, optimal=False, at_most=None, faster=faster)
         return found
-
-    def _cut(self, problem: Problem, left: Problem, steps: Sequence[Step]) -> Plan:
-        """The plan of a tree that takes these steps, and then plans what is left."""
-        after = self._tree(left)
-        array = next(each for each in problem.arguments if each.name == steps[0].array)
-        return replace(
-            after,
-            problem=with_operand(after.problem, array),
-            steps=(*steps, *after.steps),
-            faster=None,
-            asked=after.asked and problem,
-        )
-
-    def _cost(self, found: Plan) -> Cost:
-        """The cost of a plan's moves and of its work."""
-        mesh = self.mesh
-        arrays = {each.name: each for each in found.problem.arrays}
-        total, parts = 0, iter(zip(found.problem.parts, einsum_parts(found), strict=True))
-        for step in found.steps:
-            if step.op in ("einsum", "apply"):
-                part, (operands, result) = next(parts)
-                shapes = [each.shard_shape(mesh) for each in operands]
-                total += self.prices.work(*local_work(part, shapes, result.shard_shape(mesh)))
-            else:
-                array = arrays[step.array]
-                before, after = (
-                    array_bytes(shard_shape(array.shape, each, mesh), array.dtype)
-                    for each in (step.from_spec, step.to_spec)
-                )
-                total += self.prices.move(step.op, step.axes, before, after)
-        return total
 
     def _tree(self, problem: Problem) -> Plan:
         """The plan of a problem whose arrays are used once."""
@@ -220,10 +182,8 @@ class Planner:
 
     def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
         """The ways of statements over some axes, with what has been found of them."""
-        key = (pool, splits)
-        if key not in self._programs:
-            self._programs[key] = StatementChoices(pool, self.mesh, self.prices, splits, self._searches)
-        return self._programs[key]
+        new = StatementChoices(pool, self.mesh, self.prices, splits, self._searches)
+        return self._programs.setdefault((pool, splits), new)
 
 
 def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective | None = None) -> Plan:

@@ -25,11 +25,9 @@ MAX_CONSIDERED = 100_000
 
 @dataclass(frozen=True)
 class Candidate:
-    """One sharding of the operands, with its plan's `cost`.
-
-    `memory_per_device` counts bytes of operands and results together, `work_per_device` multiply-adds. `best`
-    marks the candidates that no other beats: to be faster, one must hold more.
-    """
+    """One sharding of the operands, with its plan's `cost`. `memory_per_device` counts bytes of operands and
+    results together, `work_per_device` multiply-adds. `best` marks those that no other beats: to be faster,
+    one must hold more."""
 
     cost: PlanCost
     memory_per_device: int
@@ -48,15 +46,13 @@ class Candidate:
 
 def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
     """The candidates that fit on a device, and then the others, each ranked by the seconds of their steps in
-    sequence, then by memory, wire bytes and work per device.
-
-    Where a time is not known, all are ranked by wire bytes, then by memory and work, and `best` are those
-    that no other beats in these three.
+    sequence, then by memory, wire bytes and work per device. Where a time is not known, all are ranked by
+    wire bytes, memory and work, and `best` are those that no other beats in these.
 
     Each operand is split in every way that divides it evenly, several axes on one dimension in the mesh's
-    order (the other orders cost the same), axes of one size in one of the ways that they can be swapped;
-    specs that the problem already gives stay. Raises `QuestionError` when that makes more than `MAX_PLANS`
-    combinations, and where the result that the problem asks for cannot be had from any.
+    order (others cost the same), axes of one size in one of the ways that they can be swapped; specs that the
+    problem gives stay. Raises `QuestionError` when that makes more than `MAX_PLANS` combinations, and where
+    the result that the problem asks for cannot be had from any.
     """
     choices = list(islice(_choices(problem), MAX_PLANS + 1))
     if len(choices) > MAX_PLANS:

@@ -128,7 +128,10 @@ class _MoveReason:
             self._finest(self.goal.dims[place]) - self._finest(self.move.to_spec.dims[place])
             for place in lost
         )
-        if stays_split or (self._was_moved() if self.is_operand else is_cut):
+        # An earlier move has brought an operand's axes to where this one takes them away.
+        start = self.choice.start(array)[0] if self.is_operand else ()
+        was_moved = any(not set(axes) <= set(start[place]) for place, axes in lost.items() if start)
+        if stays_split or (was_moved if self.is_operand else is_cut):
             return f"On the way to the wanted split of {array.name}, {doing}; {self.price}."
         if self.is_operand:
             return self._gather_operand(doing) if len(lost) == 1 else self._gather_dims(doing)
@@ -136,11 +139,6 @@ class _MoveReason:
         dims = " and of ".join(array.dims[place] for place in lost)
         wanted = f"{'All' if is_whole else 'More'} of {dims} of {array.name} is wanted on every device"
         return f"{wanted} of {self.axes}{self._given()}: {doing}; {self.price}."
-
-    def _was_moved(self) -> bool:
-        """An earlier move has brought an operand's axes to where this one takes them away."""
-        start = self.choice.start(self.array)[0]
-        return any(not set(axes) <= set(start[place]) for place, axes in self.lost.items())
 
     def _gather_dims(self, doing: str) -> str:
         array, keeping, dims = self.array, self.choice.keeping, self.array.dims

@@ -1,10 +1,8 @@
 """The train step of a program: reverse-mode differentiation, statement by statement, then the optimizer.
 
-A compiler is asked the same question as `jax.grad` of the sum of all results, each multiplied by the argument
-that is its gradient; `Problem.gradients` has the names.
-
-In ``Y = f(A, B)`` the gradient of A is that of Y, times the derivative of f by A, summed over the dimensions
-that A lacks and repeated along those that Y lacks: one more statement, over the same dimensions.
+A compiler is asked for `jax.grad` of the sum of all results, each multiplied by the argument that is its
+gradient. In ``Y = f(A, B)`` the gradient of A is that of Y, times the derivative of f by A, summed over the
+dimensions that A lacks and repeated along those that Y lacks: one more statement, over the same dimensions.
 """
 
 from __future__ import annotations
@@ -26,9 +24,7 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 def train_step(problem: Problem, *, backward: bool, remat: str, optimizer: str) -> Problem:
     """The problem that a user asked in the words of the command line: with its backward pass, or as it is.
-
-    Raises what `parse_training` and `with_backward` raise.
-    """
+    Raises what `parse_training` and `with_backward` raise."""
     training = parse_training(backward, remat, optimizer, problem.mesh)
     return problem if training is None else with_backward(problem, training)
 
@@ -37,10 +33,9 @@ def with_backward(problem: Problem, training: Training) -> Problem:
     """The train step of a forward problem: its statements, then those of the gradients and the optimizer.
 
     The gradient of each result is an argument, split as the result. All arguments of floating point have
-    gradients: those of `Problem.parameters` are used by the optimizer; without one, and for the other
-    arguments, they are returned, split as their arguments. A constraint on an intermediate holds for its
-    gradient too, as in JAX. Where the sharding of the last result is open, it is that of the first argument
-    in a stack of layers, else that in which the plan of the forward pass leaves it.
+    gradients: the optimizer uses those of `Problem.parameters`; all others are returned, split as their
+    arguments. A constraint on an intermediate holds for its gradient too. The sharding of an open last result
+    is that of the first argument in a stack of layers, else that in which the forward plan leaves it.
 
     Raises `QuestionError` where another result's sharding is open, and where no result depends on an argument
     of floating point.
@@ -73,11 +68,9 @@ def _uses(problem: Problem) -> Counter[str]:
 
 
 class _Backward:
-    """Makes the statements after the forward pass, from its last statement to its first.
-
-    `_gradients` are the arrays that the gradients will be in the end. A gradient is added up use by use:
-    `_sums` has what is found of it, and `_left` counts the summands that are still to come.
-    """
+    """Makes the statements after the forward pass, from its last statement to its first. A gradient is added
+    up use by use: `_sums` has what is found of it, `_left` counts the summands that are still to come, and
+    `_gradients` are the arrays that they will be in the end."""
 
     def __init__(self, problem: Problem, training: Training) -> None:
         self._problem, self._training = problem, training
@@ -130,11 +123,9 @@ class _Backward:
     def _updates(
         self, parameter: ShardedArray, gradient: ShardedArray, optimizer: Optimizer
     ) -> dict[str, Statement]:
-        """The update of a parameter by its gradient: by each argument that it replaces a statement, in the
-        order in which they run.
-
-        The rate is a constant, as is Adam's correction of its moments' bias, which is a factor of the rate.
-        """
+        """The update of a parameter by its gradient: by each argument that it replaces a statement, in order.
+        The rate is a constant, as is Adam's correction of its moments' bias, which is a factor of the
+        rate."""
         spec = state_spec(parameter, optimizer.over, self._problem.mesh)
         updates: dict[str, Statement] = {}
 
@@ -188,10 +179,8 @@ class _Backward:
     def _summand(
         self, part: Statement, operand: ShardedArray, derivative: Derivative, gradient: ShardedArray
     ) -> ShardedArray:
-        """The gradient of an operand by its use in one statement, whose result has the `gradient`.
-
-        It has the names of dimensions that the array has where it is made, not those of the use.
-        """
+        """The gradient of an operand by its use in one statement, whose result has the `gradient`; it has the
+        names of dimensions that the array has where it is made."""
         made, is_argument = self._gradients[operand.name], operand.name in self._arguments
         is_whole = self._left[operand.name] == 1 and operand.name not in self._sums
         if not is_whole:
@@ -300,11 +289,9 @@ other, summed to the dimensions of the second operand; an operand of the forward
 
 
 class Derivative(NamedTuple):
-    """The gradient of one operand: a `function` of what it takes, in this order, and of a `number`.
-
-    The "sum" of the result's gradient alone passes it on: no statement is needed where the operand has all
-    dimensions of the result.
-    """
+    """The gradient of one operand: a `function` of what it takes, in this order, and of a `number`. The "sum"
+    of the result's gradient alone passes it on, without a statement where the operand has all its
+    dimensions."""
 
     function: str
     takes: tuple[Taken, ...]
@@ -341,11 +328,6 @@ def _own(function: str, *takes: Taken) -> Derivative:
     return Derivative(f"{function}_gradient", (GRADIENT, *takes))
 
 
-def _attention(function: str) -> Derivatives:
-    """By queries, keys and values: each takes all three, from which the scores are computed again."""
-    return tuple(_own(f"{function}_{operand}", 0, 1, 2) for operand in ("query", "key", "value"))
-
-
 DERIVATIVES: dict[str, Derivatives | Callable[[Statement], Derivatives]] = {
     "multiply": _of_multiply,
     "add": (PASSED_ON, PASSED_ON),
@@ -353,17 +335,11 @@ DERIVATIVES: dict[str, Derivatives | Callable[[Statement], Derivatives]] = {
     "negative": (Derivative("negative", (GRADIENT,)),),
     "scale": lambda part: (Derivative("scale", (GRADIENT,), part.number),),
     "divide": (Derivative("divide", (GRADIENT, 1)), _own("divide", RESULT, 1)),
-    "maximum": (_own("maximum", 0, 1), _own("maximum", 1, 0)),
-    "minimum": (_own("minimum", 0, 1), _own("minimum", 1, 0)),
-    "silu": (_own("silu", 0),),
-    "gelu": (_own("gelu", 0),),
-    "relu": (_own("relu", RESULT),),
-    "sigmoid": (_own("sigmoid", RESULT),),
-    "tanh": (_own("tanh", RESULT),),
+    **{name: (_own(name, 0, 1), _own(name, 1, 0)) for name in ("maximum", "minimum")},
+    **{name: (_own(name, 0),) for name in ("silu", "gelu")},
+    **{name: (_own(name, RESULT),) for name in ("relu", "sigmoid", "tanh", "sqrt", "rsqrt", "top_k")},
     "exp": (Derivative("multiply", (GRADIENT, RESULT)),),
     "log": (Derivative("divide", (GRADIENT, 0)),),
-    "sqrt": (_own("sqrt", RESULT),),
-    "rsqrt": (_own("rsqrt", RESULT),),
     "square": (Derivative("square_gradient", (GRADIENT, 0), 2.0),),
     "sum": (PASSED_ON,),
     "mean": lambda part: (Derivative("scale", (GRADIENT,), 1 / _points(part)),),
@@ -376,9 +352,11 @@ DERIVATIVES: dict[str, Derivatives | Callable[[Statement], Derivatives]] = {
     "pick": (_own("pick", 1), None),
     "reshape": (Derivative("reshape", (GRADIENT,)),),
     "take": (_own("take", 1), None),
-    "attention": _attention("attention"),
-    "causal_attention": _attention("causal_attention"),
-    "top_k": (_own("top_k", RESULT),),
+    # Each takes queries, keys and values, from which the scores are computed again.
+    **{
+        name: tuple(_own(f"{name}_{operand}", 0, 1, 2) for operand in ("query", "key", "value"))
+        for name in ("attention", "causal_attention")
+    },
     "slots": (None,),
 }
 """For each function of a forward pass the derivatives by its operands."""

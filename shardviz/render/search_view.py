@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.planner.search import MeshRanking, MeshSharding
-from shardviz.planner.search.mesh_ranking import without_ones
+from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding, without_ones
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.command_lines import command_lines
 from shardviz.render.cost_view import own_words

@@ -9,7 +9,7 @@ from shardviz.errors import plural
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.pricing.priced_plan import PricedStep, ResidentArray
-from shardviz.planner.problem import Problem, named_statement
+from shardviz.planner.problem import Problem, statement_text
 from shardviz.timeline.program_timeline import (
     COMPUTE,
     Lane,
@@ -70,7 +70,7 @@ def _timed(priced: PricedStep, problem: Problem, number: int, lane: int, start: 
     step = priced.step
     name = f"{step.function or step.op} {step.einsum or step.array}"
     if step.op in ("einsum", "apply") and not problem.is_chain:
-        name = named_statement(problem.parts[step.part])
+        name = statement_text(problem.parts[step.part], lambda array: array.name)
     over = f"over {axes_words(step.axes)}: " if len(step.axes) > 1 else ""
     return TimedOp(
         name=name,

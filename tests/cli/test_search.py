@@ -126,7 +126,7 @@ def test_a_machine_is_needed(capsys):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_prints_what_there_is(capsys, monkeypatch, number, code):
-    from shardviz.planner.search import search_meshes
+    from shardviz.planner.search.mesh_ranking import search_meshes
 
     def interrupted(question):
         for answer in search_meshes(question):

@@ -14,7 +14,9 @@ from shardviz.compare.compiled_sharding import (
 )
 from shardviz.compiler import Worker
 from shardviz.hardware.machine_file import named_machine
-from shardviz.planner.search import best_meshes, parse_axes, question_from_text
+from shardviz.planner.search.mesh_ranking import best_meshes
+from shardviz.planner.search.question import question_from_text
+from shardviz.planner.search.rules import parse_axes
 from shardviz.targets import parse_targets
 from tests.compiler.test_costs import HAS_TPU
 

@@ -14,7 +14,9 @@ from shardviz.lessons.course import course, file_names, find
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures import compute
 from shardviz.lessons.measures.subject import resolve_once
-from shardviz.planner.search import best_meshes, parse_axes, question_from_text
+from shardviz.planner.search.mesh_ranking import best_meshes
+from shardviz.planner.search.question import question_from_text
+from shardviz.planner.search.rules import parse_axes
 
 
 def lesson_with(name, changes):

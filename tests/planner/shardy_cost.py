@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from shardviz.hardware.collective_time import TIMED, collective_time
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner import Problem, Statement
-from shardviz.planner.problem.functions import statement_traffic
+from shardviz.planner.problem.functions import local_work
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh, PartitionSpec
 
@@ -64,7 +64,7 @@ def _traffic(part: Statement, dims: tuple[str, ...], spec: PartitionSpec, mesh: 
         tuple(-(-size // cut.get(dim, 1)) for dim, size in zip(array.dims, array.shape, strict=True))
         for array in (*part.operands, part.result)
     )
-    return statement_traffic(part, operands, result)
+    return local_work(part, operands, result)[1]
 
 
 def _products_and_sums(text: str, placed: PlacedMesh, mesh: Mesh) -> Iterator[float]:

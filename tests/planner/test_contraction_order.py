@@ -13,7 +13,9 @@ from shardviz.notation import parse_mesh
 from shardviz.notation.einsum import Einsum
 from shardviz.planner import Problem, Statement, plan, problem_from_text
 from shardviz.planner.pricing.costs import price
-from shardviz.planner.search import best_meshes, parse_axes, question_from_text
+from shardviz.planner.search.mesh_ranking import best_meshes
+from shardviz.planner.search.question import question_from_text
+from shardviz.planner.search.rules import parse_axes
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
 from shardviz.sharding import PartitionSpec, ShardedArray
 from tests.planner.executor import prove, reference, run, values_for

@@ -35,17 +35,17 @@ def test_the_steps_of_a_plan_cost_what_they_are_priced(specs):
                 for smaller in (step.op == "all_gather", step.op == "psum_scatter")
             )
             parts = planner.prices.parts(planner.prices.move(step.op, step.axes, before, after))
-            assert parts.seconds == pytest.approx(each.seconds, abs=1e-9)
-            assert (parts.wire_bytes, parts.collectives) == (step.wire_bytes, 1)
+            assert parts["time"] / 1e9 == pytest.approx(each.seconds, abs=1e-9)
+            assert (parts["wire_bytes"], parts["collectives"]) == (step.wire_bytes, 1)
 
 
 def test_costs_add_up_field_by_field():
     found = prices()
     one, other = found.move("psum", ("X",), 4096, 4096), found.work(10**9, 10**6, "bf16")
     parts = found.parts(one + other)
-    assert parts.wire_bytes == found.parts(one).wire_bytes == 4096
-    assert parts.flops == 10**9
-    assert parts.seconds == pytest.approx(found.parts(one).seconds + found.parts(other).seconds)
+    assert parts["wire_bytes"] == found.parts(one)["wire_bytes"] == 4096
+    assert parts["flops"] == 10**9
+    assert parts["time"] == found.parts(one)["time"] + found.parts(other)["time"]
 
 
 def test_the_objective_decides_which_field_comes_first():
@@ -64,7 +64,8 @@ def test_one_sum_costs_no_more_than_a_scatter_and_a_gather():
 
 
 def test_a_slice_takes_no_time():
-    assert prices().parts(prices().move("slice", ("X",), 4096, 2048))[:3] == (0.0, 0, 0)
+    parts = prices().parts(prices().move("slice", ("X",), 4096, 2048))
+    assert not any(parts[field] for field in ("time", "wire_bytes", "collectives"))
 
 
 def test_another_dtype_s_peak_stands_in_for_one_that_is_not_known():

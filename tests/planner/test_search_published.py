@@ -9,7 +9,9 @@ import pytest
 
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner import plan, problem_from_text
-from shardviz.planner.search import best_meshes, parse_axes, question_from_text
+from shardviz.planner.search.mesh_ranking import best_meshes
+from shardviz.planner.search.question import question_from_text
+from shardviz.planner.search.rules import parse_axes
 from shardviz.planner.training import Optimizer, Training
 from shardviz.sharding import Mesh
 

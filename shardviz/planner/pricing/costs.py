@@ -1,11 +1,11 @@
 """The cost of a plan, with what it is compared with: the sizes at which it would be compute bound, and the
 plans that others would choose, the one with the fewest bytes, the fastest and the textbook's.
 
-The textbook's plan is what its four cases give when they are taken literally, at any cost: those of "How to
-Scale Your Model", part 3 (https://jax-ml.github.io/scaling-book/sharding). An axis that splits a summed
-dimension of one operand only is gathered (case 2). Where it splits the same summed dimension of both, partial
-sums are added (case 3). Of two operands that use it for dimensions of their own, the one with fewer bytes is
-gathered (case 4). Sums are added at once, to where the result is wanted.
+The textbook's plan is what its four cases give when they are taken literally ("How to Scale Your Model", part
+3, https://jax-ml.github.io/scaling-book/sharding). An axis that splits a summed dimension of one operand only
+is gathered (case 2). Where it splits the same summed dimension of both, partial sums are added (case 3). Of
+two operands that use it for dimensions of their own, the one with fewer bytes is gathered (case 4). Sums are
+added at once, to where the result is wanted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Literal
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.plan import Plan
 from shardviz.planner.planner import Planner, is_searched_anywhere, plan
-from shardviz.planner.pricing.priced_plan import PricedPlan, priced_plan, priced_steps
+from shardviz.planner.pricing.priced_plan import PricedPlan
 from shardviz.planner.pricing.thresholds import Threshold, thresholds
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.statements.axis_pool import AxisPool
@@ -68,12 +68,12 @@ class PlanCost(PricedPlan):
         if faster is not None and faster.serial_seconds < self.serial_seconds * (1 - NEGLIGIBLE):
             others.append(Alternative("fastest", faster))
         if self.plan.objective != "bytes":
-            fewest = priced_plan(plan(problem, placed, "bytes"), placed)
+            fewest = PricedPlan(plan(problem, placed, "bytes"), placed)
             if fewest.wire_bytes < self.wire_bytes:
                 others.append(Alternative("fewest bytes", fewest))
         literal = textbook_plan(problem, placed)
         if literal is not None:
-            textbook = priced_plan(literal, placed)
+            textbook = PricedPlan(literal, placed)
             if not any(_same(textbook, other) for other in (self, *(each.cost for each in others))):
                 others.append(Alternative("textbook", textbook))
         return tuple(others)
@@ -81,7 +81,7 @@ class PlanCost(PricedPlan):
 
 def price(plan: Plan, placed: PlacedMesh) -> PlanCost:
     """The cost of a plan, whose mesh lies on a machine as `placed`."""
-    return PlanCost(plan, placed, priced_steps(plan, placed))
+    return PlanCost(plan, placed)
 
 
 def _faster(cost: PricedPlan) -> PricedPlan | None:
@@ -92,7 +92,7 @@ def _faster(cost: PricedPlan) -> PricedPlan | None:
         if shown.objective == "time" or (shown.objective == "given" and is_best):
             return None
         found = Planner(problem.mesh, cost.placed, "time", anywhere=True).plan(problem)
-    return priced_plan(found, cost.placed)
+    return PricedPlan(found, cost.placed)
 
 
 def _same(one: PricedPlan, other: PricedPlan) -> bool:

@@ -4,11 +4,9 @@ A local step takes as long as the longer of its FLOPs over the peak of its dtype
 bandwidth (the roofline model: Williams, Waterman and Patterson 2009), a collective as long as its links need,
 or HBM where that is slower.
 
-The communication that work can hide is that of its own pass. A gradient exists only once the backward pass
-has come to it, so no work of the forward pass hides its sum; what the forward pass gathers, it gathers before
-the backward pass begins. So "How to Scale Your Model", part 5, sets the all-reduces of data parallelism, of
-4·D·F bytes in bf16, against the 8·B·D·F FLOPs of the backward pass alone: a device is bound by compute from
-peak / bandwidth rows on. All 12·B·D·F FLOPs of the step would say two thirds of that.
+The communication that work can hide is that of its own pass: no work of the forward pass hides the sum of a
+gradient, which the backward pass makes. So "How to Scale Your Model", part 5, sets the all-reduces of data
+parallelism, of 4·D·F bytes in bf16, against the 8·B·D·F FLOPs of the backward pass alone, not the step's 12.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import TypeVar
 
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, einsum_parts
@@ -33,6 +32,7 @@ IN_PLACE = "read in place by the step that uses it, as XLA fuses it"
 COPY = "bytes read and written over HBM's bandwidth"
 ROUNDING = 1e-9
 """The part by which two times that are equal may differ."""
+K = TypeVar("K")
 Passes = tuple[float, float]
 """Seconds in the forward pass, and in what follows it: recomputation, the backward pass, the optimizer."""
 
@@ -44,6 +44,14 @@ def by_pass(times: Iterable[tuple[Phase, float]]) -> Passes:
         math.fsum(seconds for phase, seconds in every if phase == "forward"),
         math.fsum(seconds for phase, seconds in every if phase != "forward"),
     )
+
+
+def sums_of(pairs: Iterable[tuple[K, float]]) -> dict[K, float]:
+    """The sums of the seconds of each key, in the order in which the keys come first."""
+    sums: dict[K, float] = {}
+    for key, seconds in pairs:
+        sums[key] = sums.get(key, 0.0) + seconds
+    return sums
 
 
 def overlapped(work: Passes, hidden: Passes) -> float:
@@ -77,11 +85,10 @@ class ResidentArray:
 class PricedStep:
     """One step on one device.
 
-    `flops` counts a multiply-add as two, `hbm_bytes` what is read and written, `wire_bytes` what is sent.
-    `seconds` is the longest of `compute_seconds`, `hbm_seconds` and `wire_seconds`; None where a figure that
-    it needs is not known. `bound` says which: "compute", "HBM", "latency", the mesh axes and their links
-    ("Y on x"), or "unknown". `convention` is a clause on how it is counted. `resident` are all arrays that a
-    device holds while the step runs.
+    `flops` counts a multiply-add as two. `seconds` is the longest of `compute_seconds`, `hbm_seconds` and
+    `wire_seconds`; None where a figure that it needs is not known. `bound` says which: "compute", "HBM",
+    "latency", the mesh axes and their links ("Y on x"), or "unknown". `convention` is a clause on how it is
+    counted. `resident` are all arrays that a device holds while the step runs.
     """
 
     step: Step
@@ -105,29 +112,6 @@ class PricedStep:
     @property
     def is_collective(self) -> bool:
         return self.step.op not in LOCAL_OPS
-
-
-def priced_steps(plan: Plan, placed: PlacedMesh) -> tuple[PricedStep, ...]:
-    """The cost of every step of a plan, whose mesh lies on a machine as `placed`."""
-    mesh = plan.problem.mesh
-    taken = iter(zip(plan.problem.parts, einsum_parts(plan), strict=True))
-    arrays = {array.name: array for array in plan.problem.arrays}
-    bytes_of = cache(lambda name, spec: arrays[name].with_spec(spec).bytes_per_device(mesh))
-    steps = []
-    for step, held in zip(plan.steps, _resident(plan, bytes_of), strict=True):
-        flops, hbm_bytes, dtype = 0, 0, ""
-        if step.op in ("einsum", "apply"):
-            part, (operands, result) = next(taken)
-            shapes = [operand.shard_shape(mesh) for operand in operands]
-            flops, hbm_bytes, dtype = local_work(part, shapes, result.shard_shape(mesh))
-        elif step.op != "slice":
-            hbm_bytes = bytes_of(step.array, step.from_spec) + bytes_of(step.array, step.to_spec)
-        work = compute_price(flops, hbm_bytes, dtype, placed.machine.device)
-        steps.append(_priced(step, flops, hbm_bytes, work, placed, held))
-    return tuple(steps)
-
-
-ShardBytes = Callable[[str, PartitionSpec], int]
 
 
 def _priced(
@@ -162,13 +146,12 @@ def _links(axes: tuple[str, ...], level: str) -> str:
     return words if level in ("", " and ".join(axes)) else f"{words} on {level}"
 
 
-def _resident(plan: Plan, bytes_of: ShardBytes) -> list[tuple[ResidentArray, ...]]:
+def _resident(plan: Plan, bytes_of: Callable[[str, PartitionSpec], int]) -> list[tuple[ResidentArray, ...]]:
     """The shards that a device holds at every step.
 
-    Arguments stay from the first step to the last, as under `jax.jit` without donation; what a step makes
-    stays until the last step that uses it, what is returned to the end. What an optimizer makes takes the
-    place of what it updates, which is donated. A psum puts its totals in the place of the partial sums,
-    unless they are an argument or used again, as XLA's all-reduce does.
+    Arguments and what is returned stay to the end, as under `jax.jit` without donation; what a step makes
+    until the last step that uses it. What an optimizer makes takes the place of what it updates, which is
+    donated, and totals that of the partial sums, as in XLA's all-reduce, unless these are used again.
     """
     last = len(plan.steps) - 1
     spans: list[tuple[ResidentArray, int, int]] = []
@@ -190,8 +173,7 @@ def _resident(plan: Plan, bytes_of: ShardBytes) -> list[tuple[ResidentArray, ...
         make(array.name, array.decided_spec, 0, is_argument=True)
     for place, step in enumerate(plan.steps):
         if step.op in ("einsum", "apply"):
-            specs = step.operand_specs or (None,) * len(step.operands)
-            for name, spec in zip(step.operands, specs, strict=True):
+            for name, spec in zip(step.operands, step.operand_specs, strict=True):
                 use(name, spec, place)
         else:
             use(step.array, step.from_spec, place, in_place=step.op in ("psum", "pmax"))
@@ -212,10 +194,9 @@ def _resident(plan: Plan, bytes_of: ShardBytes) -> list[tuple[ResidentArray, ...
 class TrainingMemory:
     """Bytes of a device in a train step of all layers.
 
-    `gradients` are those of the parameters: of one layer the most that is held of them at once, some as
-    pending sums, of all others as they stay. `optimizer` is its state. `activations` are what the backward
-    pass takes from the forward pass, with each layer's input. `peak` is the most that is held at once, where
-    the layers run forward one after the other, then backward from the last to the first, and then are updated
+    `gradients` are those of the parameters: of one layer the most that is held at once, of the others as they
+    stay. `activations` are what the backward pass takes from the forward pass, with each layer's input.
+    `peak` is the most that is held at once, where all layers run forward, then backward, and then are updated
     in place.
     """
 
@@ -238,16 +219,36 @@ class PaddingCost:
 
 @dataclass(frozen=True)
 class PricedPlan:
-    """All steps of a plan, and their sums, of one layer; those of all layers begin with `layers`.
+    """All steps of a plan, whose mesh lies on a machine as `placed`, and their sums, of one layer; those of
+    all layers begin with `layers`.
 
     `serial_seconds` is the sum of all steps and `overlapped_seconds` the longer of compute and communication,
     in a train step of each pass; the truth lies between. Of `step_seconds` only the communication of
-    parameters and their gradients overlaps, as a search has it. Steps in `unknown` are left out.
+    parameters and their gradients overlaps, as in a search. Steps in `unknown` are left out.
     """
 
     plan: Plan
     placed: PlacedMesh
-    steps: tuple[PricedStep, ...]
+
+    @cached_property
+    def steps(self) -> tuple[PricedStep, ...]:
+        """Every step with its cost."""
+        plan, placed, mesh = self.plan, self.placed, self.plan.problem.mesh
+        taken = iter(zip(plan.problem.parts, einsum_parts(plan), strict=True))
+        arrays = {array.name: array for array in plan.problem.arrays}
+        bytes_of = cache(lambda name, spec: arrays[name].with_spec(spec).bytes_per_device(mesh))
+        steps = []
+        for step, held in zip(plan.steps, _resident(plan, bytes_of), strict=True):
+            flops, hbm_bytes, dtype = 0, 0, ""
+            if step.op in ("einsum", "apply"):
+                part, (operands, result) = next(taken)
+                shapes = [operand.shard_shape(mesh) for operand in operands]
+                flops, hbm_bytes, dtype = local_work(part, shapes, result.shard_shape(mesh))
+            elif step.op != "slice":
+                hbm_bytes = bytes_of(step.array, step.from_spec) + bytes_of(step.array, step.to_spec)
+            work = compute_price(flops, hbm_bytes, dtype, placed.machine.device)
+            steps.append(_priced(step, flops, hbm_bytes, work, placed, held))
+        return tuple(steps)
 
     @property
     def machine(self) -> Machine:
@@ -291,11 +292,7 @@ class PricedPlan:
     @property
     def communication_by_axes(self) -> dict[tuple[str, ...], float]:
         """Seconds of the collectives by the mesh axes of their groups, in the order of the steps."""
-        seconds: dict[tuple[str, ...], float] = {}
-        for each in self.steps:
-            if each.is_collective:
-                seconds[each.step.axes] = seconds.get(each.step.axes, 0.0) + (each.seconds or 0.0)
-        return seconds
+        return sums_of((each.step.axes, each.seconds or 0.0) for each in self.steps if each.is_collective)
 
     @property
     def serial_seconds(self) -> float:
@@ -444,16 +441,7 @@ class PricedPlan:
     @property
     def seconds_by_phase(self) -> dict[Phase, float]:
         """Seconds of all steps by the part of a train step that they belong to, in order."""
-        found: dict[Phase, float] = {}
-        for each in self.steps:
-            phase = self.phase_of(each)
-            found[phase] = found.get(phase, 0.0) + (each.seconds or 0.0)
-        return found
-
-
-def priced_plan(plan: Plan, placed: PlacedMesh) -> PricedPlan:
-    """The cost of a plan, whose mesh lies on a machine as `placed`."""
-    return PricedPlan(plan, placed, priced_steps(plan, placed))
+        return sums_of((self.phase_of(each), each.seconds or 0.0) for each in self.steps)
 
 
 def _training_memory(problem: Problem, steps: Sequence[PricedStep]) -> TrainingMemory:
@@ -474,10 +462,19 @@ def _training_memory(problem: Problem, steps: Sequence[PricedStep]) -> TrainingM
     taken = forward.intersection(operand.name for operands in later for operand in operands) - trained
     first = next(priced for priced, phase in zip(steps, phases, strict=True) if phase != "forward")
     kept = sum(array.bytes for array in first.resident if array.name in taken)
+
+    def gradient_bytes(priced: PricedStep) -> int:
+        """The bytes of all gradients at one step; of one that a collective moves those of the larger copy."""
+        largest: dict[str, int] = {}
+        for array in priced.resident:
+            if array.name in gradients:
+                largest[array.name] = max(largest.get(array.name, 0), array.bytes)
+        return sum(largest.values())
+
     of_others = {"forward": kept, "optimizer": left}
     return TrainingMemory(
         parameters=layers * given,
-        gradients=max(_bytes_of(gradients, priced) for priced in steps) + others * left,
+        gradients=max(map(gradient_bytes, steps)) + others * left,
         optimizer=layers * state,
         activations=layers * kept,
         peak=others * (given + state)
@@ -486,12 +483,3 @@ def _training_memory(problem: Problem, steps: Sequence[PricedStep]) -> TrainingM
             for priced, phase in zip(steps, phases, strict=True)
         ),
     )
-
-
-def _bytes_of(names: set[str], priced: PricedStep) -> int:
-    """The bytes of some arrays at one step; of an array that a collective moves those of the larger copy."""
-    held: dict[str, int] = {}
-    for array in priced.resident:
-        if array.name in names:
-            held[array.name] = max(held.get(array.name, 0), array.bytes)
-    return sum(held.values())

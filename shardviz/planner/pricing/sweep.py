@@ -21,12 +21,8 @@ from shardviz.sharding import Mesh
 
 @dataclass(frozen=True)
 class Crossing:
-    """The least size from which on compute takes longer than communication, or with `compute_grows` False
-    the other way round.
-
-    With `same_plan` it is exact; where the plan has other steps by then, it is the next of the sizes that are
-    looked at.
-    """
+    """The least size from which on compute takes longer than communication, or with `compute_grows` False the
+    other way round. With `same_plan` it is exact; else it is the next of the sizes that are looked at."""
 
     size: int
     compute_grows: bool
@@ -35,10 +31,8 @@ class Crossing:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The costs of the plans of a problem at some sizes of `name`, a mesh axis or a dimension.
-
-    `plans_change` are the sizes at which the plan's steps are others than at the size before.
-    """
+    """The costs of the plans of a problem at some sizes of `name`, a mesh axis or a dimension. `plans_change`
+    are the sizes at which the plan's steps are others than at the size before."""
 
     problem: Problem
     name: str
@@ -52,9 +46,9 @@ class Sweep:
 def sweep(problem: Problem, sizes: SizeRange, placed: Callable[[Mesh], PlacedMesh]) -> Sweep:
     """Plan and price a problem at every size; `placed` lays a mesh on the machine.
 
-    Raises `NotationError` at the place in the range's text for a name that the problem does not have and
-    for a size that its axes do not divide; `QuestionError` for an axis of a mesh on a machine, which has a
-    fixed size, and where a time is not known.
+    Raises `NotationError` at the place in the range's text for a name that the problem does not have and for
+    a size that its axes do not divide; `QuestionError` for an axis of a mesh on a machine, and where a time
+    is not known.
     """
     is_axis = sizes.name in problem.mesh.axis_names
     _check_name(problem, sizes)

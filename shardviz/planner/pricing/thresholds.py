@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from shardviz.planner.plan import Plan
-from shardviz.planner.pricing.priced_plan import HBM, PricedPlan, PricedStep, priced_plan
+from shardviz.planner.pricing.priced_plan import HBM, PricedPlan, PricedStep
 from shardviz.planner.problem import Problem
 from shardviz.planner.states.moves import PathMove, move_step, state_of
 from shardviz.planner.states.prices import Prices
@@ -25,12 +25,10 @@ MAX_SIZE = 2**40
 
 @dataclass(frozen=True)
 class Threshold:
-    """The sizes of dimension `dim`, now `size`, at which the steps of a plan are compute bound.
-
-    From `least` on, up to `largest`; a `largest` of None is without end, a `least` of None never. `multiple`
-    is what divides all sizes that are looked at: the parts into which the plan cuts the dimension. `limit` is
-    what takes longer than the arithmetic beyond: "HBM", or the bound of the longest collective.
-    """
+    """The sizes of dimension `dim`, now `size`, at which the steps of a plan are compute bound: from `least`
+    on (None: never), up to `largest` (None: without end). `multiple` divides all sizes that are looked at:
+    the parts into which the plan cuts the dimension. `limit` is what takes longer than the arithmetic beyond:
+    "HBM", or the bound of the longest collective."""
 
     dim: str
     size: int
@@ -45,11 +43,9 @@ class Threshold:
 
 
 def thresholds(cost: PricedPlan) -> tuple[Threshold, ...]:
-    """A threshold for each dimension that a statement has once, in the order of the statements.
-
-    None where a time is not known, nothing is computed, or a dimension has the size 0. Of several names of a
-    dimension the first counts; one that stands for others has none.
-    """
+    """A threshold for each dimension that a statement has once, in the order of the statements, but those
+    that stand for others; none where a time is not known, nothing is computed, or a dimension has the size
+    0."""
     problem = cost.plan.problem
     sizes = problem.sizes
     if cost.unknown or cost.peak_flops is None or not cost.flops or 0 in sizes.values():
@@ -78,7 +74,7 @@ def _excess(cost: PricedPlan, dim: str, size: int) -> tuple[Callable[[int], floa
     """By a size of `dim`: the seconds by which the arithmetic takes longer than the slower of memory and
     links, and which of them that is. Links are compared with the arithmetic of their own pass
     (`priced_plan`)."""
-    none, prices = priced_plan(resized(cost.plan, dim, 0), cost.placed), Prices(cost.placed)
+    none, prices = PricedPlan(resized(cost.plan, dim, 0), cost.placed), Prices(cost.placed)
     peak, bandwidth = cost.peak_flops, cost.machine.device.hbm_bandwidth
     assert peak is not None
     assert bandwidth is not None
@@ -126,10 +122,8 @@ def _excess(cost: PricedPlan, dim: str, size: int) -> tuple[Callable[[int], floa
 
 
 def _interval(excess: Callable[[int], float], most: int) -> tuple[int | None, int | None]:
-    """The first and the last of 1 … `most` at which a concave function is not negative.
-
-    None for the last where that is `most`, and for both where there is none.
-    """
+    """The first and the last of 1 … `most` at which a concave function is not negative; None for the last
+    where that is `most`, and for both where there is none."""
     numbers, inside = range(most + 2), 1
     if excess(1) < 0:
         inside = most

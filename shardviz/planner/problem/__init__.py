@@ -19,15 +19,13 @@ Phase = Literal["forward", "recomputed", "backward", "optimizer"]
 class Statement:
     """One line of a program: a named array made from others by an einsum, or by another function.
 
-    `einsum` has the dimensions of the operands and of the result; the function (`functions.FUNCTIONS`) is
-    applied at every point of all dimensions, and summed over those that the result lacks. A dimension in
-    `merged` stands for several others, the major first, and is split as they are; those in `whole` cannot be
-    split. An operand that an earlier statement made has that result's name, and its spec is a constraint on
-    it, as `jax.lax.with_sharding_constraint`, or None. `result.spec` is None where the compiler may choose.
-    A statement may have other names for an array's dimensions than the one that made it: the order counts.
-    `number` is what the function takes beside arrays: how many `top_k` keeps, by what `scale` multiplies.
-    `source` is the name of the forward result whose statement this one differentiates or computes again, or
-    of the array whose gradients it adds up or updates; "" in a forward pass.
+    The function (`functions.FUNCTIONS`) is applied at every point of all dimensions of `einsum`, and summed
+    over those that the result lacks. A dimension in `merged` stands for several others, the major first, and
+    is split as they are; those in `whole` cannot be split. An operand that an earlier statement made has that
+    result's name, perhaps other names for its dimensions, and a spec that is a constraint on it
+    (`jax.lax.with_sharding_constraint`), or None. `result.spec` is None where the compiler may choose.
+    `number` is how many `top_k` keeps, by what `scale` multiplies. `source` is the forward result whose
+    statement this one differentiates or computes again, or the array that it updates; "" in a forward pass.
     """
 
     einsum: Einsum
@@ -48,7 +46,7 @@ class Statement:
     @property
     def sizes(self) -> dict[str, int]:
         """Elements along each dimension."""
-        return sizes_of(self.arrays)
+        return _sizes_of(self.arrays)
 
     @property
     def summed(self) -> tuple[str, ...]:
@@ -60,8 +58,7 @@ class Statement:
         return tuple(dim for dim in self.einsum.dims if dim not in has)
 
 
-def sizes_of(arrays: Iterable[ShardedArray]) -> dict[str, int]:
-    """Elements along each dimension of arrays."""
+def _sizes_of(arrays: Iterable[ShardedArray]) -> dict[str, int]:
     return {dim: size for array in arrays for dim, size in zip(array.dims, array.shape, strict=True)}
 
 
@@ -117,24 +114,17 @@ def _words_beside(part: Statement, function: str) -> Iterator[str]:
             yield f"{part.number:g}"
 
 
-def statement_text(part: Statement) -> str:
-    """A statement with the dimensions of all arrays, which a program's text may have."""
-    return _text(part, dimensions)
-
-
-def named_statement(part: Statement) -> str:
-    """A statement by the names of its arrays: ``H = X * W1``."""
-    return _text(part, lambda array: array.name)
+def statement_text(part: Statement, written: Callable[[ShardedArray], str] | None = None) -> str:
+    """A statement with the dimensions of all arrays, which a program's text may have, or with its arrays
+    `written` otherwise: by their names alone, ``H = X * W1``."""
+    written = written or dimensions
+    pieces = (each if isinstance(each, str) else written(part.operands[each]) for each in value_pieces(part))
+    return f"{written(part.result)} = {''.join(pieces)}"
 
 
 def dimensions(array: ShardedArray, sign: str = ",") -> str:
     """An array with its dimensions: ``X[b,d]``."""
     return f"{array.name}[{sign.join(array.dims)}]"
-
-
-def _text(part: Statement, written: Callable[[ShardedArray], str]) -> str:
-    pieces = (each if isinstance(each, str) else written(part.operands[each]) for each in value_pieces(part))
-    return f"{written(part.result)} = {''.join(pieces)}"
 
 
 def arguments_of(parts: Iterable[Statement]) -> tuple[ShardedArray, ...]:
@@ -182,11 +172,9 @@ class Problem:
     returns beside the last. `layers` is how often the whole program runs, one after the other. `padding` are
     the dimensions whose sizes in the arrays are larger than asked. `objective` is what its plan minimises.
 
-    A train step (`training.with_backward`) says so in `training`. Its `gradients` are pairs of names: of each
-    result of the forward statements and the argument that is its gradient, then of each argument and its
-    gradient, which is returned, or used by the optimizer. The same gradients are `jax.grad` by these
-    arguments of the sum of the forward results, each multiplied by the argument that is its gradient.
-    `updates` are pairs of arguments and what the optimizer makes of them, in their place.
+    Of a train step (`training.with_backward`) `gradients` are pairs of names: of each forward result and the
+    argument that is its gradient, then of each argument and its gradient, which is returned, or used by the
+    optimizer; `updates` are pairs of arguments and what the optimizer makes of them, in their place.
     """
 
     mesh: Mesh
@@ -225,11 +213,8 @@ class Problem:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of the arguments that training changes: those of floating point but the program's input.
-
-        The input is its integers, such as tokens, and what has all dimensions of one of these; where it has
-        none, its first argument.
-        """
+        """The names of the arguments that training changes: those of floating point but the input, which is
+        what has all dimensions of one of the integers, such as tokens; without any, the first argument."""
         integers = [{*array.dims} for array in self.forward_arguments if not is_floating(array)]
         floating = [array for array in self.forward_arguments if is_floating(array)]
         if not integers:
@@ -271,19 +256,11 @@ class Problem:
         return tuple(each.name for each in arguments if passed is None or each.name != passed.name)
 
     @property
-    def carried(self) -> ShardedArray | None:
-        """The argument that is `passed_on` by a forward pass, if the result has its dimensions: both are
-        split alike."""
-        passed = self.passed_on if self.training is None else None
-        return passed if passed is not None and passed.dims == self.result.dims else None
-
-    @property
     def wanted_spec(self) -> PartitionSpec | None:
-        """The spec in which the result is left: its own, or that of the array whose place it takes; None
-        where the compiler may choose."""
-        if self.result.spec is None and self.carried is not None:
-            return self.carried.spec
-        return self.result.spec
+        """The spec in which the result is left: its own, or of a stack of forward passes that of the argument
+        that is `passed_on`, where the result has its dimensions; None where the compiler may choose."""
+        passed = self.passed_on if self.training is None and self.result.spec is None else None
+        return passed.spec if passed and passed.dims == self.result.dims else self.result.spec
 
     @property
     def roots(self) -> dict[str, str]:
@@ -299,14 +276,6 @@ class Problem:
                     root = next(name for name in first if name in both)
                     first |= {name: root for name, known in first.items() if known in both}
         return first
-
-    @property
-    def aliases(self) -> tuple[frozenset[str], ...]:
-        """Names of one dimension, where it has several."""
-        groups: dict[str, set[str]] = {}
-        for dim, root in self.roots.items():
-            groups.setdefault(root, set()).add(dim)
-        return tuple(frozenset(group) for group in groups.values() if len(group) > 1)
 
     def with_arrays(self, changed: Callable[[ShardedArray], ShardedArray]) -> Problem:
         """The problem with every operand and result changed."""
@@ -338,7 +307,7 @@ class Problem:
     @property
     def sizes(self) -> dict[str, int]:
         """Elements along each dimension."""
-        return sizes_of(self.arrays)
+        return _sizes_of(self.arrays)
 
     @property
     def text(self) -> str:

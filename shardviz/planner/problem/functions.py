@@ -25,15 +25,13 @@ class LocalFunction:
     """A function of a statement's operands, which each device applies to what it holds of them.
 
     `operands` is how many arrays it takes, and `linear_in` those among them, by number, that may come with
-    pending sums: of a "product" one, of a "sum" all; None is any number of operands, and any of them. `flops`
-    are its operations at one point, the addition to a sum among them: of all the statement's dimensions
-    ("points"), or for each element of its first "operand" or of its "result". `code` is its JAX code at one
-    point, with ``{0}``, ``{1}`` for the operands broadcast to all dimensions; "" where it is not pointwise,
-    and for `multiply`, which is `jnp.einsum`. Over dimensions that the result lacks the points are summed, or
-    with `averages` their mean is taken, which is the sum of what each device holds over the number of all
-    points; with `takes_largest` the largest is, of the part of each device, and then of all devices by a
-    `pmax`. Of an operand in `looks_up` no more elements are read than the result has. With
-    `multiplies_matrices` it is bound by the peak of a chip, as matrix products are.
+    pending sums; None is any. `flops` are its operations, the addition to a sum among them, at one point of
+    all dimensions ("points"), or for each element of its first "operand" or of its "result". `code` is its
+    JAX code at one point, with ``{0}``, ``{1}`` for the operands broadcast to all dimensions; "" where it is
+    not pointwise, and for `multiply`, which is `jnp.einsum`. Over dimensions that the result lacks the points
+    are summed, or with `averages` their mean is taken, or with `takes_largest` the largest of the part of
+    each device, then of all by a `pmax`. Of an operand in `looks_up` no more elements are read than the
+    result has. With `multiplies_matrices` it is bound by the peak of a chip, as matrix products are.
     """
 
     name: str
@@ -178,8 +176,13 @@ def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -
 def local_work(part: Statement, operands: Sequence[Shape], result: Shape) -> tuple[int, int, str]:
     """FLOPs, bytes read and written, and the dtype of matrix products ("" without any) of a statement on a
     device that holds pieces of these shapes."""
-    flops = statement_flops(part, operands, result)
-    return flops, statement_traffic(part, operands, result), matmul_dtype(part)
+    looks_up = FUNCTIONS[part.function].looks_up
+    traffic = array_bytes(result, part.result.dtype)
+    for place, (array, shape) in enumerate(zip(part.operands, operands, strict=True)):
+        size = array_bytes(shape, array.dtype)
+        looked_up = math.prod(result) * size // max(1, math.prod(shape))
+        traffic += min(size, looked_up) if place in looks_up else size
+    return statement_flops(part, operands, result), traffic, matmul_dtype(part)
 
 
 def is_matmul(part: Statement) -> bool:
@@ -189,22 +192,8 @@ def is_matmul(part: Statement) -> bool:
 
 
 def matmul_dtype(part: Statement) -> str:
-    """The dtype of a statement's matrix products: that of its largest elements; "" where it has none.
-
-    Only these are bound by the peak that is published of a chip; for all else its vector units are fast
-    enough that reading and writing HBM takes longer.
-    """
+    """The dtype of a statement's matrix products, that of its largest elements; "" where it has none: only
+    these are bound by a chip's published peak, all else by its HBM."""
     if not is_matmul(part) and not FUNCTIONS[part.function].multiplies_matrices:
         return ""
     return max((array.dtype for array in part.operands), key=BITS.__getitem__)
-
-
-def statement_traffic(part: Statement, operands: Sequence[Shape], result: Shape) -> int:
-    """Bytes that a device reads of its pieces of the operands, and writes of the result."""
-    looks_up = FUNCTIONS[part.function].looks_up
-    written = array_bytes(result, part.result.dtype)
-    read = [array_bytes(shape, array.dtype) for array, shape in zip(part.operands, operands, strict=True)]
-    return written + sum(
-        min(size, math.prod(result) * size // max(1, math.prod(shape))) if place in looks_up else size
-        for place, (size, shape) in enumerate(zip(read, operands, strict=True))
-    )

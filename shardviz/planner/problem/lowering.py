@@ -74,11 +74,11 @@ class LoweredProgram:
     that hold places in a table."""
 
     program: ProgramText
-    statements: tuple[LoweredStatement, ...]
+    statements: Sequence[LoweredStatement]
     arguments: Mapping[str, ArrayUse]
-    named: tuple[str, ...]
-    renamed: tuple[tuple[str, ArrayUse, ArrayUse], ...]
-    integers: frozenset[str]
+    named: Sequence[str]
+    renamed: Sequence[tuple[str, ArrayUse, ArrayUse]]
+    integers: AbstractSet[str]
 
     @property
     def uses(self) -> list[ArrayUse]:
@@ -96,23 +96,15 @@ def lower(program: ProgramText, sizes: Mapping[str, int]) -> LoweredProgram:
 
     A product sums over the dimensions of both factors that neither the result nor another factor has; where
     both have the same dimensions and the result's are not written, it is elementwise. In brackets it is what
-    it would be in a statement of its own. A partial result has the name of its statement and a number:
-    ``Y_1``.
+    it would be in a statement of its own, ``Y_1``.
 
     Raises `NotationError` where an array, a function or a dimension does not fit, and for a product that has
     two readings (`notation.book.ProductFactors`).
     """
-    lowering = _Lowering(program, sizes)
+    own = _Lowering(program, sizes)
     for number, assignment in enumerate(program.statements):
-        lowering.statement(assignment, number)
-    return LoweredProgram(
-        program,
-        tuple(lowering.statements),
-        lowering.arguments,
-        tuple(lowering.named),
-        tuple(lowering.renamed),
-        frozenset(lowering.integers),
-    )
+        own.statement(assignment, number)
+    return LoweredProgram(program, own.statements, own.arguments, own.named, own.renamed, own.integers)
 
 
 @dataclass(frozen=True)
@@ -307,11 +299,9 @@ class _Lowering:
         return ""
 
     def _letters_einsum(self, value: EinsumCall, target: _Target) -> ArrayUse:
-        """An einsum of letters: a name that is known is that array, other letters are an array of their own.
-
-        The first letters are an activation, the same one where they stand first again, or the result just
-        made where that has no name; all others are weights.
-        """
+        """An einsum of letters: a name that is known is that array. Other letters are an array of their own:
+        the first an activation, the same one where they stand first again, or the result just made where that
+        has no name; all others are weights."""
         uses = []
         for number, operand in enumerate(value.operands):
             if isinstance(operand, Mention) and operand.array is None and self._known(operand.name) is None:
@@ -391,7 +381,7 @@ class _Lowering:
 
     def _softmax(self, call: FunctionCall, target: _Target) -> ArrayUse:
         """The largest of each row, the sum of what is raised from there, then what each element has of it,
-        which is also written ``softmax(X, M, Z)``. So no row need be on one device."""
+        also written ``softmax(X, M, Z)``: no row need be on one device."""
         if len(call.operands) == 3:
             return self._pointwise(call, target)
         array, dims, _ = self._along(call)
@@ -492,8 +482,7 @@ class _Lowering:
         return self._emit("top_k", (array,), array.dims, target, whole=dims, number=count.value)
 
     def _slots(self, call: FunctionCall, target: _Target) -> ArrayUse:
-        """1 where a token has the place of those that chose an expert, in order; a token without a place has
-        none."""
+        """1 where a token has the place of those that chose an expert, in order; some have no place."""
         if len(call.operands) != 3:
             self._fail_form(call)
         array, dims, _ = self._along(replace(call, operands=call.operands[:2]))
@@ -665,10 +654,9 @@ class _Lowering:
 _CALLS = {
     "multiply": (_Lowering._product, "", ""),
     "scale": (_Lowering._scale, "", ""),
-    "sum": (_Lowering._reduction, "an array and dimensions", "X, d"),
-    "mean": (_Lowering._reduction, "an array and dimensions", "X, d"),
-    "mean_square": (_Lowering._reduction, "an array and dimensions", "X, d"),
-    "max": (_Lowering._reduction, "an array and dimensions", "X, d"),
+    **dict.fromkeys(
+        ("sum", "mean", "mean_square", "max"), (_Lowering._reduction, "an array and dimensions", "X, d")
+    ),
     "softmax": (_Lowering._softmax, "an array and a dimension", "X, d"),
     "sum_exp": (_Lowering._sum_exp, "an array, what is taken from it and a dimension", "X, M, d"),
     "log_sum_exp": (_Lowering._log_sum_exp, "an array and a dimension", "X, d"),

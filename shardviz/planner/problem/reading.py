@@ -53,8 +53,7 @@ def problem_from_text(
     `text` is an einsum (``bd,df->bf``), a chain of them with semicolons, a program, or a product in the
     scaling book's notation, which may bring its own specs. `specs` are spec strings (`parse_specs`), or specs
     by name; without any, the operands' specs are left open (None) for `rank`, as are those that are ``?``
-    where the problem is to be `ranked`.
-    `sizes` are elements of dimensions; the others have the defaults.
+    where the problem is to be `ranked`. `sizes` are elements of dimensions; the others have the defaults.
 
     Raises `QuestionError` (`NotationError` where a place in the text can be shown) when something cannot be
     read, or does not fit: ranks, counts, sizes, axes. A size that its axes do not divide is padded.
@@ -106,13 +105,11 @@ def _named_parts(
     einsums: Sequence[Einsum], names: Sequence[Names], specs: str, mesh: Mesh
 ) -> tuple[SpecPart, ...]:
     """The specs of a chain whose arrays are named; operands that are not are whole, results are open."""
-    nothing = (SpecPart((None,) * len(operands)) for operands, _ in names)
-    rows = (row for each in zip(einsums, names, nothing, strict=True) for row in _rows(*each))
-    ranks = {name: len(dims) for name, dims, _ in rows}
+    ranks: dict[str, int] = {}
+    for einsum, (operands, result) in zip(einsums, names, strict=True):
+        ranks |= zip((*operands, result), map(len, (*einsum.operands, einsum.result)), strict=True)
     made = {result for _, result in names}
-    given: dict[str, PartitionSpec | None] = {
-        name: None if name in made else PartitionSpec(((),) * rank) for name, rank in ranks.items()
-    }
+    given = {name: None if name in made else PartitionSpec.replicated(rank) for name, rank in ranks.items()}
     given |= parse_named_specs(specs, mesh.shape, ranks)
     return tuple(
         # What one part hands to the next is constrained where it is made.
@@ -289,7 +286,7 @@ def program_problem(
 
     What neither says is not split, but is left open (None) where the problem is to be `ranked` and nothing is
     said at all. A result is split as the compiler likes where neither says it; with subscripts in the text
-    the last result is as its brackets say. Raises `NotationError` for a spec that is said twice.
+    the last is as its brackets say. Raises `NotationError` for a spec that is said twice.
     """
     _check_said_once(lowered, specs or {})
     written = written_specs(lowered)
@@ -306,7 +303,7 @@ def program_problem(
         """An argument with its spec, or a result with the constraint that its use writes."""
         if use.name not in lowered.arguments:
             return array(use, use.spec)
-        return array(use, known.get(use.name, None if is_open else _whole(use)))
+        return array(use, known.get(use.name, None if is_open else PartitionSpec.replicated(len(use.dims))))
 
     statements = tuple(
         Statement(
@@ -327,18 +324,14 @@ def program_problem(
 
 def written_specs(lowered: LoweredProgram) -> dict[str, PartitionSpec | None] | None:
     """The specs of all arguments and results that a program's subscripts say, by name; None without any."""
-    arguments, made = lowered.arguments.values(), [each.result for each in lowered.statements]
-    if all(use.spec is None for use in (*arguments, *made)):
+    made = [each.result for each in lowered.statements]
+    specs = {use.name: use.spec for use in (*lowered.arguments.values(), *made)}
+    if not any(specs.values()):
         return None
-    specs: dict[str, PartitionSpec | None] = {use.name: use.spec or _whole(use) for use in arguments}
-    specs |= {use.name: use.spec for use in made}
-    if made[-1].spec is None and lowered.program.statements[-1].has_brackets:
-        specs[made[-1].name] = _whole(made[-1])
-    return specs
-
-
-def _whole(use: ArrayUse) -> PartitionSpec:
-    return PartitionSpec(((),) * len(use.dims))
+    whole = [*lowered.arguments.values()]
+    if lowered.program.statements[-1].has_brackets:
+        whole.append(made[-1])
+    return specs | {use.name: use.spec or PartitionSpec.replicated(len(use.dims)) for use in whole}
 
 
 def _check_said_once(lowered: LoweredProgram, specs: Specs) -> None:

@@ -17,12 +17,10 @@ from shardviz.sharding import ShardedArray
 
 @dataclass(frozen=True)
 class Roles:
-    """The roles of dimensions and arrays.
-
-    `inputs`, `parameters` and `given` (gradients of results) are names of arguments. `follows` names for an
-    array another one that is split alike: for a gradient the array that it is of, for an optimizer's state
-    its parameter. `addends` are results that are only added to others, and so may come with pending sums.
-    """
+    """The roles of dimensions and arrays. `inputs`, `parameters` and `given` (gradients of results) are names
+    of arguments. `follows` names for an array another one that is split alike: for a gradient the array that
+    it is of, for an optimizer's state its parameter. `addends` are results that are only added to others, and
+    so may come with pending sums."""
 
     examples: frozenset[str]
     positions: frozenset[str]

@@ -1,9 +1,7 @@
-"""The elements of every dimension: those given, those that follow from others, and the usual ones; more where
-axes do not divide them.
+"""The elements of every dimension: those given, those that follow from others, and the usual ones.
 
-JAX arrays refuse a dimension that its axes do not divide (`IndivisibleError`), and inside `jit` XLA pads it
-anew for each sharding. Here it is padded once, to the least size that the axes of all arrays divide, as one
-does by hand before the program.
+JAX arrays refuse a dimension that their axes do not divide (`IndivisibleError`), and inside `jit` XLA pads it
+anew for each sharding. Here it is padded once, to the least size that the axes of all arrays divide.
 """
 
 from __future__ import annotations
@@ -27,10 +25,8 @@ each."""
 
 
 def dimension_sizes(einsums: Sequence[Einsum], text: str) -> dict[str, int]:
-    """Elements of every dimension: those in the text, and the defaults of the others.
-
-    Raises `NotationError` for text of another form, and for a dimension that no array has.
-    """
+    """Elements of every dimension: those in the text, and the defaults of the others. Raises `NotationError`
+    for text of another form, and for a dimension that no array has."""
     dims = tuple(dict.fromkeys(dim for einsum in einsums for dim in einsum.dims))
     given = parse_sizes(text)
     _check_names(given, dims, text)
@@ -54,9 +50,9 @@ def _check_names(given: Mapping[str, int], dims: Sequence[str], text: str) -> No
 def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) -> dict[str, int]:
     """Elements of every dimension: those given, those that others say, and the defaults.
 
-    A dimension that stands for others has as many elements as they have together; the places of an expert
-    are enough for all tokens where each expert is chosen as often. Raises `NotationError` where two sizes of
-    one dimension differ, and for a size of a dimension that no array has.
+    A dimension that stands for others has as many elements as they have together; an expert has places for
+    all tokens where each is chosen as often. Raises `NotationError` where two sizes of one dimension differ,
+    and for a size of a dimension that no array has.
     """
     _check_names(given, lowered.dims, text)
     sizes = _Sizes(lowered, given)
@@ -153,10 +149,8 @@ class _Sizes:
 
 
 def padded(problem: Problem) -> Problem:
-    """The problem with sizes that the axes of its arrays divide; the same one where they do already.
-
-    Raises `QuestionError` for a spec that does not fit its array or the mesh.
-    """
+    """The problem with sizes that the axes of its arrays divide; the same one where they do already. Raises
+    `QuestionError` for a spec that does not fit its array or the mesh."""
     is_even = True
     for array in problem.arrays:
         if array.spec is not None:

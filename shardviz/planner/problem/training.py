@@ -23,8 +23,8 @@ class Optimizer:
 
     A parameter of another dtype than `master` has a copy in it, to which the updates are added; "" is none.
     Adam has two `moments` for each parameter (Kingma and Ba 2015). The weights' gradients are computed and
-    reduced in `gradients`. The state (master copy and moments) is split as its parameter is, and also over
-    the mesh axes `over`, as ZeRO's first stage does (Rajbhandari and others 2020).
+    reduced in `gradients`. The state is split as its parameter is, and over the mesh axes `over`, as ZeRO's
+    first stage does (Rajbhandari and others 2020).
     """
 
     rule: Rule
@@ -42,20 +42,16 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Training:
-    """A train step: what its backward pass computes again, and its optimizer, if it has one.
-
-    Without an optimizer the gradients are returned, in the dtypes of their parameters, as by `jax.grad`.
-    """
+    """A train step: what its backward pass computes again, and its optimizer, if it has one: without, the
+    gradients are returned, in the dtypes of their parameters, as by `jax.grad`."""
 
     remat: Remat = "none"
     optimizer: Optimizer | None = None
 
 
 def parse_training(backward: bool, remat: str, optimizer: str, mesh: Mesh) -> Training | None:
-    """The choices in the words of the command line; None for the forward pass alone.
-
-    Raises `QuestionError` for other words, and for choices about a backward pass that is not asked for.
-    """
+    """The choices in the words of the command line; None for the forward pass alone. Raises `QuestionError`
+    for other words, and for choices about a backward pass that is not asked for."""
     if not backward:
         for name, text in (("remat", remat), ("optimizer", optimizer)):
             if text.strip() not in ("", "none"):
@@ -76,11 +72,9 @@ def parse_remat(text: str) -> Remat:
 
 
 def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:
-    """Read ``none``, ``sgd``, ``adam``, or ``adam,master=none,moments=bf16,gradients=bf16,over=data``.
-
-    `over` may be there several times. Raises `NotationError` for anything else, and for axes that the mesh
-    lacks or that are named twice.
-    """
+    """Read ``none``, ``sgd``, ``adam``, or ``adam,master=none,moments=bf16,gradients=bf16,over=data``, `over`
+    perhaps several times. Raises `NotationError` for anything else, and for axes that the mesh lacks or that
+    are named twice."""
     if text.strip() in ("", "none"):
         return None
     dtypes: dict[str, str] = {}

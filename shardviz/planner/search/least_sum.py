@@ -1,17 +1,15 @@
 """The choice of one value for each variable that makes a sum of tables least.
 
-Each table is over a few variables. `least` eliminates one variable after the other: it adds the tables that
-have it and keeps, for each choice of their other variables, the least; so the answer is exact, in time and
-memory that grow with the largest table on the way and not with the number of all choices (Bertelè and
-Brioschi, "Nonserial Dynamic Programming", 1972).
+`least` eliminates one variable after the other: it adds the tables that have it and keeps, for each choice of
+their other variables, the least; so the answer is exact, in time and memory that grow with the largest table
+on the way (Bertelè and Brioschi, "Nonserial Dynamic Programming", 1972).
 
 `least_of_stars` leaves out most values first. The sum is taken apart into stars: a variable that chooses how
 a statement's work is split, and the variables of the statement's arrays around it. The least of each star,
-added up, is a bound on the least sum. Each array has a price for each of its values in each of its stars; the
-prices of a value add up to what it costs by itself. They are changed until the stars agree, which raises the
-bound (block coordinate ascent on the dual: Globerson and Jaakkola, "Fixing Max-Product", 2007). A value with
-which the bound is more than a sum that is known is in no best choice (reduced cost fixing), so the answer
-stays exact.
+added up, is a bound on the least sum. Each array has a price for each of its values in each of its stars,
+which add up to what the value costs by itself. They are changed until the stars agree, which raises the bound
+(block coordinate ascent on the dual: Globerson and Jaakkola, "Fixing Max-Product", 2007). A value with which
+the bound is more than a sum that is known is in no best choice (reduced cost fixing).
 """
 
 from __future__ import annotations
@@ -78,10 +76,8 @@ def _entries(name: str, others: Iterable[str], sizes: Mapping[str, int]) -> int:
 def least(
     factors: Sequence[Factor], sizes: Mapping[str, int], max_entries: int = MAX_ENTRIES
 ) -> tuple[float, dict[str, int]]:
-    """The least sum, and the index of the value of each variable; of equals the first.
-
-    `sizes` are the numbers of values. Raises `TooWideError` for a table of more than `max_entries`.
-    """
+    """The least sum, and the index of the value of each variable; of equals the first. `sizes` are the
+    numbers of values. Raises `TooWideError` for a table of more than `max_entries`."""
     left = list(factors)
     eliminated: list[tuple[str, tuple[str, ...], NDArray[np.intp]]] = []
     for name in elimination_order((factor.variables for factor in factors), sizes):
@@ -104,19 +100,13 @@ def least(
 def _broadcast(factor: Factor, variables: tuple[str, ...]) -> Table:
     """The table with its dimensions in the order of `variables`, of size 1 where it lacks one."""
     order = [factor.variables.index(each) for each in variables if each in factor.variables]
-    shape = [
-        factor.table.shape[factor.variables.index(each)] if each in factor.variables else 1
-        for each in variables
-    ]
-    return factor.table.transpose(order).reshape(shape)
+    lacking = tuple(place for place, each in enumerate(variables) if each not in factor.variables)
+    return np.expand_dims(factor.table.transpose(order), lacking)
 
 
 def least_of_stars(factors: Sequence[Factor], sizes: Mapping[str, int]) -> tuple[float, dict[str, int]]:
     """The least sum of tables and the index of the value of each variable, where each table is over one
-    variable, or over the one in the middle of a star and one around it.
-
-    Raises `TooWideError`.
-    """
+    variable, or over the middle of a star and one around it. Raises `TooWideError`."""
     bounds = DualBounds(factors, sizes)
     for sweeps in SWEEPS:
         for _ in range(sweeps):
@@ -166,7 +156,7 @@ class DualBounds:
                 self._single[each.variables[0]] += table
             else:
                 middle, other = each.variables
-                joint[middle, other] = joint[middle, other] + table if (middle, other) in joint else table
+                joint[middle, other] = joint.get((middle, other), 0.0) + table
         around: dict[str, list[str]] = {}
         for middle, other in joint:
             around.setdefault(other, []).append(middle)
@@ -211,19 +201,13 @@ class DualBounds:
         of_middle = {middle: self._of_middle(middle) for middle in self._edges}
         found = {}
         for name, single in self._single.items():
-            if name in of_middle:
-                own = of_middle[name]
-                found[name] = own - own.min()
-            elif name in self._around:
-                found[name] = sum(
-                    (
-                        self._edges[middle][name].of_other(of_middle[middle]) - of_middle[middle].min()
-                        for middle in self._around[name]
-                    ),
-                    start=np.zeros(len(single)),
-                )
+            if name in self._around:
+                edges = ((self._edges[middle][name], of_middle[middle]) for middle in self._around[name])
+                more = (edge.of_other(own) - own.min() for edge, own in edges)
+                found[name] = sum(more, start=np.zeros(len(single)))
             else:
-                found[name] = single - single.min()
+                own = of_middle.get(name, single)
+                found[name] = own - own.min()
         return found
 
     def _of_middle(self, middle: str) -> Table:

@@ -38,11 +38,10 @@ DOUBLINGS = 12
 class MeshSharding:
     """A mesh with the best sharding found of every array, and the figures of a step on one device.
 
-    `specs` are those of the forward arrays that have a name. `memory_bytes` are held at once at least:
-    parameters with what belongs to them, what waits for the backward pass, and the largest statement. `bound`
-    is what the step takes longest for: "compute", "HBM", or the mesh axes of a communication. `utilisation`
-    are the program's FLOPs, nothing counted twice, over the peak of all devices (MFU). `least_seconds` is a
-    bound that no sharding of the rules on this mesh is faster than.
+    `specs` are those of the forward arrays that have a name. `memory_bytes` are held at once at least.
+    `bound` is what the step takes longest for: "compute", "HBM", or the mesh axes of a communication.
+    `utilisation` are the program's FLOPs, nothing counted twice, over the peak of all devices (MFU). No
+    sharding of the rules on this mesh is faster than `least_seconds`.
     """
 
     mesh: Mesh
@@ -63,8 +62,8 @@ class MeshSharding:
 @dataclass(frozen=True)
 class InfeasibleMesh:
     """A mesh on which no sharding is possible; `reason` says which limit it breaks. `memory_bytes` are the
-    fewest that a device would hold, 0 where that is not the limit. A mesh that `is_skipped` may have one, but
-    has too many shardings to look at."""
+    fewest that a device would hold, 0 where that is not the limit. One that `is_skipped` has too many
+    shardings."""
 
     mesh: Mesh
     reason: str
@@ -76,11 +75,10 @@ class InfeasibleMesh:
 class MeshRanking:
     """The answer of a search, or what it has so far.
 
-    `found` are ranked by the seconds of a step, then by communication and memory. `meshes` is how many there
-    are, `looked_at` how many were looked at, and `shardings` how many shardings of all arrays these have
-    together. `least_seconds` is less than any step can take on the meshes that are left.
+    `found` are ranked by the seconds of a step, then by communication and memory. Of `meshes`, `looked_at`
+    were looked at, which have `shardings` of all arrays together. No step takes less than `least_seconds`.
     `smallest_machine` would do where this one is too small, if it was looked for; where none would,
-    `largest_machine_tried` is the largest that is too small as well.
+    `largest_machine_tried` is too small as well.
     """
 
     question: SearchQuestion
@@ -126,27 +124,21 @@ def best_meshes(question: SearchQuestion) -> MeshRanking:
 
 def with_smallest_machine(answer: MeshRanking) -> MeshRanking:
     """The answer with the name of the smallest machine that would do, of as many devices times a power of
-    two, or of the largest one that was tried where none would do; as it is where a mesh was found and where
-    memory is not what lacks."""
+    two, or of the largest that was tried; as it is where a mesh was found and where memory is not what
+    lacks."""
     if answer.found or not any(each.memory_bytes for each in answer.infeasible):
         return answer
     axes = tuple(replace(axis, size=None) for axis in answer.question.axes)
     tried = ""
-    for machine in _larger(answer.question.machine):
+    small = answer.question.machine
+    names = (small.names_of_size(small.devices << doubling) for doubling in range(1, DOUBLINGS + 1))
+    larger = (cluster_named(own[0]) for own in names if own)
+    for machine in (each for each in larger if each is not None):
         # The first mesh that fits is enough.
         if any(each.found for each in search_meshes(replace(answer.question, machine=machine, axes=axes))):
             return replace(answer, smallest_machine=machine.name)
         tried = machine.name
     return replace(answer, largest_machine_tried=tried)
-
-
-def _larger(machine: Machine) -> Iterator[Machine]:
-    """Machines of the same chip, two times, four times, … as large, as far as they are built."""
-    for doubling in range(1, DOUBLINGS + 1):
-        names = machine.names_of_size(machine.devices << doubling)
-        larger = cluster_named(names[0]) if names else None
-        if larger is not None:
-            yield larger
 
 
 def problem_of(question: SearchQuestion, found: MeshSharding) -> Problem:
@@ -239,11 +231,8 @@ def _bound(sharding: ProgramSharding, overlap: Overlap, time: StepTime, peak: fl
 
 
 def mesh_shapes(axes: Sequence[SearchAxis], devices: int) -> tuple[Mesh, ...]:
-    """Every mesh of so many devices with these axes, each of 1 or more.
-
-    Raises `QuestionError` where none has the sizes that are fixed, and where there are more than
-    `MAX_MESHES`.
-    """
+    """Every mesh of so many devices with these axes. Raises `QuestionError` where none has the sizes that are
+    fixed, and where there are more than `MAX_MESHES`."""
     sizes = list(islice(_sizes([axis.size for axis in axes], devices), MAX_MESHES + 1))
     if len(sizes) > MAX_MESHES:
         raise QuestionError(

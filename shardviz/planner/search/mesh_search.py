@@ -1,16 +1,13 @@
 """The best sharding of a program's arrays on one mesh, within the memory of a device.
 
-The seconds of a step are those of its work and its communication, by what is taken to overlap. Communication
-that gathers parameters or reduces their gradients can run beside the work of other layers; that of
-activations stands between two statements of a layer. By default the first is hidden behind the work of its
-pass (`priced_plan`) as far as that lasts, and the second is waited for. ``none`` hides nothing, so that a
-step is the sum of its plan's steps; ``all`` hides everything, as "How to Scale Your Model" counts: each pass
-is the longer of its work and its communication.
+Communication that gathers parameters or reduces their gradients can run beside the work of other layers; that
+of activations stands between two statements of a layer. By default the first is hidden behind the work of its
+pass (`priced_plan`) as far as that lasts, and the second is waited for. ``none`` hides nothing; ``all`` hides
+everything, as "How to Scale Your Model" counts.
 
 Where one thing hides another the time of a step cannot be added up, and memory is a limit: both are brought
 into sums by multipliers (Lagrangian relaxation: Everett 1963). For any multipliers the least sum is a bound
-that no sharding is faster than; the best sharding met on the way is the answer, with what it may lack of the
-bound.
+that no sharding is faster than; the best sharding met on the way is the answer.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from shardviz.planner.pricing.priced_plan import Passes, by_pass, overlapped
+from shardviz.planner.pricing.priced_plan import Passes, by_pass, overlapped, sums_of
 from shardviz.planner.search.program_tables import Multipliers, ProgramSharding, ProgramTables
 from shardviz.planner.states.moves import Axes
 
@@ -41,11 +38,8 @@ CLOSE = 1e-3
 
 @dataclass(frozen=True)
 class StepTime:
-    """The seconds of a step of one device.
-
-    `work` is local; `communication` by the axes of its groups, all of it; `exposed` the part of it that is
-    not hidden; `bubble` what a pipeline waits. `seconds` are those of the step.
-    """
+    """The seconds of a step of one device: local `work`; all `communication` by the axes of its groups;
+    `exposed`, the part of it that is not hidden; `bubble`, what a pipeline waits."""
 
     work: float
     communication: tuple[tuple[Axes, float], ...]
@@ -62,9 +56,7 @@ def step_time(found: ProgramSharding, overlap: Overlap, layers: float, bubble: f
     """The time of so many layers on each device; `bubble` is what a pipeline waits, as a part of the rest."""
     work, hidden, waited = overlapping(found, overlap)
     busy = (overlapped(work, hidden) + sum(waited)) * layers
-    by_axes: dict[Axes, float] = {}
-    for _, axes, seconds in (*found.exposed, *found.hidden):
-        by_axes[axes] = by_axes.get(axes, 0.0) + seconds * layers
+    by_axes = sums_of((axes, seconds * layers) for _, axes, seconds in (*found.exposed, *found.hidden))
     local = sum(work) * layers
     return StepTime(local, tuple(by_axes.items()), busy - local, busy * bubble, busy * (1 + bubble))
 

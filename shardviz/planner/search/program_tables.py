@@ -2,13 +2,11 @@
 
 A statement's cost is that of its work, of the moves of its operands to what the work needs, and of the move
 of its result to the sharding that the array has. So a program's is a sum of tables over one split and one
-array each, and the best of all shardings is found without pricing each of them (`dual_bounds`,
-`elimination`).
+array each, and the best of all shardings is found without pricing each of them (`least_sum`).
 
-A search asks so often for the way from one sharding to another that it cannot look for the cheapest, as a
-plan does (`paths`); it takes that of `direct_moves`, whose moves have the prices of a plan's, as a compiler
-would. Which moves these are does not depend on the sizes of a mesh, so they are found once for all meshes
-(`DirectWays`); each mesh prices them (`DirectPrices`).
+A search asks so often for the way from one sharding to another that it takes that of `direct_moves`, whose
+moves have the prices of a plan's. Which moves these are does not depend on the sizes of a mesh, so they are
+found once for all meshes (`DirectWays`); each mesh prices them (`DirectPrices`).
 """
 
 from __future__ import annotations
@@ -86,8 +84,11 @@ class DirectWays:
             table = np.pad(table, (0, 2 * len(known) - len(table)), constant_values=_UNKNOWN)
         self._found[rank] = table
         found: NDArray[np.intp] = table[np.ix_(rows, columns)]
-        for i, j in np.argwhere(found == _UNKNOWN):
-            found[i, j] = table[rows[i], columns[j]] = self._number(befores[i], afters[j])
+        if (found == _UNKNOWN).any():
+            for i, j in np.argwhere(found == _UNKNOWN):
+                if table[rows[i], columns[j]] == _UNKNOWN:
+                    table[rows[i], columns[j]] = self._number(befores[i], afters[j])
+            found = table[np.ix_(rows, columns)]
         return found
 
     def _number(self, before: State, after: State) -> int:
@@ -121,9 +122,11 @@ class DirectPrices:
         """Seconds of the ways of an array from each state to each; whole values do not become pending
         sums."""
         numbers = self._ways.between(befores, afters)
-        used, places = np.unique(numbers, return_inverse=True)
-        seconds = [self._seconds(shape, dtype, number) for number in used.tolist()]
-        return np.array(seconds)[places].reshape(numbers.shape)
+        seconds = np.zeros(len(self._ways.ways))
+        for number in np.flatnonzero(np.bincount(numbers.ravel())).tolist():
+            seconds[number] = self._seconds(shape, dtype, number)
+        found: Table = seconds[numbers]
+        return found
 
     @remembered
     def _seconds(self, shape: Shape, dtype: str, number: int) -> float:
@@ -204,7 +207,7 @@ class StatementTable(NamedTuple):
 @dataclass(frozen=True)
 class PipelineStage:
     """The stages along a mesh axis: each computes `layers`, of `microbatches` parts of the batch one after
-    the other, and sends what it has made of each to the next."""
+    the other, and sends each to the next."""
 
     axis: str
     layers: float
@@ -223,9 +226,8 @@ class ProgramTables:
         stage: PipelineStage | None = None,
         ways: DirectWays | None = None,
     ) -> None:
-        """`held` are the copies of an array that a device keeps through the step, by its name: of parameters
-        with their optimizer's state, of activations that wait for the backward pass; of others none. `ways`
-        are shared by meshes with the same axes of more than one device."""
+        """`held` are the copies of an array that a device keeps through the step, by its name; `ways` are
+        shared by meshes with the same axes of more than one device."""
         self.problem, self.placed, self.rules = problem, placed, rules
         self._prices = Prices(placed)
         ways = ways or DirectWays(tuple(axis.name for axis in rules.wide))
@@ -259,11 +261,11 @@ class ProgramTables:
         rules = self.rules
         for name, states in self.states.items():
             array = self.arrays[name]
-            if not states:
-                return rules.uneven(array, name in rules.roles.parameters)
-            if words := rules.uneven_spec(array):
+            is_open = states and array.spec is None
+            if not is_open and (words := rules.uneven(array, name in rules.roles.parameters)):
                 return words
-        return next((rules.uneven_work(each.part) for each in self.statements if not each.choices), "")
+        undivided = (each.part.result.name for each in self.statements if not each.choices)
+        return next((rules.not_divided(f"the work on {name}") for name in undivided), "")
 
     def _statement(self, part: Statement) -> StatementTable:
         roles, arrays = self.rules.roles, part.arrays
@@ -306,16 +308,8 @@ class ProgramTables:
         array, states = each.arrays[place], self.states[each.variables[place]]
         own = [choice.states[place] for choice in each.choices]
         if place == len(each.arrays) - 1:
-            return self._between(array, own, states)
-        return self._between(array, states, own).T
-
-    def _between(self, array: ShardedArray, befores: Sequence[State], afters: Sequence[State]) -> Table:
-        """Seconds of an array's way from each state to each, of which many may be alike."""
-        rows, columns = (
-            {state: number for number, state in enumerate(dict.fromkeys(side))} for side in (befores, afters)
-        )
-        found = self.moves.table(array.shape, array.dtype, tuple(rows), tuple(columns))
-        return found[np.ix_([rows[state] for state in befores], [columns[state] for state in afters])]
+            return self.moves.table(array.shape, array.dtype, own, states)
+        return self.moves.table(array.shape, array.dtype, states, own).T
 
     @cached_property
     def _memory(self) -> dict[str, Table]:
@@ -408,12 +402,10 @@ class ProgramTables:
 
 @dataclass(frozen=True)
 class ProgramSharding:
-    """A sharding of every array, by the name of the array that leads, and its figures for one layer.
-
-    Seconds of `work` by pass, and of each communication with its phase and the axes of its groups: `exposed`,
-    which stands between two statements, and `hidden`, which can run beside the work of other layers. `memory`
-    are the bytes that a device keeps through the step, and those of the largest statement beside them.
-    """
+    """A sharding of every array, by the name of the array that leads, and its figures for one layer: seconds
+    of `work` by pass, and of each communication with its phase and the axes of its groups, `exposed` or
+    `hidden` (beside the work of other layers). `memory` are the bytes that a device keeps through the step,
+    and those of the largest statement beside them."""
 
     states: dict[str, State]
     work: Passes

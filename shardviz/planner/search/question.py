@@ -25,12 +25,10 @@ from shardviz.sharding import Mesh, PartitionSpec
 
 @dataclass(frozen=True)
 class SearchQuestion:
-    """A program whose arrays may be split in any way, but for those that have a spec.
-
-    `problem` are its forward statements, on a mesh of the axes' names; `training` makes a train step of them.
-    With a pipeline axis each stage computes `microbatches` parts of the batch one after the other. `unnamed`
-    are results that the text gives no name, whose shardings a row leaves to the planner.
-    """
+    """A program whose arrays may be split in any way, but for those that have a spec: its forward statements
+    `problem`, on a mesh of the axes' names; `training` makes a train step of them. With a pipeline axis each
+    stage computes `microbatches` parts of the batch one after the other. `unnamed` are results that the text
+    gives no name, whose shardings a row leaves to the planner."""
 
     problem: Problem
     machine: Machine
@@ -110,9 +108,8 @@ class SearchQuestion:
 
     @cached_property
     def held(self) -> dict[str, float]:
-        """The copies of an array that a device keeps through the step, by name: one for each layer of its
-        own arguments, of what belongs to them, and of what waits for the backward pass; one of what is passed
-        on."""
+        """The copies of an array that a device keeps through the step, by name: one for each layer, but of
+        what is passed on and of the results' gradients one."""
         step, roles = self.step, self.roles
         passed = step.passed_on and step.passed_on.name
         layers = float(step.layers)
@@ -153,10 +150,8 @@ def question_from_text(
     microbatches: int = 1,
 ) -> SearchQuestion:
     """The question that a user wrote: `program` as `problem_from_text` reads it; specs that split nothing are
-    open, but for those in `keep` (``W1=_ tensor,X=data _``).
-
-    Raises `QuestionError`, a `NotationError` where a place in a text can be shown.
-    """
+    open, but for those in `keep` (``W1=_ tensor,X=data _``). Raises `QuestionError`, a `NotationError` where
+    a place in a text can be shown."""
     mesh = Mesh(tuple(axis.name for axis in axes), (1,) * len(axes))
     problem = _in_pairs(problem_from_text(program, mesh=mesh, sizes=sizes, dtype=dtype, ranked=True))
     specs = {

@@ -25,21 +25,13 @@ from shardviz.sharding.mesh import is_axis_name
 
 Kind = Literal["data", "fsdp", "tensor", "sequence", "expert", "pipeline", "any"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-OTHER_NAMES: dict[str, Kind] = {
-    "dp": "data",
-    "batch": "data",
-    "replica": "data",
-    "zero": "fsdp",
-    "tp": "tensor",
-    "mp": "tensor",
-    "model": "tensor",
-    "sp": "sequence",
-    "cp": "sequence",
-    "context": "sequence",
-    "seq": "sequence",
-    "ep": "expert",
-    "pp": "pipeline",
-    "stage": "pipeline",
+_OTHER_NAMES: dict[Kind, str] = {
+    "data": "dp batch replica",
+    "fsdp": "zero",
+    "tensor": "tp mp model",
+    "sequence": "sp cp context seq",
+    "expert": "ep",
+    "pipeline": "pp stage",
 }
 """Names that people give such axes."""
 DEFAULT_AXES = "data,fsdp,tensor"
@@ -60,15 +52,13 @@ class SearchAxis:
 def kind_of(name: str) -> Kind:
     """The kind that an axis of this name has where none is given; `any` for a name that says nothing."""
     word = name.lower()
-    named = next((kind for kind in KINDS if kind == word), None)
-    return named or OTHER_NAMES.get(word, "any")
+    known = (kind for kind in KINDS if word in (kind, *_OTHER_NAMES.get(kind, "").split()))
+    return next(known, "any")
 
 
 def parse_axes(text: str) -> tuple[SearchAxis, ...]:
-    """Read ``data,fsdp,tensor``, ``X,Y``, ``X=fsdp,Y=tensor``, ``data,tensor=8``.
-
-    Raises `NotationError` for a name that is not an axis's, one that stands twice, and a size of 0.
-    """
+    """Read ``data,fsdp,tensor``, ``X,Y``, ``X=fsdp,Y=tensor``, ``data,tensor=8``. Raises `NotationError` for
+    a name that is not an axis's, one that stands twice, and a size of 0."""
     found: list[SearchAxis] = []
     place = 0
     for piece in text.split(","):
@@ -210,35 +200,24 @@ class ShardingRules:
         return self._of_activation(kind, dims)
 
     def uneven(self, array: ShardedArray, is_parameter: bool) -> str:
-        """The dimension that must be split and does not divide, with the axes that must split it."""
+        """The dimension that does not divide over the axes of its spec, or those that must split it, and
+        which these are; "" where a spec divides the array."""
         forced: dict[str | None, list[str]] = {}
         for axis in self.wide:
             places = self._of_array(axis, array, is_parameter)
             if len(places) == 1:
                 forced.setdefault(places[0], []).append(axis.name)
-        for dim, size in zip(array.dims, array.shape, strict=True):
-            if not self._divides(size, tuple(forced.get(dim, ()))):
-                return self._not_divided(dim, size, array.name, forced[dim])
-        return f"{array.name} does not divide over {self._sizes([axis.name for axis in self.wide])}"
+        split = [tuple(forced.get(dim, ())) for dim in array.dims] if array.spec is None else array.spec.dims
+        for dim, size, axes in zip(array.dims, array.shape, split, strict=True):
+            if not self._divides(size, axes):
+                return self.not_divided(f"{dim}={size:,} of {array.name}", axes)
+        return self.not_divided(array.name) if array.spec is None else ""
 
-    def uneven_spec(self, array: ShardedArray) -> str:
-        """The same of an array with a spec; "" where that divides it."""
-        if array.spec is not None:
-            for dim, size, axes in zip(array.dims, array.shape, array.spec.dims, strict=True):
-                if not self._divides(size, axes):
-                    return self._not_divided(dim, size, array.name, axes)
-        return ""
-
-    def uneven_work(self, part: Statement) -> str:
-        """Words on a statement whose work no axes of these sizes can split."""
-        axes = self._sizes([axis.name for axis in self.wide])
-        return f"the work on {part.result.name} does not divide over {axes}"
-
-    def _not_divided(self, dim: str, size: int, name: str, axes: Sequence[str]) -> str:
-        return f"{dim}={size:,} of {name} does not divide over {self._sizes(axes)}"
-
-    def _sizes(self, axes: Sequence[str]) -> str:
-        return ",".join(f"{axis}={self.mesh.axis_size(axis)}" for axis in axes)
+    def not_divided(self, what: str, axes: Axes | None = None) -> str:
+        """Words on what does not divide over some axes, or over all."""
+        names = [axis.name for axis in self.wide] if axes is None else axes
+        sizes = ",".join(f"{axis}={self.mesh.axis_size(axis)}" for axis in names)
+        return f"{what} does not divide over {sizes}"
 
     def _divides(self, size: int, axes: Axes) -> bool:
         return size % self.mesh.group_size(axes) == 0

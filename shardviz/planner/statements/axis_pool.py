@@ -26,12 +26,10 @@ factorial of their number."""
 @dataclass(frozen=True)
 class AxisPool:
     """The axes that some array of a problem names, in the mesh's order, as the parts of which everything is
-    made that a spec names, each with its size.
-
-    A whole copy may become a pending sum only over the parts in `may_mask`. `splits` are what the given
-    arrays split: (dimension, part). `uneven` are the splits that make parts of different sizes, because
-    somebody gives or wants them: (dimension, parts). `orders` are the splits of dimensions that are given.
-    """
+    made that a spec names, each with its size. A whole copy may become a pending sum only over the parts in
+    `may_mask`. `splits` are what the given arrays split: (dimension, part). `uneven` are the splits into
+    parts of different sizes that somebody gives or wants: (dimension, parts). `orders` are the splits that
+    are given."""
 
     sizes_of_parts: tuple[tuple[str, int], ...]
     may_mask: frozenset[str] = frozenset()
@@ -72,12 +70,9 @@ class AxisPool:
         return cls(pool.sizes_of_parts, may_mask, frozenset(splits), frozenset(uneven), tuple(orders))
 
     def with_masks(self, problem: Problem) -> AxisPool:
-        """The pool with which copies may become pending sums over every part, where that may save something.
-
-        It does where a sum over more devices takes less time than over fewer, as over two axes of a torus at
-        once. Mostly the work of the sum can be split over these as well, which costs no more: not where a
-        summed dimension has too few elements, or the sums are given.
-        """
+        """The pool with which copies may become pending sums over every part, where that may save something:
+        a sum over more devices may take less time. Mostly its work can be split over these as well, but not
+        where a summed dimension has too few elements, or the sums are given."""
         every = prod(self.sizes.values())
         is_given = any(array.spec is not None and array.spec.unreduced for array in problem.arrays)
         is_small = any(
@@ -146,17 +141,17 @@ class AxisPool:
 
     def uneven_of(self, array: ShardedArray) -> frozenset[tuple[int, Axes]]:
         """The uneven splits of an array, by the number of the dimension."""
-        pairs = (
-            (number, own) for number, dim in enumerate(array.dims) for own in self.uneven if own[0] == dim
+        return frozenset(
+            (number, axes) for number, own in enumerate(array.dims) for dim, axes in self.uneven if dim == own
         )
-        return frozenset((number, axes) for number, (_, axes) in pairs)
 
 
 def _spread(splits: set[tuple[str, str]], problem: Problem) -> None:
     """Add the splits of dimensions that stand for others, of those for which they stand, and of other names
     for the same."""
     groups = [frozenset({dim, *factors}) for part in problem.parts for dim, factors in part.merged]
-    groups += problem.aliases
+    roots = problem.roots
+    groups += [frozenset(dim for dim in roots if roots[dim] == root) for root in set(roots.values())]
     while True:
         more = {
             (other, axis) for dim, axis in splits for group in groups if dim in group for other in group

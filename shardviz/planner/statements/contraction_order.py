@@ -97,15 +97,13 @@ def _is_diagonal(operand: ShardedArray) -> bool:
 
 
 def _multiplied(order: Order, taken: AbstractSet[str]) -> Iterator[Order]:
-    """The order, with a last product of several operands done in pairs."""
-    *before, last = order
-    if len(last.operands) < 3:
-        yield order
-        return
+    """The order, and those with its last product of several operands done in pairs."""
     yield order
-    taken = taken | {step.result.name for step in before}
-    for tree in dict.fromkeys(_trees(last, last.operands, (), taken)):
-        yield (*before, *tree)
+    *before, last = order
+    if len(last.operands) > 2:
+        taken = taken | {step.result.name for step in before}
+        for tree in dict.fromkeys(_trees(last, last.operands, (), taken)):
+            yield (*before, *tree)
 
 
 def _trees(
@@ -119,18 +117,13 @@ def _trees(
     for one, other in combinations(range(len(operands)), 2) if is_small else [(0, 1)]:
         pair = operands[one], operands[other]
         rest = tuple(operand for place, operand in enumerate(operands) if place not in (one, other))
-        step = _pair(part, pair, rest, _unused(f"{part.result.name}_", "1", taken, made))
+        # Summed over the dimensions that nothing else has.
+        needed = {dim for array in (*rest, part.result) for dim in array.dims}
+        dims = tuple(dict.fromkeys(dim for array in pair for dim in array.dims if dim in needed))
+        name = _unused(f"{part.result.name}_", "1", taken, made)
+        step = _statement(pair, _array(name, dims, part, part.result), part)
         # The product stands where its first operand stood, which is what plans leave in place.
         yield from _trees(part, (*rest[:one], step.result, *rest[one:]), (*made, step), taken)
-
-
-def _pair(
-    part: Statement, pair: tuple[ShardedArray, ShardedArray], rest: Sequence[ShardedArray], name: str
-) -> Statement:
-    """The product of two operands, summed over the dimensions that nothing else has."""
-    needed = {dim for array in (*rest, part.result) for dim in array.dims}
-    dims = tuple(dict.fromkeys(dim for array in pair for dim in array.dims if dim in needed))
-    return _statement(pair, _array(name, dims, part, part.result), part)
 
 
 def _unused(stem: str, first: str, taken: AbstractSet[str], made: Sequence[Statement]) -> str:

@@ -1,20 +1,19 @@
 """A cost below which no plan of a program can go.
 
 A plan may move an array once and use the copy several times. Here every array is charged the moves to one of
-its uses, the next; for its other uses it is there as they need it. What is left is a forest of statements,
-each of whose arrays is used once, so its best plan is found as that of a tree is: by the least cost of having
-each array in each state, from statement to statement. In H = A·W; G = A·V; Y = H + G the moves of A are
-charged to H alone, and the least costs of H and of G lead to that of Y. Any operand may come with pending
-sums, so that what another use has made of an array is counted on as well.
+its uses, the next; for its other uses it is there as they need it, also with pending sums. What is left is a
+forest of statements each of whose arrays is used once, so its best plan is found as that of a tree is. In
+H = A·W; G = A·V; Y = H + G the moves of A are charged to H alone, and the least costs of H and of G lead to
+that of Y.
 
 Of a state either all is known (`lower_bound`), or, where there are too many of them, only into how many
-pieces each dimension is cut and over how many devices sums are pending (`piece_bound`). For all parts of axes
-that a plan may take, these numbers multiply to a divisor of the number of devices. A move then takes what its
-devices must receive, at the rate at which the fastest collective receives:
+pieces each dimension is cut and over how many devices sums are pending (`piece_bound`): numbers that multiply
+to a divisor of the number of devices. A move then takes what its devices must receive, at the rate at which
+the fastest collective receives:
 
-    of what they need those bytes that no alignment of the pieces leaves them with
-    of pending sums all that they need; and all devices together what it takes to add n arrays of B bytes,
-    (n - 1) B, and to bring the total to all that need it (Chan et al. 2007)
+of what they need those bytes that no alignment of the pieces leaves them with
+of pending sums all that they need; and all devices together what it takes to add n arrays of B bytes,
+(n - 1) B, and to bring the total to all that need it (Chan et al. 2007)
 """
 
 from __future__ import annotations
@@ -87,8 +86,6 @@ class Pieces(NamedTuple):
 
 Charge = Callable[[Pieces], Cost]
 """The least cost of having an array in such pieces."""
-Way = tuple[Cost, tuple[Pieces, ...], Pieces]
-"""A way to divide a statement's work: its cost, what it needs of the operands, and what it makes."""
 
 
 def piece_bound(uses: ArrayUses) -> Cost:
@@ -166,7 +163,10 @@ class _ByPieces:
         group_size = self._choices.space.group_size
         return Pieces(tuple(map(group_size, dims)), group_size(pending))
 
-    def _ways_to_divide(self, form: StatementForm, may_pend: Sequence[bool]) -> Iterator[Way]:
+    def _ways_to_divide(
+        self, form: StatementForm, may_pend: Sequence[bool]
+    ) -> Iterator[tuple[Cost, tuple[Pieces, ...], Pieces]]:
+        """The ways to divide a statement's work: cost, what it needs of the operands, what it makes."""
         part, function = form.part, FUNCTIONS[form.part.function]
         merged, sizes = dict(part.merged), part.sizes
         dims = splittable_dims(part)
@@ -234,8 +234,7 @@ def _fastest_collective(space: StateSpace, prices: Prices) -> tuple[float, float
 
 
 def _may_pend(uses: ArrayUses) -> frozenset[str]:
-    """The arrays whose sums may be pending where they are made or given. To make a pending sum of a whole
-    array costs nothing here, so that it can wait until another operand of a sum is one."""
+    """The arrays whose sums may be pending where they are made or given."""
     found = {name for name, copies in uses.starts.items() if any(pending for _, pending in copies.states)}
     for part in uses.problem.parts:
         function = FUNCTIONS[part.function]

@@ -1,17 +1,15 @@
 """Plans of programs whose arrays are used several times.
 
 The statements are walked in their order, with the *copies* that a device may hold of every array that is
-still needed: an array as it was made, and what moves for earlier uses have made of it, so that what several
-statements need is gathered once. Of all partial plans that hold the same copies the cheapest is followed, and
-none that costs as much as a cheaper one with the moves that make the other's copies of what that one holds.
-What is left are the partial plans that no other can imitate. Of these the most promising are followed, with
-what the next uses of their arrays cost at least (a beam search with dominance: Lowerre, "The HARPY Speech
-Recognition System", 1976); `lower_bound` says how far the best can be. In H = A·W; G = A·V with A[_, X] a
-plan that gathers A for H holds it whole for G: it costs more than one that adds up H, until G.
+still needed: an array as it was made, and what moves for earlier uses have made of it. Of all partial plans
+that hold the same copies the cheapest is followed, and none that costs as much as a cheaper one with the
+moves that make its copies. Of these the most promising are followed, with what the next uses of their arrays
+cost at least (a beam search with dominance: Lowerre, "The HARPY Speech Recognition System", 1976);
+`lower_bound` says how far the best can be. In H = A·W; G = A·V with A[_, X] a plan that gathers A for H holds
+it whole for G: it costs more than one that adds up H, until G.
 
 Where a program stands for several layers, one copy of an array is kept from the forward pass to what follows,
-the smallest, and of an argument none but the given one: as many of them as there are layers lie in memory
-meanwhile, which fully sharded training avoids by gathering its weights twice.
+the smallest, and of an argument the given one: as many of them as there are layers lie in memory meanwhile.
 """
 
 from __future__ import annotations
@@ -43,8 +41,7 @@ COMPARED = 12
 
 class StatementUse(NamedTuple):
     """A statement with its form and the `names` of its operands. `first` are the given copies of the
-    arguments that it uses first, or first behind the forward pass where their copies are not kept from there.
-    """
+    arguments that it uses first, or first behind the forward pass."""
 
     part: Statement
     form: StatementForm
@@ -53,12 +50,9 @@ class StatementUse(NamedTuple):
 
 
 class ArrayUses:
-    """The statements of a program as forms, and the arrays that they use.
-
-    `starts` are the given copies of the arguments, `last` is the last statement that needs an array, with the
-    number of statements for what is returned. `open` are the results that may be left in several states, with
-    these. `used` are the names of all operands.
-    """
+    """The statements of a program as forms, and the arrays that they use: `starts` are the given copies of
+    the arguments, `last` the last statement that needs an array, `open` the states in which results may be
+    left that may be left in several, `used` the names of all operands."""
 
     def __init__(self, choices: StatementChoices, problem: Problem) -> None:
         self.choices, self.problem = choices, problem
@@ -138,7 +132,11 @@ def planned_program(choices: StatementChoices, problem: Problem) -> tuple[Cost, 
     for number, part in enumerate(problem.parts):
         partials = _followed(uses, number, _extended(uses, number, partials))
         if not partials:
-            raise _cannot_be_had(part)
+            names = ", ".join(each.name for each in part.arrays if each.spec is not None) or part.result.name
+            raise QuestionError(
+                f"no moves over whole pieces bring {names} to where {part.einsum} needs it",
+                "split it in another way, or use sizes that its axes divide",
+            )
     ends = [_ends(uses, partial) for partial in partials]
     totals = [partial.cost + cost for partial, (cost, _) in zip(partials, ends, strict=True)]
     cost = min(totals)
@@ -212,14 +210,6 @@ def _ends(uses: ArrayUses, partial: _Partial) -> tuple[Cost, dict[str, Path]]:
         if name in uses.open
     }
     return sum(cost for cost, _ in ends.values()), {name: path for name, (_, path) in ends.items()}
-
-
-def _cannot_be_had(part: Statement) -> QuestionError:
-    names = ", ".join(array.name for array in part.arrays if array.spec is not None)
-    return QuestionError(
-        f"no moves over whole pieces bring {names or part.result.name} to where {part.einsum} needs it",
-        "split it in another way, or use sizes that its axes divide",
-    )
 
 
 def _scheduled(

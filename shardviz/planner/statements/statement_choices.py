@@ -23,10 +23,8 @@ Path = tuple[State, tuple[PathMove, ...]]
 @dataclass(frozen=True, eq=False, slots=True)
 class ArrayCopies:
     """The states in which a device holds an array: as it was made, then the others in order.
-
-    `StatementChoices` has one object for all that are alike: they are compared and looked up as objects,
-    which is most of what planning a program does.
-    """
+    `StatementChoices` has one object for all that are alike: they are looked up as objects, which is most of
+    what planning a program does."""
 
     kind: ArrayKind
     states: tuple[State, ...]
@@ -39,12 +37,9 @@ class ArrayCopies:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StatementForm:
-    """A statement as far as its ways depend on it: `part` stands for all that differ in names only, which
-    have the same object.
-
-    `kinds` are those of the operands and of the result; `same` says for each operand which is the first that
-    is the same array, `through` the state that it must pass, `wanted` that of the result.
-    """
+    """A statement as far as its ways depend on it, the same object for all that differ in names only: `kinds`
+    are those of the operands and of the result; `same` says for each operand which is the first that is the
+    same array, `through` the state that it must pass, `wanted` that of the result."""
 
     part: Statement
     kinds: tuple[ArrayKind, ...]
@@ -54,11 +49,8 @@ class StatementForm:
 
 
 class StatementChoice(NamedTuple):
-    """One way to run a statement, given the copies of its operands.
-
-    `paths` lead each operand to what the split needs, `result_path` the result to its constraint. `copies`
-    are those of each operand afterwards, and last those of the result.
-    """
+    """One way to run a statement: `paths` lead each operand to what the split needs, `result_path` the
+    result to its constraint. `copies` are those of each operand afterwards, and last those of the result."""
 
     cost: Cost
     split: WorkSplit
@@ -89,14 +81,12 @@ class StatementChoices(StatementWays):
         names = [operand.name for operand in part.operands]
         same = tuple(map(names.index, names))
         key = (part.einsum, part.function, part.merged, part.whole, part.number, kinds, same, through, wanted)
-        if key not in self._forms:
-            self._forms[key] = StatementForm(part, kinds, same, through, wanted)
-        return self._forms[key]
+        return self._forms.setdefault(key, StatementForm(part, kinds, same, through, wanted))
 
     @remembered
     def least(self, form: StatementForm, copies: tuple[ArrayCopies | None, ...]) -> Cost:
-        """The cost that no plan can save of a statement: its work, the moves of those operands of which these
-        copies are held, where the others (None) are as they are needed, and those of the result."""
+        """The cost that no plan can save of a statement: its work, the moves of those operands of which
+        copies are held (None: it is as it is needed), and those of the result."""
         pending = tuple(frozenset() if held is None else held.pending for held in copies)
         costs = []
         for split, cost in self._splits_of(form, pending):
@@ -136,11 +126,8 @@ class StatementChoices(StatementWays):
         needed: tuple[ArrayCopies, ...],
         goal: State,
     ) -> Keeping:
-        """The ways not taken at a statement whose operands a device `held` so.
-
-        Everything else stays as it is planned: the result goes on to `goal`, and what another way does not
-        leave behind of the copies `needed` by later statements is made for them all the same.
-        """
+        """The ways not taken at a statement whose operands a device `held` so, where all else stays as it is
+        planned: the result goes on to `goal`, and the copies `needed` by later statements are made."""
 
         def cost_of(way: StatementChoice) -> Cost | None:
             """The cost of a way until all that follows can go on as it is planned; None where it cannot."""
@@ -176,32 +163,22 @@ class StatementChoices(StatementWays):
     def _every_choice(
         self, form: StatementForm, copies: tuple[ArrayCopies, ...]
     ) -> Iterator[StatementChoice]:
-        """The cheapest way with each split of the work."""
-        for split, work in self._splits_of(form, tuple(own.pending for own in copies)):
-            choice = self._choice(form, copies, split, work)
-            if choice is not None:
-                yield choice
-
-    def _choice(
-        self, form: StatementForm, copies: tuple[ArrayCopies, ...], split: WorkSplit, cost: Cost
-    ) -> StatementChoice | None:
-        """The cheapest way with this split, whose work has this `cost`; None where an operand cannot be
-        had."""
-        held, paths = list(copies), []
-        for same, through, needed in zip(form.same, form.through, split.operands, strict=True):
-            goals = (needed,) if through is None else (through, needed)
-            found = self.way(held[same], *goals)
-            if found is None:
-                return None
-            cost += found[0]
-            paths.append(found[1])
-            held[same] = self.with_copies(held[same], [move.after for move in found[1][1]])
-        made = split.result if form.wanted is None else form.wanted
-        found = self.way(self.copies(form.kinds[-1], split.result), made)
-        if found is None:
-            return None
-        after = (*(held[same] for same in form.same), self.copies(form.kinds[-1], made))
-        return StatementChoice(cost + found[0], split, tuple(paths), found[1], after)
+        """The cheapest way with each split of the work with which all operands can be had."""
+        for split, cost in self._splits_of(form, tuple(own.pending for own in copies)):
+            held, paths = list(copies), []
+            for same, through, needed in zip(form.same, form.through, split.operands, strict=True):
+                moved = self.way(held[same], *((needed,) if through is None else (through, needed)))
+                if moved is None:
+                    break
+                cost += moved[0]
+                paths.append(moved[1])
+                held[same] = self.with_copies(held[same], [move.after for move in moved[1][1]])
+            else:
+                made = split.result if form.wanted is None else form.wanted
+                moved = self.way(self.copies(form.kinds[-1], split.result), made)
+                if moved is not None:
+                    after = (*(held[same] for same in form.same), self.copies(form.kinds[-1], made))
+                    yield StatementChoice(cost + moved[0], split, tuple(paths), moved[1], after)
 
     @remembered
     def copies(self, kind: ArrayKind, *states: State) -> ArrayCopies:

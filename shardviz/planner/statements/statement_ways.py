@@ -26,11 +26,8 @@ WithOperands = tuple[Statement, Sequence[CheapestPaths]]
 
 
 class Way(NamedTuple):
-    """One way to run a statement: what it costs with the moves of its operands, and how its work is split.
-
-    The moves of an operand are those of its search to its state in `split.operands`. Of several statements
-    that make the same, `number` is that of this one.
-    """
+    """One way to run a statement, of several that make the same that of this `number`: what it costs with
+    the moves of its operands, and how its work is split."""
 
     cost: Cost
     split: WorkSplit
@@ -38,11 +35,9 @@ class Way(NamedTuple):
 
 
 class StatementWays:
-    """The ways of statements over the axes of a pool.
-
-    Over an axis only those dimensions are split that `allowed` has with it, where it is given. The `searches`
-    of arrays' moves may be shared by pools of a mesh.
-    """
+    """The ways of statements over the axes of a pool. Over an axis only those dimensions are split that
+    `allowed` has with it, where it is given. The `searches` of arrays' moves may be shared by pools of a
+    mesh."""
 
     def __init__(
         self,
@@ -112,8 +107,8 @@ class StatementWays:
         kept: tuple[str, Axes] | None = None,
     ) -> Way | None:
         """The cheapest way to run one of several statements and to have its result where a backward search
-        `ends`; None where none costs less than `limit`. The cost is that of all of it. With a dimension and
-        axes as `kept` only the ways count that split it over these."""
+        `ends`, with the cost of all of it; None where none costs less than `limit`. With a dimension and axes
+        as `kept` only the ways count that split it over these."""
         found: Way | None = None
         for number, (part, operands) in enumerate(several):
             for least, work, split in self._likely(part, operands, ends, limit, kept):

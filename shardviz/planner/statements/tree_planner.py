@@ -1,13 +1,10 @@
 """Plans of problems each of whose arrays is used once: a tree of statements.
 
-Every intermediate may be in any state. The least cost of having an array in each state is carried from
-statement to statement, so that the plan of a tree is the best of all (Bertelè and Brioschi, "Nonserial
-Dynamic Programming", 1972). In (A·B)·C the cost of A·B in a state is that of the cheapest way to divide this
-product, with the moves from what that leaves; the cost of the whole is the least, over all ways to divide
-the last product, of its work and of having both operands as it needs them.
-
-Few of these costs are ever found: each has a bound first (`relaxation`), ways are asked for in the order of
-their bounds, and the search ends as soon as the next bound reaches the best cost.
+The least cost of having an array in each state is carried from statement to statement, so that the plan of a
+tree is the best of all (Bertelè and Brioschi, "Nonserial Dynamic Programming", 1972): in (A·B)·C the cost of
+the whole is the least, over all ways to divide the last product, of its work and of having both operands as
+it needs them. Few of these costs are ever found: each has a bound first (`relaxation`), ways are asked for in
+the order of their bounds, and the search ends as soon as the next bound reaches the best cost.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """The ways in which devices may split the work of one einsum, and the case of the textbook that it is.
 
 An assignment says along which mesh axes the devices split each dimension of the einsum while they
-compute. It fixes how every operand must be split before (its own dimensions, the same way) and how the
-result is split after; axes assigned to a summed dimension leave the result a pending sum.
+compute. It fixes how every operand must be split before and how the result is split after; axes assigned to
+a summed dimension leave the result a pending sum.
 
-An axis is only ever assigned to a dimension that some array of the problem splits over it. So the textbook's
-four cases fall out of the search, and an axis that no array uses stays idle. With `splits` left out, every
-axis may split any dimension. The cases are those of "How to Scale Your Model", part 3
-(https://jax-ml.github.io/scaling-book/sharding).
+Where an axis is only assigned to dimensions that some array splits over it, the textbook's four cases fall
+out of the search ("How to Scale Your Model", part 3, https://jax-ml.github.io/scaling-book/sharding).
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from shardviz.planner.plan import Step
 from shardviz.planner.problem import Objective, Statement
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.states.moves import Axes, PathMove, State, move_step, spec_of
-from shardviz.planner.states.prices import Cost, Prices
+from shardviz.planner.states.prices import NANOSECONDS, Cost, Prices
 from shardviz.sharding import Mesh, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, joined_parts, parts_within
 from shardviz.units import estimated_seconds, exact_bytes
@@ -48,11 +46,8 @@ Assignment = dict[str, Axes]
 
 @dataclass(frozen=True)
 class WorkSplit:
-    """One assignment with the states it needs and makes.
-
-    Over the axes in `largest` each device has the largest of its own part, and a `pmax` follows at once: no
-    other statement could go on with these, and no operation of JAX leaves a device less of the result.
-    """
+    """One assignment with the states it needs and makes. Over the axes in `largest` each device has the
+    largest of its own part, and a `pmax` follows at once: no other statement could go on with these."""
 
     assignment: Assignment
     operands: tuple[State, ...]
@@ -72,12 +67,9 @@ class WorkSplit:
 
 
 class WorkSplits:
-    """The ways to share the work of a statement over mesh axes, or parts of them.
-
-    `axes` are the devices along each axis, `places` for each the dimensions that it may split, None for none.
-    Dimensions are cut into equal parts, or as `uneven` has them; the axes of one stand in the `orders` that
-    are given for them, or else in all.
-    """
+    """The ways to share the work of a statement over mesh axes, or parts of them. `axes` are the devices
+    along each, `places` the dimensions that it may split, None for none. Dimensions are cut into equal parts,
+    or as `uneven` has them; the axes of one stand in the `orders` that are given for them, or else in all."""
 
     def __init__(
         self,
@@ -170,9 +162,9 @@ class WorkSplits:
     def _kept_pending(
         self, pending: Sequence[Collection[str]], taken: Collection[str]
     ) -> Iterator[tuple[Axes, ...]]:
-        """The operands' sums that may stay pending, by operand, over axes that split nothing: a product is
-        linear in each, so one operand's may, and the others' are added before; a sum takes all of them so.
-        Where axes are many, those over all of them stay with one operand."""
+        """The operands' sums that may stay pending, by operand, over axes that split nothing: of a product
+        one operand's may, a sum takes all of them so. Where axes are many, those over all stay with one
+        operand."""
         function = self._function
         if function.linearity == "none" or not any(pending):
             yield ((),) * len(pending)
@@ -267,9 +259,8 @@ NOTICED = 1e-8
 
 @dataclass(frozen=True)
 class OtherWay:
-    """The best of the ways that keep a split, against the one that was chosen: seconds and wire bytes of a
-    device more, negative where they are less. `gathered` are the operands that it gathers and does not move
-    otherwise."""
+    """The best of the ways that keep a split, against the chosen one: seconds and wire bytes more.
+    `gathered` are the operands that it gathers and does not move otherwise."""
 
     seconds: float
     wire_bytes: int
@@ -300,10 +291,9 @@ def cost_of_other_way(
 ) -> OtherWay:
     """A way by its cost against that of the chosen one, with the moves of its operands."""
     own, instead = prices.parts(chosen), prices.parts(other)
+    time, sent = (instead[field] - own[field] for field in ("time", "wire_bytes"))
     gathered = frozenset(array.name for array, path in moves if [move.op for move in path] == ["all_gather"])
-    return OtherWay(
-        instead.seconds - own.seconds, instead.wire_bytes - own.wire_bytes, gathered, prices.objective
-    )
+    return OtherWay(time / NANOSECONDS, sent, gathered, prices.objective)
 
 
 Keeping = Callable[[str, Axes], OtherWay | None]
@@ -314,8 +304,8 @@ where nobody looks for it because there are too many."""
 @dataclass(frozen=True)
 class PlannedStatement:
     """A statement as planned: `starts` are the operands' states before any step, `before` the moves of its
-    operands, `behind` those that follow it, mostly of its result, as steps without their reasons; `keeping`
-    has the ways that were not chosen, where these are looked for."""
+    operands, `behind` those that follow it, as steps without their reasons; `keeping` has the ways not
+    chosen."""
 
     mesh: Mesh
     part: Statement

@@ -72,11 +72,7 @@ class PathMove(NamedTuple):
 
 
 def move_step(array: ShardedArray, mesh: Mesh, move: PathMove) -> Step:
-    """A move as a step without a reason, adjacent parts of an axis as one.
-
-    Its bytes are (N-1)/N of the larger side for a gather, a scatter and an all-to-all, twice that for a psum,
-    rounded up; the operand for a ppermute (Chan et al. 2007; see `Step`).
-    """
+    """A move as a step without a reason, adjacent parts of an axis as one (bytes: Chan et al. 2007)."""
     op, axes, dim, *ends = move
     before, after = (spec_of(state, mesh) for state in ends)
     shape = shard_shape(array.shape, after if op == "all_gather" else before, mesh)
@@ -86,7 +82,8 @@ def move_step(array: ShardedArray, mesh: Mesh, move: PathMove) -> Step:
 
 
 def wire_bytes_of(op: str, size: int, devices: int) -> int:
-    """Bytes that one device of a group must send, where `size` is as in `Step.bytes`."""
+    """Bytes that one device of a group must send, where `size` is as in `Step.bytes`: (N-1)/N of the larger
+    side, twice that for a psum, rounded up; the operand for a ppermute."""
     if op in LOCAL_OPS:
         return 0
     if op == "ppermute":
@@ -114,8 +111,8 @@ EXCHANGES = len(STAGES)
 
 
 class Node:
-    """A state of arrays of one rank: `parts` are the numbers of pieces of each dimension, `places` the axes
-    that split it, each with its dimension and the pieces into which the axes before it cut that."""
+    """A state of arrays of one rank: `parts` are the pieces of each dimension, `places` the axes that split
+    it, each with its dimension and the pieces into which the axes before it cut that."""
 
     __slots__ = ("parts", "places", "state")
 
@@ -166,11 +163,9 @@ def state_space(
 
 
 class StateSpace:
-    """The states of arrays of one rank over some axis parts, made as they are reached.
-
-    `sizes` are the devices along each part, in the mesh's order; only over parts in `may_mask` does a copy
-    become a pending sum. Moves name whole axes where they are over all of their parts.
-    """
+    """The states of arrays of one rank over some axis parts, made as they are reached. `sizes` are the
+    devices along each part, in the mesh's order; only over parts in `may_mask` does a copy become a pending
+    sum. Moves name whole axes where they are over all of their parts."""
 
     def __init__(
         self, sizes: Mapping[str, int], mesh_shape: Mapping[str, int], may_mask: frozenset[str] = frozenset()
@@ -197,9 +192,7 @@ class StateSpace:
         """Every move from a state by the operations of one of the `STAGES`; or with `arriving` every one to
         it, where sums are pending over no other axes than these."""
         if stage >= EXCHANGES:
-            moves = self._carried(
-                node, "all_to_all", arriving, self._shortened(node)[stage - EXCHANGES :][:1]
-            )
+            moves = self._carried(node, "all_to_all", arriving, self.shortened(node)[stage - EXCHANGES :][:1])
         elif STAGES[stage] == ("ppermute",):
             moves = self._permutes(node)
         else:
@@ -209,14 +202,10 @@ class StateSpace:
             for op, axes, dim, dims, pending in moves
         )
 
-    def exchange_groups(self, node: Node) -> list[Axes]:
-        """The axes that an all-to-all may move from a state, or have moved to there, each time they are the
-        minor ones of some dimensions."""
-        return [taken for _, taken, _ in self._shortened(node)]
-
     @remembered
-    def _shortened(self, node: Node) -> list[_Taken]:
-        """Every way to take minor axes away: the dimensions without them, the axes, the first dimension."""
+    def shortened(self, node: Node) -> list[_Taken]:
+        """Every way to take minor axes away, as an all-to-all may: the dimensions without them, the axes, the
+        first dimension."""
         dims = node.state[0]
         found: list[_Taken] = []
         for cuts in product(*(range(len(axes), -1, -1) for axes in dims)):
@@ -236,7 +225,7 @@ class StateSpace:
         is_forward = arriving is None
         source, target = _CARRIES[op] if is_forward else _CARRIES[op][::-1]
         if groups is None and source == "split":
-            groups = self._shortened(node)
+            groups = self.shortened(node)
         elif groups is None:
             used = {axis for axes in dims for axis in axes}.union(pending)
             found = [

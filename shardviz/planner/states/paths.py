@@ -1,13 +1,12 @@
 """The moves of one array between its states: the cheapest ones (A*), and over many axes direct ones.
 
-Of the many states that an array over four or five axes has few are asked for. Every search goes from such a
-state to where the array comes from, or goes, led by what a `Relaxation` says is left (Hart, Nilsson and
-Raphael, "A Formal Basis for the Heuristic Determination of Minimum Cost Paths", 1968). The bound never falls
-by more than a move costs, so a state that is taken from the heap has its least cost.
+Every search goes from a state that is asked for to where the array comes from, or goes, led by what a
+`Relaxation` says is left (Hart, Nilsson and Raphael, "A Formal Basis for the Heuristic Determination of
+Minimum Cost Paths", 1968). The bound never falls by more than a move costs, so a state that is taken from the
+heap has its least cost.
 
 A state's moves are listed in stages, and those of a stage only when nothing on the heap is cheaper than the
-least of them: A[X, Y] over three axes has 3 slices, and hundreds of all-to-alls and permutes, which are
-seldom asked for.
+least of them: A[X, Y] over three axes has 3 slices, and hundreds of all-to-alls and permutes.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from itertools import count
+from itertools import count, takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -60,11 +59,10 @@ class CheapestPaths:
 
     `sources` are the states in which the array can be to begin with, with what that has cost. With
     `ends_pending` the search runs backward: the sources are states in which the array may end, and the costs
-    those of the moves from a state to there, over which axes sums may be pending on the way.
-
-    Where `exact` is given, it finds the costs of the sources, for which `sources` has bounds; None where one
-    is not less than a limit. A search that has listed `most_moves` gives up, as if nothing led there. Where
-    `allows` is given, it says which moves may be taken, by the states before and after them.
+    those of the moves from a state to there, over which axes sums may be pending on the way. `exact` finds
+    the costs of the sources, for which `sources` has bounds then; None where one is not less than a limit. A
+    search that has listed `most_moves` gives up, as if nothing led there. `allows` says which moves may be
+    taken, by the states before and after them.
     """
 
     def __init__(
@@ -216,7 +214,7 @@ class CheapestPaths:
         """The groups of axes that an all-to-all may move, each a stage of its own, and what a way by one of
         them costs at least."""
         size, is_even = self._local_bytes(node.parts), not self.kind.uneven
-        for stage, axes in enumerate(self._space.exchange_groups(node), EXCHANGES):
+        for stage, (_, axes, _) in enumerate(self._space.shortened(node), EXCHANGES):
             least = self.relaxation.least_after_exchange(node, axes)
             if is_even:
                 least += self._prices.move_in_any_order("all_to_all", self._space.whole(axes), size, size)
@@ -412,7 +410,4 @@ def _target(moved: Axes, source: int, common: list[int], wanted: Dims) -> int | 
 
 def _common(old: Axes, new: Axes) -> int:
     """The number of axes with which both begin."""
-    return next(
-        (place for place, (one, other) in enumerate(zip(old, new, strict=False)) if one != other),
-        min(len(old), len(new)),
-    )
+    return len([*takewhile(lambda both: both[0] == both[1], zip(old, new, strict=False))])

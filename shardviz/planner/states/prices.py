@@ -2,13 +2,11 @@
 
 A cost is one number with several fields, of which the first that differs decides: with the objectives
 "given" and "time" nanoseconds, wire bytes, collectives, FLOPs, local steps and the wire bytes of first
-operands; with "bytes" wire bytes, collectives, FLOPs, nanoseconds, and the rest alike. Costs are added and
-compared as numbers; `parts` has the fields.
+operands; with "bytes" wire bytes, collectives, FLOPs, nanoseconds, and the rest alike.
 
 Seconds are those of a plan's steps (`priced_plan`), of every step rounded up to nanoseconds, so that no
-operation costs more than two that do half of it each; of plans whose times nobody could tell apart the one
-that sends less is chosen. Where a machine has no peak in a dtype, the choice of a plan goes by another
-dtype's.
+operation costs more than two that do half of it each. Where a machine has no peak in a dtype, the choice of a
+plan goes by another dtype's.
 """
 
 from __future__ import annotations
@@ -35,29 +33,15 @@ FEMTOSECONDS = 10**15
 LARGE = 2**40
 """Bytes of a collective that is bound by its links' bandwidth."""
 _WIDTHS = {"time": 96, "wire_bytes": 80, "collectives": 24, "flops": 96, "local_steps": 24, "first": 80}
-"""Bits of each field."""
-_BY_TIME = ("time", "wire_bytes", "collectives", "flops", "local_steps", "first")
-_ORDERS: dict[Objective, tuple[str, ...]] = {
-    "given": _BY_TIME,
-    "time": _BY_TIME,
-    "bytes": ("wire_bytes", "collectives", "flops", "time", "local_steps", "first"),
-}
-
-
-class CostParts(NamedTuple):
-    """The fields of a cost, per device."""
-
-    seconds: float
-    wire_bytes: int
-    collectives: int
-    flops: int
-    local_steps: int
+"""Bits of each field, in the order in which they decide."""
+_BY_BYTES = ("wire_bytes", "collectives", "flops", "time", "local_steps", "first")
+"""The order with the objective "bytes"."""
 
 
 class _Line(NamedTuple):
-    """The time of a collective over some axes as it grows with its bytes: its latency and its seconds a byte,
-    of which it takes the sum or the longer. NCCL chooses a protocol by the size, and what was measured may
-    have several lines; then there is none here."""
+    """The time of a collective over some axes as it grows with its bytes: the sum or the longer of its
+    latency and its seconds a byte; None where it has several lines, as NCCL's protocols and what was measured
+    have."""
 
     latency: float
     per_byte: float | None
@@ -70,7 +54,7 @@ class Prices:
     def __init__(self, placed: PlacedMesh, objective: Objective = "time") -> None:
         self.placed, self.objective = placed, objective
         self._device = placed.machine.device
-        order = _ORDERS[objective]
+        order = _BY_BYTES if objective == "bytes" else tuple(_WIDTHS)
         self._shift = {name: sum(_WIDTHS[rest] for rest in order[i + 1 :]) for i, name in enumerate(order)}
         self.bounds: dict[object, Any] = {}
         """`Relaxation`s, and the costs that they share, by all that they depend on."""
@@ -145,16 +129,9 @@ class Prices:
         """The cost of moving a first operand and not another, as of equal plans it stays in place."""
         return self._packed(first=self._field(moves, "wire_bytes"))
 
-    def parts(self, cost: Cost) -> CostParts:
-        """The fields of a cost."""
-        values = {name: self._field(cost, name) for name in self._shift}
-        return CostParts(
-            values["time"] / NANOSECONDS,
-            values["wire_bytes"],
-            values["collectives"],
-            values["flops"],
-            values["local_steps"],
-        )
+    def parts(self, cost: Cost) -> dict[str, int]:
+        """The fields of a cost, per device; time in nanoseconds."""
+        return {name: self._field(cost, name) for name in self._shift}
 
     def ratio(self, cost: Cost, least: Cost) -> float | None:
         """One cost over another, by what is made small first; None where the other is nothing."""

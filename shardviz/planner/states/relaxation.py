@@ -3,10 +3,8 @@
 An axis is at home, where it stands in some state that the search is given, or away, elsewhere; or it is idle,
 or sums over it are pending. Every move of `moves` changes these as it does, at its own price, but an axis may
 go anywhere, and a slice is free. So a shortest path through the few vectors of such words costs no more than
-any path through states, and nearly as much. It is less where axes are in each other's way: to bring A[X, Y]
-to A[Y, X] the vector (away, away) becomes (home, home) by one all-to-all, which the array itself cannot do.
-Of 3 axes there are 64 vectors, where a matrix has some hundred states (relaxed problems as bounds: Pearl,
-"Heuristics", 1984).
+any path through states: to bring A[X, Y] to A[Y, X] the vector (away, away) becomes (home, home) by one
+all-to-all, which the array itself cannot do (relaxed problems as bounds: Pearl, "Heuristics", 1984).
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from shardviz.planner.states.moves import STAGES, Axes, Node, StateSpace, remembered
+from shardviz.planner.states.moves import STAGES, Node, StateSpace, remembered
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
 
 HOME, AWAY, IDLE, PENDING = range(4)
@@ -36,11 +34,9 @@ _EXCHANGES = ("all_to_all", "ppermute")
 
 
 class Relaxation:
-    """Bounds on the costs between `sources`, with what these have cost, and all other states.
-
-    They are of moves from there, or with `forward` false of moves to there. Sums may be pending over the axes
-    of `may_pend`. `whole_bytes` are those of the array on one device.
-    """
+    """Bounds on the costs between `sources`, with what these have cost, and all other states: of moves from
+    there, or with `forward` false to there. Sums may be pending over the axes of `may_pend`. `whole_bytes`
+    are those of the array on one device."""
 
     def __init__(
         self,
@@ -81,13 +77,9 @@ class Relaxation:
 
     def least_in_any_order(self, node: Node) -> Cost:
         """No way costs less between the sources and a state with the axes of each dimension in some order."""
-        return self._least_of_either(
+        return self.least_after_exchange(
             node, [axis for axis, dim, _ in node.places if (axis, dim) in self._home_dims]
         )
-
-    def least_after_exchange(self, node: Node, axes: Axes) -> Cost:
-        """No way costs less between the sources and the states that an all-to-all of axes makes of one."""
-        return self._least_of_either(node, axes)
 
     def least_by(self, node: Node, stage: int) -> Cost:
         """No way between the sources and a state costs less that has a move of a stage next to this."""
@@ -102,8 +94,9 @@ class Relaxation:
                 found = min(found, costs[group] + self._least(after))
         return found
 
-    def _least_of_either(self, node: Node, axes: Iterable[str]) -> Cost:
-        """The least for the vector of a state, but with axes away, or at home where they have one."""
+    def least_after_exchange(self, node: Node, axes: Iterable[str]) -> Cost:
+        """No way costs less between the sources and the states that an all-to-all of axes makes of one: the
+        least for its vector, but with these axes away, or at home where they have one."""
         code, units = self._code(node), []
         for axis in axes:
             unit = self._units[axis]
@@ -156,14 +149,6 @@ class Relaxation:
         return found
 
 
-@lru_cache(maxsize=64)
-def _relaxed_moves(
-    space: StateSpace, with_home: frozenset[str], may_pend: frozenset[str], forward: bool
-) -> _RelaxedMoves:
-    """The moves between vectors, the same object each time."""
-    return _RelaxedMoves(space, with_home, may_pend, forward)
-
-
 class _RelaxedMoves:
     """The moves between vectors, or backward, of arrays of any size."""
 
@@ -211,10 +196,13 @@ class _RelaxedMoves:
         return math.prod([size for place, size in enumerate(self._sizes) if code >> 2 * place & 3 <= AWAY])
 
 
+_relaxed_moves = lru_cache(maxsize=64)(_RelaxedMoves)
+"""The moves between vectors, the same object each time."""
+
+
 class _GroupCosts(dict[int, Cost]):
     """By group of axes the least cost of an operation over it, of an array that is cut into so many parts
-    before it, or behind it where it is not `forward`; all-to-alls and permutes may be over more axes, which
-    they take from where they are to where they are."""
+    before it, or behind it where it is not `forward`; all-to-alls and permutes may be over more axes."""
 
     def __init__(
         self, space: StateSpace, prices: Prices, whole_bytes: int, forward: bool, op: str, parts: int

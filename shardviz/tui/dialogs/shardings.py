@@ -28,7 +28,8 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner.ranking import Candidate
-    from shardviz.planner.search import MeshRanking, MeshSharding, SearchQuestion
+    from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding
+    from shardviz.planner.search.question import SearchQuestion
     from shardviz.render.palette import Palette
 
 
@@ -69,7 +70,7 @@ class ShardingsDialog(FilteredList):
 
     @work(thread=True, exit_on_error=False)
     def _search(self) -> None:
-        from shardviz.planner.search import search_meshes, with_smallest_machine
+        from shardviz.planner.search.mesh_ranking import search_meshes, with_smallest_machine
 
         worker = get_current_worker()
         try:
@@ -120,7 +121,7 @@ class ShardingsDialog(FilteredList):
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="compare")
     def _compare(self, answer: MeshRanking, one: MeshSharding, other: MeshSharding) -> None:
-        from shardviz.planner.search import problem_of, shown_mesh
+        from shardviz.planner.search.mesh_ranking import problem_of, shown_mesh
 
         worker = get_current_worker()
         costs = [
@@ -139,7 +140,7 @@ class ShardingsDialog(FilteredList):
         self.describe_chosen()
 
     def leave_with(self, row: ListRow) -> None:
-        from shardviz.planner.search import shown_mesh
+        from shardviz.planner.search.mesh_ranking import shown_mesh
 
         assert self._answer is not None
         mesh = shown_mesh(self._answer.question, row.value)
