@@ -107,14 +107,19 @@ class Origins(Generic[_Value]):
         """
         if len(values) != 1:
             return self._walked(values)[1]
-        (value,) = values
-        if value not in self._moves:
-            made = self._how(value)
+        chain = [*values]
+        while chain[-1] not in self._moves:
+            made = self._how(chain[-1])
             before = made.operands if isinstance(made, Made) and made.only_moved else ()
-            known = self._moves.get(before[0]) if len(before) == 1 else None
-            looks, origin = (known[0] + 1, known[1]) if known is not None else self._walked(values)
+            if len(before) != 1 or len(chain) > MAX_MOVES:
+                self._moves[chain[-1]] = self._walked(chain[-1:])
+            else:
+                chain += before
+        looks, origin = self._moves[chain.pop()]
+        for value in reversed(chain):
+            looks += 1
             self._moves[value] = looks, origin if looks <= MAX_MOVES else None
-        return self._moves[value][1]
+        return self._moves[values[0]][1]
 
     def _walked(self, values: Sequence[_Value]) -> tuple[int, Origin | None]:
         """The number of values looked at on the way back, and the origin."""

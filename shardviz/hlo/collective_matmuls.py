@@ -515,7 +515,7 @@ class ValueFlow:
             return True
         if line.opcode != "fusion" or self.lines.is_matmul(line):
             return False
-        taken = [self.lines.named(line.home, name) for name in line.operands]
+        taken = [self.lines.operand(line, number) for number in range(len(line.operands))]
         arrays = [made for made in taken if made is None or not _ONE_ELEMENT.match(made.shape)]
         if len(arrays) != 1:
             return False

@@ -45,7 +45,7 @@ def draw(run: BlockRun) -> Drawing:
     ops, causes = drawer.ops, drawer.causes
     lanes = sorted(drawer.lanes, key=lambda lane: LANE_KINDS.index(lane.kind))
     lane_places = [lanes.index(lane) for lane in drawer.lanes]
-    order = sorted(range(len(ops)), key=lambda number: ops[number].start)
+    order = sorted(range(len(ops)), key=[op.start for op in ops].__getitem__)
     # The place of each operation in that order, and of none (-1).
     places = [0] * len(order) + [-1]
     for place, number in enumerate(order):

@@ -257,7 +257,7 @@ class InstructionWork:
 
 def aliased_outputs(line: Instruction) -> tuple[tuple[Path, int, Path], ...]:
     """The parts of an instruction's result that are an operand: the path, the operand, the path in it."""
-    aliases = line.search(_OUTPUT_ALIAS) if line.says("output_to_operand_aliasing") else None
+    aliases = line.search(_OUTPUT_ALIAS)
     return alias_paths(aliases[1]) if aliases else ()
 
 

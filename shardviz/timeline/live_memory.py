@@ -180,10 +180,17 @@ class _Liveness:
         value = self._made(line, now)
         if begins(opcode):
             return _started(opcode, operands, value)
-        for path, number, inner in aliased_outputs(line):
-            if number < len(operands):
-                value = _replaced(value, path, part_of(operands[number], inner))
-        self._share(line, operands, [*value.values()], now)
+        shares = None
+        if line.says("aliasing"):
+            shares = line.search(_SHARES)
+            for path, number, inner in aliased_outputs(line):
+                if number < len(operands):
+                    value = _replaced(value, path, part_of(operands[number], inner))
+        if shares is not None:
+            self._share(shares[1], operands, [*value.values()], now)
+        elif opcode in _ELEMENTWISE or (opcode == "fusion" and line.says("kind=kLoop")):
+            for result in value.values():
+                self._may_share(now, operands, result)
         return value
 
     def _made(self, line: Instruction, now: int) -> Value:
@@ -196,26 +203,20 @@ class _Liveness:
                 self._buffers.append(buffer)
         return value
 
-    def _share(
-        self, line: Instruction, operands: list[Value], results: list[_Buffer | None], now: int
-    ) -> None:
-        """Note the operands whose buffer the result may take."""
-        lists = line.search(_SHARES) if line.says('"aliasing_operands"') else None
-        if lists is not None:
-            for indices in _INDICES.findall(lists[1]):
-                numbers = [int(number) for number in re.findall(r"\d{1,6}", indices)]
-                of_operands = [operands[n] for n in numbers if n < len(operands)]
-                for number in numbers:
-                    if len(operands) <= number < len(operands) + len(results):
-                        self._may_share(now, of_operands, results[number - len(operands)])
-        elif line.opcode in _ELEMENTWISE or (line.opcode == "fusion" and line.says("kind=kLoop")):
-            for result in results:
-                self._may_share(now, operands, result)
+    def _share(self, lists: str, operands: list[Value], results: list[_Buffer | None], now: int) -> None:
+        """Note the operands whose buffer a result may take, as the compiler lists them."""
+        for indices in _INDICES.findall(lists):
+            numbers = [int(number) for number in re.findall(r"\d{1,6}", indices)]
+            of_operands = [operands[n] for n in numbers if n < len(operands)]
+            for number in numbers:
+                if len(operands) <= number < len(operands) + len(results):
+                    self._may_share(now, of_operands, results[number - len(operands)])
 
     def _may_share(self, now: int, operands: Iterable[Value], result: _Buffer | None) -> None:
         if result is not None:
             size = result.bytes
-            if candidates := [buffer for buffer in _buffers(*operands) if buffer.bytes == size]:
+            held = [buffer for operand in operands for buffer in operand.values()]
+            if candidates := [buffer for buffer in held if buffer is not None and buffer.bytes == size]:
                 self._dying.append((now, candidates, result))
 
     def _called(self, line: Instruction, operands: list[Value], now: int, depth: int) -> Value:

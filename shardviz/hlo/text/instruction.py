@@ -32,13 +32,14 @@ _ATTRIBUTE = re.compile(
     r"|[ ]backend_config=.*+"
 )
 """A key and its value; or a string, whose inside is none; or the rest of the line, which has no others."""
-_REDUCTION = re.compile(r'\A([^"]*?), to_apply=%[^,="]*+(?=,)')
+_REDUCTION = re.compile(r'([^"]*?), to_apply=%[^,="]*+(?=,)')
 """The computation that adds, which XLA makes for each collective anew."""
 _GROUPS = ("replica_groups", "source_target_pairs")
 _ESCAPED = re.compile(r"\\(.)")
 _BARE = {'"': '"', "{": "}"}
 _MARKS = ('"', "{", "%")
 _NAME = re.compile(r"%([^\s,(){}=%]+)")
+_OPERANDS = re.compile(r"%([^\s,(){}=%]++(?:, %[^\s,(){}=%]++)*+)\)")
 _NAMES = re.compile(r"[^\s,{}()=%]+")
 _NAME_WITHOUT_SIGN = re.compile(r"([A-Za-z_][^\s=,(){}\[\]]*)\s*(?=[,)]|$)")
 _NUMBER = re.compile(r"\s*(\d{1,6})\s*\)")
@@ -119,22 +120,25 @@ class Instruction:
     def operands(self) -> list[str]:
         """The names of the operands, with or without their shapes and percent signs in the text."""
         if self._operands is None:
-            text, end = self.text, self.text.find(")", self.inside, self.stop)
-            names = _NAME.findall(text, self.inside, end)
-            if end < 0 or not names or text.find("(", self.inside, end) >= 0:
+            if names := _OPERANDS.match(self.text, self.inside, self.stop):
+                self._operands = names[1].split(", %")
+            else:
                 written = self.operand_text
-                names = (_NAME if "%" in written else _NAME_WITHOUT_SIGN).findall(written)
-            self._operands = names
+                self._operands = (_NAME if "%" in written else _NAME_WITHOUT_SIGN).findall(written)
         return self._operands
 
     @property
     def words(self) -> str:
         """The attributes' text, without the channel and the reduction: the layers of a model share it."""
         if self._words is None:
-            words, self._channel = self.text[closing(self.text, self.inside, self.stop) : self.stop], ""
-            if channel := _CHANNEL.match(words):
-                self._channel, words = channel[1], words[channel.end() :]
-            self._words = _REDUCTION.sub(r"\1", words) if "reduce" in self.opcode else words
+            text, stop, self._channel = self.text, self.stop, ""
+            start = closing(text, self.inside, stop)
+            if channel := _CHANNEL.match(text, start, stop):
+                self._channel, start = channel[1], channel.end()
+            reduction = _REDUCTION.match(text, start, stop) if "reduce" in self.opcode else None
+            self._words = (
+                text[start:stop] if reduction is None else reduction[1] + text[reduction.end() : stop]
+            )
         return self._words
 
     @property
@@ -164,9 +168,12 @@ class Instruction:
     @property
     def op_name(self) -> str:
         """JAX's name of the operation that it is, or is made of; "" where it has none."""
-        place = self.text.find(_OP_NAME, self.inside, self.stop) + len(_OP_NAME)
-        name = _QUOTED.match(self.text, place, self.stop) if place >= len(_OP_NAME) else None
-        return "" if name is None else _unescaped(name[0])
+        text, start = self.text, self.text.find(_OP_NAME, self.inside, self.stop) + len(_OP_NAME)
+        if start < len(_OP_NAME):
+            return ""
+        stop = text.find('"', start, self.stop)
+        name = text[start : self.stop if stop < 0 else stop]
+        return _unescaped(_QUOTED.match(text, start, self.stop)[0]) if "\\" in name else name
 
     @property
     def is_wrapper(self) -> bool:

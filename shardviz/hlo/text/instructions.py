@@ -142,15 +142,14 @@ class Computations:
         """The places that seem to call a computation, by its name; a string may pretend to."""
         sites: dict[str, list[int]] = defaultdict(list)
         for match in _CALL.finditer(self.text):
-            braced, name = match.groups()
             place = match.start() + 1
-            sites[name].append(place)
-            position = match.end()
-            while braced and (following := _NEXT_NAME.match(self.text, position)):
+            sites[match[2]].append(place)
+            following = _NEXT_NAME.match(self.text, match.end()) if match[1] else None
+            while following:
                 places = sites[following[1]]
                 if not places or places[-1] != place:
                     places.append(place)
-                position = following.end()
+                following = _NEXT_NAME.match(self.text, following.end())
         return sites
 
     def callers(self, computation: Computation) -> list[int]:
@@ -189,7 +188,8 @@ class Instructions:
     def of(self, home: Computation) -> list[Instruction]:
         """Every instruction of a computation, in program order."""
         if home not in self._read:
-            self._read[home] = [*self._in_order(home)]
+            self._read[home] = lines = [*self._in_order(home)]
+            self._named[home] = {line.name: line for line in lines} | self._named[home]
         return self._read[home]
 
     def at(self, position: int, home: Computation | None = None) -> Instruction | None:
@@ -214,9 +214,11 @@ class Instructions:
     def _find(self, home: Computation, name: str, before: int) -> Instruction | None:
         # A name is searched for from its use on backwards, some bytes at once. When as much of the text has
         # been looked through as an index of all names takes time, that is made.
+        if home in self._read:
+            return None
         places, text, start = self._places.get(home), self.text, home.start
         searched = self._searched.get(home, 0)
-        if places is None and home not in self._read and searched < MAX_SEARCHED * (home.stop - start):
+        if places is None and searched < MAX_SEARCHED * (home.stop - start):
             stop, definition = before, f"{name} = "
             while (place := text.rfind(definition, start, stop)) >= 0:
                 instruction = self.at(place, home)
@@ -227,12 +229,8 @@ class Instructions:
             self._searched[home] = searched + before - start
             return None if before == home.stop else self._find(home, name, home.stop)
         if places is None:
-            if home in self._read:
-                places = {line.name: line.start for line in self._read[home]}
-            else:
-                found = _NAMED.finditer(text, start, home.stop)
-                places = {match[1]: match.start() + 1 for match in found}
-            self._places[home] = places
+            found = _NAMED.finditer(text, start, home.stop)
+            places = self._places[home] = {match[1]: match.start() + 1 for match in found}
         place = places.get(name, -1)
         instruction = self.at(place, home) if place >= 0 else None
         if place < 0 or (instruction is not None and instruction.name == name):

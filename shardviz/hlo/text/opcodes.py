@@ -87,11 +87,13 @@ def whole_op(opcode: str) -> str:
     return _PART.sub("", opcode)
 
 
+@cache
 def begins(opcode: str) -> bool:
     """Return whether another instruction ends what this one begins."""
     return opcode.endswith("-start") or opcode in MESSAGES
 
 
+@cache
 def ends(opcode: str) -> bool:
     """Return whether it ends or passes on what another one has begun."""
     return opcode.endswith(("-done", "-update"))
