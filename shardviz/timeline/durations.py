@@ -86,6 +86,7 @@ class Durations:
         self._text = lines.text
         self._device = device
         self._known: dict[tuple[object, ...], Duration] = {}
+        self._copies: dict[str, Duration] = {}
         self.flops_by_dtype: Counter[str] = Counter()
         """Of the instructions so far, each once."""
 
@@ -162,11 +163,14 @@ class Durations:
         return costs["sol"] * 1e-6 if "sol" in costs else None
 
     def of_copy(self, line: Instruction) -> Duration:
-        """The duration of a copy between memories that runs beside the program.
+        """The duration of a copy between memories that runs beside the program."""
+        if line.shape not in self._copies:
+            self._copies[line.shape] = self._copy(line.shape)
+        return self._copies[line.shape]
 
-        Its tuple has the destination, the source and flags; a slice's the source, then the destination.
-        """
-        arrays = [array for array in placed_arrays(line.shape) if array.sizes or array.space == HBM][:2]
+    def _copy(self, shape: str) -> Duration:
+        """Its tuple has the destination, the source and flags; a slice's the source, then the destination."""
+        arrays = [array for array in placed_arrays(shape) if array.sizes or array.space == HBM][:2]
         spaces, moved = {array.space for array in arrays}, min((array.bytes for array in arrays), default=0)
         copy = Duration(None, bytes=moved, lane=COPIES, channels=(("HBM", 0),))
         if len(arrays) < 2:

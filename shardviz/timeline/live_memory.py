@@ -327,12 +327,15 @@ def _together(elements: Iterable[Value]) -> Value:
 
 def _replaced(value: Value, path: Path, part: Value) -> Value:
     """A value with another part at a path, whose own buffer is none."""
-    if not (old := part_of(value, path)):
-        return value
-    for buffer in _buffers(old):
-        buffer.bytes = 0
-    rest = {own: buffer for own, buffer in value.items() if own[: len(path)] != path}
-    return {**rest, **{(*path, *own): buffer for own, buffer in part.items()}}
+    size, rest = len(path), {}
+    for own, buffer in value.items():
+        if own[:size] != path:
+            rest[own] = buffer
+        elif buffer is not None:
+            buffer.bytes = 0
+    if len(rest) < len(value):
+        rest.update(((*path, *own), buffer) for own, buffer in part.items())
+    return rest
 
 
 def _started(opcode: str, operands: list[Value], value: Value) -> Value:

@@ -38,7 +38,7 @@ class _Form(NamedTuple):
 
     source: str
     takes_time: bool
-    durations: dict[tuple[str, ...], Duration] | None
+    durations: dict[tuple[str | None, ...], Duration] | None
 
 
 class Walker:
@@ -206,7 +206,7 @@ class _BlockWalk:
         elif form.durations is None:
             self._compute(line, names)
         else:
-            shapes = tuple([self._shapes.get(name, "") for name in names])
+            shapes = tuple(map(self._shapes.get, names))
             duration = form.durations.get(shapes)
             if duration is None:
                 duration = form.durations[shapes] = self._walker.durations.of(line)

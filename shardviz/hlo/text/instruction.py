@@ -173,7 +173,9 @@ class Instruction:
             return ""
         stop = text.find('"', start, self.stop)
         name = text[start : self.stop if stop < 0 else stop]
-        return _unescaped(_QUOTED.match(text, start, self.stop)[0]) if "\\" in name else name
+        if "\\" in name and (quoted := _QUOTED.match(text, start, self.stop)):
+            name = _unescaped(quoted[0])
+        return name
 
     @property
     def is_wrapper(self) -> bool:

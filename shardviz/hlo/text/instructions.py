@@ -189,7 +189,7 @@ class Instructions:
         """Every instruction of a computation, in program order."""
         if home not in self._read:
             self._read[home] = lines = [*self._in_order(home)]
-            self._named[home] = {line.name: line for line in lines} | self._named[home]
+            self._named[home] = {**{line.name: line for line in lines}, **self._named[home]}
         return self._read[home]
 
     def at(self, position: int, home: Computation | None = None) -> Instruction | None:
@@ -216,9 +216,8 @@ class Instructions:
         # been looked through as an index of all names takes time, that is made.
         if home in self._read:
             return None
-        places, text, start = self._places.get(home), self.text, home.start
-        searched = self._searched.get(home, 0)
-        if places is None and searched < MAX_SEARCHED * (home.stop - start):
+        text, start, searched = self.text, home.start, self._searched.get(home, 0)
+        if searched < MAX_SEARCHED * (home.stop - start):
             stop, definition = before, f"{name} = "
             while (place := text.rfind(definition, start, stop)) >= 0:
                 instruction = self.at(place, home)
@@ -228,10 +227,10 @@ class Instructions:
                 stop = place
             self._searched[home] = searched + before - start
             return None if before == home.stop else self._find(home, name, home.stop)
-        if places is None:
+        if home not in self._places:
             found = _NAMED.finditer(text, start, home.stop)
-            places = self._places[home] = {match[1]: match.start() + 1 for match in found}
-        place = places.get(name, -1)
+            self._places[home] = {match[1]: match.start() + 1 for match in found}
+        place = self._places[home].get(name, -1)
         instruction = self.at(place, home) if place >= 0 else None
         if place < 0 or (instruction is not None and instruction.name == name):
             return instruction
@@ -253,9 +252,9 @@ class Instructions:
         position = home.start
         while (position := self.text.find(f" {opcode}(", position, home.stop)) >= 0:
             instruction = self.at(position, home)
-            position = line_at(self.text, position)[1]
             if instruction is not None and instruction.opcode == opcode:
                 yield instruction
+            position = line_at(self.text, position)[1] if instruction is None else instruction.stop
 
     def parameter(self, home: Computation, number: int) -> Instruction | None:
         """A parameter of a computation by its number."""
@@ -264,12 +263,12 @@ class Instructions:
 
     def taken(self, instruction: Instruction) -> list[Instruction]:
         """The instructions whose results one takes; without operands that its computation does not define."""
-        if instruction not in self._taken:
+        taken = self._taken.get(instruction)
+        if taken is None:
             home, start = instruction.home, instruction.start
-            self._taken[instruction] = [
-                line for name in instruction.operands if (line := self.named(home, name, start)) is not None
-            ]
-        return self._taken[instruction]
+            made = [self.named(home, name, start) for name in instruction.operands]
+            taken = self._taken[instruction] = [line for line in made if line is not None]
+        return taken
 
     def operand(self, instruction: Instruction, number: int) -> Instruction | None:
         """The instruction that makes an operand, by its number; None where the text does not tell."""
@@ -340,7 +339,7 @@ class Instructions:
         if home not in self._inside:
             text, span = self.text, (home.start, home.stop)
             has_matmul = any(text.find(f" {opcode}(", *span) >= 0 for opcode in MATMULS)
-            wrappers = (line for opcode in WRAPPERS for line in self.with_opcode(home, opcode))
+            wrappers = [line for opcode in WRAPPERS for line in self.with_opcode(home, opcode)]
             callees = [callee for line in wrappers if (callee := self.callee(line)) is not None]
             self._inside[home] = has_matmul or _KERNEL.search(text, *span) is not None, callees
         return self._inside[home]

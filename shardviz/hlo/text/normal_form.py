@@ -139,6 +139,8 @@ def _on_lines_of_their_own(text: str) -> tuple[str, tuple[int, ...]]:
     is_printed = not has_other_spaces
     is_printed = is_printed and not any(text.startswith(_BEGINNINGS, other.end()) for other in others)
     other_line = _OTHER_BEGINNING if is_printed else _OTHER_LINE
+    if not has_other_spaces and _ORDINARY_LINE.match(text) and other_line.search(text) is None:
+        return text, ()
     if "origin_recovery_table=" in text:
         text = _QUOTED_MODULE.sub(lambda found: "\n".join(['""'] * (1 + found[0].count("\n"))), text)
     kept: list[str] = []
