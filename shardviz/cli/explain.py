@@ -143,7 +143,7 @@ def command(
         return _print_sweep(stated(), vary, output)
     links = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if step is not None:
-        ways = ("number", "play", "speed", "transfers", "compare")
+        ways = ("number", "transfers", "compare")
         shown = step_command.StepOptions(output, **{name: given[name] for name in ways})
         if given["with_matmul"]:
             return _print_matmul(lambda: stated().step(step, **links), shown)
@@ -321,8 +321,6 @@ STEPPING = (
     "latency",
     "bandwidth",
     "number",
-    "play",
-    "speed",
     "transfers",
     "with_matmul",
     "compare",
@@ -381,7 +379,7 @@ def _print_answer(
 
 
 def _print_matmul(find_step: Callable[[], PlanStep], shown: StepOptions) -> int:
-    others = {"--transfers": shown.transfers, "--compare": shown.compare, "--play": shown.play}
+    others = {"--transfers": shown.transfers, "--compare": shown.compare}
     for flag, is_given in others.items():
         if is_given:
             raise QuestionError(f"--matmul and {flag} cannot be combined", "leave out one")

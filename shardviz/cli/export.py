@@ -142,7 +142,7 @@ Part = Literal["problem", "plan", "rounds", "start"]
 EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "profile")
 """Those whose words can be exported."""
 PRINTED = {"as_json", "as_list", "check", "compare", "devices", "no_layout", "number", "picture", "plain"}
-PRINTED |= {"play", "present", "reset", "speed", "tui", "with_hlo"}
+PRINTED |= {"present", "reset", "tui", "with_hlo"}
 """Options that choose what of an answer a terminal shows."""
 
 

@@ -196,10 +196,6 @@ rounds = _all(
     click.option(
         "--round", "number", type=Count(), metavar="N", help="Show one round; 0 is before the first."
     ),
-    click.option("--play", is_flag=True, help="Play the rounds in place; any key stops."),
-    click.option(
-        "--speed", type=Positive("speed"), metavar="N", help="With --play: rounds a second; default: 1."
-    ),
     click.option(
         "--transfers", is_flag=True, help="List every message: from, to, chunks, values, bytes, links, time."
     ),

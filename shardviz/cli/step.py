@@ -1,11 +1,10 @@
-"""`shardviz step`: a collective round by round, value by value: all rounds or one, played, compared or as
-JSON, and verified by JAX. `shardviz explain --step` shows a plan's collective in the same way."""
+"""`shardviz step`: a collective round by round, value by value: all rounds or one, compared or as JSON, and
+verified by JAX. `shardviz explain --step` shows a plan's collective in the same way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,12 +21,11 @@ from shardviz.notation import parse_mesh
 from shardviz.targets import TARGETS
 
 with LazyImports():
-    from shardviz.cli import play as playing
     from shardviz.documents import rounds as documents
     from shardviz.hardware import comparisons
     from shardviz.render import lines as render_lines
     from shardviz.render import machine_view
-    from shardviz.render.rounds import player, step_notes, step_view, transfer_table
+    from shardviz.render.rounds import step_notes, step_view, transfer_table
     from shardviz.stepping import collective_run
     from shardviz.stepping import question as stepping_question
     from shardviz.stepping import transfers as stepping_transfers
@@ -39,15 +37,12 @@ if TYPE_CHECKING:
     from shardviz.collectives.schedule import Schedule
     from shardviz.compiler import CompilerRequest
     from shardviz.devices.job import JobAddress
-    from shardviz.render.palette import Palette
     from shardviz.reports.target_result import ExecutionResult
     from shardviz.stepping.collective_run import CollectiveRun, Verdict
     from shardviz.stepping.question import CollectiveQuestion
 
 MAX_PIECES = 1024
 MAX_TRANSFERS = 10_000
-USUAL_SPEED = 1.0
-"""Rounds a second."""
 _TOGETHER = (
     ["--compare", "--json"],
     ["--round", "--transfers"],
@@ -98,8 +93,6 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
 def command(
     operation: str,
     number: int | None,
-    play: bool,
-    speed: float | None,
     transfers: bool,
     compare: bool,
     on: str | None,
@@ -115,7 +108,7 @@ def command(
     """
     given |= {"operation": operation}
     check_operation(operation, {name: given[name] for name in PARAMETERS})
-    shown = StepOptions(output, number, play, speed, transfers, compare)
+    shown = StepOptions(output, number, transfers, compare)
     shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
     with Verifier("none" if compare else on, timeout, job) as verifier:
@@ -139,22 +132,18 @@ def asked_run(given: Mapping[str, Any]) -> CollectiveRun:
 
 @dataclass(frozen=True)
 class StepOptions:
-    """The options that say how a collective is shown. `number` is the round to show, None for all. `speed` is
-    in rounds a second, None for the usual one."""
+    """The options that say how a collective is shown. `number` is the round to show, None for all."""
 
     output: CommandOutput
     number: int | None = None
-    play: bool = False
-    speed: float | None = None
     transfers: bool = False
     compare: bool = False
 
     def check(self, verifier: str | None, option: str = "--on") -> None:
-        """Raise `QuestionError` for options that cannot be combined, and for playing without a terminal.
-        `verifier` is the value of `option`, None where it is not given."""
+        """Raise `QuestionError` for options that cannot be combined. `verifier` is the value of `option`,
+        None where it is not given."""
         modes = {
             "--round": self.number is not None,
-            "--play": self.play,
             "--transfers": self.transfers,
             "--compare": self.compare,
             "--json": self.output.as_json,
@@ -165,15 +154,11 @@ class StepOptions:
                 f"{chosen[0]} and {chosen[1]} cannot be combined",
                 f"leave out one: {chosen[1]} or {chosen[0]}",
             )
-        if self.speed is not None and not self.play:
-            raise QuestionError("--speed is the speed of --play", "add --play, or leave out --speed")
         if self.compare and verifier not in (None, "none"):
             raise QuestionError(
                 f"--compare runs nothing that {option} {verifier} could verify",
                 f"leave out --compare or {option}",
             )
-        if self.play:
-            playing.check_terminal()
 
 
 class Verifier(WorkerSession):
@@ -257,8 +242,7 @@ def print_step(
                 document = documents.step_document(run, verdict, verifier.job)
         print_json(document)
         return verifier.exit_code
-    number = _played(run, shown) if shown.play else shown.number
-    output = shown.output
+    number, output = shown.number, shown.output
     with working("stepping"):
         if shown.transfers:
             lines = transfer_table.transfer_lines(run, *output.page, number)
@@ -321,15 +305,3 @@ def check_transfers(run: CollectiveRun, number: int | None) -> None:
         )
     if number and log.count(number) > MAX_TRANSFERS:
         raise QuestionError(f"{most}, and round {number} here has more", "take a smaller mesh")
-
-
-def _played(run: CollectiveRun, shown: StepOptions) -> int:
-    @lru_cache(maxsize=1)
-    def stage(width: int, height: int, palette: Palette) -> player.PlayedTable:
-        return player.PlayedTable(run, width, height, palette)
-
-    def picture(number: int, size: tuple[int, int]) -> str:
-        output = shown.output
-        return output.drawn(stage(output.width, size[1], output.palette).lines(number))
-
-    return playing.play(picture, len(run.frames), USUAL_SPEED if shown.speed is None else shown.speed)

@@ -19,8 +19,8 @@ ERRORS = "shardviz"
 """Name of the error handler that writes an ASCII character for one that an encoding lacks."""
 
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-PICTURES = re.compile(rf"(\x1b\[(?:[0-9;]*[mHJK]|\?[0-9]+[hl]))|{_CONTROL}")
-"""Control characters, but for the sequences of coloured pictures and of `play`, which are the group."""
+PICTURES = re.compile(rf"(\x1b\[[0-9;]*m)|{_CONTROL}")
+"""Control characters, but for the colours of pictures, which are the group."""
 MESSAGES = re.compile(rf"(\A\r\x1b\[2K)|{_CONTROL}")
 """Control characters, but for `CLEAR_LINE` at the beginning."""
 _IN_JSON = re.compile(_CONTROL)

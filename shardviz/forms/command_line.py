@@ -35,13 +35,12 @@ if TYPE_CHECKING:
 
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_VIEW_FLAGS = {"--json", "--play", "--compare", "--hlo", "--last", "--no-layout", "--plain", "--time"}
+_VIEW_FLAGS = {"--json", "--compare", "--hlo", "--last", "--no-layout", "--plain", "--time"}
 _VIEW_FLAGS |= {"--matmul", "--transfers", "--no-animation"}
 _VIEW_VALUES = {
     "--limit",
     "--step",
     "--round",
-    "--speed",
     "--timeout",
     "--vary",
     "--versus",

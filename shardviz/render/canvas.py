@@ -21,14 +21,6 @@ class Canvas(Protocol):
     def line(self, y: int, left: int, right: int) -> Text: ...
 
 
-def all_lines(canvas: Canvas, width: int) -> list[Text]:
-    """Every line of a canvas as it is printed: at most `width` columns, without blanks at the end."""
-    lines = [canvas.line(y, 0, width) for y in range(canvas.height)]
-    for line in lines:
-        line.rstrip()
-    return lines
-
-
 def visible(count: int, limit: int) -> tuple[int | None, ...]:
     """The parts of `count` to draw: all within `limit`, or the first, None for a gap, the last."""
     if count <= limit:

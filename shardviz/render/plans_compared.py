@@ -17,7 +17,7 @@ from shardviz.planner.problem import Problem
 from shardviz.planner.ranking import Candidate
 from shardviz.render.caption import collectives_text
 from shardviz.render.cost_view import machine_words
-from shardviz.render.lines import GAP, Cell, as_text, columns, fitting_columns, records, sentence, shelve
+from shardviz.render.lines import GAP, Cell, as_text, fitting_columns, records, sentence, shelve
 from shardviz.render.palette import BEST, Palette
 from shardviz.render.plan_view import headline, plan_view, statement_lines
 from shardviz.units import flops, human_bytes, seconds
@@ -70,17 +70,18 @@ def _in_columns(
 ) -> list[Text]:
     """The table under the plans' names; where there is no room for those they stand above it, and where there
     is none for how many times as much a figure is, it is left out."""
-    of_layers = (f"one of {layers:,} layers" if layers > 1 else "", "dim")
+    of_layers = f"one of {layers:,} layers" if layers > 1 else ""
 
-    def fitting(called: tuple[str, str], rows: list[list[Cell]]) -> list[Text] | None:
-        head = [of_layers, (called[0], "bold"), (called[1], "bold")]
-        return columns([head, *rows], width, 0, {1, 2, 3})
+    def fitting(
+        called: tuple[str, str], rows: list[list[Cell]], without: Sequence[range]
+    ) -> list[Text] | None:
+        return fitting_columns(rows, width, 0, {1, 2, 3}, (of_layers, *called), without)
 
-    found = fitting(names, [*figures, last])
+    found = fitting(names, [*figures, last], ())
     if found is not None:
         return found
     # The longest row does not take the figures out of their columns.
-    found = fitting(names, figures)
+    found = fitting(names, figures, ())
     if found is not None:
         return [*found, *records([last], width)]
     above = [
@@ -89,9 +90,10 @@ def _in_columns(
         for line in sentence(f"{name}: {done}", width, lead=f"{called}  ")
     ]
     narrow = [row[:3] for row in figures]
-    found = fitting(ORDINALS, figures) or fitting(ORDINALS, narrow)
-    head = [of_layers, *((each, "bold") for each in ORDINALS)]
-    return [*above, *(found or records([head, *narrow], width))]
+    return [
+        *above,
+        *(fitting(ORDINALS, figures, [range(3, 4)]) or records([[of_layers, *ORDINALS], *narrow], width)),
+    ]
 
 
 _FIGURES: tuple[tuple[str, Callable[[PlanCost], float], Callable[[float], str]], ...] = (

@@ -15,7 +15,7 @@ from shardviz.profiles.collective_timing import CollectiveTiming
 from shardviz.profiles.device_operations import DeviceActivity
 from shardviz.profiles.profile import Profile
 from shardviz.render.caption import axes_text
-from shardviz.render.lines import Cell, fitting_columns, sentence, sentences, table
+from shardviz.render.lines import Cell, sentence, sentences, table
 from shardviz.render.palette import Palette
 from shardviz.render.times.report import note_lines, percent, stacked_pictures, total_lines, totals_table
 from shardviz.units import estimated_seconds, human_bytes, measured_rate
@@ -131,12 +131,11 @@ def _activity_table(name: str, rows: Sequence[Sequence[Cell]], profile: Profile,
     """A table, with a column of copies where a device has any; then narrow pages are without communication,
     of which what is exposed stays."""
     head = [name, *_PARTS]
-    without = head.index("communication" if _has_copies(profile) else "copies")
-    narrow = [[cell for place, cell in enumerate(row) if place != without] for row in rows]
-    if _has_copies(profile) and (found := fitting_columns(rows, width, 2, range(1, 7), head)):
-        return found
-    del head[without]
-    return table([[(heading, "bold") for heading in head], *narrow], width, 2, range(1, 7))
+    communication, copies = head.index("communication"), head.index("copies")
+    if not _has_copies(profile):
+        head[copies] = ""
+        rows = [["" if place == copies else cell for place, cell in enumerate(row)] for row in rows]
+    return table(rows, width, 2, range(1, 7), head, [[communication]] if head[copies] else ())
 
 
 def _activity_cells(name: str, activities: Sequence[DeviceActivity]) -> list[Cell]:

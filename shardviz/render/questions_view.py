@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.forms.questions import BESIDE, is_same_question, what_differs
+from shardviz.forms.questions import BESIDE, is_same_question
 from shardviz.forms.resolve import ResolvedProblem
 from shardviz.forms.summary import summary
 from shardviz.planner.plan import axes_words
@@ -21,8 +21,6 @@ from shardviz.units import human_bytes, seconds
 VALUES = 8
 """Columns of most figures: ``99.9 MiB``, ``99.9 µs``."""
 MOST_ARRAYS = 6
-LEAST_ASKED = 5
-"""Lines of the questions before, with their heading, before those of the arrays."""
 LEAST_BAR = 3
 HEADINGS = ("time", "sent", "memory", "collectives")
 LEAST_NAME = 18
@@ -32,15 +30,20 @@ MARK = "▸"
 
 
 def figures_beside(
-    resolved: ResolvedProblem, before: Sequence[ResolvedProblem], width: int, height: int, palette: Palette
+    resolved: ResolvedProblem, before: ResolvedProblem | None, width: int, height: int, palette: Palette
 ) -> list[Text]:
     """As much as fits into `height` lines below the fields: a blank line, then time, bytes and memory, each
-    with what it was in the newest of the questions `before`; what they consist of, as bars; and these
-    questions. Where time, bytes and memory do not fit there is nothing."""
-    cost, last = resolved.cost, before[0].cost if before else None
+    with what it was in the question `before`; then what they consist of, as bars. Where time, bytes and
+    memory do not fit there is nothing."""
+    cost = resolved.cost
 
     def figure(label: str, written: Callable[[PlanCost], str]) -> list[Text]:
-        return [_figure(label, written(cost), "" if last is None else written(last), width)]
+        """``time      162 µs  was 324 µs``; without the second where there is none, or both are the same."""
+        line = _labelled(label, written(cost))
+        if before is not None and written(before.cost) != written(cost):
+            line.append(f"{'':{GAP}}was {written(before.cost)}", DIM)
+        line.truncate(width, overflow="ellipsis")
+        return [line]
 
     parts = {
         "time": figure("time", _time),
@@ -52,20 +55,13 @@ def figures_beside(
     }
     shown: set[str] = set()
     room = height - 1
-    for name in ("time", "sent", "memory", "HBM", "times"):
+    for name in ("time", "sent", "memory", "HBM", "times", "arrays"):
         if len(parts[name]) <= room:
             shown.add(name)
             room -= len(parts[name])
     if "memory" not in shown:
         return []
-    asked: list[Text] = []
-    if before and room >= LEAST_ASKED:
-        spare = max(room - len(parts["arrays"]), LEAST_ASKED)
-        asked = [Text(), Text(f"{'':{GUTTER}}asked before", DIM)]
-        asked += [_question_line(each, resolved, width, palette) for each in before[: spare - len(asked)]]
-    if len(parts["arrays"]) + len(asked) <= room:
-        shown.add("arrays")
-    return [Text(), *(line for name, part in parts.items() if name in shown for line in part), *asked]
+    return [Text(), *(line for name, part in parts.items() if name in shown for line in part)]
 
 
 def question_rows(
@@ -105,15 +101,6 @@ def question_rows(
     return lines
 
 
-def _question_line(resolved: ResolvedProblem, now: ResolvedProblem, width: int, palette: Palette) -> Text:
-    time = _time(resolved.cost)
-    room = width - GUTTER - GAP - len(time)
-    line = Text(" " * GUTTER)
-    line.append_text(parts_line(what_differs(resolved, now), resolved.problem.mesh, room, palette))
-    line.pad_right(width - len(time) - line.cell_len)
-    return line.append(time)
-
-
 def _time(cost: PlanCost) -> str:
     return "unknown" if cost.unknown else seconds(cost.layers_seconds)
 
@@ -124,15 +111,6 @@ def _sent(cost: PlanCost) -> str:
 
 def _memory(cost: PlanCost) -> str:
     return human_bytes(cost.layers_peak_bytes)
-
-
-def _figure(label: str, value: str, before: str, width: int) -> Text:
-    """``time      162 µs  was 324 µs``; without the second where there is none, or both are the same."""
-    line = _labelled(label, value)
-    if before not in ("", value):
-        line.append(f"{'':{GAP}}was {before}", DIM)
-    line.truncate(width, overflow="ellipsis")
-    return line
 
 
 def _labelled(label: str, value: str) -> Text:

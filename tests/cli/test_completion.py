@@ -16,7 +16,7 @@ from shardviz.cli.process import COMPLETION
 SHELLS = ("bash", "zsh", "fish")
 LINES = [
     ("shardviz tr", ["translate"]),
-    ("shardviz explain --spe", ["--specs", "--speed"]),
+    ("shardviz explain --spe", ["--specs"]),
     ("shardviz step psum --topo", ["--topology"]),
     ("shardviz explain 'bd,df->bf' --axis-types ex", ["explicit"]),
     ("shardviz explain 'bd,df->bf' --target v5", ["v5e:2x4", "v5p:2x2x2"]),

@@ -176,8 +176,6 @@ CASES = [
     ((*SUM, "--bandwidth", "45"), "'45' has no unit of bandwidth", "as in 45GB/s"),
     ((*SUM, "--bandwidth", "0B/s"), "is not possible", "or inf"),
     # Ways to answer.
-    ((*SUM, "--play"), "--play needs a terminal, and standard output is not one", "leave out --play"),
-    ((*SUM, "--play", "--json"), "--play and --json cannot be combined", "leave out one"),
     ((*SUM, "--round", "0", "--compare"), "--round and --compare cannot be combined", "leave out one"),
     (
         (*SUM, "--transfers", "--compare", "--json"),
@@ -185,14 +183,11 @@ CASES = [
         "leave out",
     ),
     ((*SUM, "--transfers", "--round", "99"), "round 99 does not exist", "rounds go from 1"),
-    ((*SUM, "--speed", "2"), "--speed is the speed of --play", "add --play"),
     (
         (*SUM[:4], "--compare", "--on", "cpu"),
         "--compare runs nothing that --on cpu could verify",
         "leave out",
     ),
-    ((*SUM, "--speed", "0"), "0.0 is not in the range", "--help"),
-    ((*SUM, "--speed", "nan"), "'nan' is not a valid speed", "--help"),
     ((*SUM[:4], "--on", "tpu"), "'tpu' is not one of 'cpu', 'real', 'none'", "--help"),
     # Too much.
     (

@@ -26,7 +26,7 @@ TRAINED = asked(
 )
 
 
-def figures(height: int, now: ResolvedProblem = NOW, before: tuple[ResolvedProblem, ...] = BEFORE) -> str:
+def figures(height: int, now: ResolvedProblem = NOW, before: ResolvedProblem | None = BEFORE[0]) -> str:
     lines = figures_beside(now, before, 35, height, PLAIN)
     assert len(lines) <= height
     assert all(line.cell_len <= 35 for line in lines)
@@ -43,7 +43,7 @@ def test_with_few_lines_there_are_the_totals():
     ]
 
 
-def test_with_more_lines_there_are_their_parts_and_the_questions_before():
+def test_with_more_lines_there_are_their_parts():
     assert dedent(figures(30)) == dedent(
         """
           time     77.9 µs  was 85.6 µs
@@ -58,35 +58,22 @@ def test_with_more_lines_there_are_their_parts_and_the_questions_before():
           W          2 MiB ████████
           A          1 MiB ████
           A        256 KiB █
-
-          asked before
-          XY,Y_->X_                 85.6 µs
-          XY,Y_->X_  X=2 Y=4         162 µs
-          XY,Y_->X_  X=2 Y=4  f32   unknown
         """
     ).rstrip("\n")
 
 
-def test_the_questions_before_go_before_the_arrays():
-    text = figures(14)
-    assert "asked before" in text
-    assert "\n  Out " not in text
-
-
 def test_without_a_question_before_nothing_is_compared():
-    text = figures(30, before=())
-    assert "was" not in text
-    assert "asked before" not in text
+    assert "was" not in figures(30, before=None)
 
 
 def test_a_train_step_has_its_memory_by_use():
-    labels = [line.split()[0] for line in figures(40, TRAINED, ()).split("\n") if line.strip()]
+    labels = [line.split()[0] for line in figures(40, TRAINED, None).split("\n") if line.strip()]
     assert {"params", "grads", "optim", "acts"} <= {*labels}
 
 
 def test_what_does_not_fit_has_a_sign():
     large = asked(sizes="b=64Ki,d=64Ki,f=64Ki", specs=("__", "__", "__"))
-    over = next(line for line in figures(10, large, ()).split("\n") if "HBM" in line)
+    over = next(line for line in figures(10, large, None).split("\n") if "HBM" in line)
     assert over.endswith("✗ 152 %")
     assert "✗" not in figures(10)
 

@@ -10,7 +10,7 @@ from shardviz.cli.streams import STAND_INS
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.times.gantt import Gantt
 from shardviz.render.times.live_memory import memory_lines, most_bytes
-from shardviz.render.times.report import seconds_by_op, timeline_view
+from shardviz.render.times.report import timeline_view
 from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
 from shardviz.timeline.program_timeline import MemoryReport
 from tests.render.timelines import LAYER, MS, timed
@@ -134,12 +134,6 @@ def test_a_path_of_very_many_operations_lists_some() -> None:
     many = replace(LAYER, critical_path=(2,) * 2000)
     assert page(many).count("fusion.1") > 10
     assert "and 1,988 shorter operations" in page(many)
-
-
-def test_the_time_of_a_recv_is_that_of_its_send() -> None:
-    sent = timed("send.1", "send", 2, 0, 3)
-    found = seconds_by_op(replace(LAYER, ops=(sent,)))
-    assert found == {("send", False): 3 * MS, ("recv", False): 0.0}
 
 
 def test_a_bar_is_as_long_with_colours_as_without() -> None:

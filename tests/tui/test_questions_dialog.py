@@ -91,8 +91,6 @@ def test_the_figures_stand_below_the_fields_where_there_is_room():
         await until(pilot, lambda: "was 162 µs" in text_of(pilot.app))
         await pilot.resize_terminal(80, 20)
         await until(pilot, lambda: "was 162 µs" not in text_of(pilot.app))
-        await pilot.resize_terminal(200, 60)
-        await until(pilot, lambda: "asked before" in text_of(pilot.app))
 
     drive(script, SIZES["usual"], FIRST)
 

@@ -133,7 +133,8 @@ def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
     their links, or, where the page has no room for that, as lines of a table. Raises `QuestionError` for more
     than `MAX_ROUNDS` rounds."""
     # Only rounds need numpy, which takes long to load.
-    from shardviz.render.rounds.player import PlayedTable, PlayerPage
+    from shardviz.render.rounds import step_notes
+    from shardviz.render.rounds.player import PlayerPage
     from shardviz.stepping.collective_run import prepare_run
 
     last = run.schedule.rounds
@@ -147,8 +148,7 @@ def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
     if frames is not None:
         head, rounds = frames[0][:1], [frame[1:] for frame in frames]
     else:
-        table = PlayedTable(run, width, TALL, palette, "")
-        head, rounds = table.top, [table.round(number) for number in range(last + 1)]
+        head, rounds = step_notes.headline(run, width, palette), _tables(run, width, palette)
     names = ["Before any round", *(f"Round {number} of {last}" for number in range(1, last + 1))]
     return [Section("Collective", head), *map(Section, names, rounds)]
 
@@ -167,6 +167,25 @@ def _frames(page: PlayerPage, last: int, width: int) -> list[list[Text]] | None:
             return None
         frames.append([trimmed(line, page.palette) for line in frame])
     return frames
+
+
+def _tables(run: CollectiveRun, width: int, palette: Palette) -> list[list[Text]]:
+    """Each round in words, and what devices then hold as a table; all tables have one shape."""
+    from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, shown_groups, table_shape
+    from shardviz.render.rounds.pieces import FrameStats
+    from shardviz.render.rounds.player import progress_line, words_line
+    from shardviz.render.rounds.step_notes import marks
+
+    numbers, groups = range(run.schedule.rounds + 1), shown_groups(run)
+    tables = [BufferTable(run, number, groups, width, palette, MAX_ROWS) for number in numbers]
+    shape = table_shape(tables[0], FrameStats([row for table in tables for row in table.stats.rows]))
+    notes = sentence(marks(run, [(table.stats, shape) for table in tables]), width, style="dim")
+    frames = []
+    for number, table in enumerate(tables):
+        table.shape = shape
+        words = [progress_line(run, number, width), words_line(run, number, width), Text()]
+        frames.append([*words, *table.lines(), *[Text()] * bool(notes), *notes])
+    return [[trimmed(line, palette) for line in frame] for frame in frames]
 
 
 class _StepPictures:

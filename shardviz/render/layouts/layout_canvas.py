@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.render.canvas import LineBuilder, all_lines
+from shardviz.render.canvas import LineBuilder
 from shardviz.render.layouts.array_grid import LEFT, POINTED, ArrayGrid, Fit, Pointer, fits
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.palette import Palette
@@ -221,7 +221,11 @@ class PointedLayout:
 def array_lines(parts: Sequence[Sequence[tuple[Layout, int]]], width: int, palette: Palette) -> list[Text]:
     """The arrays of every part of a chain as they are printed, each with the number of its first block."""
     cells = [[BlockCells(layout, palette, first) for layout, first in part] for part in parts]
-    return all_lines(arrange(cells, width), width)
+    canvas = arrange(cells, width)
+    lines = [canvas.line(y, 0, width) for y in range(canvas.height)]
+    for line in lines:
+        line.rstrip()
+    return lines
 
 
 def arrange(parts: Sequence[Sequence[Cells]], width: int, height: int | None = None) -> LayoutCanvas:

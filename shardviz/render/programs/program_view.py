@@ -3,19 +3,16 @@ function of the user's as targets compile it, one target's page, or a line for e
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.hlo import Collective, CollectiveMatmul, HloModule, ShardyModule
-from shardviz.hlo.collective import by_permute
-from shardviz.hlo.totals import Total, totals
+from shardviz.hlo import Collective, HloModule, ShardyModule
+from shardviz.hlo.totals import totals
 from shardviz.render.lines import (
     Cell,
-    fitting_columns,
     printable_line,
     records,
     sentence,
@@ -24,16 +21,14 @@ from shardviz.render.lines import (
     table,
 )
 from shardviz.render.palette import SIGNS, Palette
-from shardviz.render.programs.collective_rows import parts_of_axes, reads_of, row_lines, rows_of, way_out
+from shardviz.render.programs.collective_rows import parts_of_axes
 from shardviz.render.programs.cost_lines import (
     FEW,
     cost_lines,
     rematerialization_lines,
-    rest_lines,
     sum_lines,
     why_lines,
 )
-from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
 from shardviz.render.times.live_memory import buffer_lines, memory_report_lines, misfit_lines
 from shardviz.reports.entries import BY_COST, Selection
@@ -42,7 +37,6 @@ from shardviz.reports.suggestions import Suggestion
 from shardviz.reports.target_program import TargetProgram
 from shardviz.reports.why import Reason
 from shardviz.sharding import Mesh
-from shardviz.timeline.program_timeline import ProgramTimeline
 from shardviz.units import estimated_seconds, human_bytes, seconds
 
 HEADINGS = ("target", "collectives", "sent by a device", "time", "exposed", "memory")
@@ -168,64 +162,31 @@ def _cells(program: TargetProgram, report: ProgramReport | None) -> list[Cell]:
 NO_MESH = "no mesh: numbers are positions among the program's devices; name its axes to see them"
 FOUND = "found in the text; name it yourself to see your axes"
 OWN_NAMES = "a collective has axes where its own groups name them; for the others they are not determined"
-NO_COUNT = "an unknown number of times"
 NOT_YET = "the partitioner, which inserts them, runs later: read the text of the compiled program"
 MAY_COME = "the partitioner runs later and may insert more: read the text of the compiled program"
 BRANCHES = "in branches of conditionals: the sums count every branch, and a run takes one of each"
-NOWHERE = "source line unknown"
 
 
 def hlo_view(
     report: ProgramReport, given: Mesh | None, width: int, palette: Palette, selection: Selection = BY_COST
 ) -> list[Text]:
-    """The module's name and facts, its mesh, and its collectives by what they cost, with their sums; or, in
-    the program's order, the totals and the collectives grouped by source.
+    """The module's name and facts, its mesh, and its collectives by what they cost, with their sums.
 
     `given` is the mesh that the user named, if any. With the report's timeline there are seconds, and the
     page ends with the total of all that it runs.
     """
-    if selection.sort == "order":
-        lines = _in_order(report, given, selection, width, palette)
+    lines = [*module_lines(report.module, given, width, palette), Text()]
+    if report.entries:
+        lines += cost_lines(report, selection, width, palette)
+        lines += sum_lines(report, selection, width, palette)
+        lines += _remarks(report.module, [each.collective for each in report.entries], width)
     else:
-        lines = _by_cost(report, given, selection, width, palette)
+        lines += _nothing(report.module, width)
     if report.timeline is not None:
         from shardviz.render.times.report import brief_view
 
         lines += brief_view(report.timeline, width, palette)
     return [printable_line(line) for line in lines]
-
-
-def _by_cost(
-    report: ProgramReport, given: Mesh | None, selection: Selection, width: int, palette: Palette
-) -> list[Text]:
-    lines = [*module_lines(report.module, given, width, palette), Text()]
-    if not report.entries:
-        return lines + _nothing(report.module, width)
-    lines += cost_lines(report, selection, width, palette)
-    lines += sum_lines(report, selection, width, palette)
-    return lines + _remarks(report.module, [each.collective for each in report.entries], width)
-
-
-def _in_order(
-    report: ProgramReport, given: Mesh | None, selection: Selection, width: int, palette: Palette
-) -> list[Text]:
-    module = report.module
-    moving = [each.collective for each in selection.shown(report.entries)]
-    lines = [
-        *module_lines(module, given, width, palette),
-        Text(),
-        *_totals(module, totals(moving), width, report.timeline),
-    ]
-    matmuls = module.collective_matmuls if isinstance(module, HloModule) else ()
-    is_scheduled = isinstance(module, HloModule) and module.is_scheduled
-    for source, those in _by_source(moving, matmuls).items():
-        lines += [Text(), *sentence(source or NOWHERE, width, style="bold" if source else "dim")]
-        rows = rows_of(those, module.mesh or NO_AXES, palette, matmuls)
-        tells_how = is_scheduled and any(row.algorithm or row.when != "synchronous" for row in rows)
-        lines += row_lines(rows, width, tells_how)
-    if left_out := rest_lines(report, selection.groups(report.entries), selection.top):
-        lines += [Text(), *left_out]
-    return lines + _remarks(module, moving, width)
 
 
 def _remarks(module: HloModule | ShardyModule, moving: Sequence[Collective], width: int) -> list[Text]:
@@ -281,71 +242,12 @@ def _mesh_lines(
     return lines
 
 
-def _totals(
-    module: HloModule | ShardyModule, found: Sequence[Total], width: int, timeline: ProgramTimeline | None
-) -> list[Text]:
-    """One line a kind: how often, the bytes of all its runs, and their time; then all together."""
-    if not found:
-        return _nothing(module, width)
-    among = [each for each in found if not each.is_host_transfer]
-    times = None
-    if timeline is not None:
-        from shardviz.render.times.report import seconds_by_op
-
-        times = seconds_by_op(timeline)
-    rows = [_total_cells(f"{each.op}{way_out(each)}", [each], times) for each in among]
-    if len(among) > 1:
-        rows.append(_total_cells("all", among, times))
-    transfers = [each for each in found if each.is_host_transfer]
-    rows += [_total_cells(f"{each.op}{way_out(each)}", [each], None) for each in transfers]
-    head = ("total", "runs", "bytes", "sent by a device", "", "time" if times else "")
-    lines = fitting_columns(rows, width, 0, {1, 2, 3, 5}, head) or records(
-        [
-            [name, f"×{runs}", f"{size} bytes", f"{sent} sent", *rest]
-            for name, runs, size, sent, *rest in rows
-        ],
-        width,
-    )
-    unknown = sum(each.unknown for each in found)
-    if unknown:
-        runs = plural(unknown, "collective runs", "collectives run")
-        lines += sentence(f"?: {runs} {NO_COUNT}; not in the sums", width)
-    return lines
-
-
 def _nothing(module: HloModule | ShardyModule, width: int) -> list[Text]:
     if module.unread:
         return [Text("no collective in what can be read")]
     if module.awaits_partitioner:
         return sentence(NOT_YET, width, lead="no collective yet: ")
     return [Text("no collective: nothing is sent")]
-
-
-def _total_cells(
-    name: str, parts: Sequence[Total], times: Mapping[tuple[str, bool], float] | None
-) -> list[Cell]:
-    more = " + ?" * any(each.unknown for each in parts)
-    sent = sum(each.wire_bytes for each in parts)
-    numbers = sum(each.count for each in parts), sum(each.bytes for each in parts), sent
-    cells: list[Cell] = [(name, "bold"), *(f"{each:,}{more}" for each in numbers), (human_bytes(sent), "dim")]
-    if times is not None:
-        known = [times.get((each.op, each.between_slices)) for each in parts]
-        told = [estimated_seconds(sum(each for each in known if each is not None))] * any(known)
-        cells.append(" + ".join(told + ["?"] * (None in known)))
-    return cells
-
-
-def _by_source(
-    collectives: Iterable[Collective], matmuls: Iterable[CollectiveMatmul]
-) -> dict[str, list[Collective]]:
-    """The collectives of each source line, in the order in which the lines first come. Within a line those
-    that read alike come together; the permutes of a collective matmul are one thing."""
-    parts = by_permute(matmuls)
-    found: dict[str, dict[object, list[Collective]]] = defaultdict(lambda: defaultdict(list))
-    for each in collectives:
-        matmul = parts.get(each.name)
-        found[matmul.source if matmul else each.source][matmul or reads_of(each)].append(each)
-    return {source: [one for same in kinds.values() for one in same] for source, kinds in found.items()}
 
 
 MODULE_HEADINGS = ("", "module", "devices", "collectives", "sent by a device", "time")

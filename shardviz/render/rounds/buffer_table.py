@@ -267,7 +267,7 @@ def table_shape(table: BufferTable, stats: FrameStats) -> TableShape:
     """The shape in which frames with the rows and page of `table` are drawn so that nothing moves. One form
     for all. On a page what was sent gives way, but only to richer numbers; in a window nothing does."""
     lengths = dict(stats.labels())
-    passing, sent = stats.longest_passing, stats.longest_sent
+    passing, sent = stats.longest_passing, max((len(row.sent) for row in stats.rows), default=0)
     sent += GAP * bool(sent)
     tails = [passing + sent] if table.scrolls else dict.fromkeys((passing + sent, passing, 0))
     rooms = [table.room(tail) for tail in tails]

@@ -12,7 +12,6 @@ import numpy as np
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.collectives.frames import Frame
 from shardviz.collectives.values import Values
 from shardviz.errors import plural
 from shardviz.hardware.topology import Switch
@@ -87,7 +86,11 @@ class DevicePicture:
         self._boxes, self._shape, self._map = boxes, boxes.shape, boxes.map
         self._part, self._lens = part, lens
         self.traffic = RoundTraffic(boxes.run, number)
-        self._frame, self._rows = boxes.held(number if part is None else number - 1)
+        shown = number if part is None else number - 1
+        self._frame = boxes.run.frames[shown] if boxes.run.followed else None
+        self._rows = None
+        if self._frame is not None and boxes.columns is not None:
+            self._rows = BufferRows(boxes.run, self._frame, boxes.columns, boxes.palette, bool(shown), False)
         self._drawn: dict[int, list[Text]] = {}
         self._top = self._map.down(0, 0) is not None
         self._above = self._shape.above
@@ -286,13 +289,6 @@ class GroupBoxes:
         self.style = partial(chunk_style, palette, run, group=group)
         self.border = cache(self._border)
         self._bar = lru_cache(REMEMBERED)(self._new_bar)
-
-    def held(self, number: int) -> tuple[Frame | None, BufferRows | None]:
-        """A frame, where what devices have is followed, and its rows, where there are cells."""
-        frame = self.run.frames[number] if self.run.followed else None
-        if frame is None or self.columns is None:
-            return frame, None
-        return frame, BufferRows(self.run, frame, self.columns, self.palette, bool(number), False)
 
     def names(self, chunks: list[int] | int, room: int) -> Text:
         """The names of chunks in their colours, or how many they are; nothing where there is no room."""

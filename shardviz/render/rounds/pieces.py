@@ -128,52 +128,6 @@ class PieceCell:
         return Text((stripe * width)[:width], self.style)
 
 
-@dataclass(frozen=True)
-class Naming:
-    """Common to the pieces of one frame. `named`: chunks have names beside their numbers. `members` is how
-    many addends a complete sum has, 1 where nothing is added. `combined` is ``+``, ``max`` or ``min``.
-    `added`: the last round added to pieces, so that one that arrived shows how it came to be."""
-
-    named: bool
-    members: int
-    combined: str
-    added: bool
-
-
-def piece_cell(piece: Piece, name: str, style: Style, naming: Naming) -> PieceCell:
-    """A piece of the chunk `name` in its colour."""
-    count = piece.count
-    partial = count < naming.members
-    summed = count > 1 and (partial or (naming.added and piece.arrived))
-    many = f"{'Σ' if naming.combined == '+' else 'of '}{count}" if summed else ""
-    values = piece.values
-    if values is None:
-        return PieceCell(name, None, 0, style, piece.arrived, piece.needed, partial, count=many)
-    shown = numbers(values if len(values) <= LISTED else values[[0, 1, -1]])
-    sums: tuple[str, ...] = ()
-    wraps = False
-    addends = piece.addends if summed and count * len(values) <= LISTED else None
-    if addends:
-        each = [_joined(parts, naming.combined) for parts in zip(*map(numbers, addends), strict=True)]
-        sums = tuple(each)
-        if not partial:
-            sums = tuple(f"{parts}={total}" for parts, total in zip(each, shown, strict=True))
-        wraps = naming.combined == "+" and "int" in values.dtype.name and _wraps(addends, shown)
-    return PieceCell(
-        name,
-        tuple(shown),
-        len(values),
-        style,
-        piece.arrived,
-        piece.needed,
-        partial,
-        sums,
-        many,
-        wraps,
-        naming.named,
-    )
-
-
 def _wraps(addends: Sequence[Any], totals: Sequence[str]) -> bool:
     """True if whole numbers add up to more than their type can hold."""
     columns = zip(*map(numbers, addends), strict=True)
@@ -272,12 +226,10 @@ class BufferRows:
         if self._columns and not self._slots:
             self._within = range(min(self._columns), max(self._columns) + 1)
         sends = frame.sends
-        self._naming = Naming(
-            self._slots,
-            schedule.pattern.group_size if schedule.pattern.reduces else 1,
-            COMBINED.get(run.operation.name, "+"),
-            moving and sends is not None and bool(sends.reduce.any()),
-        )
+        self._members = schedule.pattern.group_size if schedule.pattern.reduces else 1
+        self._combined = COMBINED.get(run.operation.name, "+")
+        # A piece that has just been added to shows how it came to be.
+        self._added = moving and sends is not None and bool(sends.reduce.any())
 
     def row(self, group: int, member: int) -> BufferRow:
         """A member's row."""
@@ -314,9 +266,32 @@ class BufferRows:
         return (origin if member == target else target) * self._pieces + piece
 
     def _cell(self, piece: Piece, group: int) -> PieceCell:
-        style = chunk_style(self._palette, self._run, piece.chunk, group)
-        cell = piece_cell(piece, chunk_name(self._run, piece.chunk, group), style, self._naming)
-        return cell if self._moving else replace(cell, arrived=False)
+        """A piece in the colour of its chunk; with its addends where they are few."""
+        count, values = piece.count, piece.values
+        partial = count < self._members
+        summed = count > 1 and (partial or (self._added and piece.arrived))
+        cell = PieceCell(
+            chunk_name(self._run, piece.chunk, group),
+            None,
+            0,
+            chunk_style(self._palette, self._run, piece.chunk, group),
+            piece.arrived and self._moving,
+            piece.needed,
+            partial,
+            count=f"{'Σ' if self._combined == '+' else 'of '}{count}" if summed else "",
+        )
+        if values is None:
+            return cell
+        shown = numbers(values if len(values) <= LISTED else values[[0, 1, -1]])
+        cell = replace(cell, numbers=tuple(shown), length=len(values), named=self._slots)
+        addends = piece.addends if summed and count * len(values) <= LISTED else None
+        if not addends:
+            return cell
+        sums = [_joined(parts, self._combined) for parts in zip(*map(numbers, addends), strict=True)]
+        if not partial:
+            sums = [f"{parts}={total}" for parts, total in zip(sums, shown, strict=True)]
+        is_whole = self._combined == "+" and "int" in values.dtype.name
+        return replace(cell, sums=tuple(sums), wraps=is_whole and _wraps(addends, shown))
 
     def sent(self, group: int, member: int) -> str:
         """The chunks that a member has just sent, without empty ones: ``α→1``, ``2 chunks→1 α→3``."""
@@ -405,24 +380,9 @@ class FrameStats:
         return [cell for row in self.rows for cell in (*row.cells, *row.passing) if cell is not None]
 
     @property
-    def vacant(self) -> bool:
-        """True if a device has nothing in some column."""
-        return any(None in row.cells for row in self.rows)
-
-    @property
     def passing(self) -> bool:
         """True if anything without a slot waits to go on."""
         return any(row.passing for row in self.rows)
-
-    @property
-    def sent(self) -> str:
-        """The words for what the first device that has sent anything has sent."""
-        return next((row.sent for row in self.rows if row.sent), "")
-
-    @property
-    def longest_sent(self) -> int:
-        """Characters of what a device has sent."""
-        return max((len(row.sent) for row in self.rows), default=0)
 
     @property
     def longest_passing(self) -> int:

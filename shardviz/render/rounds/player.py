@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -12,22 +11,19 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.render.canvas import Canvas
 from shardviz.render.caption import array_text, axes_text
-from shardviz.render.lines import GAP, GLUE, sentence, trimmed
+from shardviz.render.lines import GAP, GLUE, sentence
 from shardviz.render.palette import DONE, NEXT_PHASE, TO_DO, Palette
 from shardviz.render.rounds.buffer_table import (
-    MAX_ROWS,
     BufferTable,
     TableShape,
     scrolled_shape,
-    shown_groups,
-    table_shape,
 )
 from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, GroupBoxes
 from shardviz.render.rounds.matmul_picture import MARKS as MATMUL_MARKS
 from shardviz.render.rounds.matmul_picture import MatmulPicture
 from shardviz.render.rounds.pieces import NOTHING, FrameStats, drawn_columns, sampled
 from shardviz.render.rounds.round_traffic import round_words
-from shardviz.render.rounds.step_notes import SEPARATOR, after_words, duration, headline, marks
+from shardviz.render.rounds.step_notes import SEPARATOR, after_words, duration, marks
 from shardviz.render.rounds.transfer_table import PictureAndTransfers, TransferTable, transfer_marks
 from shardviz.stepping.collective_matmul import BlockwiseMatmul
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
@@ -52,9 +48,6 @@ READABLE = 44
 """Columns from which on there is room for more words."""
 SHORTEST = len("by ring…")
 """Columns of the name of an algorithm that is cut short."""
-SAMPLED_FRAMES = 16
-"""Frames of a `PlayedTable` that decide how wide cells are, and which marks are explained."""
-STOP = "any key stops"
 
 
 class PlayerPage:
@@ -77,7 +70,7 @@ class PlayerPage:
     ) -> None:
         self._prepared, self._view, self._group = prepared, view, group
         self._width, self._height, self.palette, self._lead = width, height, palette, lead
-        self._summary = CostSummary(prepared.run, links_of)
+        self._links_of = links_of
         self.verdict_lines = verdict
         self._matmul = matmul
         self.is_low = height < LOW
@@ -111,7 +104,7 @@ class PlayerPage:
     def foot(self, number: int, verdict: Sequence[Text]) -> list[Text]:
         """The cost, JAX's verdict and the marks: at least the beginning of each, and as much as fits below
         the picture."""
-        parts = self._summary.lines(number, self._width), verdict, self._notes(number)
+        parts = self._cost(number), verdict, self._notes(number)
         least = self._least(number, len(verdict))
         lines: list[Text] = []
         spare = self._height - len(self.head(number, "")) - self.canvas(number).height - 1 - sum(least)
@@ -121,11 +114,13 @@ class PlayerPage:
             lines += part[: kept + more]
         return lines
 
+    def _cost(self, number: int) -> list[Text]:
+        return cost_summary(self._prepared.run, self._links_of, number, self._width)
+
     def _least(self, number: int, verdict: int) -> tuple[int, int, int]:
         if self.is_low:
             return 1, 0, 0
-        cost = self._summary.lines(number, self._width)
-        return min(len(cost), LEAST), verdict, min(len(self._notes(number)), LEAST)
+        return min(len(self._cost(number)), LEAST), verdict, min(len(self._notes(number)), LEAST)
 
     def canvas(self, number: int, part: float | None = None) -> Canvas:
         """The picture of a round; with a `part`, of its chunks on their way. The last one is kept."""
@@ -191,7 +186,7 @@ class PlayerPage:
     @cached_property
     def _most_below(self) -> int:
         """Lines of all that stands below the picture, and of blanks around the transfers."""
-        return len(self._summary.lines(0, self._width)) + self.verdict_lines + len(self._notes(0)) + 2
+        return len(self._cost(0)) + self.verdict_lines + len(self._notes(0)) + 2
 
     @cached_property
     def _room(self) -> int:
@@ -350,45 +345,39 @@ def _smaller(run: CollectiveRun, drawn: CollectiveRun) -> list[Text]:
     return [Text(f"shown with a smaller array, {times(drawn.question.layout.array.shape)} in all", "dim")]
 
 
-@dataclass(frozen=True)
-class CostSummary:
-    """The cost up to a round, beside that of all rounds and the least possible. `links_of` is the target
-    whose links they are; empty where they are assumed."""
-
-    run: CollectiveRun
-    links_of: str = ""
-
-    def lines(self, number: int, width: int) -> list[Text]:
-        """``sent 12 KiB of 24 KiB by each device, least 24 KiB``, rounds and time."""
-        bound, rounds = self.run.bound, self.run.schedule.rounds
-        if self.run.cost is None:
-            fewest = f"least {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}"
-            return [_fitting([Text("too many rounds to add up", "dim"), Text(fewest, "dim")], width)]
-        cost = self.run.cost
-        waiting = self.run.timeline.waiting
-        sent = Text.assemble(
-            ("sent ", "dim"),
-            (human_bytes(cost.bytes(number)).rjust(LONGEST), "bold"),
-            f" of {human_bytes(cost.bytes(rounds))}{' a device' if width >= READABLE else ''}",
-            (f", least {human_bytes(bound.wire_bytes)}", "dim"),
-        )
-        took = Text.assemble(
-            ("time ", "dim"),
-            (duration(cost.seconds(number), 0).rjust(LONGEST), "bold"),
-            f" of {duration(cost.seconds(rounds), waiting)}",
-        )
-        least = Text(f"{plural(rounds, 'round')}, least {bound.rounds:,}", "dim")
-        closed = self.run.closed_form
-        formula = [] if closed is None else [Text(f"{seconds(closed.seconds)} {closed.words}", "dim")]
-        if closed is not None and closed.bound:
-            formula[0].append(f", bound by {closed.bound}")
-        speed = f" at {rate(self.run.links.spec.bandwidth)} {self.run.links.each}"
-        if took.cell_len + len(speed) <= width:
-            took.append(speed, "dim")
-        given = self.run.links.machine is None
-        where = f"on {self.links_of}" if self.links_of else "as given" if given else "assumed"
-        links = Text(f"{self.run.links.topology} {where}", "dim")
-        return flowed([sent, took, *formula, links, least], width)
+def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> list[Text]:
+    """The cost up to a round, beside that of all rounds and the least possible, ``sent 12 KiB of 24 KiB a
+    device, least 24 KiB``; rounds and time. `links_of` is the target whose links they are; empty where they
+    are assumed."""
+    bound, rounds = run.bound, run.schedule.rounds
+    if run.cost is None:
+        fewest = f"least {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}"
+        return [_fitting([Text("too many rounds to add up", "dim"), Text(fewest, "dim")], width)]
+    cost = run.cost
+    waiting = run.timeline.waiting
+    sent = Text.assemble(
+        ("sent ", "dim"),
+        (human_bytes(cost.bytes(number)).rjust(LONGEST), "bold"),
+        f" of {human_bytes(cost.bytes(rounds))}{' a device' if width >= READABLE else ''}",
+        (f", least {human_bytes(bound.wire_bytes)}", "dim"),
+    )
+    took = Text.assemble(
+        ("time ", "dim"),
+        (duration(cost.seconds(number), 0).rjust(LONGEST), "bold"),
+        f" of {duration(cost.seconds(rounds), waiting)}",
+    )
+    least = Text(f"{plural(rounds, 'round')}, least {bound.rounds:,}", "dim")
+    closed = run.closed_form
+    formula = [] if closed is None else [Text(f"{seconds(closed.seconds)} {closed.words}", "dim")]
+    if closed is not None and closed.bound:
+        formula[0].append(f", bound by {closed.bound}")
+    speed = f" at {rate(run.links.spec.bandwidth)} {run.links.each}"
+    if took.cell_len + len(speed) <= width:
+        took.append(speed, "dim")
+    given = run.links.machine is None
+    where = f"on {links_of}" if links_of else "as given" if given else "assumed"
+    links = Text(f"{run.links.topology} {where}", "dim")
+    return flowed([sent, took, *formula, links, least], width)
 
 
 def flowed(parts: list[Text], width: int) -> list[Text]:
@@ -413,57 +402,3 @@ def _fitting(parts: list[Text], width: int) -> Text:
             break
         line.append(" " * (GAP + 1)).append_text(part)
     return line
-
-
-class PlayedTable:
-    """All frames of a run as tables on pages of one height, for playing them one after another in place.
-    `ending` says how the show is ended; empty where nothing ends it. All begin with the lines `top`."""
-
-    def __init__(
-        self, run: CollectiveRun, width: int, height: int, palette: Palette, ending: str = STOP
-    ) -> None:
-        self._ending = ending
-        self.run, self.width, self.height, self.palette = run, width, height, palette
-        self.top = headline(run, width, palette)
-        # A blank line, two of progress, another blank line; the columns' names.
-        room = height - len(self.top) - 4
-        groups = shown_groups(run)
-        if len(groups) * (run.schedule.pattern.group_size + 1) > room - 1:
-            groups = range(1)
-        self._groups = groups
-        self._rows = max(min(MAX_ROWS, room - 2), 1)
-
-    def lines(self, number: int) -> list[Text]:
-        """Exactly `height` lines for frame `number`; 0 is before any round."""
-        notes = self._common[1]
-        lines = [*self.top, Text(), *self._round(number)]
-        room = self.height - len(lines)
-        notes = notes if room > len(notes) else notes[-1:]
-        lines += [Text() for _ in range(room - len(notes))]
-        return self._trimmed([*lines, *notes][: self.height])
-
-    def round(self, number: int) -> list[Text]:
-        """The frame alone, below it the meaning of its marks."""
-        notes = self._common[1]
-        return self._trimmed([*self._round(number), *[Text()] * bool(notes), *notes])
-
-    def _round(self, number: int) -> list[Text]:
-        progress = progress_line(self.run, number, self.width)
-        table = self._table(number, self._common[0])
-        return [progress, words_line(self.run, number, self.width), Text(), *table.lines()]
-
-    def _trimmed(self, lines: Sequence[Text]) -> list[Text]:
-        return [trimmed(line, self.palette) for line in lines]
-
-    @cached_property
-    def _common(self) -> tuple[TableShape, list[Text]]:
-        rounds = self.run.schedule.rounds
-        seen = sorted({0, rounds, *range(0, rounds, max(rounds // SAMPLED_FRAMES, 1))})
-        drawn = [self._table(number) for number in seen]
-        shape = table_shape(drawn[0], FrameStats([row for table in drawn for row in table.stats.rows]))
-        words = marks(self.run, [(table.stats, shape) for table in drawn])
-        said = "   ".join(filter(None, (words, self._ending)))
-        return shape, sentence(said, self.width, style="dim")
-
-    def _table(self, number: int, shape: TableShape | None = None) -> BufferTable:
-        return BufferTable(self.run, number, self._groups, self.width, self.palette, self._rows, shape=shape)

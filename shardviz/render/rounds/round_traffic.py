@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,11 +66,11 @@ class RoundTraffic:
 
     def sent(self, member: int) -> Moves:
         """The chunks that a member sends."""
-        return self._moves(*self._by_sender.of(member))
+        return self._moves(*self._sent_by(member))
 
     def received(self, member: int) -> Moves:
         """The chunks that a member receives."""
-        return self._moves(*self._by_receiver.of(member))
+        return self._moves(*self._received_by(member))
 
     def chunks(self, origin: int, target: int) -> list[int] | int:
         """The chunks on the link from one member to its neighbour; of too many messages how many go there."""
@@ -82,7 +82,7 @@ class RoundTraffic:
         if isinstance(self._topology, Switch):
             moves = self.sent(origin) if target == self._size else self.received(target)
         elif self._is_direct:
-            chunks, others = self._by_sender.of(origin)
+            chunks, others = self._sent_by(origin)
             here = [chunk for chunk, other in zip(chunks, others, strict=True) if other == target]
             moves = self._moves(here, [target] * len(here))
         elif len(self._sends) > MAX_FOLLOWED:
@@ -96,12 +96,12 @@ class RoundTraffic:
         return Moves(chunks, others, self._sends.span, self._all)
 
     @cached_property
-    def _by_sender(self) -> _ByMember:
-        return _ByMember.of_all(self._sends.src, self._sends.dst, self._sends.chunk, self._size)
+    def _sent_by(self) -> Callable[[int], tuple[list[int], list[int]]]:
+        return _by_member(self._sends.src, self._sends.dst, self._sends.chunk, self._size)
 
     @cached_property
-    def _by_receiver(self) -> _ByMember:
-        return _ByMember.of_all(self._sends.dst, self._sends.src, self._sends.chunk, self._size)
+    def _received_by(self) -> Callable[[int], tuple[list[int], list[int]]]:
+        return _by_member(self._sends.dst, self._sends.src, self._sends.chunk, self._size)
 
     @cached_property
     def _segments(self) -> dict[int, RouteSegment]:
@@ -153,27 +153,21 @@ class RoundTraffic:
         return link_loads(self._topology, src, dst, np.ones_like(pairs))
 
 
-@dataclass(frozen=True)
-class _ByMember:
-    """The entries of a round in the order of their members: those of member m are `first[m]` to
-    `first[m + 1]`."""
+def _by_member(
+    members: Ints, others: Ints, chunks: Ints, size: int
+) -> Callable[[int], tuple[list[int], list[int]]]:
+    """A look-up of a member's chunks in a round, and whom each goes to or comes from."""
+    first = np.zeros(size + 1, dtype=np.int64)
+    first[1:] = np.bincount(members, minlength=size).cumsum()
+    # Numbers of two bytes, which most groups have, are sorted by their digits.
+    order = np.argsort(members.astype(np.min_scalar_type(size - 1)), kind="stable")
+    chunks, others = chunks[order], others[order]
 
-    chunks: Ints
-    others: Ints
-    first: Ints
+    def of(member: int) -> tuple[list[int], list[int]]:
+        mine = slice(first[member], first[member + 1])
+        return chunks[mine].tolist(), others[mine].tolist()
 
-    @classmethod
-    def of_all(cls, members: Ints, others: Ints, chunks: Ints, size: int) -> _ByMember:
-        first = np.zeros(size + 1, dtype=np.int64)
-        first[1:] = np.bincount(members, minlength=size).cumsum()
-        # Numbers of two bytes, which most groups have, are sorted by their digits.
-        order = np.argsort(members.astype(np.min_scalar_type(size - 1)), kind="stable")
-        return cls(chunks[order], others[order], first)
-
-    def of(self, member: int) -> tuple[list[int], list[int]]:
-        """The chunks of a member, and whom each goes to or comes from."""
-        mine = slice(self.first[member], self.first[member + 1])
-        return self.chunks[mine].tolist(), self.others[mine].tolist()
+    return of
 
 
 def round_words(run: CollectiveRun, number: int) -> str:

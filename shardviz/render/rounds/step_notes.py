@@ -96,15 +96,15 @@ def _entries(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]],
         yield f"of {most} the {combined} of {most}" if combined else f"Σ{most} the sum of {most}"
     if any(not cell.needed for cell, _ in full):
         yield "( ) no longer needed"
-    if any(stats.vacant for stats, _ in drawn):
+    if any(None in row.cells for stats, _ in drawn for row in stats.rows):
         yield f"{NOTHING} not here"
     if any(cell.empty for cell, _ in pairs):
         yield f"{EMPTY} empty"
     if any(stats.passing for stats, _ in drawn):
         yield "│ waiting to go on"
     for stats, each in drawn:
-        arrow = ARROW.match(stats.sent) if each.sent_at is not None else None
-        if arrow:
+        sent = next((row.sent for row in stats.rows if row.sent), "")
+        if each.sent_at is not None and (arrow := ARROW.match(sent)):
             yield f"{arrow[0].strip()} sent {arrow[1]} to device {arrow[2]}"
             break
     if run.schedule.pattern.kind == "all_to_all":

@@ -156,17 +156,12 @@ def _load_words(run: CollectiveRun, number: int) -> str:
     load = run.timeline[number - 1]
     said = f"{human_bytes(load.bytes)} in all"
     if load.busiest_link is not None:
-        ends = "→".join(node_name(run, node) for node in load.busiest_link)
+        named = [*map(str, map(run.mesh.device_id, run.groups[0])), "switch"]
+        ends = "→".join(named[node] for node in load.busiest_link)
         said += f", {human_bytes(load.busiest_bytes)} on the busiest link ({ends})"
     if load.waiting:
         said += f", {plural(load.waiting, 'message')} must wait for a link"
     return f"{said}; {duration(load.seconds, load.waiting)}"
-
-
-def node_name(run: CollectiveRun, node: int) -> str:
-    """A member of the first group by its device's id, or the switch in the middle."""
-    group = run.groups[0]
-    return str(run.mesh.device_id(group[node])) if node < len(group) else "switch"
 
 
 def _other_groups(run: CollectiveRun, groups: range, width: int) -> list[Text]:

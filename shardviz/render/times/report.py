@@ -3,7 +3,7 @@ timeline on one line, and one of its operations in words; and the times of one p
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 
 from rich.style import Style
@@ -63,20 +63,6 @@ def timeline_view(timeline: ProgramTimeline, width: int, palette: Palette) -> li
 def brief_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
     """Below another page: a blank line, the total with its parts, and the notes."""
     return [Text(), *total_lines(timeline, width, palette), *note_lines(timeline, width)]
-
-
-def seconds_by_op(timeline: ProgramTimeline) -> dict[tuple[str, bool], float]:
-    """The seconds of all runs of each operation that moves data between devices, by its name and True for
-    those over the network; operations without an estimate are in none. The time of a recv is its send's."""
-    found: dict[tuple[str, bool], float] = defaultdict(float)
-    for op in timeline.ops:
-        kind = timeline.lanes[op.lane].kind
-        if kind in ("axis", "network") and op.seconds is not None:
-            found[op.op, kind == "network"] += _all_runs(op)
-    for is_network in (False, True):
-        if ("send", is_network) in found:
-            found.setdefault(("recv", is_network), 0.0)
-    return found
 
 
 def total_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:

@@ -140,7 +140,7 @@ class ProblemPanel(Side):
             return
         width, height = self.size
         resolved = self.state.resolved
-        before = self.state.questions.before(resolved)
+        before = next(iter(self.state.questions.before(resolved)), None)
         room = height - self.picture.height
         self._figures = questions_view.figures_beside(resolved, before, width - 1, room, self.palette)
         self._show()
