@@ -18,8 +18,8 @@ from shardviz.errors import QuestionError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_mesh
 from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, title_of
-from shardviz.render.exports.writing import target_path, write_file
 from shardviz.targets import Target, parse_targets
+from shardviz.user_files import target_path, write_file
 
 with LazyImports():
     from shardviz.answers import explain, plans

@@ -21,6 +21,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.notation import parse_mesh
 from shardviz.targets import TARGETS
 from shardviz.units import human_bytes, rate, seconds
+from shardviz.user_files import target_path, write_file
 
 with LazyImports():
     from shardviz.devices import fitting
@@ -30,7 +31,6 @@ with LazyImports():
     from shardviz.hardware import machine_file
     from shardviz.render import lines as render_lines
     from shardviz.render import machine_view, measurements
-    from shardviz.render.exports import writing
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker
@@ -105,7 +105,7 @@ def command(
     """
     options.refuse_both({"--csv": as_csv, "--json": output.as_json})
     # Refused before JAX loads.
-    path = None if save is None else writing.target_path(save)
+    path = None if save is None else target_path(save)
     if path is not None and path.suffix != ".toml":
         raise QuestionError(f"{quote(str(save))} does not end in .toml", "write -o my-cluster.toml")
     devices_question.parse_operations(operations)
@@ -371,5 +371,5 @@ def _save(path: Path, session: _Session, is_partial: bool) -> str:
     figures = {"matmul": machine.device.peak, "copy": machine.device.hbm_bandwidth}
     if lacking := [op for op, found in figures.items() if not found]:
         words.append(f"{LACKING[','.join(lacking)]} before you measure {','.join(lacking)} as well.")
-    writing.write_file(path, machine_file.machine_toml(machine, comment))
+    write_file(path, machine_file.machine_toml(machine, comment))
     return " ".join(words)

@@ -250,19 +250,16 @@ def _torus(family: Family, labels: _Labels, width: int) -> list[Text]:
             continue
         grid = _plane(labels, sizes, wrap, plane, width)
         blocks.append([title, *grid] if title.plain else grid)
-    lines = [_directions(labels, len(axes)), *shelve(blocks, width)]
+    # ``x →  y ↓``, each in the colour of the mesh axis along it.
+    ways = [
+        Text(f"{name} {way}", labels.link(name)) for name, way in zip(AXES[: len(axes)], "→↓", strict=False)
+    ]
+    lines = [Text("  ").append_text(Text("  ").join(ways)), *shelve(blocks, width)]
     if slices.size > 1 and slices.link is not None:
         others = "slice 1 is the same" if slices.size == 2 else f"slices 1 to {slices.size - 1} are the same"
         words = f"slice 0; {others}, over a network of {rate(slices.link.bandwidth)} a device"
         lines += [Text(), *sentence(words, width, 2, style="dim")]
     return lines
-
-
-def _directions(labels: _Labels, rank: int) -> Text:
-    """``x →  y ↓``, each in the colour of the mesh axis along it."""
-    ways = zip(AXES[:rank], "→↓", strict=False)
-    words = [Text(f"{name} {way}", labels.link(name)) for name, way in ways]
-    return Text("  ").append_text(Text("  ").join(words))
 
 
 def _plane(

@@ -3,8 +3,7 @@ bandwidth over size; the lines through what was measured, and where they do not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from string import ascii_uppercase
 
@@ -24,19 +23,24 @@ from shardviz.sharding import Mesh
 from shardviz.units import flops, human_bytes, measured_rate, rate, seconds, times
 
 WRONG = "bold red"
-LEVELS = 6
-"""Of columns that a narrow page does without."""
-
-
-@dataclass(frozen=True)
-class MeasuredColumn:
-    """A column: its heading, its width, how a row's cell is written, and how early it is left out where a
-    page is narrow (0: never)."""
-
-    heading: str
-    width: int
-    cell: Callable[[Measurement], str]
-    left_out: int = 0
+WIDTHS = {
+    "size": 8,
+    "count": 11,
+    "matrix": 11,
+    "time": 8,
+    "min": 8,
+    "max": 8,
+    "algbw": 10,
+    "busbw": 10,
+    "FLOP/s": 12,
+    "bound": 8,
+    "predicted": 9,
+    "off": 6,
+    "#wrong": 6,
+}
+"""Columns in their order, and how wide they are."""
+GIVING_WAY = (("count", "matrix"), ("algbw",), ("min", "max"), ("bound",), ("off",), ("predicted",))
+"""Columns that narrower pages are without, the first ones first."""
 
 
 class MeasuredRows:
@@ -59,54 +63,46 @@ class MeasuredRows:
         else:
             each = "on each device by itself" if mesh.size > 1 else "on one device"
             title.append(f" {each}, {case.dtype}", "dim")
-        return [Text(), title, self._line(case, lambda column: column.heading, "dim")]
+        return [Text(), title, self._line(case, {name: name for name in WIDTHS}, "dim")]
 
     def row(self, row: Measurement) -> list[Text]:
         """The line of a row."""
-        return [self._line(row.case, lambda column: column.cell(row), WRONG if row.wrong else "")]
-
-    def _line(self, case: Case, text: Callable[[MeasuredColumn], str], style: str) -> Text:
-        """The columns that fit, the least important left out first."""
-        columns = self._columns(case)
-        for level in range(LEVELS, 0, -1):
-            if sum(column.width for column in columns) + GAP * (len(columns) - 1) <= self._width:
-                break
-            columns = [column for column in columns if column.left_out != level]
-        cells = (f"{text(column):>{column.width}}" for column in columns)
-        return Text((" " * GAP).join(cells).rstrip(), style)
-
-    def _columns(self, case: Case) -> list[MeasuredColumn]:
-        column, placed = MeasuredColumn, self._placed
-        count = column("count", 11, lambda row: f"{row.case.count:,}", 6)
-        rates = [
-            column("algbw", 10, lambda row: measured_rate(row.algorithm_bandwidth), 5),
-            column("busbw", 10, lambda row: measured_rate(row.bus_bandwidth)),
-        ]
+        case, placed = row.case, self._placed
+        cells = {
+            "size": human_bytes(case.size),
+            "time": seconds(row.median),
+            "min": seconds(row.least),
+            "max": seconds(row.most),
+            "#wrong": "N/A" if row.wrong is None else f"{row.wrong:,}",
+        }
         if case.op == "matmul":
-            count = column("matrix", 11, lambda row: times((row.case.side,) * 2), 6)
-            rates = [column("FLOP/s", 12, lambda row: flops(row.flops_per_second or 0.0, True))]
-        beside = []
+            cells |= {"matrix": times((case.side,) * 2), "FLOP/s": flops(row.flops_per_second or 0.0, True)}
+        else:
+            cells |= {
+                "count": f"{case.count:,}",
+                "algbw": measured_rate(row.algorithm_bandwidth),
+                "busbw": measured_rate(row.bus_bandwidth),
+            }
         if placed is not None:
+            predicted = predicted_seconds(case, placed)
+            cells |= {
+                "bound": _or_none(bound_seconds(case, placed)),
+                "predicted": _or_none(predicted),
+                "off": "–" if predicted is None else f"{predicted / row.median - 1:+.0%}",
+            }
+        return [self._line(case, cells, WRONG if row.wrong else "")]
 
-            def off(row: Measurement) -> str:
-                found = predicted_seconds(row.case, placed)
-                return "–" if found is None else f"{found / row.median - 1:+.0%}"
-
-            beside = [
-                column("bound", 8, lambda row: _or_none(bound_seconds(row.case, placed)), 3),
-                column("predicted", 9, lambda row: _or_none(predicted_seconds(row.case, placed)), 1),
-                column("off", 6, off, 2),
-            ]
-        return [
-            column("size", 8, lambda row: human_bytes(row.case.size)),
-            count,
-            column("time", 8, lambda row: seconds(row.median)),
-            column("min", 8, lambda row: seconds(row.least), 4),
-            column("max", 8, lambda row: seconds(row.most), 4),
-            *rates,
-            *beside,
-            column("#wrong", 6, lambda row: "N/A" if row.wrong is None else f"{row.wrong:,}"),
-        ]
+    def _line(self, case: Case, cells: Mapping[str, str], style: str) -> Text:
+        """The columns of a case that fit."""
+        other = {"count", "algbw", "busbw"} if case.op == "matmul" else {"matrix", "FLOP/s"}
+        if self._placed is None:
+            other |= {"bound", "predicted", "off"}
+        names = [name for name in WIDTHS if name not in other]
+        for least in GIVING_WAY:
+            if sum(WIDTHS[name] for name in names) + GAP * (len(names) - 1) <= self._width:
+                break
+            names = [name for name in names if name not in least]
+        return Text((" " * GAP).join(f"{cells[name]:>{WIDTHS[name]}}" for name in names).rstrip(), style)
 
 
 def _or_none(time: float | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.style import Style
@@ -62,6 +62,7 @@ class PlanTable:
         self._cost, self._width, self._palette = cost, width, palette
         self._plan = cost.plan
         self._runs = update_runs(cost.plan)
+        self._line = cache(lambda number: self._drawn(self._rows[number]))
 
     def lines(
         self, chosen: int, costs: Mapping[int, StepCost], group: Text | None = None
@@ -121,7 +122,12 @@ class PlanTable:
         }
         for number in self._runs:
             rows[number] = self._row(step_row(plan, number, palette, priced))
-        return rows | {0: self._total_row()}
+        cost = self._cost
+        layers = f"in each of {cost.layers} layers" if cost.layers > 1 else "in all"
+        sent = human_bytes(cost.wire_bytes) if plan.collectives else ""
+        time = seconds(cost.serial_seconds) if len(cost.unknown) < len(cost.steps) else ""
+        cells = [Text(each, "bold") for each in ("", layers, "", "", "", sent, time, "", "")]
+        return rows | {0: TableRow(cells, cells[OPERATION])}
 
     @cached_property
     def _shown(self) -> list[TableRow]:
@@ -153,15 +159,6 @@ class PlanTable:
     def _spare(self, widths: Mapping[int, int]) -> int:
         """The columns that are left over; less than 0 where some are missing."""
         return self._width - INDENT - sum(widths.values()) - GAP * (len(widths) - 1)
-
-    def _line(self, number: int) -> Text:
-        if number not in self._lines:
-            self._lines[number] = self._drawn(self._rows[number])
-        return self._lines[number]
-
-    @cached_property
-    def _lines(self) -> dict[int, Text]:
-        return {}
 
     def _drawn(self, row: TableRow) -> Text:
         line = Text(" " * INDENT)
@@ -207,14 +204,6 @@ class PlanTable:
         cells = [Text(row.number), operation, made, axes, *map(Text, moves), time, Text(), Text(bound, "dim")]
         taken = sum(each.seconds or 0.0 for each in row.priced)
         return TableRow(cells, short, taken, colour)
-
-    def _total_row(self) -> TableRow:
-        cost = self._cost
-        layers = f"in each of {cost.layers} layers" if cost.layers > 1 else "in all"
-        sent = human_bytes(cost.wire_bytes) if self._plan.collectives else ""
-        time = seconds(cost.serial_seconds) if len(cost.unknown) < len(cost.steps) else ""
-        cells = [Text(each, "bold") for each in ("", layers, "", "", "", sent, time, "", "")]
-        return TableRow(cells, cells[OPERATION])
 
     def _rounds_in_all(self, costs: Mapping[int, StepCost]) -> list[Text]:
         moving = [number for number, step in enumerate(self._plan.steps, 1) if step.op not in LOCAL_OPS]

@@ -14,7 +14,7 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, axes_words, decided_parts, repeated_work
 from shardviz.planner.pricing.priced_plan import HBM, IN_PLACE, PricedStep
-from shardviz.planner.problem import UNNAMED, Problem, Statement, notices, statement_text, value_pieces
+from shardviz.planner.problem import UNNAMED, Problem, notices, statement_text, value_pieces
 from shardviz.planner.statements.work_split import CASES
 from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
 from shardviz.render.layouts.layout_canvas import array_lines
@@ -260,16 +260,15 @@ def statement_lines(problem: Problem, width: int) -> list[Text]:
     be meant; none of einsums in letters, or of one product, whose heading says what it sums."""
     if problem.is_chain and (len(problem.parts) == 1 or problem.result.name == UNNAMED):
         return []
+    said = []
+    for part in problem.forward:
+        # A function along dimensions names these itself.
+        summed = part.summed if part.function == "multiply" and len(part.operands) > 1 else ()
+        said.append(statement_text(part) + (f" (sums over {', '.join(summed)})" if summed else ""))
     return [
-        *sentences(map(_statement_words, problem.forward), width, INDENT),
+        *sentences(said, width, INDENT),
         *sentences((f"{notice}." for notice in notices(problem)), width),
     ]
-
-
-def _statement_words(part: Statement) -> str:
-    """``Y[b,f] = X[b,d] * W[d,f] (sums over d)``; a function along dimensions names these itself."""
-    summed = part.summed if part.function == "multiply" and len(part.operands) > 1 else ()
-    return statement_text(part) + (f" (sums over {', '.join(summed)})" if summed else "")
 
 
 def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:

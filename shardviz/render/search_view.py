@@ -27,6 +27,8 @@ OVERLAP_WORDS = {
     "all": "a pass is the longer of its work and its communication",
 }
 RIGHT = frozenset({0, 2, 3, 4, 5, 7})
+STOPS = (9, 8, 7, 6, 5, 3)
+"""Columns of tables on narrower and narrower pages."""
 MAX_REASONS = 3
 
 
@@ -86,14 +88,14 @@ def progress_words(answer: MeshRanking) -> str:
 
 def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, opened: str) -> list[Text]:
     shown = answer.found[:limit]
-    lines = [line for row in found_rows(shown, width, palette) for line in row.split("\n")]
+    rows, columns_shown = found_rows(shown, width, palette)
+    lines = [line for row in rows for line in row.split("\n")]
     if more := len(answer.found) - len(shown):
         lines += sentence(
             f"{plural(more, 'more mesh', 'more meshes')}: --limit {len(answer.found)} or --json shows all.",
             width,
             style="dim",
         )
-    columns_shown = shown_columns(shown, width, palette)
     lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
     if opened:
         said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)]
@@ -101,24 +103,16 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
     return [*lines, Text()]
 
 
-def found_rows(found: Sequence[MeshSharding], width: int, palette: Palette) -> list[Text]:
+def found_rows(found: Sequence[MeshSharding], width: int, palette: Palette) -> tuple[list[Text], int]:
     """A text of headings, and one for each mesh: without its last columns where they do not fit, and of
-    several lines where these do not either."""
-    stop, rows = shown_columns(found, width, palette), _table(found, palette)
-    lines = columns([row[:stop] for row in rows], width, right=RIGHT)
-    return lines or [Text("\n").join(records([row[:stop]], width)) for row in rows]
-
-
-def shown_columns(found: Sequence[MeshSharding], width: int, palette: Palette) -> int:
-    """The number of columns that fit."""
-    rows, stops = _table(found, palette), (9, 8, 7, 6, 5, 3)
-    fitting = (stop for stop in stops if columns([row[:stop] for row in rows], width) is not None)
-    return next(fitting, stops[-1])
-
-
-def _table(found: Sequence[MeshSharding], palette: Palette) -> list[list[Text]]:
+    several lines where these do not either. Then the number of columns."""
     head = [Text(heading, "bold") for heading in HEADINGS]
-    return [head, *(_cells(number, each, palette) for number, each in enumerate(found, 1))]
+    rows = [head, *(_cells(number, each, palette) for number, each in enumerate(found, 1))]
+    for stop in STOPS:
+        lines = columns([row[:stop] for row in rows], width, right=RIGHT)
+        if lines is not None:
+            return lines, stop
+    return [Text("\n").join(records([row[: STOPS[-1]]], width)) for row in rows], STOPS[-1]
 
 
 def _cells(number: int, found: MeshSharding, palette: Palette) -> list[Text]:

@@ -122,20 +122,14 @@ def _words(sweep: Sweep) -> Iterator[str]:
 
 def _crossing_words(sweep: Sweep, crossing: Crossing) -> str:
     """``compute takes longer from b = 12,240 on``: exact where the plan stays the same."""
-    longer = "compute" if crossing.compute_grows else "communication"
-    most = _seconds_at(sweep, crossing.size)
+    longer, size = "compute" if crossing.compute_grows else "communication", crossing.size
     exact = "" if crossing.same_plan else " (the next size looked at)"
-    return f"{longer} takes longer from {sweep.name} = {crossing.size:,} on{exact}{most}"
-
-
-def _seconds_at(sweep: Sweep, size: int) -> str:
+    words = f"{longer} takes longer from {sweep.name} = {size:,} on{exact}"
     if size not in sweep.sizes:
-        return ""
+        return words
     cost = sweep.costs[sweep.sizes.index(size)]
-    sent = ", ".join(
-        f"{axes_words(axes)} {seconds(time)}" for axes, time in cost.communication_by_axes.items()
-    )
-    return f": compute {seconds(cost.compute_seconds)}" + (f", {sent}" if sent else "")
+    sent = (f"{axes_words(axes)} {seconds(time)}" for axes, time in cost.communication_by_axes.items())
+    return f"{words}: {', '.join([f'compute {seconds(cost.compute_seconds)}', *sent])}"
 
 
 Mark = tuple[str, Style]

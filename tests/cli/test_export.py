@@ -20,7 +20,7 @@ from shardviz.forms.share import Shared, to_string
 from shardviz.lessons.attempt import begin
 from shardviz.lessons.course import course, find
 from shardviz.render.exports import JaxProgram, Subject
-from shardviz.render.exports.writing import write_file
+from shardviz.user_files import write_file
 
 KINDS = {
     "all_gather": "all-gather",

@@ -92,10 +92,10 @@ def test_the_figures_and_their_source():
 
 
 def test_what_the_file_does_not_give_is_said():
-    machine = read_machine('[node]\ndevices = 2\nbandwidth = "10GB/s"', "ours.toml")
+    machine = read_machine('[node]\ndevices = 2\nbandwidth = "10GB/s"')
     found = "\n".join(line.plain for line in machine_view(machine, None, None, 80, PLAIN))
     assert found.count("not given") == 5
-    assert "figures: ours.toml" in found
+    assert "figures: machine.toml" in found
 
 
 @pytest.mark.parametrize("width", [30, 40, 80, 200])

@@ -138,17 +138,9 @@ def _sum(cells: Cells, index: CellIndex, position: int | None, width: int) -> li
     axes = axes_text(over, layout.mesh, cells.palette)
     labels = list(copies.labels(cells.block(index)))
     members = next((label for label in labels if len(label) <= width * 2 // 3), labels[-1])
-    which = f"partial sum {_number(layout, over, position) + 1} of " if position is not None else ""
+    which = f"partial sum {layout.partial(position) + 1} of " if position is not None else ""
     part = Text(f"{which}{copies.partials}" + " partial sums" * (not which) + " over ").append_text(axes)
     return [[Text("holds", DIM), part], [Text("the sum", DIM), Text(members)]]
-
-
-def _number(layout: Layout, axes: Sequence[str], position: int) -> int:
-    coords = layout.mesh.coords(position)
-    number = 0
-    for axis in axes:
-        number = number * layout.mesh.axis_size(axis) + layout.mesh.coordinate(coords, axis)
-    return number
 
 
 def _places(placement: DevicePlacement, cells: Cells, positions: Sequence[int], count: int) -> list[Text]:

@@ -91,10 +91,6 @@ class Gantt:
             self._drawn[y] = self._draw(y)
         return self._drawn[y][left:right]
 
-    def seconds_at(self, x: int) -> float:
-        """The drawn time in the middle of a column."""
-        return self.window.start + (x - self.left + 0.5) * self._cell
-
     def column_of(self, time: float) -> int:
         """The column of a drawn time, which may lie outside the window."""
         return self.left + math.floor((time - self.window.start) / self._cell)

@@ -235,28 +235,27 @@ def trace(timelines: Sequence[ProgramTimeline]) -> str:
 
 def _events(timeline: ProgramTimeline, process: int) -> Iterator[Event]:
     rows = TimelineRows(timeline, max_rows=None)
-    title = f"{printable(timeline.title)} on {printable(timeline.machine)}"
-    yield _named("process_name", title, process, 0)
-    yield {"ph": "M", "pid": process, "tid": 0, "name": "process_sort_index", "args": {"sort_index": process}}
+    names = {0: f"{printable(timeline.title)} on {printable(timeline.machine)}"}
     if timeline.spans:
-        yield _named("thread_name", "loops and branches", process, SPANS)
-    for place, row in enumerate(rows.rows):
-        name = printable(timeline.lanes[row.lane].name)
-        yield _named("thread_name", name, process, _thread(place))
+        names[SPANS] = "loops and branches"
+    names |= {_thread(place): printable(timeline.lanes[row.lane].name) for place, row in enumerate(rows.rows)}
+    for thread, name in names.items():
+        yield _event("M", process, thread, "thread_name" if thread else "process_name", args={"name": name})
+    yield _event("M", process, 0, "process_sort_index", args={"sort_index": process})
     for thread in range(SPANS, _thread(len(rows.rows))):
-        sort = {"sort_index": thread}
-        yield {"ph": "M", "pid": process, "tid": thread, "name": "thread_sort_index", "args": sort}
+        yield _event("M", process, thread, "thread_sort_index", args={"sort_index": thread})
     timed = [*_spans(timeline, process), *_operations(rows, process), *_flows(rows, process)]
-    timed += _counters(timeline, process)
+    for time, size in () if timeline.memory is None else timeline.memory.curve:
+        timed.append(_event("C", process, 0, "live memory", ts=_micro(time), args={"bytes": size}))
     yield from sorted(timed, key=lambda event: event["ts"])
+
+
+def _event(phase: str, process: int, thread: int, name: str, **rest: Any) -> Event:
+    return {"ph": phase, "pid": process, "tid": thread, "name": name, **rest}
 
 
 def _thread(place: int) -> int:
     return SPANS + 1 + place
-
-
-def _named(what: str, name: str, process: int, thread: int) -> Event:
-    return {"ph": "M", "pid": process, "tid": thread, "name": what, "args": {"name": name}}
 
 
 def _micro(seconds: float) -> float:
@@ -266,36 +265,21 @@ def _micro(seconds: float) -> float:
 def _spans(timeline: ProgramTimeline, process: int) -> Iterator[Event]:
     for span in sorted(timeline.spans, key=lambda span: (span.start, span.depth)):
         count = f" ×{span.count:,}" if span.count is not None else " ×?" if span.kind == "loop" else ""
-        start, end = _micro(span.start), _micro(span.end)
-        yield {
-            "ph": "X",
-            "pid": process,
-            "tid": SPANS,
-            "name": f"{printable(span.name)}{count}",
-            "cat": span.kind,
-            "ts": start,
-            "dur": round(end - start, 6),
-            "args": {"count": span.count},
-        }
+        name, start = f"{printable(span.name)}{count}", _micro(span.start)
+        rest = {"ts": start, "dur": round(_micro(span.end) - start, 6), "args": {"count": span.count}}
+        yield _event("X", process, SPANS, name, cat=span.kind, **rest)
 
 
 def _operations(rows: TimelineRows, process: int) -> Iterator[Event]:
     for number, op in enumerate(rows.timeline.ops):
         if number not in rows.row_of:
             continue
-        start = _micro(op.start)
-        event: Event = {
-            "pid": process,
-            "tid": _thread(rows.row_of[number]),
-            "name": printable(op.name),
-            "cat": op.op,
-            "ts": start,
-        }
-        arguments = _arguments(rows.timeline, op)
+        thread, start, name = _thread(rows.row_of[number]), _micro(op.start), printable(op.name)
+        rest = {"cat": op.op, "ts": start, "args": _arguments(rows.timeline, op)}
         if op.end > op.start:
-            yield event | {"ph": "X", "dur": round(_micro(op.end) - start, 6), "args": arguments}
+            yield _event("X", process, thread, name, dur=round(_micro(op.end) - start, 6), **rest)
         else:
-            yield event | {"ph": "i", "s": "t", "args": arguments}
+            yield _event("i", process, thread, name, s="t", **rest)
 
 
 def _arguments(timeline: ProgramTimeline, op: TimedOp) -> dict[str, Any]:
@@ -323,22 +307,9 @@ def _flows(rows: TimelineRows, process: int) -> Iterator[Event]:
             if ops[before].lane == op.lane or not {before, number} <= rows.row_of.keys():
                 continue
             count += 1
-            flow = {"pid": process, "name": "waited for", "cat": "dependency", "id": process << 32 | count}
             leaves = ops[before].end - (ops[before].end - ops[before].start) * JUST_BEFORE
-            yield flow | {"ph": "s", "tid": _thread(rows.row_of[before]), "ts": _micro(leaves)}
-            at = max(op.start, leaves)
-            yield flow | {"ph": "f", "bp": "e", "tid": _thread(rows.row_of[number]), "ts": _micro(at)}
-
-
-def _counters(timeline: ProgramTimeline, process: int) -> Iterator[Event]:
-    if timeline.memory is None:
-        return
-    for time, size in timeline.memory.curve:
-        yield {
-            "ph": "C",
-            "pid": process,
-            "tid": 0,
-            "name": "live memory",
-            "ts": _micro(time),
-            "args": {"bytes": size},
-        }
+            flow = {"cat": "dependency", "id": process << 32 | count}
+            for phase, end, time in (("s", before, leaves), ("f", number, max(op.start, leaves))):
+                more = flow | ({"bp": "e"} if phase == "f" else {})
+                thread = _thread(rows.row_of[end])
+                yield _event(phase, process, thread, "waited for", ts=_micro(time), **more)

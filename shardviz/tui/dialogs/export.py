@@ -26,12 +26,12 @@ from shardviz.render.exports import JaxProgram, Subject, Timelines, title_of
 from shardviz.render.exports.html import html
 from shardviz.render.exports.script import notebook
 from shardviz.render.exports.svg import recorded_svg
-from shardviz.render.exports.writing import free_name, target_path, write_file
 from shardviz.render.page import highlighted, recorder
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import bindings, commands_of
 from shardviz.tui.themes import code_style_of
+from shardviz.user_files import free_name, target_path, write_file
 
 with LazyImports():
     from shardviz.render.times import timeline_rows

@@ -98,9 +98,9 @@ class ShardingsDialog(FilteredList):
             )
             return
         room = self.size.width - 8
+        (head, *lines), columns = search_view.found_rows(answer.found, room, self._palette)
         if self.size.height >= HIGH:
-            self._columns = search_view.shown_columns(answer.found, room, self._palette)
-        head, *lines = search_view.found_rows(answer.found, room, self._palette)
+            self._columns = columns
         rows = zip(lines, answer.found, strict=True)
         self.show_rows([ListRow(line, line.plain, found, head) for line, found in rows])
 
