@@ -316,15 +316,7 @@ def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
         )
 
 
-STEPPING = (
-    "algorithm",
-    "latency",
-    "bandwidth",
-    "number",
-    "transfers",
-    "with_matmul",
-    "compare",
-)
+STEPPING = ("algorithm", "latency", "bandwidth", "number", "transfers", "with_matmul", "compare")
 """Options about the rounds of a collective."""
 
 

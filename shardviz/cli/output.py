@@ -71,31 +71,29 @@ class CommandOutput:
         return color_system(self.color, sys.stdout.isatty(), os.environ)
 
     def show(self, lines: Sequence[Text]) -> None:
-        """Print lines as they are: no markup, no wrapping, no trailing blanks."""
-        sys.stdout.write(self.drawn(lines))
-        sys.stdout.flush()
-
-    def show_below(self, lines: Sequence[Text]) -> None:
-        """Print lines under a blank one."""
-        sys.stdout.write("\n")
-        self.show(lines)
-
-    def drawn(self, lines: Sequence[Text]) -> str:
-        """The lines as the characters that a terminal takes; none of theirs moves its cursor."""
+        """Print lines as they are: no markup, no wrapping, no trailing blanks; none of their characters moves
+        a terminal's cursor."""
         from rich.console import Console
         from rich.text import Text
 
+        color_system = self._color_system
         console = Console(
             width=self.width,
-            color_system=self._color_system,  # type: ignore[arg-type]
-            force_terminal=self._color_system is not None,
+            color_system=color_system,  # type: ignore[arg-type]
+            force_terminal=color_system is not None,
             force_jupyter=False,
             no_color=False,
             legacy_windows=False,
         )
         with console.capture() as captured:
             console.print(Text("\n").join(map(render_lines.printable_line, lines)), soft_wrap=True)
-        return captured.get()
+        sys.stdout.write(captured.get())
+        sys.stdout.flush()
+
+    def show_below(self, lines: Sequence[Text]) -> None:
+        """Print lines under a blank one."""
+        sys.stdout.write("\n")
+        self.show(lines)
 
 
 def color_system(choice: str, is_terminal: bool, environ: Mapping[str, str]) -> str | None:

@@ -20,28 +20,13 @@ FRESH = "XYZWVUTSRQPONMLKJIHGFEDCBA"
 FIRST_SIZE = 2
 
 
-def add_axis(form: ProblemForm, name: str | None = None) -> ProblemForm:
-    """Add an axis of two devices as the minor one, named by a free letter where no name is given."""
+def add_axis(form: ProblemForm) -> ProblemForm:
+    """Add an axis of two devices as the minor one, named by a free letter."""
     mesh = parsed(form).mesh
-    name = None if name is None else one_line(name).strip()
+    (name,) = fresh_axes(1, form, mesh)
     if mesh is None:
-        if form.mesh.strip():
-            return form
-        return replace(form, mesh=f"{name or fresh_axes(1, form, mesh)[0]}={FIRST_SIZE}")
-    name = name or fresh_axes(1, form, mesh)[0]
+        return form if form.mesh.strip() else replace(form, mesh=f"{name}={FIRST_SIZE}")
     return _settled(replace(form, mesh=f"{form.mesh.rstrip(' ,')},{name}={FIRST_SIZE}"), mesh)
-
-
-def rename_axis(form: ProblemForm, axis: str, name: str) -> ProblemForm:
-    """Give an axis another name, in the specs, too."""
-    mesh = parsed(form).mesh
-    if mesh is None or axis not in mesh.axis_names:
-        return form
-    name = one_line(name).strip()
-    shape = {name if known == axis else known: size for known, size in mesh.shape.items()}
-    if len(shape) < len(mesh.axis_names):
-        return replace(form, mesh=_text(mesh, axis, f"{name}={mesh.axis_size(axis)}"))
-    return _settled(replace(form, mesh=_shape_text(shape)), mesh, {axis: name})
 
 
 def resize_axis(form: ProblemForm, axis: str, size: int) -> ProblemForm:

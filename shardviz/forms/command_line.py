@@ -37,18 +37,8 @@ if TYPE_CHECKING:
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _VIEW_FLAGS = {"--json", "--compare", "--hlo", "--last", "--no-layout", "--plain", "--time"}
 _VIEW_FLAGS |= {"--matmul", "--transfers", "--no-animation"}
-_VIEW_VALUES = {
-    "--limit",
-    "--step",
-    "--round",
-    "--timeout",
-    "--vary",
-    "--versus",
-    "--width",
-    "--color",
-    "--screen",
-}
-_VIEW_VALUES |= {"--topology", "--latency", "--bandwidth", "--on", "--algorithm"}
+_VIEW_VALUES = {"--limit", "--step", "--round", "--timeout", "--vary", "--versus", "--width", "--color"}
+_VIEW_VALUES |= {"--screen", "--topology", "--latency", "--bandwidth", "--on", "--algorithm"}
 _VIEW_VALUES |= {"--coordinator", "--processes", "--process"}
 """Options that choose how a problem is seen, or by whom: they are passed over."""
 

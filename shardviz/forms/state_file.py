@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +19,6 @@ from shardviz.strict_table import StrictTable
 T = TypeVar("T")
 SESSION_NAME = "session.json"
 SESSION_SCHEMA = "shardviz-session/2"
-OLDER_SESSIONS = ("shardviz-session/1",)
-"""Without the steps of undo."""
 KEPT_STEPS = (100, 10, 0)
 """Steps of undo, and of redo, that are kept: fewer where the file would be too large."""
 MAX_BYTES = 1_000_000
@@ -116,12 +114,10 @@ def _unwritten(path: Path, error: OSError) -> StateError:
     )
 
 
-def read_state(
-    path: Path, schema: str, what: str, read: Callable[[StrictTable], T], older: Sequence[str] = ()
-) -> T | None:
-    """The file's object, which has this schema or an older one, as `read` reads it; None where there is no
-    file. Raises `StateError` for a file that cannot be read, and for one of another version: it stays, and
-    the error calls it `what`. A file that is not JSON or not of this kind is set aside."""
+def read_state(path: Path, schema: str, what: str, read: Callable[[StrictTable], T]) -> T | None:
+    """The file's object, which has this schema, as `read` reads it; None where there is no file. Raises
+    `StateError` for a file that cannot be read, and for one of another version: it stays, and the error calls
+    it `what`. A file that is not JSON or not of this kind is set aside."""
     try:
         if path.exists() and not path.is_file():
             raise set_aside(path, "it is not a file")
@@ -139,12 +135,11 @@ def read_state(
             raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
         document: object = json.loads(content.decode("utf-8"))
         found = document.get("schema") if isinstance(document, dict) else None
-        known = (schema, *older)
-        if isinstance(found, str) and found not in known and found.startswith(f"{kind}/"):
+        if isinstance(found, str) and found != schema and found.startswith(f"{kind}/"):
             raise StateError(
                 f"{what} was saved as {quote(found, 40)}, and this shardviz reads {schema}", OTHER_VERSION
             )
-        if found not in known:
+        if found != schema:
             raise ValueError(f"it holds no {kind.removeprefix('shardviz-')}")
         return read(StrictTable(document, state_error))
     except UnknownVersion as error:
@@ -215,13 +210,12 @@ def _document(session: SavedSession, steps: int) -> dict[str, Any]:
 def load_session() -> SavedSession | None:
     """The last session; None where there is none. Raises `StateError` for a file that cannot be read: a
     damaged one is set aside and is gone the next time, that of another version stays."""
-    path = state_path(SESSION_NAME)
-    return read_state(path, SESSION_SCHEMA, "the last session", _session, OLDER_SESSIONS)
+    return read_state(state_path(SESSION_NAME), SESSION_SCHEMA, "the last session", _session)
 
 
 def _session(document: StrictTable) -> SavedSession:
-    steps = () if document.values["schema"] in OLDER_SESSIONS else ("before", "after")
-    document.exactly(("schema", "screen", "draft", *steps))
+    document.exactly(("schema", "screen", "draft", "before", "after"))
     screen = document.choice("screen", SCREENS)
     draft = from_document(document.table("draft"))
-    return SavedSession(draft, screen, *(tuple(map(from_document, document.tables(each))) for each in steps))
+    steps = (tuple(map(from_document, document.tables(each))) for each in ("before", "after"))
+    return SavedSession(draft, screen, *steps)

@@ -102,7 +102,7 @@ def _write(after: ReportSummary, file: Path, renews: bool) -> None:
         return
     save_summary(after, file)
     reason = "written anew" if renews and old is not None else "written for the first time, commit it"
-    RENEWED.add(short_path(file), reason)
+    RENEWED[short_path(file)] = reason
     print(f"shardviz: {quote(short_path(file), 200)} is {reason}", file=sys.stderr)
 
 

@@ -18,20 +18,5 @@ class BaselineChanged(AssertionError):
         return f"{self.message}\n\n{self.page}" if self.page else self.message
 
 
-class RenewedBaselines:
-    """The baselines that this process has written, by path, with the reason, since they were last taken."""
-
-    def __init__(self) -> None:
-        self._reasons: dict[str, str] = {}
-
-    def add(self, path: str, reason: str) -> None:
-        self._reasons[path] = reason
-
-    def take(self) -> list[tuple[str, str]]:
-        """The (path, reason) pairs, which are then forgotten."""
-        taken = list(self._reasons.items())
-        self._reasons.clear()
-        return taken
-
-
-RENEWED = RenewedBaselines()
+RENEWED: dict[str, str] = {}
+"""Why the baselines that this process has written are written, by path, until a test's report has them."""

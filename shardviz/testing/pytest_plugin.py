@@ -60,7 +60,8 @@ def pytest_runtest_makereport(
             add(SECTION, page)
         else:
             report.sections.append((SECTION, page))
-    report.user_properties += [(PROPERTY, f"{path}: {reason}") for path, reason in RENEWED.take()]
+    report.user_properties += [(PROPERTY, f"{path}: {reason}") for path, reason in RENEWED.items()]
+    RENEWED.clear()
     return report
 
 

@@ -90,7 +90,7 @@ def test_it_opens_in_a_terminal_and_leaves_it_as_it_was(words, tmp_path):
     assert "Traceback" not in terminal.drawn
 
 
-@pytest.mark.parametrize("content", ["{", "{}", '{"schema": "shardviz-session/1", "screen": 3, "draft": {}}'])
+@pytest.mark.parametrize("content", ["{", "{}", '{"schema": "shardviz-session/2", "screen": 3, "draft": {}}'])
 def test_in_place_of_a_damaged_last_session_another_begins(content, capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("shardviz.cli.tui.no_terminal", lambda: "")

@@ -151,7 +151,8 @@ sent by a device   3 KiB  6 KiB  +100.0 %"""
     kept.write_text("{\n<<<<<<< HEAD\n", encoding="utf-8")
     with pytest.raises(QuestionError, match="line 2, column 1: Expecting property name enclosed in double"):
         check()
-    assert RENEWED.take() == [("baselines/step.json", "written anew")]
+    assert RENEWED == {"baselines/step.json": "written anew"}
+    RENEWED.clear()
 
 
 def test_wrong_questions(repository):
@@ -188,7 +189,7 @@ def changed_step(repository):
     old, new = PROGRAMS / "four_layers.txt", PROGRAMS / "four_layers_async.txt"
     report = shardviz.read_hlo(old.read_text(encoding="utf-8"))
     check_baseline(report, path=repository / "baselines" / "step.json")
-    RENEWED.take()
+    RENEWED.clear()
     (repository / "test_step.py").write_text(TEST.format(program=new.as_posix()), encoding="utf-8")
     return repository
 
@@ -243,9 +244,10 @@ def test_another_mesh_is_another_program(repository, capsys):
     path = repository / "program.json"
     check_baseline(shardviz.read_hlo(text, "X=2,Y=4"), path=path)
     assert capsys.readouterr().err == "shardviz: 'program.json' is written for the first time, commit it\n"
-    assert RENEWED.take() == [("program.json", "written for the first time, commit it")]
+    assert RENEWED == {"program.json": "written for the first time, commit it"}
+    RENEWED.clear()
     check_baseline(shardviz.read_hlo(text, "X=2,Y=4"), path=path)
     with pytest.raises(BaselineChanged) as raised:
         check_baseline(shardviz.read_hlo(text, "A=2,B=4"), path=path, fail_on="bytes+900%")
     assert "\nanother mesh: X=2,Y=4 → A=2,B=4\n" in str(raised.value)
-    assert RENEWED.take() == []
+    assert RENEWED == {}
