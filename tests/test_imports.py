@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -58,45 +59,41 @@ PURE = (
 )
 
 
-@pytest.mark.parametrize("module", PURE)
-def test_pure_rooms_load_the_standard_library_alone(module: str) -> None:
-    assert loaded_by(f"import {module}") == set()
+CLIENT = "from shardviz.compiler import Worker; from shardviz.targets import TARGETS, parse_targets"
+DRAFT = """
+from shardviz.forms.command_line import to_command_line
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.resolve import resolve
+from shardviz.forms.summary import summary
+summary(resolve(ProblemForm())); to_command_line(ProblemForm())"""
 
 
-def test_the_client_of_the_compilers_loads_no_compiler() -> None:
-    statement = "from shardviz.compiler import Worker; from shardviz.targets import TARGETS, parse_targets"
-    assert loaded_by(statement) == set()
+def check_together(statements: Iterable[str], allowed: set[str]) -> None:
+    """Statements load no more than that, all in one interpreter; where they do, it is said which."""
+    together = loaded_by("\n".join(statements))
+    assert together <= allowed, {each: loaded_by(each) for each in statements}
 
 
-def test_reading_a_draft_loads_no_more() -> None:
-    shown = "summary(resolve(ProblemForm())); to_command_line(ProblemForm())"
-    names = (
-        ("form", "ProblemForm"),
-        ("resolve", "resolve"),
-        ("summary", "summary"),
-        ("command_line", "to_command_line"),
-    )
-    imports = "; ".join(f"from shardviz.forms.{module} import {name}" for module, name in names)
-    assert loaded_by(f"{imports}; {shown}") == set()
+def test_pure_rooms_the_client_of_the_compilers_and_a_draft_load_the_standard_library_alone() -> None:
+    check_together([*(f"import {module}" for module in PURE), CLIENT, DRAFT], set())
 
 
 TEXT = "HloModule m\n\nENTRY %main (x: f32[8]) -> f32[8] {\n  ROOT %x = f32[8]{0} parameter(0)\n}\n"
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "from shardviz import *",
-        "shardviz.testing",
-        f"report = shardviz.read_hlo({TEXT!r}); assert report.collectives == ()",
-        f"shardviz.testing.assert_collectives(shardviz.read_hlo({TEXT!r}), others=0)",
-        "shardviz.explain('bd,df->bf', specs='XY,Y_', target='none')",
-        "shardviz.rank('bd,df->bf')",
-        "shardviz.model('gpt2', rules='fsdp', mesh='data=4', backward=False)",
-    ],
-)
-def test_the_python_interface_loads_no_more_than_it_needs(statement: str) -> None:
-    assert loaded_by(f"import shardviz; {statement}") == set()
+STATEMENTS = [
+    "from shardviz import *",
+    "shardviz.testing",
+    f"report = shardviz.read_hlo({TEXT!r}); assert report.collectives == ()",
+    f"shardviz.testing.assert_collectives(shardviz.read_hlo({TEXT!r}), others=0)",
+    "shardviz.explain('bd,df->bf', specs='XY,Y_', target='none')",
+    "shardviz.rank('bd,df->bf')",
+    "shardviz.model('gpt2', rules='fsdp', mesh='data=4', backward=False)",
+]
+
+
+def test_the_python_interface_loads_no_more_than_it_needs() -> None:
+    check_together([f"import shardviz; {statement}" for statement in STATEMENTS], set())
 
 
 def test_showing_an_answer_loads_rich_and_no_compiler() -> None:
@@ -112,35 +109,33 @@ PROGRAM = str(Path(__file__).parent / "render" / "program.txt")
 QUESTION = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
 
 
-@pytest.mark.parametrize(
-    ("words", "allowed"),
-    [
-        (("--help",), {"click"}),
-        (("--version",), {"click"}),
-        (("explain", "--help"), {"click"}),
-        (("passes", "--help"), {"click"}),
-        (QUESTION, {"click", "rich"}),
-        ((*QUESTION, "--json"), {"click", "rich"}),
-        ((*QUESTION, "--vary", "d=1Ki:4Ki"), {"click", "rich"}),
-        (("layout", "8x8", "--spec", "XY"), {"click", "rich"}),
-        (("translate", "XY", "--to", "book"), {"click"}),
-        (("step", "--help"), {"click"}),
-        (("step", "psum", "--mesh", "i=4", "--on", "none"), {"click", "rich", "numpy"}),
-        (("info",), {"click", "rich"}),
-        (("export", "svg", "explain", "bd,df->bf", "--specs", "XY,Y_->X_"), {"click", "rich"}),
-        (("hlo", "--help"), {"click"}),
-        (("hlo", PROGRAM, "--json"), {"click", "rich"}),
-        (("hlo", PROGRAM, "--picture"), {"click", "rich"}),
-        (("targets",), {"click", "rich"}),
-        (("search", "--help"), {"click"}),
-        (("measure", "--help"), {"click"}),
-        (("model", "--help"), {"click"}),
-        (("model", "gpt2", "--rules", "fsdp", "--mesh", "data=4", "--no-backward"), {"click", "rich"}),
-        (("schema", "explain"), {"click"}),
+COMMANDS = {
+    "click": [
+        *([*words, "--help"] for words in ((), ("explain",), ("passes",), ("step",), ("hlo",))),
+        *([name, "--help"] for name in ("search", "measure", "model")),
+        ("--version",),
+        ("translate", "XY", "--to", "book"),
+        ("schema", "explain"),
     ],
-)
-def test_commands_load_what_they_need(words: tuple[str, ...], allowed: set[str]) -> None:
-    assert loaded_by(run(*words)) <= allowed
+    "click rich": [
+        QUESTION,
+        (*QUESTION, "--json"),
+        (*QUESTION, "--vary", "d=1Ki:4Ki"),
+        ("layout", "8x8", "--spec", "XY"),
+        ("info",),
+        ("export", "svg", "explain", "bd,df->bf", "--specs", "XY,Y_->X_"),
+        ("hlo", PROGRAM, "--json"),
+        ("hlo", PROGRAM, "--picture"),
+        ("targets",),
+        ("model", "gpt2", "--rules", "fsdp", "--mesh", "data=4", "--no-backward"),
+    ],
+    "click rich numpy": [("step", "psum", "--mesh", "i=4", "--on", "none")],
+}
+
+
+@pytest.mark.parametrize("allowed", COMMANDS)
+def test_commands_load_what_they_need(allowed: str) -> None:
+    check_together([run(*words) for words in COMMANDS[allowed]], set(allowed.split()))
 
 
 def rooms_loaded_by(words: tuple[str, ...]) -> set[str]:
@@ -184,6 +179,4 @@ def test_the_compilers_are_not_loaded_here_even_when_they_are_asked() -> None:
 
 
 def test_the_proof_can_fail() -> None:
-    assert loaded_by("import numpy") == {"numpy"}
-    assert loaded_by("import rich.text, click") == {"rich", "click"}
-    assert "jax" in loaded_by("import jax", COMPILERS)
+    assert loaded_by("import rich.text, click, jax") >= {"numpy", "rich", "click", "jax"}

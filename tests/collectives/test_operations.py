@@ -235,12 +235,13 @@ PARAMETRISED = (
 )
 
 
+@pytest.mark.parametrize("shapes", [SHAPES[1::2], pytest.param(SHAPES[::2], marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [AllGather, PSumScatter, AllToAll])
-def test_parameters_are_refused_where_jax_refuses_them(kind):
+def test_parameters_are_refused_where_jax_refuses_them(kind, shapes):
     """Negative numbers elsewhere than in all_gather are left out: JAX 0.10 does not take them."""
     taken = 0
     for operation in (each for each in PARAMETRISED if isinstance(each, kind)):
-        for shape in SHAPES:
+        for shape in shapes:
             try:
                 expected = jax_result(operation, shape, "f32", 4).shape[1:]
             except (ValueError, IndexError, AssertionError):
@@ -255,7 +256,7 @@ def test_parameters_are_refused_where_jax_refuses_them(kind):
                 continue
             assert found == expected, (operation, shape)
             taken += found is not None
-    assert taken > 5
+    assert taken > (5 if (4,) in shapes else 0)
 
 
 def test_jax_gathers_and_scatters_no_empty_dimension():

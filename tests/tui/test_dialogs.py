@@ -388,17 +388,15 @@ def test_keys_typed_ahead_of_a_dialog_reach_it(keys, came_to_be):
     drive(script)
 
 
-INPUTS = {"export": "e", "examples": "x", "palette": "ctrl+p"}
-
-
-@pytest.mark.parametrize("key", INPUTS.values(), ids=INPUTS)
-def test_in_a_burst_the_keys_of_every_dialogs_field_work_in_their_order(key):
+def test_in_a_burst_the_keys_of_every_dialogs_field_work_in_their_order():
     async def script(pilot):
-        type_ahead(
-            pilot.app, [key, *"shift", "ctrl+u", *"bad", "ctrl+w", *"az", "home", "delete", "end", "b"]
-        )
-        await pilot.pause()
-        assert values_of(pilot.app) == ["zb"]
+        for key in ("e", "x", "ctrl+p"):
+            type_ahead(
+                pilot.app, [key, *"shift", "ctrl+u", *"bad", "ctrl+w", *"az", "home", "delete", "end", "b"]
+            )
+            await pilot.pause()
+            assert values_of(pilot.app) == ["zb"], key
+            await pilot.press("escape")
 
     drive(script)
 

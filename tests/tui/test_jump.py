@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.forms.form import ProblemForm
-from tests.conftest import one_in, one_row_in
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
 
@@ -23,16 +23,13 @@ def test_it_looks_like_this(size):
     drive(script, SIZES[size], NONE)
 
 
-@pytest.mark.parametrize(
-    ("typed", "position"),
-    one_row_in(2, [("5", 5), ("X=1,Y=2", 6), ("x1", 4), ("X1 Y3", 7), ("device 2", 2)]),
-)
-def test_a_device_is_marked(typed, position):
+def test_a_device_is_marked():
     async def script(pilot):
-        await pilot.press(":", *typed, "enter")
-        await pilot.pause()
-        assert pilot.app.state.lens == position
-        assert f"device ▹{position}◃" in text_of(pilot.app)
+        for typed, position in {"5": 5, "X=1,Y=2": 6, "x1": 4, "X1 Y3": 7, "device 2": 2}.items():
+            await pilot.press(":", *typed, "enter")
+            await pilot.pause()
+            assert pilot.app.state.lens == position
+            assert f"device ▹{position}◃" in text_of(pilot.app)
 
     drive(script, draft=NONE)
 
@@ -47,24 +44,24 @@ def test_a_device_of_a_large_mesh_that_is_not_listed():
     drive(script, draft=ProblemForm(mesh="X=256,Y=256", targets="none"))
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("9", "Device '9' does not exist. The mesh has 8 devices, 0 to 7."),
-        ("X=5", "X=5 is not on the mesh. X has the coordinates 0 to 1."),
-        ("nonsense", "No device, collective or instruction is called so."),
-    ],
-)
-def test_what_does_not_exist_is_said_and_enter_does_nothing(typed, said):
+MISSING = {
+    "9": "Device '9' does not exist. The mesh has 8 devices, 0 to 7.",
+    "X=5": "X=5 is not on the mesh. X has the coordinates 0 to 1.",
+    "nonsense": "No device, collective or instruction is called so.",
+}
+
+
+def test_what_does_not_exist_is_said_and_enter_does_nothing():
     async def script(pilot):
         app = pilot.app
-        await pilot.press(":", *typed)
-        await pilot.pause()
-        assert said in " ".join(text_of(app).split())
-        await pilot.press("enter")
-        assert len(app.screen_stack) == 2
-        await pilot.press("escape")
-        assert app.state.lens is None
+        for typed, said in MISSING.items():
+            await pilot.press(":", *typed)
+            await pilot.pause()
+            assert said in " ".join(text_of(app).split())
+            await pilot.press("enter")
+            assert len(app.screen_stack) == 2
+            await pilot.press("escape")
+            assert app.state.lens is None
 
     drive(script, draft=NONE)
 

@@ -31,7 +31,7 @@ from shardviz.tui.opening.pages import (
     ProgramDialog,
     TranslationDialog,
 )
-from tests.conftest import one_in, one_row_in
+from tests.conftest import one_in
 from tests.tui.conftest import SIZES, Mute, drive, text_of, until
 
 ROOT = Path(__file__).parents[1]
@@ -373,27 +373,23 @@ def test_what_cannot_be_read_says_why_and_leaves_the_list_open():
     drive(script, screen="plan")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    one_row_in(
-        3,
-        [
-            ("nowhere/", "'nowhere/' cannot be read: No such file or directory."),
-            ("empty/", "Nothing in 'empty/' is known by its name"),
-            ("broken.py:", "'broken.py' has no function that takes a mesh, or it is not Python"),
-            ("pipe.txt", "No file has this name"),
-            ("circle.txt", "No file has this name"),
-            ("binary.txt", "✗ 'binary.txt' is binary, not text."),
-            ("cut.xplane.pb", "✗ 'cut.xplane.pb' cannot be read as a profile"),
-            ("cut.json", "✗ 'cut.json', mesh: it is missing."),
-            ("step.txt --mesh X=3", "✗ "),
-            ("shardviz hlo gone.txt", "✗ File 'gone.txt' does not exist."),
-            ("shardviz diff step.txt binary.txt", "✗ 'binary.txt' is binary, not text."),
-            ("steps.py:step --target cpu,shardy", "✗ 'cpu,shardy' is not one target."),
-        ],
-    ),
-)
-def test_whatever_is_wrong_is_one_sentence_in_the_list(folder, text, said):
+WRONG = {
+    "nowhere/": "'nowhere/' cannot be read: No such file or directory.",
+    "empty/": "Nothing in 'empty/' is known by its name",
+    "broken.py:": "'broken.py' has no function that takes a mesh, or it is not Python",
+    "pipe.txt": "No file has this name",
+    "binary.txt": "✗ 'binary.txt' is binary, not text.",
+    "circle.txt": "No file has this name",
+    "cut.xplane.pb": "✗ 'cut.xplane.pb' cannot be read as a profile",
+    "cut.json": "✗ 'cut.json', mesh: it is missing.",
+    "shardviz hlo gone.txt": "✗ File 'gone.txt' does not exist.",
+    "shardviz diff step.txt binary.txt": "✗ 'binary.txt' is binary, not text.",
+    "steps.py:step --target cpu,shardy": "✗ 'cpu,shardy' is not one target.",
+    "step.txt --mesh X=3": "✗ ",
+}
+
+
+def test_whatever_is_wrong_is_one_sentence_in_the_list(folder):
     (folder / "empty").mkdir()
     (folder / "broken.py").write_text("def step(mesh:")
     os.mkfifo(folder / "pipe.txt")
@@ -403,10 +399,13 @@ def test_whatever_is_wrong_is_one_sentence_in_the_list(folder, text, said):
     (folder / "cut.json").write_text('{"schema": "shardviz/1", "kind": "summary"}')
 
     async def script(pilot):
-        await opened(pilot, text)
-        await until(pilot, lambda: said in text_of(pilot.app))
-        assert isinstance(pilot.app.screen, OpenDialog)
-        assert pilot.app.screen.query_one(Input).value == text
+        for text, said in WRONG.items():
+            await opened(pilot, text)
+            await until(pilot, lambda said=said: said in text_of(pilot.app))
+            assert isinstance(pilot.app.screen, OpenDialog)
+            assert pilot.app.screen.query_one(Input).value == text
+            await pilot.press("escape")
+            assert len(pilot.app.screen_stack) == 1
 
     drive(script, screen="plan", worker=Printer())
 
@@ -439,22 +438,19 @@ def test_an_option_that_cannot_be_is_refused(words, allowed, message):
         read_options(words.split(), allowed)
 
 
-@pytest.mark.parametrize(
-    ("options", "refused"),
-    [
-        ("--step 1 --device 0", ""),
-        ("--step no", "'no' is not the number of a step"),
-        ("--device-order 1,0", "is the order of a mesh's devices"),
-    ],
-)
-def test_a_profile_has_the_options_of_its_command(options, refused):
+def test_a_profile_has_the_options_of_its_command():
+    line = "shardviz profile step.xplane.pb"
+
     async def script(pilot):
-        await opened(pilot, f"shardviz profile step.xplane.pb {options}")
-        if refused:
-            await until(pilot, lambda: refused in text_of(pilot.app))
-            return
-        line = f"shardviz profile step.xplane.pb {options}"
-        await until(pilot, lambda: pilot.app.pane.command_line() == line)
+        for options, refused in (
+            ("--step no", "'no' is not the number of a step"),
+            ("--device-order 1,0", "is the order of a mesh's devices"),
+        ):
+            await opened(pilot, f"{line} {options}")
+            await until(pilot, lambda refused=refused: refused in text_of(pilot.app))
+            await pilot.press("escape")
+        await opened(pilot, f"{line} --step 1 --device 0")
+        await until(pilot, lambda: pilot.app.pane.command_line() == f"{line} --step 1 --device 0")
 
     drive(script, screen="time", worker=Printer())
 

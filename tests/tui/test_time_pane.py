@@ -412,29 +412,22 @@ def test_a_broken_problem_keeps_the_last_timeline():
     play(script)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "holds"),
-    [
-        ("html", "what runs when"),
-        ("trace", '"traceEvents"'),
-        ("json", '"kind": "timeline"'),
-        ("py", "jax"),
-        ("txt", "700 µs on v5e:2x4"),
-    ],
-)
-def test_what_is_exported(suffix, holds):
+EXPORTED = {
+    "html": "what runs when",
+    "trace": '"traceEvents"',
+    "json": '"kind": "timeline"',
+    "py": "jax",
+    "txt": "700 µs on v5e:2x4",
+}
+
+
+def test_what_is_exported_and_the_command_line_that_shows_the_same():
     async def script(pilot):
         app = pilot.app
-        forms = exports_of(app.screen_stack[0], app.pane, app.jax_code)
-        (export,) = [each for each in forms if each.suffix == suffix]
-        assert holds in export.text()
-
-    play(script)
-
-
-def test_the_command_line_that_shows_the_same():
-    async def script(pilot):
-        line = pilot.app.pane.command_line()
+        forms = {each.suffix: each for each in exports_of(app.screen_stack[0], app.pane, app.jax_code)}
+        for suffix, holds in EXPORTED.items():
+            assert holds in forms[suffix].text()
+        line = app.pane.command_line()
         assert line.startswith("shardviz explain")
         assert line.endswith("--target cpu --time")
 

@@ -44,18 +44,34 @@ def test_it_looks_like_this(size):
     on_dashboard(script, size)
 
 
-@pytest.mark.parametrize("screen", ["layout", "plan", "compiler", "time"])
-def test_from_140_columns_on_three_panes_stand_together(screen):
+def test_from_140_columns_on_three_panes_stand_together():
     async def script(pilot):
         app = pilot.app
-        last = "compiler" if screen == "compiler" else "time"
-        assert shown(app) == ["layout", "plan", last]
-        assert app.state.area == screen
-        for title, area in (("1 Layout", "layout"), ("2 Plan", "plan")):
-            line = "━" if area == screen and not app.workspace.is_left else "─"
-            assert f"{line}{title}{line}" in text_of(app)
+        assert app.state.area == "layout"
+        for key, screen, last in (
+            ("", "layout", "time"),
+            ("2", "plan", "time"),
+            ("5", "time", "time"),
+            ("4", "compiler", "compiler"),
+            ("1", "layout", "compiler"),
+        ):
+            await pilot.press(*key)
+            await pilot.pause()
+            assert shown(app) == ["layout", "plan", last]
+            assert app.state.area == screen
+            for title, area in (("1 Layout", "layout"), ("2 Plan", "plan")):
+                line = "━" if area == screen and not app.workspace.is_left else "─"
+                assert f"{line}{title}{line}" in text_of(app)
 
-    on_dashboard(script, screen=screen)
+    on_dashboard(script)
+
+
+def test_the_compilers_pane_takes_the_last_place_where_one_begins_with_it():
+    async def script(pilot):
+        assert shown(pilot.app) == ["layout", "plan", "compiler"]
+        assert pilot.app.state.area == "compiler"
+
+    on_dashboard(script, screen="compiler")
 
 
 def test_a_number_goes_to_its_pane_and_the_footer_follows():
