@@ -17,7 +17,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.forms.share import from_string
 from shardviz.forms.state_file import SavedSession, save_session
-from shardviz.notation import NOTATIONS
+from shardviz.notation.notations import NOTATIONS
 from shardviz.tui.registry import key_table
 from tests.conftest import one_in
 

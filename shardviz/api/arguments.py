@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.hardware.machine import Machine
 from shardviz.hardware.machine_file import named_machine, read_machine
-from shardviz.notation import parse_chain, parse_mesh
-from shardviz.notation.mesh import with_device_order
+from shardviz.notation.einsum import parse_chain
+from shardviz.notation.mesh import parse_mesh, with_device_order
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.mesh import writable_names
 

@@ -27,7 +27,7 @@ from shardviz.documents.plans import SWEEP, ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_sizes
+from shardviz.notation.numbers import parse_sizes
 from shardviz.planner.problem import Objective
 from shardviz.planner.problem.training import Remat
 from shardviz.planner.training import train_step

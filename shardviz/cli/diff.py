@@ -15,7 +15,7 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import check_mesh, parse_targets
 from shardviz.user_files import is_folder, is_there
 

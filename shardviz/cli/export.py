@@ -16,7 +16,7 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import TargetSession
 from shardviz.errors import QuestionError, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, title_of
 from shardviz.targets import Target, parse_targets
 from shardviz.user_files import target_path, write_file

@@ -14,7 +14,7 @@ from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.user_files import is_folder
 
 with LazyImports():

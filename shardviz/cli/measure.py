@@ -18,7 +18,7 @@ from shardviz.cli.process import ExitCode, first_interrupt
 from shardviz.cli.target_session import join_job, started_worker
 from shardviz.errors import CompilerError, QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import TARGETS
 from shardviz.units import human_bytes, rate, seconds
 from shardviz.user_files import target_path, write_file

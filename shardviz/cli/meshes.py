@@ -13,8 +13,8 @@ from shardviz.cli.output import CommandOutput, print_json
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.form import ProblemForm
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import find_notation, parse_layout, parse_mesh, write_all
-from shardviz.notation.notations import write_sharding
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.notations import find_notation, parse_layout, write_all, write_sharding
 
 with LazyImports():
     from shardviz.documents import machines, meshes

@@ -12,7 +12,7 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.target_session import TargetSession
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import parse_targets
 
 with LazyImports():

@@ -15,7 +15,7 @@ from shardviz.cli.streams import write_ascii
 from shardviz.errors import QuestionError, quote
 from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, YES_OR_NO, FormField
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 
 with LazyImports():
     from shardviz.answers import plans

@@ -16,7 +16,7 @@ from shardviz.cli.streams import no_terminal
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import CompilerError, QuestionError
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.units import human_bytes
 
 with LazyImports():

@@ -14,7 +14,7 @@ from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import check_mesh, parse_targets
 
 with LazyImports():

@@ -17,7 +17,7 @@ from shardviz.cli.target_session import WorkerSession
 from shardviz.collectives.operations import PARAMETERS, check_operation, takers
 from shardviz.errors import CompilerError, JobLost, QuestionError, ShardvizError, TargetError, plural
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import TARGETS
 
 with LazyImports():

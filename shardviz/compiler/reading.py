@@ -19,7 +19,7 @@ from shardviz.hlo.mlir.operations import MlirModule
 from shardviz.hlo.mlir.shardings import named_shardings
 from shardviz.hlo.mlir.shardy import read_module
 from shardviz.hlo.overlap import with_matmul_order
-from shardviz.notation import write_spec
+from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem import Problem
 from shardviz.planner.statements.tree_planner import is_only_reshard
 from shardviz.reports.lowered_module import LoweredModule

@@ -10,7 +10,7 @@ from shardviz.errors import ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.devices.job import Job
-    from shardviz.notation import Reading
+    from shardviz.notation.reading import Reading
     from shardviz.sharding import Mesh
 
 LAYOUT = DocumentKind("meshes", "layout")

@@ -9,8 +9,7 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.form import ProblemForm, one_line
 from shardviz.forms.parsing import Spec, parsed, spec_texts
 from shardviz.forms.retain_fields import with_subscripts_moved
-from shardviz.notation import parse_mesh
-from shardviz.notation.mesh import ROW_MAJOR
+from shardviz.notation.mesh import ROW_MAJOR, parse_mesh
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import whole_axis
 from shardviz.sharding.mesh import MAX_DEVICES

@@ -8,7 +8,8 @@ from typing import Any
 from shardviz.collectives.operations import PARAMETERS, check_needed, check_operation
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.form import CollectiveFields
-from shardviz.notation import parse_axes, parse_numbers, parse_shape
+from shardviz.notation.mesh import parse_axes
+from shardviz.notation.numbers import parse_numbers, parse_shape
 from shardviz.sharding import Mesh, canonical_dtype
 from shardviz.stepping.question import CollectiveQuestion, question_from_options
 

@@ -27,7 +27,8 @@ from shardviz.forms.options import form_from_options
 from shardviz.forms.parsing import Einsums, parsed, spec_texts
 from shardviz.forms.retain_fields import sizes_text
 from shardviz.forms.spans import split_product
-from shardviz.notation import Einsum, parse_mesh
+from shardviz.notation.einsum import Einsum
+from shardviz.notation.mesh import parse_mesh
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:

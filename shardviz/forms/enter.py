@@ -16,10 +16,11 @@ from shardviz.forms.form import OPEN, PROBLEM_FIELDS, CollectiveFields, ProblemF
 from shardviz.forms.parsing import check_array, looks_like_command, parsed, reader_errors, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, enter_sizes, sizes_text
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import Context, parse_mesh, parse_product, parse_specs
-from shardviz.notation.mesh import mesh_in_text, spec_alone
+from shardviz.notation.book import parse_product
+from shardviz.notation.mesh import mesh_in_text, parse_mesh, spec_alone
 from shardviz.notation.program import joined_lines
-from shardviz.notation.spec_string import is_named, parse_named_specs
+from shardviz.notation.reading import Context
+from shardviz.notation.spec_string import is_named, parse_named_specs, parse_specs
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 from shardviz.targets import parse_targets
 
@@ -29,7 +30,8 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.forms.parsing import Einsums
-    from shardviz.notation import Notation, Reading
+    from shardviz.notation.notations import Notation
+    from shardviz.notation.reading import Reading
 
 
 def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:

@@ -11,10 +11,10 @@ from shardviz.forms.axis_edits import enter_device_order, enter_mesh
 from shardviz.forms.form import TABLE_KEYS, CollectiveFields, ProblemForm, one_line
 from shardviz.forms.parsing import parsed, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, sizes_text
-from shardviz.notation import parse_mesh, parse_sizes, parse_specs
-from shardviz.notation.mesh import ROW_MAJOR
+from shardviz.notation.mesh import ROW_MAJOR, parse_mesh
+from shardviz.notation.numbers import parse_sizes
 from shardviz.notation.program import joined_lines
-from shardviz.notation.spec_string import is_named
+from shardviz.notation.spec_string import is_named, parse_specs
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.targets import parse_targets

@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.form import OPEN, ArrayRow, ProblemForm
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import Context, parse_chain, parse_mesh, parse_product, parse_sizes, write_spec
+from shardviz.notation.book import parse_product
+from shardviz.notation.einsum import parse_chain
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.numbers import parse_sizes
 from shardviz.notation.program import is_program, split_layers
-from shardviz.notation.spec_string import read_spec_string
+from shardviz.notation.reading import Context
+from shardviz.notation.spec_string import read_spec_string, write_spec
 from shardviz.planner.problem.reading import parts_of_product, read_program, usual_names, written_specs
 from shardviz.planner.problem.sizes import dimension_sizes, program_sizes
 from shardviz.sharding import Mesh, PartitionSpec
@@ -23,7 +27,9 @@ with LazyImports():
     from shardviz.notation import notations
 
 if TYPE_CHECKING:
-    from shardviz.notation import Einsum, Product, Reading
+    from shardviz.notation.book import Product
+    from shardviz.notation.einsum import Einsum
+    from shardviz.notation.reading import Reading
     from shardviz.planner.problem.lowering import LoweredProgram
     from shardviz.planner.problem.reading import Names
 Spec: TypeAlias = "PartitionSpec | str | None"

@@ -9,7 +9,7 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.form import ArrayRow, ProblemForm
 from shardviz.forms.parsing import Einsums, Spec, ellipsis_rank, parsed, read_einsums, spec_texts
 from shardviz.forms.spans import product_text
-from shardviz.notation import parse_shape, parse_sizes
+from shardviz.notation.numbers import parse_shape, parse_sizes
 from shardviz.notation.program import without_subscripts
 from shardviz.planner.problem.sizes import usual_sizes
 from shardviz.sharding import PartitionSpec

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shardviz.errors import NotationError
-from shardviz.notation import parse_product, write_book, write_spec
+from shardviz.notation.book import parse_product, write_book
+from shardviz.notation.spec_string import write_spec
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
     from shardviz.forms.parsing import Einsums
-    from shardviz.notation import BookArray, Product
+    from shardviz.notation.book import BookArray, Product
 
 _UNREDUCED = "{U_"
 

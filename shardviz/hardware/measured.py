@@ -26,7 +26,7 @@ from itertools import pairwise
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.links import LinkLevel
 from shardviz.hardware.quantities import LATENCY, MEASURED, PAYLOAD, SPREAD, figure
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.sharding import Mesh, canonical_dtype
 from shardviz.strict_table import StrictTable, closest
 

@@ -20,7 +20,8 @@ from shardviz.lessons.measures.collective import operands_of, results_of
 from shardviz.lessons.measures.layout import bounds_by_device, sums_by_device
 from shardviz.lessons.measures.plan import sent_by
 from shardviz.lessons.measures.subject import array_named, resolve_once
-from shardviz.notation import Context, read_sharding
+from shardviz.notation.notations import read_sharding
+from shardviz.notation.reading import Context
 from shardviz.planner.plan import LOCAL_OPS
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray
 from shardviz.units import human_bytes

@@ -14,7 +14,7 @@ from shardviz.forms.form import SCREENS, TABLE_KEYS, CollectiveFields, ProblemFo
 from shardviz.forms.options import form_from_table
 from shardviz.lessons.lesson import Goal, Lesson, Prediction, TextFigure
 from shardviz.lessons.measures.plan import OPS
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.strict_table import StrictTable, closest
 
 MAX_TEXT = 64_000

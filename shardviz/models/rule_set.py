@@ -22,7 +22,8 @@ from typing import Literal, TypeAlias
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.models.model import ModelParameter
-from shardviz.notation import Context, read_sharding
+from shardviz.notation.notations import read_sharding
+from shardviz.notation.reading import Context
 from shardviz.sharding import Mesh, PartitionSpec
 
 SplitOf: TypeAlias = "PartitionSpec | str | tuple[str, ...]"

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import ShardvizError, plural
-from shardviz.notation import NOTATIONS, Notation, Reading, write_book
+from shardviz.notation.book import write_book
+from shardviz.notation.notations import NOTATIONS, Notation
+from shardviz.notation.reading import Reading
 from shardviz.notation.spec_string import write_devices
 from shardviz.render.lines import GAP, Cell, sentence, sentences, table
 from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette

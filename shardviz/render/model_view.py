@@ -19,7 +19,7 @@ from shardviz.models.answer import (
     PlannedPart,
 )
 from shardviz.models.splitting import FoldedParameter, SplitModel, folded
-from shardviz.notation import write_spec
+from shardviz.notation.spec_string import write_spec
 from shardviz.planner.pricing.priced_plan import PricedStep
 from shardviz.planner.problem import Phase
 from shardviz.render.caption import axes_text, colour_axes, mesh_text

@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.notation import SpecPart, write_specs
-from shardviz.notation.spec_string import write_named_specs
+from shardviz.notation.spec_string import SpecPart, write_named_specs, write_specs
 from shardviz.planner.plan import LOCAL_OPS, Plan
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.pricing.priced_plan import PricedPlan

@@ -18,7 +18,7 @@ from shardviz.forms.resolve import ResolvedProblem
 from shardviz.forms.retain_fields import sizes_text
 from shardviz.forms.summary import SummaryPart, collective_summary, summary
 from shardviz.forms.wording import as_sentence
-from shardviz.notation import write_spec
+from shardviz.notation.spec_string import write_spec
 from shardviz.render.caption import devices_text
 from shardviz.render.lines import GAP, printable, sentence
 from shardviz.render.palette import DIM, SIGNS, Palette

@@ -11,16 +11,10 @@ from shardviz.collectives.operation import Operation, UnfitShard
 from shardviz.collectives.operations import check_operation, operation_for
 from shardviz.collectives.values import array_from_numbers, numpy_dtype
 from shardviz.errors import QuestionError, TargetError, plural
-from shardviz.notation import (
-    Context,
-    Numbers,
-    Reading,
-    layout_as_read,
-    parse_axes,
-    parse_numbers,
-    parse_shape,
-    read_sharding,
-)
+from shardviz.notation.mesh import parse_axes
+from shardviz.notation.notations import layout_as_read, read_sharding
+from shardviz.notation.numbers import Numbers, parse_numbers, parse_shape
+from shardviz.notation.reading import Context, Reading
 from shardviz.sharding import Layout, Mesh, PartitionSpec
 from shardviz.sharding.array import BITS
 

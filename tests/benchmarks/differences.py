@@ -11,7 +11,7 @@ from itertools import islice, product
 
 from shardviz.compare import SAME_TRAFFIC, differences
 from shardviz.compiler import Worker
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import Planner, problem_from_text
 from shardviz.targets import parse_targets
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from timing import line
 
 from shardviz.compiler import Worker
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.targets import EXTRAS, parse_targets
 

@@ -20,7 +20,7 @@ from shardviz.cli.hlo import read_text
 from shardviz.errors import ShardvizError
 from shardviz.hlo import read_hlo, text_file
 from shardviz.hlo.listing import list_hlo
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.units import human_bytes
 
 Capture = pytest.CaptureFixture[str]

@@ -20,7 +20,7 @@ from shardviz.cli import measure
 from shardviz.cli.group import run
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import read_machine
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.states.prices import collective_price
 
 QUICK = ("--dtype", "f32", "--runs", "3")

@@ -15,7 +15,7 @@ from shardviz.forms.command_line import form_from_line
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.stepping.collective_run import run_on
 from shardviz.stepping.plan_step import question_of_step

@@ -9,8 +9,8 @@ import pytest
 
 from shardviz.codegen.plan import plan_code
 from shardviz.errors import QuestionError
-from shardviz.notation import parse_mesh
 from shardviz.notation.einsum import Einsum
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import Plan, plan, problem_from_text
 from shardviz.planner.plan import Step
 from shardviz.planner.problem import Problem, Statement

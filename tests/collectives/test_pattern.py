@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.collectives.pattern import KINDS, LowerBound, Pattern, lower_bound
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text
 
 MEGABYTE = 1 << 20

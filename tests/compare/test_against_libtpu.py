@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.compare import differences
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.targets import parse_targets
 

@@ -9,7 +9,8 @@ import pytest
 
 import shardviz.compare
 from shardviz.hlo import Collective, Origin, wire_bytes
-from shardviz.notation import parse_mesh, parse_specs
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.spec_string import parse_specs
 from shardviz.planner import plan, problem_from_text
 from shardviz.sharding import array_bytes
 from tests.compare.plans_by_hand import by_hand, compare

@@ -9,7 +9,7 @@ import pytest
 from shardviz.compare import AS_PLANNED, differences
 from shardviz.compare.moved_arrays import MovedArrays
 from shardviz.hlo import Collective
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.targets import TARGETS

@@ -15,7 +15,7 @@ from shardviz.compare import SAME_TRAFFIC, differences
 from shardviz.compiler import Worker
 from shardviz.errors import ShardvizError
 from shardviz.hlo import wire_bytes
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import Planner, problem_from_text
 from shardviz.planner.plan import HLO_OPS
 from shardviz.targets import parse_targets

@@ -8,7 +8,7 @@ import pytest
 
 from shardviz.compare import SAME_TRAFFIC, Difference
 from shardviz.hlo import Collective, CollectiveMatmul, Work
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from tests.compare.plans_by_hand import compare
 

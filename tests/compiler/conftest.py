@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import Problem, problem_from_text
 
 

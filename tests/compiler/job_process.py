@@ -15,7 +15,7 @@ from shardviz.collectives.operations import operation_for
 from shardviz.compiler import Worker
 from shardviz.devices.job import JobAddress
 from shardviz.errors import ShardvizError
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import TARGETS
 
 

@@ -26,7 +26,7 @@ ASK = """
 from shardviz.compiler import Worker
 from shardviz.targets import TARGETS, parse_targets
 from shardviz.targets import installed_versions
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import problem_from_text
 with Worker() as worker:
     problem = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=4"), specs="XY,Y_->X_", sizes="")

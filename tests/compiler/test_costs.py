@@ -14,7 +14,7 @@ from shardviz.compiler.messages import MemoryTexts, Output
 from shardviz.compiler.reading import read_output
 from shardviz.errors import CompilerError
 from shardviz.hardware.placement import DeviceCoords
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.reports.program_report import target_times
 from shardviz.reports.target_result import TargetResult

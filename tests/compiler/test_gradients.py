@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shardviz.codegen.statement_code import statement_code
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.planner.problem.functions import PROGRAM_FUNCTIONS
 from shardviz.planner.training import Optimizer, Training, with_backward

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.notation import parse_mesh, parse_specs
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.spec_string import parse_specs
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 MESHES = (parse_mesh("X=2,Y=4"), Mesh(("X", "Y"), (2, 2), (3, 1, 0, 2)), parse_mesh("X=1,Y=8"))

@@ -16,7 +16,7 @@ from shardviz.compiler.reading import read_loop
 from shardviz.devices.question import NoMeasurement, measure_question
 from shardviz.errors import CompilerError, TargetError
 from shardviz.hlo import read_hlo
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import TARGETS, parse_targets
 
 # Raised within C++ it would end the process (jaxlib 0.12, Python 3.13).

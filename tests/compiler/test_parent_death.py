@@ -16,7 +16,7 @@ PARENT = """
 import os, signal, sys
 from shardviz.compiler import Worker
 from shardviz.targets import TARGETS
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import problem_from_text
 
 worker = Worker()

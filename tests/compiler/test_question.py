@@ -9,8 +9,7 @@ import pytest
 
 from shardviz.codegen.statement_code import subscripts
 from shardviz.compiler.question import question_for, target_mesh
-from shardviz.notation import parse_chain
-from shardviz.notation.einsum import Einsum
+from shardviz.notation.einsum import Einsum, parse_chain
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.targets import TARGETS
 

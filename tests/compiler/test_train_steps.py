@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.training import train_step
 from shardviz.targets import TARGETS

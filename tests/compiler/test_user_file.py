@@ -21,7 +21,7 @@ from shardviz.compiler.user_file import (
     functions_of,
 )
 from shardviz.errors import CompilerError, QuestionError, ShardvizError
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.sharding import Mesh
 from tests.conftest import one_row_in
 

@@ -7,7 +7,7 @@ import pytest
 
 from shardviz.devices.job import DETECTED, Job, JobAddress, group_span, job_address
 from shardviz.errors import QuestionError
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 
 WHOLE = "a job has an address, a number of processes and the number of this one"
 JOB = Job(0, 4, ("a", "a", "b", "b"), (0, 0, 1, 1, 2, 2, 3, 3))

@@ -11,7 +11,7 @@ from shardviz.devices.fitting import bare_machine, fits, links_not_measured, mea
 from shardviz.devices.question import Measurement, bound_seconds, measure_question, predicted_seconds
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import machine_toml, named_machine, read_machine
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.machine_view import machine_view
 from shardviz.render.palette import PLAIN
 

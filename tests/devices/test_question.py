@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.devices.question import Case, measure_question, parse_sizes
 from shardviz.errors import QuestionError
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 
 MESH = parse_mesh("X=2,Y=4,Z=1")
 

@@ -12,7 +12,7 @@ from shardviz.devices.question import measure_question
 from shardviz.documents.kinds import schema_of
 from shardviz.documents.machines import measure_document
 from shardviz.documents.programs import explain_document
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 
 JOB = Job(0, 4, ("node-a", "node-a", "node-b", "node-b"), (0, 0, 1, 1, 2, 2, 3, 3))
 LONE = Job(0, 1, ("node-a",), (0,) * 8)

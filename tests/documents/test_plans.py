@@ -15,7 +15,7 @@ from shardviz.documents.programs import explain_document
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import Collective, CollectiveMatmul, Work
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text, rank
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.training import train_step

@@ -34,7 +34,10 @@ from shardviz.forms.share import from_document, from_string, to_document
 from shardviz.forms.state_file import state_error
 from shardviz.forms.summary import summary
 from shardviz.notation import mesh as notation_mesh
-from shardviz.notation import notations, parse_layout, parse_mesh, parse_shape
+from shardviz.notation import notations
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.notations import parse_layout
+from shardviz.notation.numbers import parse_shape
 from shardviz.planner import problem_from_text
 from shardviz.sharding import Mesh
 from shardviz.strict_table import StrictTable

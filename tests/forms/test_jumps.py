@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.forms.jumps import MOST_NAMES, DeviceJump, device_at, instruction_names
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.sharding import Mesh
 
 MESH = parse_mesh("X=2,Y=4")

@@ -15,7 +15,7 @@ from shardviz.compiler.child_process import environment_for
 from shardviz.errors import TargetError
 from shardviz.hardware.chips import TPUS
 from shardviz.hardware.clusters import machines_of_size
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import check_mesh, parse_targets
 from shardviz.targets.hardware import TopologyRequest, target_groups, topology_request
 

@@ -12,7 +12,7 @@ from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hardware.timelines import timeline
 from shardviz.hardware.topology import Hierarchy, LinkedLevel, Switch, Torus
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import parse_targets
 from shardviz.targets.hardware import placed_for
 

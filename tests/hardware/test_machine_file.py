@@ -21,7 +21,7 @@ from shardviz.hardware.links import LINK_KEYS, LinkSpec
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import MachineFileError, machine_toml, named_machine, read_machine
 from shardviz.hardware.measured import MeasuredTimes, Regime, links_alike
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 
 PAGE = (Path(__file__).parents[2] / "docs" / "machines.md").read_text(encoding="utf-8")
 

@@ -8,7 +8,7 @@ from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import read_machine
 from shardviz.hardware.measured import MeasuredTimes, Regime, corners
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price

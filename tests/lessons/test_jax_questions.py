@@ -21,7 +21,7 @@ from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures import compute
 from shardviz.lessons.measures.answers import NUMBER, NUMBERS
 from shardviz.lessons.measures.subject import resolve_once
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.reports.target_result import ExecutionResult, HeldArray, TargetResult
 from shardviz.sharding import Layout
 from shardviz.stepping.collective_run import compare_with_jax

@@ -10,7 +10,7 @@ import pytest
 from shardviz.models.answer import model_question
 from shardviz.models.rule_files import named_rules
 from shardviz.models.sources import read_model
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.problem.training import parse_training
 from shardviz.targets.hardware import placed_for
 

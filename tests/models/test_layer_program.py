@@ -10,7 +10,7 @@ from shardviz.errors import QuestionError
 from shardviz.models.answer import planned_step
 from shardviz.models.layer_program import model_parts, spread
 from shardviz.models.sources import built_in_names
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray
 

@@ -13,7 +13,8 @@ from shardviz.models.model import ModelParameter
 from shardviz.models.rule_files import function_rules, read_rule_file, shipped_rules, shipped_sets
 from shardviz.models.rule_set import RuleSet, ShardingRule, first_found, inputs_spec
 from shardviz.models.splitting import alike_pattern
-from shardviz.notation import parse_mesh, write_spec
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.spec_string import write_spec
 
 MESH = parse_mesh("data=2,fsdp=2,mp=4")
 EASYLM = '''

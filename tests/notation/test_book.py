@@ -1,8 +1,9 @@
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.notation import Context, Reading, parse_mesh, parse_product, write_book
-from shardviz.notation.book import read_book
+from shardviz.notation.book import parse_product, read_book, write_book
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.reading import Context, Reading
 from shardviz.sharding import PartitionSpec
 
 XY = {"X": 2, "Y": 4}

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.notation import Context, Reading, parse_mesh
 from shardviz.notation.einshard import read_einshard, write_einshard
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.reading import Context, Reading
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 
 XY = parse_mesh("X=2,Y=4")

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.notation import Einsum, parse_chain, parse_einsum
-from shardviz.notation.einsum import has_words
+from shardviz.notation.einsum import Einsum, has_words, parse_chain, parse_einsum
 
 SIZES = dict(zip("abcdXY~", (2, 3, 4, 5, 6, 7, 8), strict=True))
 

@@ -3,9 +3,10 @@ import itertools
 import pytest
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.notation import Context, Reading, parse_mesh, parse_specs
 from shardviz.notation.gspmd import read_gspmd, write_gspmd
-from shardviz.notation.spec_string import write_spec
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.reading import Context, Reading
+from shardviz.notation.spec_string import parse_specs, write_spec
 from shardviz.sharding import Mesh, PartitionSpec
 
 XY = parse_mesh("X=2,Y=4")

@@ -6,23 +6,13 @@ import time
 import pytest
 
 from shardviz.errors import NotationError, ShardvizError
-from shardviz.notation import (
-    NOTATIONS,
-    Context,
-    parse_axes,
-    parse_chain,
-    parse_einsum,
-    parse_mesh,
-    parse_numbers,
-    parse_permutation,
-    parse_product,
-    parse_send_sizes,
-    parse_sizes,
-    parse_specs,
-    read_sharding,
-    write_all,
-)
-from shardviz.notation.mesh import mesh_in_text
+from shardviz.notation.book import parse_product
+from shardviz.notation.einsum import parse_chain, parse_einsum
+from shardviz.notation.mesh import mesh_in_text, parse_axes, parse_mesh
+from shardviz.notation.notations import NOTATIONS, read_sharding, write_all
+from shardviz.notation.numbers import parse_numbers, parse_permutation, parse_send_sizes, parse_sizes
+from shardviz.notation.reading import Context
+from shardviz.notation.spec_string import parse_specs
 
 MESH = parse_mesh("X=2,Y=4,data=2")
 CONTEXT = Context(MESH)

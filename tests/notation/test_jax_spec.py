@@ -1,8 +1,9 @@
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.notation import Context, Reading, parse_mesh
 from shardviz.notation.jax_spec import read_jax, write_jax
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.reading import Context, Reading
 from shardviz.sharding import PartitionSpec
 
 CONTEXT = Context(parse_mesh("X=2,Y=4,Z=2,data=8"))

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.notation import parse_axes, parse_mesh
+from shardviz.notation.mesh import parse_axes, parse_mesh
 from shardviz.sharding import Mesh
 
 XY = Mesh(("X", "Y"), (2, 4))

@@ -7,19 +7,18 @@ import random
 import pytest
 
 from shardviz.errors import NotationError, QuestionError, ShardvizError
-from shardviz.notation import (
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.notations import (
     NOTATIONS,
-    Context,
-    Reading,
     detect,
     find_notation,
-    parse_mesh,
     read_arrays,
     read_sharding,
     translate,
     write_all,
-    write_spec,
 )
+from shardviz.notation.reading import Context, Reading
+from shardviz.notation.spec_string import write_spec
 from shardviz.sharding import Mesh, PartitionSpec
 
 CONTEXT = Context(parse_mesh("X=2,Y=4"), rank=2, sizes={"B": 8, "D": 2048, "F": 8192})

@@ -14,10 +14,12 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.errors import NotationError
-from shardviz.notation import Context, Reading, parse_mesh, parse_specs
 from shardviz.notation.gspmd import read_gspmd, write_gspmd
 from shardviz.notation.jax_spec import read_jax, write_jax
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.reading import Context, Reading
 from shardviz.notation.shardy import read_shardy, write_shardy
+from shardviz.notation.spec_string import parse_specs
 from shardviz.notation.typeof import read_typeof, write_typeof
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import joined_parts

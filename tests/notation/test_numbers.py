@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.errors import NotationError
-from shardviz.notation import parse_numbers, parse_permutation, parse_send_sizes, parse_sizes
+from shardviz.notation.numbers import parse_numbers, parse_permutation, parse_send_sizes, parse_sizes
 
 
 @pytest.mark.parametrize(

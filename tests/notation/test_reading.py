@@ -6,8 +6,9 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.errors import QuestionError
-from shardviz.notation import Context, find_notation, parse_mesh, read_sharding, translate, write_all
-from shardviz.notation.mesh import mesh_in_text, spec_alone
+from shardviz.notation.mesh import mesh_in_text, parse_mesh, spec_alone
+from shardviz.notation.notations import find_notation, read_sharding, translate, write_all
+from shardviz.notation.reading import Context
 from shardviz.sharding import Mesh
 
 MESH = parse_mesh("X=2,Y=8")

@@ -1,7 +1,8 @@
 import pytest
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.notation import Context, Reading, parse_mesh
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.reading import Context, Reading
 from shardviz.notation.shardlib import read_shardlib, write_shardlib
 from shardviz.sharding import PartitionSpec
 

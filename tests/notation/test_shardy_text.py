@@ -1,7 +1,8 @@
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.notation import Context, Reading, parse_mesh
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.reading import Context, Reading
 from shardviz.notation.shardy import read_shardy, write_shardy
 from shardviz.sharding import PartitionSpec
 

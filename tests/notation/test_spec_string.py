@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.errors import NotationError
-from shardviz.notation import SpecPart, parse_specs, write_spec, write_specs
+from shardviz.notation.spec_string import SpecPart, parse_specs, write_spec, write_specs
 from shardviz.sharding import PartitionSpec
 from tests.conftest import examples
 

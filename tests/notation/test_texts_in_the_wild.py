@@ -2,8 +2,12 @@
 
 import pytest
 
-from shardviz.notation import Context, parse_chain, parse_mesh, parse_product, read_sharding
+from shardviz.notation.book import parse_product
 from shardviz.notation.einshard import read_einshard
+from shardviz.notation.einsum import parse_chain
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.notations import read_sharding
+from shardviz.notation.reading import Context
 from shardviz.sharding import Layout, ShardedArray
 
 

@@ -1,7 +1,8 @@
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.notation import Context, Reading, parse_mesh
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.reading import Context, Reading
 from shardviz.notation.typeof import read_typeof, write_typeof
 from shardviz.sharding import PartitionSpec
 

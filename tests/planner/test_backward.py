@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.notation import parse_einsum, parse_mesh, parse_specs
+from shardviz.notation.einsum import parse_einsum
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.spec_string import parse_specs
 from shardviz.planner import problem_from_text
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.training import Optimizer, Training, with_backward

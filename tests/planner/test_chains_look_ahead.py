@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text
 
 MESH = parse_mesh("X=2,Y=4")

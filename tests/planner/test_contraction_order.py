@@ -9,8 +9,8 @@ import pytest
 
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hardware.machine_file import named_machine
-from shardviz.notation import parse_mesh
 from shardviz.notation.einsum import Einsum
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import Problem, Statement, plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.search.mesh_ranking import best_meshes

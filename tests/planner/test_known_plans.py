@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.sharding import PartitionSpec
 

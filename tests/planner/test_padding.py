@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.sizes import padded

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.notation import Einsum, write_spec
-from shardviz.notation.einsum import dims_text
+from shardviz.notation.einsum import Einsum, dims_text
+from shardviz.notation.spec_string import write_spec
 from shardviz.planner import Plan, Planner, Problem, plan, problem_from_text
 from shardviz.planner.pricing.costs import price, textbook_plan
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes

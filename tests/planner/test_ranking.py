@@ -8,7 +8,7 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.notation import write_spec
+from shardviz.notation.spec_string import write_spec
 from shardviz.planner import plan, problem_from_text, rank
 from shardviz.sharding import Layout, Mesh, PartitionSpec
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import Planner, plan, problem_from_text
 from shardviz.sharding import Mesh
 

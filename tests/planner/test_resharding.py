@@ -11,7 +11,8 @@ import pytest
 
 from shardviz.compare.adoption import cheaper_plan
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.notation import parse_mesh, write_spec
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.spec_string import write_spec
 from shardviz.planner import Plan, Planner, Problem, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.targets import TARGETS

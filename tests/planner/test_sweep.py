@@ -8,7 +8,7 @@ from shardviz.errors import NotationError, QuestionError
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hardware.machine_file import read_machine
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.numbers import parse_range
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import price, textbook_plan

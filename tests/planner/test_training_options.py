@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.problem.training import Optimizer, Training, parse_optimizer, parse_training
 
 MESH = parse_mesh("data=2,model=4")

@@ -14,7 +14,7 @@ from jax.profiler import ProfileData
 from shardviz.compiler import Worker
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine_file import named_machine
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.profiles.profile import Profile, profile_of, programs_that_ran
 from shardviz.profiles.trace_files import ProfileFiles, read_trace
 from tests.profiles.traces import TPU_TEXT, gpu_plane, tpu_plane, xspace

@@ -10,7 +10,7 @@ import pytest
 from jax.profiler import ProfileData
 
 from shardviz.hardware.machine_file import named_machine
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.profiles.device_trace import ProgramRecord, TraceReading
 from shardviz.profiles.profile import Profile, profile_of
 from shardviz.profiles.trace_files import read_trace

@@ -14,7 +14,7 @@ from shardviz.collectives.operations import OPERATIONS
 from shardviz.hardware.group_links import Links, levels_of
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.topology import topology_for
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray, canonical_dtype
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.question import CollectiveQuestion, final_result

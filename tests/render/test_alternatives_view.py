@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.render.cost_view import alternatives_view, bound_words, comparison_words, faster_words

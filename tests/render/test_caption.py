@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from shardviz.hlo import Collective
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.caption import group_along, lens_text, marked_group
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.programs.collective_rows import members_with

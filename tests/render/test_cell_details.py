@@ -7,7 +7,9 @@ from textwrap import dedent
 import pytest
 
 from shardviz.hardware.placement import DeviceCoords, Placement
-from shardviz.notation import Context, parse_mesh, read_sharding
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.notations import read_sharding
+from shardviz.notation.reading import Context
 from shardviz.render.layouts.cells import BlockCells, CellIndex, DeviceCells
 from shardviz.render.layouts.layout_view import DevicePlacement, cell_details, device_lines
 from shardviz.render.palette import TRUECOLOR

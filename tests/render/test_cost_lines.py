@@ -10,7 +10,7 @@ import pytest
 
 from shardviz.hardware.machine_file import named_machine
 from shardviz.hlo.text.trip_count import with_trip_counts
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.cost_lines import cost_lines, sum_lines
 from shardviz.reports.entries import Selection

@@ -8,7 +8,7 @@ import pytest
 
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.pricing.thresholds import Threshold

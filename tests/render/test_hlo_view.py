@@ -13,7 +13,7 @@ import pytest
 from shardviz.documents.programs import hlo_document
 from shardviz.hlo import HloModule, read
 from shardviz.hlo.listing import Listing, list_hlo
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.programs.hlo_picture import HloPicture, hlo_picture
 from shardviz.render.programs.program_view import hlo_view

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.devices.job import Job
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.machine_view import job_lines
 from shardviz.render.palette import palette_for
 

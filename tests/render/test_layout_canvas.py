@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from shardviz.notation import Context, parse_mesh, read_sharding
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.notations import read_sharding
+from shardviz.notation.reading import Context
 from shardviz.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.caption import notes, repetition

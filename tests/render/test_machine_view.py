@@ -7,7 +7,7 @@ import pytest
 from shardviz.hardware.chips import GPUS, TPUS
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import named_machine, read_machine
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.machine_view import figures_table, machine_view
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.targets.hardware import target_groups

@@ -10,7 +10,7 @@ from shardviz.devices.fitting import fits, of_one_size
 from shardviz.devices.question import Measurement, measure_question
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import named_machine
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.measurements import (
     HEIGHT,
     MeasuredRows,

@@ -10,7 +10,7 @@ from shardviz.documents.programs import passes_document
 from shardviz.hlo import Collective
 from shardviz.hlo.mlir.shardings import ShardedTensor
 from shardviz.hlo.pass_stages import PassStage
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.programs.passes_view import passes_view

@@ -11,7 +11,8 @@ import pytest
 from shardviz.compare import Difference
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hlo import Collective
-from shardviz.notation import parse_mesh, parse_specs
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.spec_string import parse_specs
 from shardviz.planner import Plan, plan, problem_from_text, rank
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.render.cost_view import comparison_words, explain_view

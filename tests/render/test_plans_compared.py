@@ -4,7 +4,7 @@ import pytest
 
 from shardviz.documents.plans import VERSUS
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import plan, problem_from_text
 from shardviz.planner.pricing.costs import price
 from shardviz.render.palette import PLAIN

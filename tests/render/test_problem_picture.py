@@ -10,7 +10,7 @@ import pytest
 from shardviz.forms.enter import enter
 from shardviz.forms.form import OPEN, ProblemForm
 from shardviz.forms.resolve import resolve
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.palette import TRUECOLOR
 from shardviz.render.problem_picture import (
     GUTTER,

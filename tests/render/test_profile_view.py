@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.hardware.machine_file import named_machine
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.profiles.profile import Profile, profile_of
 from shardviz.profiles.trace_files import read_trace
 from shardviz.render.palette import PLAIN

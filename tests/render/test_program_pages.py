@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.hlo import read
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.programs.program_pages import (
     LINES_AT_ONCE,

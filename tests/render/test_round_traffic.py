@@ -9,7 +9,7 @@ from shardviz.collectives.algorithms import schedule_for, schedules_for
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Sends
 from shardviz.hardware.topology import topology_for
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.rounds import round_traffic
 from shardviz.render.rounds.round_traffic import RoundTraffic, sends_line
 

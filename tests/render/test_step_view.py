@@ -14,7 +14,7 @@ from shardviz.cli.streams import STAND_INS
 from shardviz.collectives.algorithms import schedules_for
 from shardviz.collectives.pattern import Pattern
 from shardviz.errors import QuestionError
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.palette import ANSI, PLAIN, TRUECOLOR
 from shardviz.render.rounds.step_view import step_view
 from shardviz.stepping.collective_run import CollectiveRun

@@ -9,7 +9,7 @@ import pytest
 from shardviz.cli.streams import STAND_INS
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hardware.machine_file import read_machine
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.numbers import parse_range
 from shardviz.planner import problem_from_text
 from shardviz.planner.pricing.sweep import sweep

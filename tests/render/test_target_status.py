@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.hlo.pass_stages import PassStage
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import problem_from_text
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.passes_view import pass_slider, stage_list

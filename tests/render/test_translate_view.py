@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.notation import Context, parse_mesh, write_all
-from shardviz.notation.notations import detect
+from shardviz.notation.mesh import parse_mesh
+from shardviz.notation.notations import detect, write_all
+from shardviz.notation.reading import Context
 from shardviz.render.caption import translate_view
 from shardviz.render.palette import TRUECOLOR
 

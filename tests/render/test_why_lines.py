@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.hlo import read_hlo
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.cost_lines import why_lines
 from shardviz.reports.entries import Selection

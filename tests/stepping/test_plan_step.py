@@ -9,7 +9,7 @@ from shardviz.collectives.frames import Frames
 from shardviz.collectives.operations.copies import PPermute
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner import Plan, plan, problem_from_text
 from shardviz.sharding import Layout, PartitionSpec
 from shardviz.stepping.collective_run import compare_with_jax

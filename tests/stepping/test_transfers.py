@@ -8,7 +8,7 @@ import pytest
 
 from shardviz.hardware.group_links import group_links
 from shardviz.hardware.topology import Hierarchy
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.stepping.question import CollectiveQuestion, schedule_for_operation
 from shardviz.stepping.transfers import TransferLog

@@ -9,7 +9,7 @@ from shardviz.compiler.requests import settled
 from shardviz.hlo import Collective, read_hlo, read_shardy
 from shardviz.hlo.mlir.shardings import ShardedTensor
 from shardviz.hlo.pass_stages import PassStage
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.reports.target_result import PassTrace, TargetResult
 from tests.tui.conftest import Mute
 

@@ -20,7 +20,7 @@ from shardviz.collectives.operation import (
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.values import check_dtype, check_zero
 from shardviz.errors import QuestionError
-from shardviz.notation import parse_permutation
+from shardviz.notation.numbers import parse_permutation
 from shardviz.sharding import Mesh
 
 

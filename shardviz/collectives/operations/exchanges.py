@@ -23,7 +23,7 @@ from shardviz.collectives.pattern import LowerBound, Pattern
 from shardviz.collectives.values import Ints, check_dtype, check_zero
 from shardviz.errors import QuestionError, plural
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_send_sizes
+from shardviz.notation.numbers import parse_send_sizes
 from shardviz.sharding import array_bytes
 
 with LazyImports("numpy"):

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from shardviz.errors import QuestionError, quote
-from shardviz.notation import parse_numbers, parse_shape
+from shardviz.notation.numbers import parse_numbers, parse_shape
 from shardviz.units import seconds as human_seconds
 
 

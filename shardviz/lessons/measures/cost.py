@@ -15,7 +15,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.lessons.measures.answers import BYTES, NUMBER, PERCENT, SECONDS, AnswerKind, ComputedAnswer
 from shardviz.lessons.measures.plan import OPS
 from shardviz.lessons.measures.subject import resolve_once, walk_of
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.pricing.priced_plan import COMPUTE, HBM, LATENCY, PricedStep
 from shardviz.planner.problem import Phase
 from shardviz.strict_table import closest

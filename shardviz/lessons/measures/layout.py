@@ -18,7 +18,8 @@ from shardviz.lessons.measures.answers import (
     coordinates,
 )
 from shardviz.lessons.measures.subject import array_named, layout_named, position_of
-from shardviz.notation import Context, Reading, find_notation, read_sharding
+from shardviz.notation.notations import find_notation, read_sharding
+from shardviz.notation.reading import Context, Reading
 from shardviz.strict_table import closest
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 MAX_DEVICES = 2**20
 """More are not compared one by one."""
 KEYS = {"book": "book", "pspec": "jax", "einshard": "einshard", "shardlib": "shardlib", "string": "shardviz"}
-"""The notations as lessons call them, with the keys of `shardviz.notation.NOTATIONS`."""
+"""The notations as lessons call them, with the keys of `NOTATIONS`."""
 
 Bounds = tuple[int, int]
 

@@ -10,20 +10,19 @@ from itertools import count
 from typing import Literal, NoReturn
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
-from shardviz.notation import (
-    Product,
+from shardviz.notation.book import Product, parse_product
+from shardviz.notation.einsum import Einsum, dims_text, has_words, parse_chain
+from shardviz.notation.mesh import mesh_in_text, parse_mesh
+from shardviz.notation.numbers import parse_sizes
+from shardviz.notation.program import EinsumCall, Mention, is_program, mentions, parse_program, split_layers
+from shardviz.notation.spec_string import (
     SpecPart,
-    parse_chain,
-    parse_mesh,
-    parse_product,
-    parse_sizes,
+    is_named,
+    list_end,
+    parse_named_specs,
     parse_specs,
     write_spec,
 )
-from shardviz.notation.einsum import Einsum, dims_text, has_words
-from shardviz.notation.mesh import mesh_in_text
-from shardviz.notation.program import EinsumCall, Mention, is_program, mentions, parse_program, split_layers
-from shardviz.notation.spec_string import is_named, list_end, parse_named_specs
 from shardviz.planner.problem import UNNAMED, Problem, Statement, unused_name
 from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, lower
 from shardviz.planner.problem.sizes import dimension_sizes, padded, program_sizes, usual_sizes

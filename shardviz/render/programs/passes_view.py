@@ -11,7 +11,7 @@ from shardviz.errors import plural
 from shardviz.hlo.collective_changes import lacking
 from shardviz.hlo.mlir.shardings import ARGUMENT, RESULT, Axes, ShardedTensor
 from shardviz.hlo.pass_stages import PassStage
-from shardviz.notation import write_spec
+from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import colour_axes
 from shardviz.render.lines import Cell, printable_line, sentence, table

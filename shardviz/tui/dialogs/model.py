@@ -18,7 +18,7 @@ from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.models.answer import ModelAnswer, answered, change, model_memory
 from shardviz.models.splitting import FoldedParameter, SplitModel, alike_pattern, folded
-from shardviz.notation import write_spec
+from shardviz.notation.spec_string import write_spec
 from shardviz.render.caption import mesh_text
 from shardviz.render.lines import bar, columns
 from shardviz.render.model_view import layer_groups, split_text

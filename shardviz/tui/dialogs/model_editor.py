@@ -16,7 +16,7 @@ from shardviz.models.model import Model
 from shardviz.models.rule_files import named_rules
 from shardviz.models.rule_set import ShardingRule
 from shardviz.models.sources import read_model
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.problem.training import parse_training
 from shardviz.targets.hardware import placed_for
 

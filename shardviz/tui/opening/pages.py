@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 from shardviz.errors import ShardvizError, plural
 from shardviz.forms.enter import read_any
 from shardviz.forms.wording import error_words
-from shardviz.notation import write_all
+from shardviz.notation.notations import write_all
 from shardviz.render.caption import translate_view
 from shardviz.render.lines import sentence
 from shardviz.render.programs.changes_view import changes_view, summary_view

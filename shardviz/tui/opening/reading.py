@@ -28,7 +28,7 @@ from shardviz.hardware.machine_file import named_machine
 from shardviz.hlo.dump_files import final_programs
 from shardviz.hlo.text_file import HOW, read_text_file
 from shardviz.lazy_names import LazyImports
-from shardviz.notation import parse_mesh
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.reports.program_report import DumpedModule, ProgramReport, read_dumped
 from shardviz.reports.rematerialization import Rematerialization
