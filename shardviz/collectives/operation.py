@@ -133,9 +133,8 @@ class Operation(ABC):
         Raises `QuestionError` for no axis, one that the mesh does not have, and one that is named twice.
         """
         if not self.axes:
-            raise QuestionError(
-                f"{self.name} needs a mesh axis", f"name one or more of {', '.join(mesh.axis_names)}"
-            )
+            problem = f"{self.name} needs a mesh axis"
+            raise QuestionError(problem, f"name one or more of {', '.join(mesh.axis_names)}")
         for axis in self.axes:
             if self.axes.count(axis) > 1:
                 raise QuestionError(f"{self.name} runs twice over mesh axis {axis}", "name every axis once")
@@ -292,6 +291,5 @@ def check_is_group(shape: tuple[int, ...], dim: int, group_size: int) -> None:
 def check_filled(shape: tuple[int, ...], dim: int) -> None:
     """Raise `QuestionError` for a dimension without elements: JAX gathers and scatters none along it."""
     if not shape[dim]:
-        raise QuestionError(
-            f"dimension {dim} of a shard has no elements", "one element or more for each device would work"
-        )
+        problem = f"dimension {dim} of a shard has no elements"
+        raise QuestionError(problem, "one element or more for each device would work")

@@ -68,10 +68,8 @@ class Pattern:
         """Chunks for one of the `base_chunks`. Raises `QuestionError` where they do not divide."""
         pieces, rest = divmod(chunks, self.base_chunks)
         if rest or not pieces:
-            raise QuestionError(
-                f"{chunks} chunks are not a multiple of the {self.base_chunks} that {self.kind} needs",
-                f"use a multiple of {self.base_chunks}",
-            )
+            problem = f"{chunks} chunks are not a multiple of the {self.base_chunks} that {self.kind} needs"
+            raise QuestionError(problem, f"use a multiple of {self.base_chunks}")
         return pieces
 
     def starts(self, chunks: int) -> tuple[Ints, Ints]:

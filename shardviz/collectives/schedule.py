@@ -79,10 +79,9 @@ class Schedule:
             if first <= number < first + phase.rounds:
                 return phase, number - first
             first += phase.rounds
-        raise QuestionError(
-            f"round {number} does not exist: {self.algorithm} has {plural(self.rounds, 'round')} here",
-            f"rounds go from 1 to {self.rounds}" if self.rounds else "one device alone has nothing to send",
-        )
+        problem = f"round {number} does not exist: {self.algorithm} has {plural(self.rounds, 'round')} here"
+        hint = f"rounds go from 1 to {self.rounds}" if self.rounds else "one device alone has nothing to send"
+        raise QuestionError(problem, hint)
 
     def round(self, number: int) -> Sends:
         """The sends of a round, from 1 to `rounds`. Raises `QuestionError` for another number."""

@@ -124,9 +124,8 @@ def _read(text: str, place: int) -> int | float | complex:
         except ValueError:
             continue
         return value
-    raise QuestionError(
-        f"number {place + 1} of the data, {quote(text, 30)}, is not a number", "write for example 3,9,5,2"
-    )
+    problem = f"number {place + 1} of the data, {quote(text, 30)}, is not a number"
+    raise QuestionError(problem, "write for example 3,9,5,2")
 
 
 def _check_floats(

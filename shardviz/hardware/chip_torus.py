@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -59,10 +60,8 @@ class ChipTorus(Family):
         core_link: LinkSpec | None = None,
         network: LinkSpec | None = None,
     ) -> Self:
-        """Slices of the sizes `shape` in chips, whose axes close to rings where `wrap` says so, over links of
-        `axis_links`, one for each; `core_link` joins two devices of one chip, and `network` is what one
-        device has of the network between slices.
-        """
+        """Slices of the sizes `shape` in chips, whose axes close to rings where `wrap` says so, over a link
+        for each; `core_link` joins two devices of a chip, `network` is a device's part of that."""
         strides = [devices_per_chip * math.prod(shape[:number]) for number in range(len(shape) + 1)]
         kinds: list[LevelKind] = ["ring" if closes else "line" for closes in wrap]
         along = zip(AXES, shape, strides, kinds, axis_links, AXES, strict=False)
@@ -254,18 +253,15 @@ def parts_on_torus(chip: str, shape: tuple[int, ...], cores: int, sizes: Sequenc
 
 def _subsets(rank: int) -> Iterator[tuple[int, ...]]:
     """The physical dimensions that a mesh axis may take together, in the order in which JAX tries them."""
+    # With four there are cores, which are nearest to one another; then x comes before y before z.
+    ranks = (1, 2, 3, 0) if rank == 4 and _has_changed() else (0,) * rank
+
+    def nearest(subset: tuple[int, ...]) -> tuple[int, int]:
+        own = [ranks[number] for number in subset]
+        return min(own), sum(own)
+
     for many in range(rank, 0, -1):
-        subsets = combinations(range(rank), many)
-        # With four there are cores, which are nearest to one another; then x comes before y before z.
-        if rank == 4 and _has_changed():
-            yield from sorted(subsets, key=_nearest)
-        else:
-            yield from subsets
-
-
-def _nearest(subset: tuple[int, ...]) -> tuple[int, int]:
-    ranks = [(1, 2, 3, 0)[number] for number in subset]
-    return min(ranks), sum(ranks)
+        yield from sorted(combinations(range(rank), many), key=nearest)
 
 
 @cache
@@ -285,33 +281,22 @@ def _split_parts(dims: Sequence[int], sizes: Sequence[int]) -> Parts | None:
     # Each mesh axis, the last one first, gets the best of all shares of what is left. For X=2,Y=2,Z=4 on 4x4
     # chips Z gets all of x, the only whole axis that fits; Y gets two places of y, next to one another, and X
     # the other factor of y, in steps of the two that Y has.
-    assigned = [[1] * len(sizes) for _ in dims]
-    for axis in reversed(range(len(sizes))):
-        used = [math.prod(row) for row in assigned]
-        best: tuple[int, ...] | None = None
-        for share in _shares(dims, used, sizes[axis]):
-            if best is None or _preference(share, dims, used) > _preference(best, dims, used):
-                best = share
-        if best is None or math.prod(best) != sizes[axis]:
+    used = [1] * len(dims)
+    parts: Parts = []
+    for size in reversed(sizes):
+        shares = _shares(dims, used, size)
+        best = max(shares, key=lambda share: _preference(share, dims, used), default=())
+        if math.prod(best) != size or not best:
             return None
-        for row, size in zip(assigned, best, strict=True):
-            row[axis] = size
-    return [
-        [
-            (number, row[axis], math.prod(row[axis + 1 :]))
-            for number, row in enumerate(assigned)
-            if row[axis] > 1
-        ]
-        for axis in range(len(sizes))
-    ]
+        parts.insert(0, [(number, own, used[number]) for number, own in enumerate(best) if own > 1])
+        used = [taken * own for taken, own in zip(used, best, strict=True)]
+    return parts
 
 
 def _shares(dims: Sequence[int], used: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
     """All ways to make a mesh axis of parts of the dimensions that are left: which of them give each of its
     prime factors."""
-    factors: dict[int, int] = {}
-    for factor in _prime_factors(size):
-        factors[factor] = factors.get(factor, 0) + 1
+    factors = Counter(_prime_factors(size))
     holders: dict[int, list[int]] = {factor: [] for factor in factors}
     for number, (dim, taken) in enumerate(zip(dims, used, strict=True)):
         for factor in _prime_factors(dim // taken):

@@ -127,32 +127,17 @@ def _as_measured(
 
 @dataclass(frozen=True)
 class _Stage:
-    """Levels that a collective passes at once: the axes of a torus, or one level of another kind.
-
-    With `one_ring` a single ring passes through all of the members; `directions` is 1 where only one
-    direction of a ring is used. `shared` members of a chip use its links to others together.
-    """
+    """Levels that a collective passes at once: the axes of a torus, or one level of another kind. With
+    `one_ring` a single ring passes through all members. `shared` members of a chip use its links together."""
 
     levels: tuple[LinkLevel, ...]
     one_ring: bool = False
     directions: int = 2
     shared: int = 1
 
-    @property
-    def kind(self) -> str:
-        return self.levels[0].kind
-
-    @property
-    def is_torus(self) -> bool:
-        return self.levels[0].is_torus
-
     @cached_property
     def members(self) -> int:
         return math.prod(level.size for level in self.levels)
-
-    @property
-    def name(self) -> str:
-        return _names(self.levels)
 
     @cached_property
     def carriers(self) -> tuple[tuple[LinkLevel, int], ...]:
@@ -161,7 +146,9 @@ class _Stage:
             # A ring through a grid closes where a side is even or an axis closes itself.
             closes = any(level.size % 2 == 0 or level.closes for level in self.levels)
             slowest = min(self.levels, key=lambda level: level.one_way)
-            ring = replace(slowest, kind="ring" if closes else "line", size=self.members, name=self.name)
+            ring = replace(
+                slowest, kind="ring" if closes else "line", size=self.members, name=_names(self.levels)
+            )
             return ((ring, self.directions if closes else 1),)
         return tuple((level, self.directions if level.closes else 1) for level in self.levels)
 
@@ -174,10 +161,6 @@ class _Stage:
     def hops(self) -> tuple[tuple[int, float], ...]:
         """Along each level the hops from the farthest device, and the seconds of one."""
         return tuple((level.farthest(ways) * level.hops, level.spec.latency) for level, ways in self.carriers)
-
-    @property
-    def share(self) -> str:
-        return f"{self.members - 1}/{self.members}"
 
     @cached_property
     def rates(self) -> str:
@@ -273,15 +256,15 @@ def _in_stages(op: str, size: int, stages: list[_Stage], in_rounds: bool) -> Col
         floor = _twice(times) + " and ".join(floors)
         words += f", and {floor}" if adds else f"; or {floor}, if longer"
     seconds = latency + bandwidth if adds else max(latency, bandwidth)
-    bound = "latency" if latency >= bandwidth else slowest.stage.name
+    bound = "latency" if latency >= bandwidth else _names(slowest.stage.levels)
     return CollectiveTime(seconds, latency, bandwidth, textbook, bound, words)
 
 
 def _gathered(times: int, size: float, stage: _Stage) -> _Part:
-    whole = times * size / stage.bandwidth
-    real = whole * (stage.members - 1) / stage.members
-    rounded = stage.kind == "network" or all(level.closes for level, _ in stage.carriers)
-    words = f"{stage.described}: {_twice(times)}{stage.share} of {_bytes(size)} over {stage.rates}"
+    whole, members = times * size / stage.bandwidth, stage.members
+    real = whole * (members - 1) / members
+    rounded = stage.levels[0].kind == "network" or all(level.closes for level, _ in stage.carriers)
+    words = f"{stage.described}: {_twice(times)}{members - 1}/{members} of {_bytes(size)} over {stage.rates}"
     slowest, along, shares = max(_on_one_axis(stage), default=(0.0, "", ""))
     if times * size * slowest > real * 1.001:
         # The other levels are done sooner.
@@ -296,7 +279,7 @@ def _on_one_axis(stage: _Stage) -> Iterator[tuple[float, str, str]]:
 
     A level of n joins n blocks, and into each come (n-1)/n of the bytes over the links of all N/n members.
     """
-    if not stage.is_torus or len(stage.carriers) < 2:
+    if not stage.levels[0].is_torus or len(stage.carriers) < 2:
         return
     for word in dict.fromkeys(word for level, _ in stage.carriers for word in level.words):
         own = [(level, ways) for level, ways in stage.carriers if word in level.words]
@@ -313,20 +296,19 @@ def _exchanged(held: int, stage: _Stage) -> _Part:
     Along a torus each byte makes V/(4·W) hops on a ring, V/(4·w) on a line, V being the bytes that all
     members hold.
     """
-    if stage.is_torus:
+    if stage.levels[0].is_torus:
         there = held * stage.shared
         often = [level.size * level.size // 4 / level.size / ways for level, ways in stage.carriers]
-        loads = [
-            crossing * there / level.one_way
-            for crossing, (level, _) in zip(often, stage.carriers, strict=True)
-        ]
+        one_ways = [level.one_way for level, _ in stage.carriers]
+        loads = [crossing * there / one_way for crossing, one_way in zip(often, one_ways, strict=True)]
         real = max(loads)
         busiest = loads.index(real)
-        link = rate(stage.carriers[busiest][0].one_way)
-        words = f"{stage.described}: {often[busiest]:.3g} × {_bytes(there)} over each link of {link}"
+        over = f"over each link of {rate(one_ways[busiest])}"
+        words = f"{stage.described}: {often[busiest]:.3g} × {_bytes(there)} {over}"
     else:
-        real = held * (stage.members - 1) / stage.members / stage.bandwidth
-        words = f"{stage.described}: {stage.share} of {_bytes(held)} over {stage.rates}"
+        members = stage.members
+        real = held * (members - 1) / members / stage.bandwidth
+        words = f"{stage.described}: {members - 1}/{members} of {_bytes(held)} over {stage.rates}"
     return _Part(stage, real, real, words)
 
 
@@ -395,13 +377,11 @@ def _by_nccl(parts: list[_Part], times: int, textbook: float, *, one_step: bool)
     `one_step` it sends directly. A link's own latency counts where it is longer than NCCL's figure for a hop.
     """
     slowest = max(parts, key=lambda part: part.seconds)
-    inside, outside = (
-        [part.stage for part in parts if (part.stage.kind == "network") == network]
-        for network in (False, True)
-    )
-    node_latency = max((stage.levels[0].spec.latency for stage in inside), default=0.0)
-    network_latency = max((stage.levels[0].spec.latency for stage in outside), default=0.0)
-    nodes = math.prod(stage.members for stage in outside)
+    first = [part.stage.levels[0] for part in parts]
+    outside = [level for level in first if level.kind == "network"]
+    node_latency = max((level.spec.latency for level in first if level not in outside), default=0.0)
+    network_latency = max((level.spec.latency for level in outside), default=0.0)
+    nodes = math.prod(level.size for level in outside)
     steps = 1 if one_step else times * (math.prod(part.stage.members for part in parts) - 1)
     across = min(steps, times * (nodes - 1)) if times == 1 else min(steps, 2 * nodes * (nodes > 1))
 
@@ -417,7 +397,7 @@ def _by_nccl(parts: list[_Part], times: int, textbook: float, *, one_step: bool)
     words = " while ".join(part.words for part in parts)
     words += f"; plus {duration(latency)} of NCCL's latency ({protocol.name}, {steps} hop{'s' * (steps > 1)}"
     words += f", {protocol.share:.0%} of the bandwidth)" if protocol.share < 1 else ")"
-    bound = "latency" if latency >= bandwidth else slowest.stage.name
+    bound = "latency" if latency >= bandwidth else _names(slowest.stage.levels)
     return CollectiveTime(latency + bandwidth, latency, bandwidth, textbook, bound, words)
 
 

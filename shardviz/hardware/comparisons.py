@@ -88,11 +88,8 @@ def comparison(
 
 
 def in_best_pieces(line: Timeline, bytes_: int | ChunkBytes) -> Timeline:
-    """The timeline of the same schedule in as many pieces as take the least time on its links.
-
-    The same object where its algorithm has no pipeline, or where no other number is faster. No piece is
-    empty.
-    """
+    """The timeline of the same schedule in as many pieces, none empty, as take the least time on its links;
+    the same object where its algorithm has no pipeline, or where no other number is faster."""
     best, least = line, math.inf
     if line.too_long:
         return line
@@ -137,10 +134,8 @@ def is_cut(schedule: Schedule) -> bool:
 
 
 def fastest(rows: Sequence[Timeline | NotCompared]) -> tuple[str, ...]:
-    """The algorithms that take the least time, several where they tie.
-
-    None where nobody can tell: where another's lower bound is below the least time.
-    """
+    """The algorithms that take the least time, several where they tie; none where nobody can tell, since
+    another's lower bound is below the least time."""
     able = [row for row in rows if isinstance(row, Timeline)]
     least = min((row.seconds for row in able if row.exact), default=math.inf)
     if any(row.seconds < least * (1 - TIED) for row in able):
@@ -256,10 +251,8 @@ def _cost(schedule: Schedule, topology: Topology) -> ScheduleCost | str:
 
 
 def _curve(cost: ScheduleCost, ends: list[float], link_spec: LinkSpec, others: list[Curve]) -> Curve:
-    """The time for the payloads `ends` and others between them, as many as straight lines need.
-
-    Where lines do not fit, the worst is broken first, as long as `QUEUE_WORK` allows.
-    """
+    """The time for the payloads `ends` and others between them, as many as straight lines need: the worst
+    line is broken first, as long as `QUEUE_WORK` allows."""
     known = {payload: cost.seconds(payload, link_spec) for payload in ends}
     left = -math.inf
     if cost.queued and link_spec.bandwidth < math.inf:
@@ -302,7 +295,12 @@ def _fastest(names: list[str], curves: list[Curve]) -> tuple[tuple[int, str], ..
         slope = (seconds[:, right] - seconds[:, right - 1]) / (high - low)
         here = low
         while here < high:
-            best = _lowest(seconds[:, right - 1] + slope * (here - low), seconds[:, right], best)
+            # Of the lines that are lowest here, the lowest further on; the one so far if it is among them.
+            now, later = seconds[:, right - 1] + slope * (here - low), seconds[:, right]
+            lowest = now <= now.min() * (1 + CLOSE)
+            lowest &= later <= later[lowest].min() * (1 + CLOSE)
+            if best < 0 or not lowest[best]:
+                best = int(np.flatnonzero(lowest)[0])
             if not crossings or crossings[-1][1] != names[best]:
                 crossings.append((math.ceil(here * (1 - CLOSE)), names[best]))
             # The lines that fall below this one further on, where they do.
@@ -311,10 +309,3 @@ def _fastest(names: list[str], curves: list[Curve]) -> tuple[tuple[int, str], ..
             meet = low + gap[lower] / (slope[lower] - slope[best])
             here = float(meet[meet > here * (1 + CLOSE)].min(initial=high))
     return tuple(crossings)
-
-
-def _lowest(now: Reals, later: Reals, best: int) -> int:
-    """The line that is lowest now and, of those that are equal, later; `best` or the first if several are."""
-    low = now <= now.min() * (1 + CLOSE)
-    low &= later <= later[low].min() * (1 + CLOSE)
-    return best if best >= 0 and low[best] else int(np.flatnonzero(low)[0])

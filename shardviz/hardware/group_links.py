@@ -81,13 +81,13 @@ def group_links(
     """
     levels = placed.group_levels(tuple(axes))
     machine: Machine | None = placed.machine
+    # A group of one device has no links; its figures are those of the machine's first ones.
+    slowest = link_as_given(placed.machine.family.usual_link, latency, bandwidth)
     if latency is not None or bandwidth is not None:
         machine = None
         levels = tuple(replace(level, spec=link_as_given(level.spec, latency, bandwidth)) for level in levels)
-    slowest = _slowest(levels) if levels else None
-    if slowest is None:
-        # A group of one device has no links; its figures are those of the machine's first ones.
-        slowest = link_as_given(placed.machine.family.usual_link, latency, bandwidth)
+    if levels:
+        slowest = _slowest(levels)
     is_part = any(axis_part(axis) is not None for axis in axes)
     # Every axis of the assumed machine is a ring, but a part of one is not.
     if topology is None and (is_part or not placed.machine.assumed):

@@ -39,15 +39,11 @@ class LinkSpec:
 
     def __post_init__(self) -> None:
         if not 0 <= self.latency <= MAX_LATENCY:
-            raise QuestionError(
-                f"a latency of {self.latency:g} s is not possible",
-                f"latencies are from 0 to {MAX_LATENCY:g} s",
-            )
+            problem = f"a latency of {self.latency:g} s is not possible"
+            raise QuestionError(problem, f"latencies are from 0 to {MAX_LATENCY:g} s")
         if not (MIN_BANDWIDTH <= self.bandwidth <= MAX_BANDWIDTH or self.bandwidth == math.inf):
-            raise QuestionError(
-                f"a bandwidth of {self.bandwidth:g} B/s is not possible",
-                f"bandwidths are from {MIN_BANDWIDTH:g} to {MAX_BANDWIDTH:g} B/s, or inf",
-            )
+            hint = f"bandwidths are from {MIN_BANDWIDTH:g} to {MAX_BANDWIDTH:g} B/s, or inf"
+            raise QuestionError(f"a bandwidth of {self.bandwidth:g} B/s is not possible", hint)
 
     def seconds(self, count: float) -> float:
         """Seconds that a message of so many bytes takes over one link."""
@@ -72,10 +68,7 @@ def link_as_given(before: LinkSpec, latency: str | None = None, bandwidth: str |
 
 
 def read_link(table: StrictTable, before: LinkSpec | None, hop: float) -> LinkSpec:
-    """The link of a table; its bandwidth has to be there where none was `before`, its latency is `hop` then.
-
-    Raises what the table makes.
-    """
+    """The link of a table; its bandwidth has to be there where none was `before`, with `hop` of latency."""
     usual_latency, usual_bandwidth = (hop, None) if before is None else (before.latency, before.bandwidth)
     latency = figure(table, "latency", LATENCY, usual_latency)
     return LinkSpec(latency, figure(table, "bandwidth", BANDWIDTH, usual_bandwidth))
@@ -174,10 +167,8 @@ class Dimension:
         return LinkLevel("ring" if closes else "line", size, self.link, self.label, step)
 
     def level_of(self, places: Sequence[int]) -> LinkLevel:
-        """The level of these places, in rising order, with the widest step between neighbours.
-
-        No more groups than that have a link to share: each has a member within so many steps of it.
-        """
+        """The level of these places, in rising order, with the widest step between neighbours: no more groups
+        than that have a link to share, each with a member within so many steps of it."""
         if not self.is_torus:
             return self.level(len(places))
         steps = [after - before for before, after in pairwise(places)]

@@ -62,12 +62,7 @@ class Regime:
         return self.latency + size / self.bandwidth
 
 
-_FIGURES = {
-    "latency": LATENCY,
-    "latency_error": LATENCY,
-    "bandwidth": MEASURED,
-    "bandwidth_error": SPREAD,
-}
+_FIGURES = {"latency": LATENCY, "latency_error": LATENCY, "bandwidth": MEASURED, "bandwidth_error": SPREAD}
 """The figures of a regime, in a table as in `Regime`; errors may be left out."""
 REGIME_KEYS = ("from", *_FIGURES)
 KEYS = ("op", "mesh", "axes", "dtype", "noise", "regimes")
@@ -110,13 +105,11 @@ class MeasuredTimes:
             yield f"noise = {self.noise:.3g}"
         yield "regimes = ["
         for regime in self.regimes:
-            figures = {name: (quantity, getattr(regime, name)) for name, quantity in _FIGURES.items()}
-            told = (
-                f"{name} = {quantity.toml(value)}"
-                for name, (quantity, value) in figures.items()
-                if value or not name.endswith("_error")
-            )
-            yield f"    {{{', '.join((f'from = {regime.start}', *told))}}},"
+            figures = [f"from = {regime.start}"]
+            for name, quantity in _FIGURES.items():
+                if (value := getattr(regime, name)) or not name.endswith("_error"):
+                    figures.append(f"{name} = {quantity.toml(value)}")
+            yield f"    {{{', '.join(figures)}}},"
         yield "]"
 
 
@@ -145,22 +138,21 @@ def read_measured(
     tables: Sequence[StrictTable], place: Callable[[Mesh], LevelsOf]
 ) -> tuple[MeasuredTimes, ...]:
     """The times of a machine's tables, on which `place` puts a mesh. Raises what the tables make."""
-    known: dict[tuple[str, str, tuple[str, ...]], MeasuredTimes] = {}
+    known: list[MeasuredTimes] = []
     for table in tables:
         times = _times(table, place)
-        if (times.op, times.mesh, times.axes) in known:
+        if any((one.op, one.mesh, one.axes) == (times.op, times.mesh, times.axes) for one in known):
             over = f"{times.op} over {' and '.join(times.axes)} of {times.mesh}"
             table.fail("op", f"{over} stands above already", "leave one of them out")
-        known[times.op, times.mesh, times.axes] = times
-    return tuple(known.values())
+        known.append(times)
+    return tuple(known)
 
 
 def _times(table: StrictTable, place: Callable[[Mesh], LevelsOf]) -> MeasuredTimes:
     table.only(KEYS)
     op = table.choice("op", tuple(COLLECTIVES))
-    text = table.line("mesh", 200)
     try:
-        mesh = parse_mesh(text)
+        mesh = parse_mesh(table.line("mesh", 200))
         levels_of = place(mesh)
     except QuestionError as error:
         table.fail("mesh", error.message, error.hint)
@@ -180,12 +172,10 @@ def _times(table: StrictTable, place: Callable[[Mesh], LevelsOf]) -> MeasuredTim
         except QuestionError as error:
             table.fail("dtype", error.message, error.hint)
     regimes = tuple(_regimes(table))
-    noise = None
-    if "noise" in table:
-        noise = table.values["noise"]
-        if type(noise) not in (int, float) or not 0 <= noise <= MAX_NOISE:
-            shown = quote(str(noise), 30)
-            table.fail("noise", f"{shown} is not a number from 0 to {MAX_NOISE:g}", "0.2 is 20 %")
+    noise = table.values.get("noise")
+    if "noise" in table and (type(noise) not in (int, float) or not 0 <= noise <= MAX_NOISE):
+        shown = quote(str(noise), 30)
+        table.fail("noise", f"{shown} is not a number from 0 to {MAX_NOISE:g}", "0.2 is 20 %")
     return MeasuredTimes(op, str(mesh), axes, regimes, links, dtype, None if noise is None else float(noise))
 
 
@@ -200,13 +190,11 @@ def _regimes(table: StrictTable) -> Iterator[Regime]:
         if start <= before:
             row.fail("from", "it is not above that of the regime before", "begin with small sizes")
         before = start
-        regime = Regime(
-            start,
-            **{
-                name: figure(row, name, quantity, 0.0 if name.endswith("_error") else None)
-                for name, quantity in _FIGURES.items()
-            },
-        )
+        figures = {
+            name: figure(row, name, quantity, 0.0 if name.endswith("_error") else None)
+            for name, quantity in _FIGURES.items()
+        }
+        regime = Regime(start, **figures)
         if regime.bandwidth == math.inf and not regime.latency:
             row.fail("bandwidth", "with no latency it takes no time at all", "give one of the two")
         yield regime

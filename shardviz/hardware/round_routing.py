@@ -123,9 +123,9 @@ class RoundRouting:
         """
         if self.levels:
             times = [routing.time(spec, unit, work) for routing, spec in self.levels]
-            waiting = [time.waiting for time in times if time.waiting is not None]
-            exact = len(waiting) == len(times)
-            return RoundTime(max(time.seconds for time in times), sum(waiting) if exact else None)
+            waiting = sum(time.waiting or 0 for time in times)
+            exact = all(time.exact for time in times)
+            return RoundTime(max(time.seconds for time in times), waiting if exact else None)
         if link_spec.bandwidth == math.inf:
             return RoundTime(int(self.hops.max(initial=0)) * link_spec.latency, 0)
         if self.delay is not None:

@@ -65,10 +65,8 @@ def messages(sends: Sends, chunks: int, chunk_bytes: int | Ints) -> Messages:
     """
     largest = int(np.max(chunk_bytes))
     if largest * sends.span * max(len(sends), 1) >= MAX_BYTES:
-        raise QuestionError(
-            f"{len(sends):,} sends of chunks of {largest:,} bytes in one round are too many to count",
-            "use smaller arrays",
-        )
+        problem = f"{len(sends):,} sends of chunks of {largest:,} bytes in one round are too many to count"
+        raise QuestionError(problem, "use smaller arrays")
     abroad = sends.src != sends.dst
     src, dst, chunk = sends.src, sends.dst, sends.chunk
     if not abroad.all():
@@ -111,23 +109,20 @@ class RouteSegment:
 
 def route_segments(torus: Torus, src: Ints, dst: Ints) -> tuple[RouteSegment, ...]:
     """The ways of messages from `src` to `dst`: a segment for every axis along which any of them moves."""
-    found = (_segment(torus, axis, src, dst) for axis, size in enumerate(torus.dims) if size > 1)
-    return tuple(part for part in found if part)
-
-
-def _segment(torus: Torus, axis: int, src: Ints, dst: Ints) -> RouteSegment | None:
-    size, stride = torus.dims[axis], torus.stride(axis)
-    begin, end = src // stride % size, dst // stride % size
-    hops = end - begin
-    if not hops.any():
-        return None
-    # Earlier axes have been passed already, later ones not yet.
-    outer, inner = dst // (stride * size), src % stride
-    if torus.is_ring(axis):
-        up = hops % size
-        goes_up = (2 * up < size) | ((2 * up == size) & (begin % 2 == 0))
-        hops = np.where(goes_up, up, up - size)
-    return RouteSegment(axis, outer, inner, begin, hops)
+    segments = []
+    for axis, size in enumerate(torus.dims):
+        stride = torus.stride(axis)
+        begin, end = src // stride % size, dst // stride % size
+        hops = end - begin
+        if not hops.any():
+            continue
+        if torus.is_ring(axis):
+            up = hops % size
+            goes_up = (2 * up < size) | ((2 * up == size) & (begin % 2 == 0))
+            hops = np.where(goes_up, up, up - size)
+        # Earlier axes have been passed already, later ones not yet.
+        segments.append(RouteSegment(axis, dst // (stride * size), src % stride, begin, hops))
+    return tuple(segments)
 
 
 def links_at(torus: Torus, part: RouteSegment, step: Ints | int) -> Ints:

@@ -218,10 +218,8 @@ def timeline(
     """
     members = schedule.pattern.group_size
     if topology.devices != members:
-        raise QuestionError(
-            f"a {topology} has {plural(topology.devices, 'device')}, but the group has {members:,}",
-            "use a topology of as many devices",
-        )
+        problem = f"a {topology} has {plural(topology.devices, 'device')}, but the group has {members:,}"
+        raise QuestionError(problem, "use a topology of as many devices")
     sizes = np.asarray(chunk_bytes)
     if sizes.shape not in ((), (schedule.chunks,)) or sizes.dtype.kind not in "iu":
         raise QuestionError(

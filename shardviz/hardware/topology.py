@@ -42,10 +42,8 @@ class Torus:
             raise QuestionError(f"a torus of {_times(self.dims)} devices does not exist", HINT)
         _check_devices(self.devices)
         if self.links > MAX_LINKS:
-            raise QuestionError(
-                f"the {self.links:,} links of a torus of {_times(self.dims)} are too many to follow",
-                "use a smaller group, or --topology ring or switch",
-            )
+            problem = f"the {self.links:,} links of a torus of {_times(self.dims)} are too many to follow"
+            raise QuestionError(problem, "use a smaller group, or --topology ring or switch")
 
     def __str__(self) -> str:
         axes = [axis for axis, size in enumerate(self.dims) if size > 1]
@@ -224,9 +222,8 @@ def _sizes(text: str) -> tuple[int, ...]:
         raise NotationError(problem, text, start, max(len(text.rstrip()), start + 1), HINT)
     sizes = list(re.finditer("[0-9]+", text))
     if len(sizes) > MAX_RANK:
-        raise NotationError(
-            f"more than {MAX_RANK} axes", text, *sizes[MAX_RANK].span(), hint="use fewer axes"
-        )
+        problem = f"more than {MAX_RANK} axes"
+        raise NotationError(problem, text, *sizes[MAX_RANK].span(), hint="use fewer axes")
     for size in sizes:
         if len(size.group()) > len(str(MAX_DEVICES)) or int(size.group()) < 1:
             problem = f"an axis of {quote(size.group(), 20)} devices is not possible"
@@ -236,10 +233,8 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 def _check_devices(count: int) -> None:
     if count > MAX_DEVICES:
-        raise QuestionError(
-            f"the links of {count:,} devices are too many to follow",
-            f"use a group of at most {MAX_DEVICES:,} devices",
-        )
+        problem = f"the links of {count:,} devices are too many to follow"
+        raise QuestionError(problem, f"use a group of at most {MAX_DEVICES:,} devices")
 
 
 def _times(sizes: tuple[int, ...]) -> str:

@@ -141,10 +141,8 @@ def write_jax(reading: Reading, context: Context) -> str:
     if reading.spec.only_device is not None:
         return f"SingleDeviceSharding(jax.devices()[{reading.spec.only_device}])"
     if reading.spec.devices:
-        raise QuestionError(
-            "a PartitionSpec does not name the devices of its mesh",
-            "make a NamedSharding of it with a mesh in that order",
-        )
+        problem = "a PartitionSpec does not name the devices of its mesh"
+        raise QuestionError(problem, "make a NamedSharding of it with a mesh in that order")
     entries = [
         "P.UNCONSTRAINED" if number in reading.open_dims and not dim else str(PartitionSpec((dim,)))[2:-1]
         for number, dim in enumerate(reading.spec.dims)

@@ -87,18 +87,14 @@ def with_device_order(mesh: Mesh, text: str) -> Mesh:
     Raises `NotationError` for what is not an id, `QuestionError` for ids that are not each device's once.
     """
     if mesh.size > MAX_DEVICES:
-        raise QuestionError(
-            f"an order of {mesh.size:,} devices is too long",
-            f"give one for a mesh of at most {MAX_DEVICES:,}",
-        )
+        problem = f"an order of {mesh.size:,} devices is too long"
+        raise QuestionError(problem, f"give one for a mesh of at most {MAX_DEVICES:,}")
     if text.strip().lower() == ROW_MAJOR:
         return replace(mesh, device_order=tuple(range(mesh.size)))
     ids = [count_at(match, text, "device id", _ORDER_HINT) for match in re.finditer(r"[^,\s]+", text)]
     if len(ids) != mesh.size:
-        raise QuestionError(
-            f"the device order names {len(ids):,} devices, but the mesh {mesh} has {mesh.size:,}",
-            "name each device once",
-        )
+        problem = f"the device order names {len(ids):,} devices, but the mesh {mesh} has {mesh.size:,}"
+        raise QuestionError(problem, "name each device once")
     return replace(mesh, device_order=tuple(ids))
 
 

@@ -98,15 +98,11 @@ def write_sharding(notation: Notation, reading: Reading, context: Context) -> st
     """The sharding in a notation; raises `ShardvizError` where it cannot be said there."""
     parts = [axis for axis in (*reading.spec.axes, *reading.spec.unreduced) if axis_part(axis)]
     if parts and not notation.has_parts:
-        raise QuestionError(
-            f"{notation.title} text names whole axes, and {parts[0]} is a part of one",
-            "make two axes of it in the mesh",
-        )
+        problem = f"{notation.title} text names whole axes, and {parts[0]} is a part of one"
+        raise QuestionError(problem, "make two axes of it in the mesh")
     if reading.spec.devices and not notation.has_devices:
-        raise QuestionError(
-            f"{notation.title} text names axes, and this array is on devices of its own",
-            "the notations shardviz, jax, gspmd and shardy name devices",
-        )
+        problem = f"{notation.title} text names axes, and this array is on devices of its own"
+        raise QuestionError(problem, "the notations shardviz, jax, gspmd and shardy name devices")
     return notation.write(reading, context)
 
 
@@ -169,15 +165,11 @@ def layout_as_read(
     """The layout of an array of these sizes from what `spec` was read as. Raises as `parse_layout`."""
     shape = "x".join(map(str, sizes)) or "()"
     if reading.spec.rank != len(sizes):
-        raise QuestionError(
-            f"the spec {quote(spec)} has rank {reading.spec.rank}, but {quote(shape)} has {len(sizes)}",
-            "write one entry for each dimension; _ or None leaves a dimension whole",
-        )
+        problem = f"the spec {quote(spec)} has rank {reading.spec.rank}, but {quote(shape)} has {len(sizes)}"
+        raise QuestionError(problem, "write one entry for each dimension; _ or None leaves a dimension whole")
     if reading.shape is not None and reading.shape != sizes:
-        raise QuestionError(
-            f"the spec {quote(spec)} has the shape {'x'.join(map(str, reading.shape))}, not {shape}",
-            "give the same sizes twice, or a spec without sizes",
-        )
+        problem = f"the spec {quote(spec)} has the shape {'x'.join(map(str, reading.shape))}, not {shape}"
+        raise QuestionError(problem, "give the same sizes twice, or a spec without sizes")
     element = canonical_dtype((reading.dtype or default_dtype) if dtype is None else dtype)
     array = ShardedArray(reading.name or "A", reading.dim_names, sizes, element, reading.spec)
     return Layout(array, mesh)

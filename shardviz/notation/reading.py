@@ -27,9 +27,8 @@ class Context:
 
     def __post_init__(self) -> None:
         if self.rank is not None and self.rank > MAX_RANK:
-            raise QuestionError(
-                f"an array has at most {MAX_RANK} dimensions, not {self.rank:,}", "use fewer dimensions"
-            )
+            problem = f"an array has at most {MAX_RANK} dimensions, not {self.rank:,}"
+            raise QuestionError(problem, "use fewer dimensions")
 
     @property
     def axis_names(self) -> tuple[str, ...] | None:
@@ -43,9 +42,8 @@ class Context:
     def known_mesh(self, what: str) -> Mesh:
         """The mesh; `QuestionError` when there is none."""
         if self.mesh is None:
-            raise QuestionError(
-                f"{what} numbers devices, and no mesh is given", "give the mesh, as in X=2,Y=4"
-            )
+            problem = f"{what} numbers devices, and no mesh is given"
+            raise QuestionError(problem, "give the mesh, as in X=2,Y=4")
         return self.mesh
 
     def devices_at(self, positions: Sequence[int]) -> tuple[int, ...]:

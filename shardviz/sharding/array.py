@@ -144,9 +144,8 @@ def canonical_dtype(name: str) -> str:
     if found not in BITS:
         found = text.replace("float", "f").replace("_", "")
     if found not in BITS:
-        raise QuestionError(
-            f"unknown dtype {quote(name)}", "use for example bf16, f32, f16, f8e4m3fn, s8, s32"
-        )
+        problem = f"unknown dtype {quote(name)}"
+        raise QuestionError(problem, "use for example bf16, f32, f16, f8e4m3fn, s8, s32")
     return found
 
 

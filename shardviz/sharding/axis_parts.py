@@ -64,15 +64,12 @@ def finest_parts(axis_sizes: Mapping[str, int], names: Iterable[str]) -> dict[st
         part = axis_part(name)
         if part is not None:
             cuts[part.axis] |= {part.before, part.before * part.size}
-    found = {}
-    for axis, edges in cuts.items():
-        spans = list(pairwise(sorted(edges)))
-        found[axis] = (
-            (axis,)
-            if len(spans) < 2
-            else tuple(str(SubAxis(axis, start, stop // start)) for start, stop in spans)
-        )
-    return found
+    return {
+        axis: (axis,)
+        if len(edges) < 3
+        else tuple(str(SubAxis(axis, start, stop // start)) for start, stop in pairwise(sorted(edges)))
+        for axis, edges in cuts.items()
+    }
 
 
 def parts_within(name: str, finest: Iterable[str]) -> tuple[str, ...]:
@@ -100,7 +97,7 @@ def joined_parts(axes: Iterable[str], axis_sizes: Mapping[str, int]) -> tuple[st
         if part and last and part.axis == last.axis and last.before * last.size == part.before:
             found.pop()
             part = SubAxis(part.axis, last.before, last.size * part.size)
-        found.append(
-            name if part is None else part.axis if part.size == axis_sizes.get(part.axis) else str(part)
-        )
+        if part is not None:
+            name = part.axis if part.size == axis_sizes.get(part.axis) else str(part)
+        found.append(name)
     return tuple(found)

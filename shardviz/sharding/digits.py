@@ -153,13 +153,12 @@ def through(digits: Iterable[Digit], nest: Sequence[Digit]) -> Nest | None:
     """Digits of a place as digits of the number that `nest` has there; None when they cut it unevenly."""
     found: list[Digit] = []
     for digit in digits:
-        parts = pieces(digit, [each.size for each in nest]) if digit.size > 1 else []
+        parts = pieces(digit, [whole.size for whole in nest]) if digit.size > 1 else []
         if parts is None:
             return None
-        found += (
-            Digit(size, nest[index].stride * (nest[index].size // (above * size)))
-            for index, above, size in parts
-        )
+        for index, above, size in parts:
+            whole = nest[index]
+            found.append(Digit(size, whole.stride * (whole.size // (above * size))))
     return merged(found)
 
 
@@ -175,8 +174,7 @@ def digits_of_blocks(parts: Sequence[int], blocks: Sequence[tuple[int, ...]]) ->
     found = []
     for dim, count in enumerate(parts):
         line = [lowest.get(tuple(i if d == dim else 0 for d in range(len(parts)))) for i in range(count)]
-        digits = nest_of(line)
-        if digits is None:
+        if (digits := nest_of(line)) is None:
             return None
         found.append(digits)
     for device, block in enumerate(blocks):
@@ -205,11 +203,10 @@ def axes_of_digits(digits: Iterable[Digit], sizes: AxisSizes) -> tuple[str, ...]
     Axes of size 1 make no digit and are never among them.
     """
     found: list[str] = []
+    names = [*sizes]
     for digit in merged(digits):
-        parts = pieces(digit, tuple(sizes.values()))
-        if parts is None:
+        if (parts := pieces(digit, tuple(sizes.values()))) is None:
             return None
-        names = [*sizes]
         found += (part_name(SubAxis(names[index], above, size), sizes) for index, above, size in parts)
     return tuple(found)
 
@@ -218,11 +215,10 @@ def axes_of_groups(
     groups: Sequence[Sequence[Digit]], sizes: AxisSizes, sets: int = 0
 ) -> tuple[tuple[str, ...], ...] | None:
     """`axes_of_digits` of each group, of which so many at the end are sets; None where one has none."""
-    ordered = len(groups) - sets
-    in_order = (
-        group if number < ordered else sorted(group, key=lambda digit: -digit.stride)
-        for number, group in enumerate(groups)
-    )
-    axes = [axes_of_digits(group, sizes) for group in in_order]
-    known = tuple(dim for dim in axes if dim is not None)
-    return known if len(known) == len(axes) else None
+    found: list[tuple[str, ...]] = []
+    for left, group in zip(range(len(groups), 0, -1), groups, strict=True):
+        in_order = sorted(group, key=lambda digit: -digit.stride) if left <= sets else group
+        if (axes := axes_of_digits(in_order, sizes)) is None:
+            return None
+        found.append(axes)
+    return tuple(found)

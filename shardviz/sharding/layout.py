@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
@@ -66,9 +66,8 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.array.rank > MAX_RANK:
-            raise QuestionError(
-                f"{self.array.name} has {self.array.rank} dimensions", f"layouts show up to {MAX_RANK}"
-            )
+            problem = f"{self.array.name} has {self.array.rank} dimensions"
+            raise QuestionError(problem, f"layouts show up to {MAX_RANK}")
         spec = self.spec
         spec.check(self.mesh, self.array.rank, self.array.name)
         if len(spec.devices) > 1:
@@ -109,11 +108,10 @@ class Layout:
     @cached_property
     def uneven(self) -> tuple[Uneven, ...]:
         """The dimensions that do not divide, with what the compiler pads."""
+        dims = zip(count(), self.array.shape, self.parts, self.shard_shape, strict=False)
         return tuple(
             Uneven(dim, size, parts, shard, shard * parts - size)
-            for dim, (size, parts, shard) in enumerate(
-                zip(self.array.shape, self.parts, self.shard_shape, strict=True)
-            )
+            for dim, size, parts, shard in dims
             if size % parts
         )
 

@@ -40,26 +40,21 @@ class Mesh:
             )
         for name, size in zip(self.axis_names, self.axis_sizes, strict=True):
             if not is_axis_name(name):
-                raise QuestionError(
-                    f"{quote(name)} is not an axis name", "use letters, digits and _, starting with a letter"
-                )
+                problem = f"{quote(name)} is not an axis name"
+                raise QuestionError(problem, "use letters, digits and _, starting with a letter")
             if size < 1:
-                raise QuestionError(
-                    f"mesh axis {name}={size} has no devices", "an axis has a size of 1 or more"
-                )
+                problem = f"mesh axis {name}={size} has no devices"
+                raise QuestionError(problem, "an axis has a size of 1 or more")
         for name in self.axis_names:
             if self.axis_names.count(name) > 1:
                 raise QuestionError(f"mesh axis {name} is named twice", "give every axis its own name")
         if self.size > MAX_DEVICES:
-            raise QuestionError(
-                f"a mesh of more than {MAX_DEVICES:,} devices is too large", "use smaller axes"
-            )
+            problem = f"a mesh of more than {MAX_DEVICES:,} devices is too large"
+            raise QuestionError(problem, "use smaller axes")
         order = self.device_order
         if order is not None and (len(order) != self.size or sorted(order) != list(range(self.size))):
-            raise QuestionError(
-                f"the device order is not a permutation of the {plural(self.size, 'device')}",
-                f"name each device from 0 to {self.size - 1} once",
-            )
+            problem = f"the device order is not a permutation of the {plural(self.size, 'device')}"
+            raise QuestionError(problem, f"name each device from 0 to {self.size - 1} once")
 
     @property
     def size(self) -> int:
@@ -86,19 +81,15 @@ class Mesh:
         neighbours."""
         part = axis_part(name)
         axis = name if part is None else part.axis
-        try:
-            index = self.axis_names.index(axis)
-        except ValueError:
-            hint = axes_like(axis, self.axis_names)
-            raise QuestionError(f"unknown mesh axis {quote(axis)}", hint) from None
+        if axis not in self.axis_names:
+            raise QuestionError(f"unknown mesh axis {quote(axis)}", axes_like(axis, self.axis_names))
+        index = self.axis_names.index(axis)
         whole = self.axis_sizes[index]
         if part is None:
             return index, whole, 1
         if whole % (part.before * part.size):
-            raise QuestionError(
-                f"mesh axis {axis}={whole} has no part {part}",
-                f"{part.before} × {part.size} must divide {whole}",
-            )
+            problem = f"mesh axis {axis}={whole} has no part {part}"
+            raise QuestionError(problem, f"{part.before} × {part.size} must divide {whole}")
         return index, part.size, whole // (part.before * part.size)
 
     def coordinate(self, coords: Sequence[Any], name: str) -> Any:

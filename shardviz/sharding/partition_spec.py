@@ -38,17 +38,13 @@ class PartitionSpec:
         used = [axis for dim in self.dims for axis in dim] + list(self.unreduced)
         for axis in used:
             if used.count(axis) > 1:
-                raise QuestionError(
-                    f"mesh axis {axis} is used twice in {self}",
-                    "an axis can split one dimension of an array, once",
-                )
+                problem = f"mesh axis {axis} is used twice in {self}"
+                raise QuestionError(problem, "an axis can split one dimension of an array, once")
         if any(":" in axis for axis in used):
             _check_parts(self, used)
         if self.only_device is not None and (used or self.open_dims):
-            raise QuestionError(
-                f"an array on device {self.only_device} alone is split in {self}",
-                "leave its dimensions whole: __@3 is a matrix on device 3",
-            )
+            problem = f"an array on device {self.only_device} alone is split in {self}"
+            raise QuestionError(problem, "leave its dimensions whole: __@3 is a matrix on device 3")
 
     @classmethod
     def replicated(cls, rank: int) -> PartitionSpec:
@@ -83,9 +79,8 @@ class PartitionSpec:
     def check_devices(self, mesh: Mesh) -> None:
         """Raise `QuestionError` unless the devices are one of the mesh, or each of them once."""
         if self.only_device is not None and self.only_device >= mesh.size:
-            raise QuestionError(
-                f"the mesh {mesh} has no device {self.only_device}", f"its devices are 0 to {mesh.size - 1}"
-            )
+            problem = f"the mesh {mesh} has no device {self.only_device}"
+            raise QuestionError(problem, f"its devices are 0 to {mesh.size - 1}")
         if len(self.devices) > 1:
             Mesh(mesh.axis_names, mesh.axis_sizes, self.devices)
 
@@ -118,13 +113,9 @@ def _check_parts(spec: PartitionSpec, used: list[str]) -> None:
     parts = sorted(part for part in map(axis_part, used) if part is not None)
     for part in parts:
         if part.axis in used:
-            raise QuestionError(
-                f"mesh axis {part.axis} and its part {part} are both used in {spec}",
-                "an axis can split one dimension of an array, once",
-            )
+            problem = f"mesh axis {part.axis} and its part {part} are both used in {spec}"
+            raise QuestionError(problem, "an axis can split one dimension of an array, once")
     for one, other in pairwise(map(str, parts)):
         if not are_apart(one, other):
-            raise QuestionError(
-                f"the parts {one} and {other} of a mesh axis overlap in {spec}",
-                "behind X:(1)2 the next part is X:(2)…",
-            )
+            problem = f"the parts {one} and {other} of a mesh axis overlap in {spec}"
+            raise QuestionError(problem, "behind X:(1)2 the next part is X:(2)…")

@@ -13,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 
-from shardviz.collectives.schedule import Sends
 from shardviz.collectives.values import Ints
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
@@ -38,9 +37,9 @@ class BlockwiseMatmul:
     """The matmul `einsum` of a plan and the collective `step` beside it, whose rounds `run` has.
 
     `is_gather`: the collective brings an operand, else it sums the result. The blocks are the chunks of the
-    run. `matmul_seconds` is the time of the whole matmul on a device, of which each block takes its part.
-    `before` is the matmul before it, its step and its seconds, under which an argument can be gathered whole
-    ahead of time, as fully sharded data parallelism prefetches the weights of the next layer; or None.
+    run, each of which takes its part of the `matmul_seconds` on a device. `before` is the step before it that
+    is a matmul, and its seconds, under which an argument can be gathered whole ahead of time, as fully
+    sharded data parallelism prefetches the weights of the next layer; or None.
     """
 
     run: CollectiveRun
@@ -60,7 +59,7 @@ class BlockwiseMatmul:
             for member in range(members):
                 found[member, run.held_chunks(member, False)] = 0
         for number in range(1, self.rounds + 1):
-            sends = self._sends(number)
+            sends = run.schedule.round(number).expanded(blocks)
             # What arrives is multiplied after its round, what is sent before it.
             who, slot = (sends.dst, number) if self.is_gather else (sends.src, number - 1)
             new = found[who, sends.chunk] == NEVER
@@ -72,12 +71,8 @@ class BlockwiseMatmul:
     @property
     def rounds(self) -> int:
         """The rounds beside which blocks are multiplied: all of a gather, those of a sum that add."""
-        phases = self.run.schedule.phases
-        return sum(
-            phase.rounds
-            for phase in phases
-            if phase.rounds and (self.is_gather or phase.sends(0).reduce.any())
-        )
+        phases = [phase for phase in self.run.schedule.phases if phase.rounds]
+        return sum(phase.rounds for phase in phases if self.is_gather or phase.sends(0).reduce.any())
 
     def blocks(self, slot: int, member: int) -> tuple[int, ...]:
         """The blocks that a member multiplies in a slot."""
@@ -141,9 +136,6 @@ class BlockwiseMatmul:
             return einsum.result[dim]
         return einsum.operands[self.einsum.operands.index(self.step.array)][dim]
 
-    def _sends(self, number: int) -> Sends:
-        return self.run.schedule.round(number).expanded(self.run.schedule.chunks)
-
 
 def matmul_of_step(plan: Plan, placed: PlacedMesh, number: int, run: CollectiveRun) -> BlockwiseMatmul | None:
     """The matmul that step `number` of a plan, from 1, can run beside on a machine; None where there is none,
@@ -166,12 +158,11 @@ def matmul_of_step(plan: Plan, placed: PlacedMesh, number: int, run: CollectiveR
         return None
     is_gather = step.op == "all_gather"
     before = None
-    made = {each.array for each in plan.steps[: number - 1] if each.einsum is not None or each.function}
-    if is_gather and step.array not in made:
-        earlier = (each for each in range(number - 1, 0, -1) if plan.steps[each - 1].einsum is not None)
-        found = next(earlier, None)
-        hides = None if found is None else seconds[found - 1]
-        before = None if found is None or hides is None else (found, hides)
+    earlier = plan.steps[: number - 1]
+    if is_gather and not any(each.array == step.array and (each.einsum or each.function) for each in earlier):
+        matmuls = [place for place, each in enumerate(earlier, 1) if each.einsum is not None]
+        hides = seconds[matmuls[-1] - 1] if matmuls else None
+        before = None if hides is None else (matmuls[-1], hides)
     return BlockwiseMatmul(run, step, plan.steps[place - 1], is_gather, took, before)
 
 

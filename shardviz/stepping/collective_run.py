@@ -71,8 +71,6 @@ class CollectiveRun:
     @cached_property
     def frames(self) -> Frames:
         """Every state, with numbers where the question has them. Raises `QuestionError` for too many."""
-        if self.question.shards is None:
-            return Frames(self.schedule)
         return Frames(self.schedule, self.operation, self.mesh, self.question.shards)
 
     @cached_property
@@ -153,10 +151,8 @@ class CollectiveRun:
             )
         rows = comparison(self.schedule.pattern, self._chunk_bytes, self.links.topology, self.links.spec)
         # This one as it is asked for, with its own pieces.
-        mine = self.schedule.algorithm
-        return tuple(
-            self.timeline if row.algorithm == mine and isinstance(row, Timeline) else row for row in rows
-        )
+        mine = (self.schedule.algorithm, Timeline)
+        return tuple(self.timeline if (row.algorithm, type(row)) == mine else row for row in rows)
 
     def unlisted(self, number: int | None = None) -> str:
         """The reason why a document cannot list every number, and every send of all rounds or of one, as a
@@ -191,7 +187,7 @@ class CollectiveRun:
 
     def held_chunks(self, member: int, ended: bool) -> Ints:
         """The chunks with which a member starts, or with which it has to end."""
-        members, chunks = self._ends if ended else self._starts
+        members, chunks = self._starts_and_ends[ended]
         return chunks[members.searchsorted(member) : members.searchsorted(member + 1)]
 
     @cached_property
@@ -223,12 +219,9 @@ class CollectiveRun:
         return -(-elements * BITS[self.operation.moved_dtype(layout.array.dtype)] // 8)
 
     @cached_property
-    def _starts(self) -> tuple[Ints, Ints]:
-        return self.schedule.pattern.starts(self.schedule.chunks)
-
-    @cached_property
-    def _ends(self) -> tuple[Ints, Ints]:
-        return self.schedule.pattern.ends(self.schedule.chunks)
+    def _starts_and_ends(self) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
+        pattern, chunks = self.schedule.pattern, self.schedule.chunks
+        return pattern.starts(chunks), pattern.ends(chunks)
 
 
 def run_on(
@@ -312,9 +305,8 @@ def small_example(question: CollectiveQuestion) -> CollectiveQuestion | None:
     except QuestionError:
         return None
     shards = counted_shards(small, question.operation)
-    if shards is None:
-        return None
-    return replace(question, layout=small, shards=shards, counted=True, is_smaller=True)
+    found = replace(question, layout=small, shards=shards, counted=True, is_smaller=True)
+    return None if shards is None else found
 
 
 @dataclass(frozen=True)

@@ -65,10 +65,8 @@ class CollectiveQuestion:
         Raises `TargetError` where the shards have no values.
         """
         if self.shards is None:
-            raise TargetError(
-                f"the {self.layout.array.elements:,} elements are followed without numbers",
-                f"take an array of up to {MAX_COUNTED:,}",
-            )
+            problem = f"the {self.layout.array.elements:,} elements are followed without numbers"
+            raise TargetError(problem, f"take an array of up to {MAX_COUNTED:,}")
         return self.operation, self.layout.mesh, self.shards
 
 
@@ -156,10 +154,8 @@ def check_layout(layout: Layout) -> None:
     """Raise `QuestionError` for a dimension that its parts do not divide, pending sums, and sizes beyond any
     count of bytes."""
     if layout.spec.unreduced:
-        raise QuestionError(
-            f"the array is a pending sum over {', '.join(layout.spec.unreduced)}",
-            "split a dimension over the axis instead: each device's part is its addend",
-        )
+        hint = "split a dimension over the axis instead: each device's part is its addend"
+        raise QuestionError(f"the array is a pending sum over {', '.join(layout.spec.unreduced)}", hint)
     if layout.bytes_per_device * layout.mesh.size**2 > MAX_BYTES:
         raise QuestionError(
             f"{plural(layout.mesh.size, 'shard')} of {layout.bytes_per_device:,} bytes are too large to "
@@ -168,18 +164,15 @@ def check_layout(layout: Layout) -> None:
         )
     for uneven in layout.uneven:
         axes = ", ".join(f"{axis}={layout.mesh.axis_size(axis)}" for axis in layout.spec.dims[uneven.dim])
-        raise QuestionError(
-            f"dimension {uneven.dim} has {plural(uneven.size, 'element')}, which {axes} does not divide",
-            f"give it a multiple of {uneven.parts:,}, or change its --spec",
-        )
+        problem = f"dimension {uneven.dim} has {plural(uneven.size, 'element')}, which {axes} does not divide"
+        raise QuestionError(problem, f"give it a multiple of {uneven.parts:,}, or change its --spec")
 
 
 def check_size(mesh: Mesh) -> None:
     """Raise `QuestionError` for a mesh of more devices than can be followed."""
     if mesh.size > MAX_DEVICES:
-        raise QuestionError(
-            f"the mesh {mesh} has {mesh.size:,} devices", f"shardviz steps through up to {MAX_DEVICES:,}"
-        )
+        problem = f"the mesh {mesh} has {mesh.size:,} devices"
+        raise QuestionError(problem, f"shardviz steps through up to {MAX_DEVICES:,}")
 
 
 def _check_shards(operation: Operation, layout: Layout, given: bool) -> None:
@@ -194,19 +187,14 @@ def _check_shards(operation: Operation, layout: Layout, given: bool) -> None:
             shape = list(layout.array.shape)
             shape[error.dim] = size * layout.parts[error.dim]
             shapes.append(shape)
+        shown = " or ".join("x".join(map(str, shape)) for shape in shapes)
+        would = f"--shape {shown}"
         if given:
             would = " or ".join(f"{math.prod(shape):,}" for shape in shapes) + " numbers"
-            would += "" if len(shapes[0]) == 1 else f" in the shape {_joined(shapes)}"
-        else:
-            would = f"--shape {_joined(shapes)}"
+            would += "" if len(shapes[0]) == 1 else f" in the shape {shown}"
         each = " or ".join(f"{size:,}" for size in error.sizes)
-        raise QuestionError(
-            error.message, f"{would} would work: {each} along that dimension on each device"
-        ) from None
-
-
-def _joined(shapes: list[list[int]]) -> str:
-    return " or ".join("x".join(map(str, shape)) for shape in shapes)
+        problem = f"{would} would work: {each} along that dimension on each device"
+        raise QuestionError(error.message, problem) from None
 
 
 def _layout(

@@ -70,13 +70,11 @@ def schedule_for(
     if pattern.kind not in algorithm.kinds:
         raise QuestionError(f"{name} does not do {called}", _able(pattern, called))
     if pieces is not None and not algorithm.pipelined:
-        raise QuestionError(
-            f"{name} has no pipeline that could use {plural(pieces, 'piece')}", _pipelines(pattern)
-        )
+        problem = f"{name} has no pipeline that could use {plural(pieces, 'piece')}"
+        raise QuestionError(problem, _pipelines(pattern))
     if pieces is not None and not 1 <= pieces <= LONGEST_PIPELINE:
-        raise QuestionError(
-            f"the payload cannot be cut into {pieces} pieces", f"use 1 to {LONGEST_PIPELINE:,}"
-        )
+        problem = f"the payload cannot be cut into {pieces} pieces"
+        raise QuestionError(problem, f"use 1 to {LONGEST_PIPELINE:,}")
     try:
         return algorithm.schedule(pattern, pieces)
     except Unsuited as reason:
@@ -104,10 +102,8 @@ def candidates(pattern: Pattern) -> dict[str, Schedule | str]:
 
 def _check_size(pattern: Pattern) -> None:
     if pattern.group_size > MAX_ENTRIES:
-        raise QuestionError(
-            f"a group of {pattern.group_size:,} devices is too large to list what each sends",
-            f"step through groups of up to {MAX_ENTRIES:,} devices",
-        )
+        problem = f"a group of {pattern.group_size:,} devices is too large to list what each sends"
+        raise QuestionError(problem, f"step through groups of up to {MAX_ENTRIES:,} devices")
 
 
 def _able(pattern: Pattern, called: str) -> str:

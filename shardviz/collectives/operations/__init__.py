@@ -59,9 +59,8 @@ def check_operation(name: str, given: Mapping[str, Any]) -> None:
         plain = name.lower().replace("-", "").replace("_", "")
         close = [OTHER_NAMES[plain]] if plain in OTHER_NAMES else get_close_matches(name[:40], OPERATIONS, 1)
         everything = f"the operations are {', '.join(OPERATIONS)}"
-        raise QuestionError(
-            f"unknown operation {quote(name)}", f"did you mean {close[0]}?" if close else everything
-        )
+        problem = f"unknown operation {quote(name)}"
+        raise QuestionError(problem, f"did you mean {close[0]}?" if close else everything)
     takes = OPERATIONS[name].takes
     for option, value in given.items():
         parameter = PARAMETERS[option]
@@ -77,10 +76,8 @@ def check_needed(name: str, given: Mapping[str, Any], group_size: int) -> None:
             example = parameter.example_for(group_size)
             size = group_size if len(example) <= MAX_EXAMPLE else 2
             few = "" if size == group_size else f" for a group of {size}"
-            raise QuestionError(
-                f"{name} needs {parameter.flag}",
-                f"write for example {parameter.flag} '{parameter.example_for(size)}'{few}",
-            )
+            hint = f"write for example {parameter.flag} '{parameter.example_for(size)}'{few}"
+            raise QuestionError(f"{name} needs {parameter.flag}", hint)
 
 
 def operation_for(name: str, axes: tuple[str, ...], given: Mapping[str, Any], group_size: int) -> Operation:

@@ -89,10 +89,9 @@ class PPermute(Operation):
         # JAX 0.12 refuses another order; before, it counted the members in the mesh's order all the same.
         ordered = [axis for axis in mesh.axis_names if axis in self.axes and mesh.axis_size(axis) > 1]
         if [axis for axis in self.axes if mesh.axis_size(axis) > 1] != ordered:
-            raise QuestionError(
-                f"ppermute takes mesh axes in the mesh's order, not {', '.join(self.axes)}",
-                f"write {', '.join(axis for axis in mesh.axis_names if axis in self.axes)}",
-            )
+            problem = f"ppermute takes mesh axes in the mesh's order, not {', '.join(self.axes)}"
+            hint = f"write {', '.join(axis for axis in mesh.axis_names if axis in self.axes)}"
+            raise QuestionError(problem, hint)
         return dims
 
     def pattern(self, dims: tuple[int, ...]) -> Pattern:
@@ -103,10 +102,8 @@ class PPermute(Operation):
         for does, members in (("sends", [s for s, _ in perm]), ("receives", [t for _, t in perm])):
             twice = next((each for place, each in enumerate(members) if each in members[:place]), None)
             if len(set(members)) < len(members):
-                raise QuestionError(
-                    f"device {twice} of the group {does} twice in the permutation",
-                    "each device can send to one device and receive from one",
-                )
+                problem = f"device {twice} of the group {does} twice in the permutation"
+                raise QuestionError(problem, "each device can send to one device and receive from one")
         return Pattern(self.kind, dims, perm=perm)
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
@@ -141,7 +138,5 @@ class PBroadcast(Operation):
 def _check_member(number: int, group_size: int, least: int = 0) -> None:
     """Raise `QuestionError` for a member's number below `least` or beyond the group."""
     if not least <= number < group_size:
-        raise QuestionError(
-            f"there is no device {number} in a group of {group_size:,}",
-            f"the devices of a group count from 0 to {group_size - 1:,}",
-        )
+        problem = f"there is no device {number} in a group of {group_size:,}"
+        raise QuestionError(problem, f"the devices of a group count from 0 to {group_size - 1:,}")

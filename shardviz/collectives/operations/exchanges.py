@@ -174,7 +174,5 @@ class RaggedAllToAll(Operation):
         for sender, row in enumerate(rows):
             for receiver, size in enumerate(row):
                 if size < 0:
-                    raise QuestionError(
-                        f"device {sender} of the group cannot send {size} rows to device {receiver}",
-                        "send 0 rows or more",
-                    )
+                    problem = f"device {sender} of the group cannot send {size} rows to device {receiver}"
+                    raise QuestionError(problem, "send 0 rows or more")

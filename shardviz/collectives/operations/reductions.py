@@ -101,10 +101,8 @@ class _Extreme(_AllReduce):
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         super().check(shape, dtype, group_size)
         if is_complex(dtype):
-            raise QuestionError(
-                f"{dtype} numbers have no order, so XLA refuses {self.name}",
-                "use psum, or a real dtype",
-            )
+            problem = f"{dtype} numbers have no order, so XLA refuses {self.name}"
+            raise QuestionError(problem, "use psum, or a real dtype")
 
 
 @dataclass(frozen=True)

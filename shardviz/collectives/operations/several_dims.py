@@ -138,10 +138,8 @@ def _pieces(shape: Sequence[int], places: Places, sizes: Sequence[int]) -> Ints:
 def _check(shape: tuple[int, ...], places: Places, sizes: Sequence[int]) -> None:
     """Raise `QuestionError` for a shard that cannot be dealt into equal pieces."""
     if len(shape) != len(places):
-        raise QuestionError(
-            f"the shard has {len(shape)} dimensions, and {len(places)} are split",
-            "take the array of the plan",
-        )
+        problem = f"the shard has {len(shape)} dimensions, and {len(places)} are split"
+        raise QuestionError(problem, "take the array of the plan")
     for dim, own in enumerate(places):
         check_divides(shape, dim, math.prod(sizes[place] for place in own))
 
