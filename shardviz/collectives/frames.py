@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
 
 import numpy as np
 
@@ -100,7 +98,7 @@ class Frame:
         )
 
 
-class Frames(Sequence[Frame]):
+class Frames:
     """Every state of a schedule: `frames[0]` before anything is sent, `frames[n]` after round n.
 
     With an operation, a mesh and `shards`, an array (devices in the mesh's row-major order, shape of a
@@ -117,12 +115,9 @@ class Frames(Sequence[Frame]):
         shards: Values | None = None,
     ) -> None:
         self.schedule = schedule
-        self.groups: tuple[tuple[int, ...], ...] = (tuple(range(schedule.pattern.group_size)),)
-        """Mesh positions of each group's members."""
         self._numbers: _Numbers | None = None
         if operation is not None and mesh is not None and shards is not None:
-            self.groups = mesh.groups(operation.axes)
-            self._numbers = _Numbers(self.trace, operation, self.groups, shards)
+            self._numbers = _Numbers(self.trace, operation, mesh.groups(operation.axes), shards)
 
     @cached_property
     def trace(self) -> Trace:
@@ -132,13 +127,7 @@ class Frames(Sequence[Frame]):
     def __len__(self) -> int:
         return self.schedule.rounds + 1
 
-    @overload
-    def __getitem__(self, number: int) -> Frame: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[Frame]: ...
-    def __getitem__(self, number: int | slice) -> Frame | list[Frame]:
-        if isinstance(number, slice):
-            return [Frame(self, each) for each in range(*number.indices(len(self)))]
+    def __getitem__(self, number: int) -> Frame:
         if not -len(self) <= number < len(self):
             raise IndexError(f"frame {number} does not exist: there are {len(self)}")
         return Frame(self, number % len(self))

@@ -22,6 +22,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.links import LinkLevel
@@ -172,7 +173,7 @@ def _times(table: StrictTable, place: Callable[[Mesh], LevelsOf]) -> MeasuredTim
         except QuestionError as error:
             table.fail("dtype", error.message, error.hint)
     regimes = tuple(_regimes(table))
-    noise = table.values.get("noise")
+    noise: Any = table.values.get("noise")
     if "noise" in table and (type(noise) not in (int, float) or not 0 <= noise <= MAX_NOISE):
         shown = quote(str(noise), 30)
         table.fail("noise", f"{shown} is not a number from 0 to {MAX_NOISE:g}", "0.2 is 20 %")

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
+from shardviz.hardware.chips import times
 from shardviz.hardware.links import LinkSpec
 
 MAX_DEVICES = 2**20
@@ -39,10 +40,10 @@ class Torus:
 
     def __post_init__(self) -> None:
         if len(self.dims) != len(self.wrap) or any(size < 1 for size in self.dims):
-            raise QuestionError(f"a torus of {_times(self.dims)} devices does not exist", HINT)
+            raise QuestionError(f"a torus of {times(self.dims) or 'no'} devices does not exist", HINT)
         _check_devices(self.devices)
         if self.links > MAX_LINKS:
-            problem = f"the {self.links:,} links of a torus of {_times(self.dims)} are too many to follow"
+            problem = f"the {self.links:,} links of a torus of {times(self.dims)} are too many to follow"
             raise QuestionError(problem, "use a smaller group, or --topology ring or switch")
 
     def __str__(self) -> str:
@@ -50,7 +51,7 @@ class Torus:
         closed = all(self.wrap[axis] for axis in axes)
         if len(axes) < 2:
             return f"{'ring' if closed else 'line'} of {self.devices}"
-        return f"{'torus' if closed else 'grid'} of {_times(self.dims)}"
+        return f"{'torus' if closed else 'grid'} of {times(self.dims)}"
 
     @property
     def flat(self) -> Torus:
@@ -208,9 +209,9 @@ def topology_for(text: str | None, dims: tuple[int, ...]) -> Topology:
     sizes = _sizes(text or "")
     if math.prod(sizes) != members:
         raise QuestionError(
-            f"a topology of {_times(sizes)} has {plural(math.prod(sizes), 'device')}, but the group has "
+            f"a topology of {times(sizes)} has {plural(math.prod(sizes), 'device')}, but the group has "
             f"{members:,}",
-            f"give sizes that multiply to {members:,}, as in {_times(dims)}",
+            f"give sizes that multiply to {members:,}, as in {times(dims)}",
         )
     return Torus(sizes, (True,) * len(sizes))
 
@@ -235,7 +236,3 @@ def _check_devices(count: int) -> None:
     if count > MAX_DEVICES:
         problem = f"the links of {count:,} devices are too many to follow"
         raise QuestionError(problem, f"use a group of at most {MAX_DEVICES:,} devices")
-
-
-def _times(sizes: tuple[int, ...]) -> str:
-    return "x".join(map(str, sizes)) or "no"

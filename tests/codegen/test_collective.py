@@ -53,7 +53,7 @@ def test_jax_holds_what_the_simulator_says(line, capsys):
     found = printed_rounds(capsys.readouterr().out)
     assert len(found) == len(walk.frames)
     for number, frame in enumerate(walk.frames):
-        for group, positions in enumerate(walk.frames.groups):
+        for group, positions in enumerate(walk.groups):
             for member, position in enumerate(positions):
                 for piece in frame.pieces(member, group):
                     held = found[number, position, piece.chunk]

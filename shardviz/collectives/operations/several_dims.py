@@ -61,12 +61,33 @@ def collected(pieces: Sequence[int], places: Places, sizes: Sequence[int]) -> Re
     return Rearrangement((*sizes, *pieces), tuple(order), tuple(shape))
 
 
-@dataclass(frozen=True)
-class AllToAllOfSeveral(AllToAll):
-    """`jax.lax.all_to_all` of the pieces into which the group's axes, of these `sizes`, split dimensions.
+class _OfSeveral:
+    """A collective of the pieces into which the group's axes, of these `sizes`, split dimensions of a shard:
+    `split` says which axes cut each."""
 
-    `split` says which axes cut each dimension of a shard, `joined` along which what arrives is laid.
-    """
+    sizes: tuple[int, ...]
+    split: Places
+
+    def deal(self, shape: tuple[int, ...]) -> Rearrangement:
+        """The piece that a device has for each member, of a shard of a shape."""
+        return dealt(shape, self.split, self.sizes)
+
+    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
+        *shape, last = (math.prod(self.sizes[place] for place in own) for own in self.split)
+        return (*shape, last * pieces)
+
+    def check_pieces(self, shape: tuple[int, ...]) -> None:
+        """Raise `QuestionError` for a shard that cannot be dealt into equal pieces."""
+        if len(shape) != len(self.split):
+            problem = f"the shard has {len(shape)} dimensions, and {len(self.split)} are split"
+            raise QuestionError(problem, "take the array of the plan")
+        for dim, own in enumerate(self.split):
+            check_divides(shape, dim, math.prod(self.sizes[place] for place in own))
+
+
+@dataclass(frozen=True)
+class AllToAllOfSeveral(_OfSeveral, AllToAll):
+    """`jax.lax.all_to_all` of such pieces; `joined` says along which axes what arrives is laid."""
 
     sizes: tuple[int, ...] = ()
     split: Places = ()
@@ -78,29 +99,21 @@ class AllToAllOfSeveral(AllToAll):
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         check_dtype(dtype)
-        _check(shape, self.split, self.sizes)
+        self.check_pieces(shape)
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
         result = self.collect(shape).shape
         start = np.tile(_pieces(shape, self.split, self.sizes), (group_size, 1))
         return Blocks(start, np.repeat(_pieces(result, self.joined, self.sizes), group_size, axis=0), result)
 
-    def deal(self, shape: tuple[int, ...]) -> Rearrangement:
-        """The pieces that a device sends, of a shard of a shape."""
-        return dealt(shape, self.split, self.sizes)
-
     def collect(self, shape: tuple[int, ...]) -> Rearrangement:
         """The result of what arrives, for shards of a shape."""
         return collected(self.deal(shape).shape[1:], self.joined, self.sizes)
 
-    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
-        return _smallest(self.split, self.sizes, pieces)
-
 
 @dataclass(frozen=True)
-class PSumScatterOfSeveral(PSumScatter):
-    """`jax.lax.psum_scatter` of the pieces into which the group's axes, of these `sizes`, split dimensions:
-    `split` says which axes cut each."""
+class PSumScatterOfSeveral(_OfSeveral, PSumScatter):
+    """`jax.lax.psum_scatter` of such pieces."""
 
     sizes: tuple[int, ...] = ()
     split: Places = ()
@@ -110,19 +123,12 @@ class PSumScatterOfSeveral(PSumScatter):
         return {"sizes": self.sizes, "split": self.split}
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
-        _check(shape, self.split, self.sizes)
+        self.check_pieces(shape)
         super().check((group_size,), dtype, group_size)
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
         result = self.deal(shape).shape[1:]
         return Blocks(_pieces(shape, self.split, self.sizes), whole(result), result)
-
-    def deal(self, shape: tuple[int, ...]) -> Rearrangement:
-        """The addends that a device has of each member's result, of a shard of a shape."""
-        return dealt(shape, self.split, self.sizes)
-
-    def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
-        return _smallest(self.split, self.sizes, pieces)
 
 
 OfSeveral = AllToAllOfSeveral | PSumScatterOfSeveral
@@ -133,19 +139,3 @@ def _pieces(shape: Sequence[int], places: Places, sizes: Sequence[int]) -> Ints:
     found = dealt(shape, places, sizes)
     rows: Ints = np.arange(math.prod(shape)).reshape(found.grid).transpose(found.order)
     return rows.reshape(found.shape[0], -1)
-
-
-def _check(shape: tuple[int, ...], places: Places, sizes: Sequence[int]) -> None:
-    """Raise `QuestionError` for a shard that cannot be dealt into equal pieces."""
-    if len(shape) != len(places):
-        problem = f"the shard has {len(shape)} dimensions, and {len(places)} are split"
-        raise QuestionError(problem, "take the array of the plan")
-    for dim, own in enumerate(places):
-        check_divides(shape, dim, math.prod(sizes[place] for place in own))
-
-
-def _smallest(places: Places, sizes: Sequence[int], pieces: int) -> tuple[int, ...]:
-    """The smallest shard that can be dealt, with so many elements in a piece."""
-    shape = [math.prod(sizes[place] for place in own) for own in places]
-    shape[-1] *= pieces
-    return tuple(shape)
