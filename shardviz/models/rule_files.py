@@ -20,6 +20,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -278,15 +279,14 @@ def _literals(tree: ast.AST) -> Iterator[tuple[str, list[Pair]]]:
             own = (each for each in ast.walk(node) if isinstance(each, ast.Return))
             named = [(node.name, each.value) for each in own if each.value is not None]
         for name, value in named:
-            try:
+            with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
                 if pairs := _pairs(value):
                     yield name, pairs
-            except ValueError:
-                continue
 
 
 def _pairs(node: ast.expr) -> list[Pair]:
-    """The pairs of a list of pairs, or of a dictionary. Raises `ValueError` for anything else."""
+    """The pairs of a list of pairs, or of a dictionary. Raises `ValueError`, or what `ast.literal_eval` does,
+    for anything else."""
     if isinstance(node, ast.Dict):
         rows = [*zip(node.keys, node.values, strict=True)]
     elif isinstance(node, ast.List | ast.Tuple):
@@ -295,30 +295,19 @@ def _pairs(node: ast.expr) -> list[Pair]:
         rows = [(key, value) for key, value in elements]
     else:
         raise ValueError
-    return [(_subject(key), _value(value), value.lineno) for key, value in rows]
-
-
-def _subject(node: ast.expr | None) -> str:
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    raise ValueError
+    if not all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key, _ in rows):
+        raise ValueError
+    return [(ast.literal_eval(key), _value(value), value.lineno) for key, value in rows if key is not None]
 
 
 def _value(node: ast.expr) -> object:
-    """A spec of JAX's under any of its names, or a constant. Raises `ValueError` for anything else."""
+    """A spec of JAX's under any of its names, or a constant."""
     if not isinstance(node, ast.Call):
-        return _constant(node)
+        return ast.literal_eval(node)
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if called not in _SPECS or node.keywords:
         raise ValueError
-    return PartitionSpec(tuple(_axes(_constant(each)) for each in node.args))
-
-
-def _constant(node: ast.expr) -> object:
-    try:
-        return ast.literal_eval(node)
-    except (TypeError, SyntaxError, MemoryError, RecursionError):
-        raise ValueError from None
+    return PartitionSpec(tuple(_axes(ast.literal_eval(each)) for each in node.args))
 
 
 def _function_rules(path: Path, wanted: str) -> RuleSet:

@@ -55,7 +55,11 @@ def read_model(text: str) -> Model:
         announce(path)
     path = path.expanduser()
     if is_folder(path):
-        return _of_folder(path)
+        files = [*sorted(path.glob(f"*{INDEX}")), *sorted(path.glob(f"*{WEIGHTS}")), path / CONFIG]
+        if not files[0].is_file():
+            reason = f"it has no {CONFIG} and no {WEIGHTS} file"
+            raise ModelFileError(str(path), "", reason, "give another folder")
+        return replace(_of_file(files[0]), name=path.resolve().name)
     if _REPOSITORY.fullmatch(name) and not is_there(path):
         raise ModelFileError(
             name,
@@ -70,15 +74,6 @@ def read_model(text: str) -> Model:
         f"there is no model {quote(name)}",
         f"{did_you_mean(name, names)}known are {', '.join(names)}; or give a config.json or .safetensors",
     )
-
-
-def _of_folder(path: Path) -> Model:
-    files = [*sorted(path.glob(f"*{INDEX}")), *sorted(path.glob(f"*{WEIGHTS}")), path / CONFIG]
-    if not files[0].is_file():
-        raise ModelFileError(
-            str(path), "", f"it has no {CONFIG} and no {WEIGHTS} file", "give another folder"
-        )
-    return replace(_of_file(files[0]), name=path.resolve().name)
 
 
 def _of_file(path: Path) -> Model:

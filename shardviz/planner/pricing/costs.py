@@ -11,7 +11,7 @@ added at once, to where the result is wanted.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, zip_longest
@@ -108,101 +108,82 @@ def textbook_plan(problem: Problem, placed: PlacedMesh) -> Plan | None:
     cases say nothing, and where no moves lead to what a case says."""
     if not problem.is_chain or any(len(part.operands) > 2 for part in problem.parts):
         return None
+    ways = StatementWays(AxisPool.of(problem), problem.mesh, Prices(placed, "bytes"))
     try:
-        statements = list(_Textbook(problem, placed).statements())
+        statements = list(_textbook_statements(problem, ways))
     except KeyError:
         return None
     return plan_of(problem, statements, "bytes", optimal=False)
 
 
-class _Textbook:
-    def __init__(self, problem: Problem, placed: PlacedMesh) -> None:
-        self._problem, self._pool = problem, AxisPool.of(problem)
-        self._ways = StatementWays(self._pool, problem.mesh, Prices(placed, "bytes"))
+def _textbook_statements(problem: Problem, ways: StatementWays) -> Iterator[PlannedStatement]:
+    """The statements, each as its case has it. Raises `KeyError` where no moves lead to what a case says."""
 
-    def statements(self) -> Iterator[PlannedStatement]:
-        """The statements, each as its case has it."""
-        held: dict[str, State] = {}
-        for part, following in zip_longest(self._problem.parts, self._problem.parts[1:]):
-            starts = tuple(
-                held.get(operand.name) or self._pool.state(operand.decided_spec) for operand in part.operands
-            )
-            split = self._work_split(part, starts)
-            # The result passes: as it is wanted, and as the next statement is given it; where both are open,
-            # as the multiplication leaves it, its sums added.
-            specs = [part.result.spec, *([following.operands[0].spec] if following else ())]
-            goals = [self._pool.state(spec) for spec in specs if spec is not None]
-            states = [split.result, *(goals or [(split.result[0], ())])]
-            held[part.result.name] = states[-1]
-            yield planned_statement(
-                self._problem.mesh,
-                part,
-                split,
-                starts,
-                [
-                    (operand, self._moves(operand, [start, needed]))
-                    for operand, start, needed in zip(part.operands, starts, split.operands, strict=True)
-                ],
-                [(part.result, self._moves(part.result, pair)) for pair in pairwise(states)],
-            )
+    def moves(array: ShardedArray, start: State, goal: State) -> tuple[ShardedArray, tuple[PathMove, ...]]:
+        return array, ways.to(ways.kind(array), {start: 0}).path(goal)[1]
 
-    def _moves(self, array: ShardedArray, between: Sequence[State]) -> tuple[PathMove, ...]:
-        """The moves between two states. Raises `KeyError` where none lead from the one to the other."""
-        start, goal = between
-        return self._ways.to(self._ways.kind(array), {start: 0}).path(goal)[1]
+    held: dict[str, State] = {}
+    for part, following in zip_longest(problem.parts, problem.parts[1:]):
+        starts = tuple(held.get(each.name) or ways.pool.state(each.decided_spec) for each in part.operands)
+        split = _textbook_split(part, starts, ways.space.group_size)
+        # The result passes: as it is wanted, and as the next statement is given it; where both are open, as
+        # the multiplication leaves it, its sums added.
+        specs = [part.result.spec, *([following.operands[0].spec] if following else ())]
+        goals = [ways.pool.state(spec) for spec in specs if spec is not None]
+        states = [split.result, *(goals or [(split.result[0], ())])]
+        held[part.result.name] = states[-1]
+        before = [*map(moves, part.operands, starts, split.operands)]
+        behind = [moves(part.result, *pair) for pair in pairwise(states)]
+        yield planned_statement(problem.mesh, part, split, starts, before, behind)
 
-    def _work_split(self, part: Statement, starts: tuple[State, ...]) -> WorkSplit:
-        """The work as the cases share it; pending sums of operands are added first."""
-        assignment: Assignment = {}
-        for dim in part.einsum.dims:
-            if axes := tuple(self._axes(part, starts, dim)):
-                assignment[dim] = axes
 
-        def split(dims: Iterable[str]) -> tuple[Axes, ...]:
-            return tuple(assignment.get(dim, ()) for dim in dims)
+def _textbook_split(
+    part: Statement, starts: tuple[State, ...], group_size: Callable[[Axes], int]
+) -> WorkSplit:
+    """The work as the cases share it; pending sums of operands are added first."""
+    assignment: Assignment = {}
+    for dim in part.einsum.dims:
+        if axes := tuple(_textbook_axes(part, starts, dim, group_size)):
+            assignment[dim] = axes
 
-        pending = sorted(axis for axes in split(part.einsum.contracted) for axis in axes)
-        operands = tuple((split(dims), ()) for dims in part.einsum.operands)
-        return WorkSplit(assignment, operands, (split(part.einsum.result), tuple(pending)))
+    def split(dims: Iterable[str]) -> tuple[Axes, ...]:
+        return tuple(assignment.get(dim, ()) for dim in dims)
 
-    def _axes(self, part: Statement, starts: tuple[State, ...], dim: str) -> Iterator[str]:
-        """The axes that split a dimension while the devices multiply, the major first."""
-        dims_of = part.einsum.operands
-        holders = [
-            (place, state[0][dims.index(dim)])
-            for place, (dims, state) in enumerate(zip(dims_of, starts, strict=True))
-            if dim in dims
-        ]
-        if not holders or any(dims.count(dim) > 1 for dims in dims_of):
-            return
-        place, axes = max(holders, key=lambda holder: len(holder[1]))
-        if any(own and own != axes for _, own in holders):
-            return  # two orders: no case; it is gathered
-        is_summed, is_alone = dim in part.einsum.contracted, len(holders) == 1
-        for axis in axes:
-            # The dimensions of the other operand, if any, that the axis splits.
-            others = {
-                (other, name)
-                for other, (dims, (held, _)) in enumerate(zip(dims_of, starts, strict=True))
-                for name, own in zip(dims, held, strict=True)
-                if other != place and axis in own
-            }
-            keeps = bool(others) or is_alone or not is_summed
-            if any(name != dim for _, name in others):
-                keeps = not is_summed and self._stays(part, starts, place, *others)
-            if not keeps:
-                return  # what is minor to an axis that is gathered is gathered with it
-            yield axis
+    pending = sorted(axis for axes in split(part.einsum.contracted) for axis in axes)
+    operands = tuple((split(dims), ()) for dims in part.einsum.operands)
+    return WorkSplit(assignment, operands, (split(part.einsum.result), tuple(pending)))
 
-    def _stays(self, part: Statement, starts: tuple[State, ...], place: int, taken: tuple[int, str]) -> bool:
-        """Return whether the other of two operands is gathered, which use an axis for dimensions of their
-        own."""
-        other, dim = taken
-        if dim in part.einsum.contracted:
-            return True
 
-        def gathered_bytes(number: int) -> int:
-            devices = math.prod(map(self._ways.space.group_size, starts[number][0]))
-            return part.operands[number].nbytes // devices
+def _textbook_axes(
+    part: Statement, starts: tuple[State, ...], dim: str, group_size: Callable[[Axes], int]
+) -> Iterator[str]:
+    """The axes that split a dimension while the devices multiply, the major first."""
+    dims_of, contracted = part.einsum.operands, part.einsum.contracted
+    holders = [
+        (place, state[0][dims.index(dim)])
+        for place, (dims, state) in enumerate(zip(dims_of, starts, strict=True))
+        if dim in dims
+    ]
+    if not holders or any(dims.count(dim) > 1 for dims in dims_of):
+        return
+    place, axes = max(holders, key=lambda holder: len(holder[1]))
+    if any(own and own != axes for _, own in holders):
+        return  # two orders: no case; it is gathered
 
-        return (gathered_bytes(other), other) <= (gathered_bytes(place), place)
+    def gathered_bytes(number: int) -> int:
+        return part.operands[number].nbytes // math.prod(map(group_size, starts[number][0]))
+
+    for axis in axes:
+        keeps = len(holders) == 1 or dim not in contracted
+        # The dimension of the other operand, if any, that the axis splits.
+        for other, (dims, (held, _)) in enumerate(zip(dims_of, starts, strict=True)):
+            for name, own in zip(dims, held, strict=True):
+                if other != place and axis in own and name == dim:
+                    keeps = True
+                elif other != place and axis in own:
+                    # Of two operands that use it for dimensions of their own one is gathered.
+                    is_less = (gathered_bytes(other), other) <= (gathered_bytes(place), place)
+                    keeps = dim not in contracted and (name in contracted or is_less)
+        if not keeps:
+            return  # what is minor to an axis that is gathered is gathered with it
+        yield axis

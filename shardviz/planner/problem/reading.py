@@ -230,7 +230,12 @@ def _place_of_spec(specs: str, part: int, array: int) -> tuple[int, int]:
     """The place of the spec of one array, counted within its part, the result last."""
     parts: list[list[tuple[int, int]]] = [[]]
     start = 0
-    for mark in _BETWEEN.finditer(_without_lists(specs)):
+    text = specs
+    for opening in re.finditer(r"(?:\A|;)\s*", text):
+        # Blanks for the brackets around the specs of all operands.
+        if (end := list_end(text, opening.end())) is not None:
+            text = f"{text[: opening.end()]} {text[opening.end() + 1 : end]} {text[end + 1 :]}"
+    for mark in _BETWEEN.finditer(text):
         if mark.group().startswith("("):
             continue
         piece = specs[start : mark.start()]
@@ -241,15 +246,6 @@ def _place_of_spec(specs: str, part: int, array: int) -> tuple[int, int]:
         start = mark.end()
     bounds = parts[part] if part < len(parts) else []
     return bounds[array] if array < len(bounds) else (len(specs), len(specs) + 1)
-
-
-def _without_lists(text: str) -> str:
-    """The text with blanks for the brackets around the specs of all operands."""
-    for part in re.finditer(r"(?:\A|;)\s*", text):
-        end = list_end(text, part.end())
-        if end is not None:
-            text = f"{text[: part.end()]} {text[part.end() + 1 : end]} {text[end + 1 :]}"
-    return text
 
 
 # Programs.

@@ -17,15 +17,14 @@ from shardviz.sharding import ShardedArray
 
 @dataclass(frozen=True)
 class Roles:
-    """The roles of dimensions and arrays. `inputs`, `parameters` and `given` (gradients of results) are names
-    of arguments. `follows` names for an array another one that is split alike: for a gradient the array that
-    it is of, for an optimizer's state its parameter. `addends` are results that are only added to others, and
-    so may come with pending sums."""
+    """The roles of dimensions and arrays. `parameters` and `given` (gradients of results) are names of
+    arguments. `follows` names for an array another one that is split alike: for a gradient the array that it
+    is of, for an optimizer's state its parameter. `addends` are results that are only added to others, and so
+    may come with pending sums."""
 
     examples: frozenset[str]
     positions: frozenset[str]
     experts: frozenset[str]
-    inputs: frozenset[str]
     parameters: frozenset[str]
     given: frozenset[str]
     follows: dict[str, str]
@@ -81,7 +80,6 @@ def roles_of(problem: Problem) -> Roles:
         frozenset(examples),
         frozenset(positions - examples),
         frozenset(experts),
-        inputs,
         parameters,
         frozenset({name for _, name in problem.gradients} & {each.name for each in problem.arguments}),
         follows,

@@ -154,18 +154,15 @@ class DirectPrices:
     @remembered
     def _part(self, shape: Shape, dtype: str, each: DirectCollective) -> Part:
         before, after = (self.local_bytes(shape, dtype, dims) for dims in (each.before, each.after))
-        found = (each.axes, self._time(each.op, each.axes, before, after))
+        seconds_of = self._prices.move_seconds
+        found = (each.axes, seconds_of(each.op, each.axes, before, after))
         for more in subsets(each.idle):
             # A cut over axes that hold copies, and a gather over these too, which has more links.
             axes = (*each.axes, *more)
             if any(size % self._group_size(axes) == 0 for size in shape):
-                seconds = self._time(each.op, axes, before // self._group_size(more), after)
+                seconds = seconds_of(each.op, axes, before // self._group_size(more), after)
                 found = min(found, (axes, seconds), key=lambda part: part[1])
         return found
-
-    @remembered
-    def _time(self, op: str, axes: Axes, before: int, after: int) -> float:
-        return self._prices.move_seconds(op, axes, before, after)
 
 
 @dataclass(frozen=True)
@@ -372,19 +369,16 @@ class ProgramTables:
                 if state != own or (is_result and not self._held.get(array.name)):
                     held_beside += self._bytes(array, own)
             largest = max(largest, held_beside)
-        if self._stage is not None:
-            for phase in dict.fromkeys(part.phase for part in self.problem.parts if part.phase in SENT_ON):
-                seconds = self._sent_on(self._stage, states) / self._stage.layers
-                exposed.append((phase, (self._stage.axis,), seconds))
+        if (stage := self._stage) is not None:
+            # What a stage has made it sends to the next, or gradients back.
+            result, axes = self.problem.forward[-1].result, (stage.axis,)
+            size = self._bytes(result, states[self.rules.roles.leader(result.name)]) // stage.microbatches
+            seconds = self._prices.move_seconds("ppermute", axes, size, size) * stage.microbatches
+            phases = dict.fromkeys(part.phase for part in self.problem.parts if part.phase in SENT_ON)
+            exposed += [(phase, axes, seconds / stage.layers) for phase in phases]
         return ProgramSharding(
             dict(states), by_pass(work), flops, tuple(exposed), tuple(hidden), kept + largest
         )
-
-    def _sent_on(self, stage: PipelineStage, states: Mapping[str, State]) -> float:
-        """Seconds of a pass in which a stage sends what it has made to the next, or gradients back."""
-        result = self.problem.forward[-1].result
-        size = self._bytes(result, states[self.rules.roles.leader(result.name)]) // stage.microbatches
-        return self._prices.move_seconds("ppermute", (stage.axis,), size, size) * stage.microbatches
 
     def _waiting(self, states: Mapping[str, State]) -> list[int]:
         """For each statement the bytes of the results of others that wait for a later one, but for those that

@@ -139,12 +139,6 @@ class AxisPool:
             if len(set(axes)) == len(axes):
                 yield dims, ()
 
-    def uneven_of(self, array: ShardedArray) -> frozenset[tuple[int, Axes]]:
-        """The uneven splits of an array, by the number of the dimension."""
-        return frozenset(
-            (number, axes) for number, own in enumerate(array.dims) for dim, axes in self.uneven if dim == own
-        )
-
 
 def _spread(splits: set[tuple[str, str]], problem: Problem) -> None:
     """Add the splits of dimensions that stand for others, of those for which they stand, and of other names

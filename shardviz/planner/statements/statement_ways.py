@@ -53,7 +53,10 @@ class StatementWays:
         self._searches: dict[object, CheapestPaths] = {} if searches is None else searches
 
     def kind(self, array: ShardedArray) -> ArrayKind:
-        return ArrayKind(array.shape, array.dtype, self.pool.uneven_of(array))
+        uneven = (
+            (place, own) for place, dim in enumerate(array.dims) for own in self.pool.uneven if own[0] == dim
+        )
+        return ArrayKind(array.shape, array.dtype, frozenset((place, axes) for place, (_, axes) in uneven))
 
     def to(
         self, kind: ArrayKind, sources: Mapping[State, Cost], ends_pending: Axes | None = None
