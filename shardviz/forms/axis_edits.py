@@ -30,16 +30,13 @@ def add_axis(form: ProblemForm) -> ProblemForm:
 
 def resize_axis(form: ProblemForm, axis: str, size: int) -> ProblemForm:
     """Give an axis another number of devices."""
-    mesh = parsed(form).mesh
-    if mesh is None or axis not in mesh.axis_names:
-        return form
-    return replace(form, mesh=_text(mesh, axis, f"{axis}={size}"))
+    mesh = _mesh_with(form, axis)
+    return form if mesh is None else replace(form, mesh=_text(mesh, axis, f"{axis}={size}"))
 
 
 def double_axis(form: ProblemForm, axis: str) -> ProblemForm:
     """Grow an axis to the next power of two, unless the mesh becomes larger than any question needs."""
-    mesh = parsed(form).mesh
-    if mesh is None or axis not in mesh.axis_names:
+    if (mesh := _mesh_with(form, axis)) is None:
         return form
     size = mesh.axis_size(axis)
     doubled = 1 << size.bit_length()
@@ -48,16 +45,16 @@ def double_axis(form: ProblemForm, axis: str) -> ProblemForm:
 
 def halve_axis(form: ProblemForm, axis: str) -> ProblemForm:
     """Shrink an axis to the power of two before its size, at least 1."""
-    mesh = parsed(form).mesh
-    if mesh is None or axis not in mesh.axis_names or mesh.axis_size(axis) == 1:
+    mesh = _mesh_with(form, axis)
+    if mesh is None or mesh.axis_size(axis) == 1:
         return form
     return resize_axis(form, axis, 1 << ((mesh.axis_size(axis) - 1).bit_length() - 1))
 
 
 def remove_axis(form: ProblemForm, axis: str) -> ProblemForm:
     """Take an axis out of the mesh and of all specs; the last one stays."""
-    mesh = parsed(form).mesh
-    if mesh is None or axis not in mesh.axis_names or len(mesh.axis_names) == 1:
+    mesh = _mesh_with(form, axis)
+    if mesh is None or len(mesh.axis_names) == 1:
         return form
     shape = {name: size for name, size in mesh.shape.items() if name != axis}
     return _settled(replace(form, mesh=_shape_text(shape)), mesh, {axis: None})
@@ -65,8 +62,7 @@ def remove_axis(form: ProblemForm, axis: str) -> ProblemForm:
 
 def move_axis(form: ProblemForm, axis: str, places: int) -> ProblemForm:
     """Move an axis among the others; negative `places` make it more major."""
-    mesh = parsed(form).mesh
-    if mesh is None or axis not in mesh.axis_names:
+    if (mesh := _mesh_with(form, axis)) is None:
         return form
     names = [name for name in mesh.axis_names if name != axis]
     names.insert(max(0, mesh.axis_names.index(axis) + places), axis)
@@ -75,8 +71,7 @@ def move_axis(form: ProblemForm, axis: str, places: int) -> ProblemForm:
 
 def enter_axis(form: ProblemForm, axis: str, text: str) -> ProblemForm:
     """Rename or resize an axis, or both: ``data``, ``4`` or ``data=4``; a whole mesh replaces the mesh."""
-    mesh = parsed(form).mesh
-    if mesh is None or axis not in mesh.axis_names:
+    if (mesh := _mesh_with(form, axis)) is None:
         return form
     text = one_line(text)
     if _is_whole_mesh(text, form, mesh):
@@ -157,16 +152,13 @@ def cycle(form: ProblemForm, row: int, dim: int) -> ProblemForm:
         return form
     here = spec.dims[dim]
     used = {*spec.axes, *spec.unreduced} - {*here}
-    choices: list[tuple[str, ...]] = [(), *((axis,) for axis in _free(mesh, used))]
-    place = choices.index(here) + 1 if here in choices else 0
-    return _with_spec(form, row, _with_dim(spec, dim, choices[place % len(choices)]))
+    return _with_spec(form, row, _with_dim(spec, dim, _next_axes(here, mesh, used)))
 
 
 def assign(form: ProblemForm, row: int, dim: int, axis: str) -> ProblemForm:
     """Split a dimension over an axis as well, as its minor one; the axis leaves wherever the array had it."""
-    mesh = parsed(form).mesh
     spec = _spec(form, row)
-    if mesh is None or axis not in mesh.axis_names or spec is None or not 0 <= dim < spec.rank:
+    if _mesh_with(form, axis) is None or spec is None or not 0 <= dim < spec.rank:
         return form
     without = _without(spec, (axis,))
     return _with_spec(form, row, _with_dim(without, dim, (*without.dims[dim], axis)))
@@ -198,9 +190,8 @@ def toggle_open(form: ProblemForm, row: int, chosen: PartitionSpec | None = None
 
 def toggle_unreduced(form: ProblemForm, row: int, axis: str) -> ProblemForm:
     """Let devices along an axis hold partial sums of the array (``{U_Y}``), or no longer."""
-    mesh = parsed(form).mesh
     spec = _spec(form, row)
-    if mesh is None or axis not in mesh.axis_names or spec is None:
+    if _mesh_with(form, axis) is None or spec is None:
         return form
     without = _without(spec, (axis,))
     kept = without.unreduced if axis in spec.unreduced else (*without.unreduced, axis)
@@ -213,9 +204,7 @@ def cycle_unreduced(form: ProblemForm, row: int) -> ProblemForm:
     spec = _spec(form, row)
     if mesh is None or spec is None:
         return form
-    choices: list[tuple[str, ...]] = [(), *((axis,) for axis in _free(mesh, spec.axes))]
-    place = choices.index(spec.unreduced) + 1 if spec.unreduced in choices else 0
-    return _with_spec(form, row, replace(spec, unreduced=choices[place % len(choices)]))
+    return _with_spec(form, row, replace(spec, unreduced=_next_axes(spec.unreduced, mesh, spec.axes)))
 
 
 def _is_whole_mesh(text: str, form: ProblemForm, mesh: Mesh) -> bool:
@@ -289,13 +278,22 @@ def _spec(form: ProblemForm, row: int) -> PartitionSpec | None:
     return spec if spec.only_device is None else replace(spec, devices=())
 
 
+def _mesh_with(form: ProblemForm, axis: str) -> Mesh | None:
+    """The form's mesh, where it has such an axis."""
+    mesh = parsed(form).mesh
+    return None if mesh is None or axis not in mesh.axis_names else mesh
+
+
 def _whole(rank: int) -> PartitionSpec:
     return PartitionSpec.replicated(rank)
 
 
-def _free(mesh: Mesh, used: Iterable[str]) -> list[str]:
+def _next_axes(here: tuple[str, ...], mesh: Mesh, used: Iterable[str]) -> tuple[str, ...]:
+    """What follows in the row of no axis, then each axis that is not used; several begin it anew."""
     taken = {whole_axis(axis) for axis in used}
-    return [axis for axis in mesh.axis_names if axis not in taken]
+    choices = [(), *((axis,) for axis in mesh.axis_names if axis not in taken)]
+    place = choices.index(here) + 1 if here in choices else 0
+    return choices[place % len(choices)]
 
 
 def _without(spec: PartitionSpec, axes: Iterable[str]) -> PartitionSpec:
