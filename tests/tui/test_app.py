@@ -187,7 +187,7 @@ def test_a_part_whose_handler_fails_goes_on(monkeypatch):
 
 def test_a_textual_that_has_other_names_inside_does_it_in_its_own_way(monkeypatch):
     source = Path(resilient_app.__file__).read_text(encoding="utf-8")
-    used = set(re.findall(r"(?:super\(\)|widget)\.(_[a-z]\w+)", source)) | {"_exception", "_exit", "_running"}
+    used = set(re.findall(r"(?:super\(\)|child)\.(_[a-z]\w+)", source)) | {"_exception", "_exit", "_running"}
     assert used <= set(resilient_app.NAMES)
     monkeypatch.setattr(resilient_app, "NAMES", (*resilient_app.NAMES, "_of_another_release"))
 

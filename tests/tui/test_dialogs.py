@@ -412,7 +412,7 @@ def test_of_more_keys_than_one_types_ahead_those_for_a_screen_that_has_gone_are_
 def test_what_was_typed_before_the_key_that_quits_does_not_hold_it_up_for_long():
     async def script(pilot):
         app = pilot.app
-        app._typed._end = 0.0  # as long after it was pressed
+        app._typing_ends = 0.0  # as long after it was pressed
         type_ahead(app, ["2", "x", "ctrl+q"])
         await until(pilot, lambda: app._exit)
         assert (app.pane.area, len(app.screen_stack)) == ("layout", 1)

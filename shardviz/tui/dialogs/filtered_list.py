@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from rich.text import Text
-from textual import events, on
+from textual import events, on, work
 from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
+from textual.worker import get_current_worker
 
+from shardviz.errors import ShardvizError
+from shardviz.forms.wording import error_words
 from shardviz.tui.dialogs.dialog import HELP, Dialog
 from shardviz.tui.registry import Command, bindings, commands_of
 
@@ -65,11 +68,12 @@ class FilteredList(Dialog):
     """A field to find lines by words, the list, and a description of the line under the cursor: beside the
     list in a broad window, else below it.
 
-    `taken` are commands whose keys would else be text.
+    `taken` are commands whose keys would else be text. The rows of a `table` have all columns of the window.
     """
 
     commands: ClassVar[Sequence[Command]] = (OPEN, MOVES[0], CLOSE)
     taken: ClassVar[Sequence[Command]] = ()
+    is_table: ClassVar = False
     placeholder = "type to find"
     nothing = "Nothing has these words; take some away."
     typed_first: ClassVar = True
@@ -82,15 +86,19 @@ class FilteredList(Dialog):
     FilteredList OptionList { scrollbar-size: 1 1; text-wrap: nowrap; text-overflow: ellipsis; }
     FilteredList OptionList > .option-list--option-disabled { color: $primary; text-style: bold; }
     FilteredList #about { height: auto; padding-top: 1; max-height: 5; }
+    FilteredList.table #about { max-height: 11; }
     FilteredList.-low #about { padding-top: 0; max-height: 4; }
     FilteredList #choice { height: 1fr; layout: vertical; }
     FilteredList.-broad.-high #choice { layout: horizontal; }
     FilteredList.-broad.-high OptionList { height: 100%; width: 46; }
     FilteredList.-broad.-high #about { width: 1fr; padding: 0 0 0 3; max-height: 100%; }
+    FilteredList.table.-broad.-high #choice { layout: vertical; }
+    FilteredList.table.-broad.-high OptionList { width: 100%; height: 1fr; }
+    FilteredList.table.-broad.-high #about { padding: 1 0 0 0; max-height: 12; }
     """
 
     def __init__(self, classes: str | None = None) -> None:
-        super().__init__(classes=classes)
+        super().__init__(classes="table" if self.is_table else classes)
         self.rows: tuple[ListRow, ...] = ()
         self._shown: tuple[ListRow, ...] = ()
 
@@ -121,6 +129,26 @@ class FilteredList(Dialog):
         """Show other rows, the cursor on the one whose value is `first`."""
         self.rows = tuple(rows)
         self._narrow(first)
+
+    def show_table(self, lines: Sequence[Text], values: Sequence[Any], first: Any = None) -> None:
+        """Show a row for each value, by its line; the first line is the heading of all."""
+        head, *others = lines
+        rows = zip(others, values, strict=True)
+        self.show_rows([ListRow(line, line.plain, value, head) for line, value in rows], first)
+
+    @work(thread=True, exit_on_error=False)
+    def beside(self, steps: Callable[[], Iterator[Callable[[], object]]]) -> None:
+        """Go through steps in a thread, until the list is left: what each gives is called on the screen's
+        thread. An error takes the place of the description."""
+        worker = get_current_worker()
+        try:
+            for show in steps():
+                if worker.is_cancelled:
+                    return
+                self.app.call_from_thread(show)
+        except ShardvizError as error:
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self.describe, Text(error_words(error)))
 
     def row_of(self, _typed: str) -> ListRow | None:
         """The row that a text is by itself, whatever the list has; None where it is none."""

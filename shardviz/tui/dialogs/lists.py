@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
-from textual import work
 from textual.widgets import Input
-from textual.worker import get_current_worker
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.examples import Example, examples
-from shardviz.forms.form import ProblemForm
 from shardviz.forms.jumps import DeviceJump, InstructionJump, StepJump, device_at, instruction_names
 from shardviz.forms.questions import earlier_questions, is_same_question, what_differs
 from shardviz.forms.wording import error_words
@@ -47,25 +45,20 @@ class ExamplesDialog(FilteredList):
     nothing = "No example has these words; take some away."
 
     def on_mount(self) -> None:
-        self.show_rows([_example_row(example) for example in examples()])
+        rows = []
+        for each in examples():
+            words = f"{each.document} {each.title} {each.look}"
+            rows.append(ListRow(Text(f"  {each.title}"), words, each, Text(each.document, "bold")))
+        self.show_rows(rows)
 
     def about(self, row: ListRow) -> Text:
         example: Example = row.value
-        line, place = problem_line(example.draft), AREAS[example.screen]
-        return Text.assemble((f"{line}\n", "bold"), f"{example.look}", (f"\nOpens {place}.", "dim"))
-
-
-def _example_row(example: Example) -> ListRow:
-    words = f"{example.document} {example.title} {example.look}"
-    return ListRow(Text(f"  {example.title}"), words, example, Text(example.document, "bold"))
-
-
-def problem_line(draft: ProblemForm) -> str:
-    """The problem in a line: the collective, or einsum and specs; then the mesh."""
-    mesh = draft.mesh.replace(",", " ")
-    if draft.collective is not None:
-        return f"{draft.collective.op}   {mesh}"
-    return f"{draft.einsum}   {', '.join(draft.specs[:-1])} -> {draft.specs[-1]}   {mesh}"
+        draft, place = example.draft, AREAS[example.screen]
+        what = f"{draft.einsum}   {', '.join(draft.specs[:-1])} -> {draft.specs[-1]}"
+        if draft.collective is not None:
+            what = draft.collective.op
+        line = f"{what}   {draft.mesh.replace(',', ' ')}\n"
+        return Text.assemble((line, "bold"), f"{example.look}", (f"\nOpens {place}.", "dim"))
 
 
 class LessonsDialog(FilteredList):
@@ -192,12 +185,10 @@ class QuestionsDialog(FilteredList):
     nothing = "No question has these words; take some away."
     commands = (OPEN, MOVES[0], COMPARE, CLOSE)
     taken = (COMPARE,)
+    is_table = True
     DEFAULT_CSS = """
-    QuestionsDialog.-broad.-high #choice { layout: vertical; }
-    QuestionsDialog.-broad.-high OptionList { width: 100%; height: 1fr; }
-    QuestionsDialog.-broad.-high #about { padding: 1 0 0 0; max-height: 60%; }
-    QuestionsDialog #about { max-height: 60%; }
-    QuestionsDialog.comparing #about { max-height: 75%; }
+    QuestionsDialog #about, QuestionsDialog.-broad.-high #about { max-height: 60%; }
+    QuestionsDialog.comparing #about, QuestionsDialog.comparing.-broad.-high #about { max-height: 75%; }
     """
 
     def __init__(
@@ -210,16 +201,13 @@ class QuestionsDialog(FilteredList):
     def on_mount(self) -> None:
         self.describe(Text("No question has been answered yet."))
         self.call_after_refresh(self._list)
-        self._look_back()
+        self.beside(self._look_back)
 
-    @work(thread=True, exit_on_error=False)
-    def _look_back(self) -> None:
+    def _look_back(self) -> Iterator[Callable[[], object]]:
         """Find what was asked in sessions before: planning it takes a while."""
         for resolved in earlier_questions(self._history, self._asked):
-            if get_current_worker().is_cancelled:
-                return
-            self.app.call_from_thread(self._asked.add_earlier, resolved)
-        self.app.call_from_thread(self._list)
+            yield partial(self._asked.add_earlier, resolved)
+        yield self._list
 
     def _list(self) -> None:
         """The questions, the cursor where it is, or on the newest that is not shown now."""
@@ -227,12 +215,10 @@ class QuestionsDialog(FilteredList):
         if not questions or not self.is_attached:
             return
         width = self.choices.content_size.width - 2
-        head, *lines = question_rows(questions, self._now, width, self._palette)
-        rows = zip(lines, questions, strict=True)
         first = next((each for each in questions if not is_same_question(each, self._now)), None)
         if self.chosen is not None:
             first = self.chosen.value
-        self.show_rows([ListRow(line, line.plain, each, head) for line, each in rows], first)
+        self.show_table(question_rows(questions, self._now, width, self._palette), questions, first)
 
     def about(self, row: ListRow) -> Text:
         chosen: ResolvedProblem = row.value

@@ -3,15 +3,15 @@ problem."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import work
 from textual.worker import get_current_worker
 
-from shardviz.errors import ShardvizError
 from shardviz.forms.options import with_shardings
-from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.render.lines import READABLE
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner.ranking import Candidate
     from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding
-    from shardviz.planner.search.question import SearchQuestion
     from shardviz.render.palette import Palette
 
 
@@ -50,12 +49,7 @@ class ShardingsDialog(FilteredList):
     nothing = "No mesh has these words; take some away."
     commands = (OPEN, MOVES[0], COMPARE, CLOSE)
     taken = (COMPARE,)
-    DEFAULT_CSS = """
-    ShardingsDialog.-broad.-high #choice { layout: vertical; }
-    ShardingsDialog.-broad.-high OptionList { width: 100%; height: 1fr; }
-    ShardingsDialog.-broad.-high #about { padding: 1 0 0 0; max-height: 12; }
-    ShardingsDialog #about { max-height: 11; }
-    """
+    is_table = True
 
     def __init__(self, resolved: ResolvedProblem, palette: Palette) -> None:
         super().__init__()
@@ -66,27 +60,31 @@ class ShardingsDialog(FilteredList):
 
     def on_mount(self) -> None:
         self.describe(Text("looking at the meshes …", "dim"))
-        self._search()
+        self.beside(self._search)
 
-    @work(thread=True, exit_on_error=False)
-    def _search(self) -> None:
+    def _search(self) -> Iterator[Callable[[], object]]:
+        """The problem with all shardings open, on any mesh with its axes of the same machine."""
         from shardviz.planner.search.mesh_ranking import search_meshes, with_smallest_machine
 
-        worker = get_current_worker()
-        try:
-            for answer in search_meshes(_question(self._resolved)):
-                if worker.is_cancelled:
-                    return
-                if answer.is_complete:
-                    answer = with_smallest_machine(answer)
-                    if worker.is_cancelled:
-                        return
-                    self.app.call_from_thread(self._show, answer)
-                elif answer.looked_at % 8 == 0:
-                    words = f"{answer.looked_at:,} of {answer.meshes:,} meshes …"
-                    self.app.call_from_thread(self.describe, Text(words, "dim"))
-        except ShardvizError as error:
-            self.app.call_from_thread(self.describe, Text(error_words(error)))
+        form, mesh, machine = self._resolved.shown, self._resolved.problem.mesh, self._resolved.machine
+        if machine.assumed:
+            machine = machines.assumed_machine(machine.chip, mesh.size)
+        question = search_answer.search_question(
+            form.einsum,
+            machine,
+            ",".join(mesh.axis_names),
+            sizes=form.sizes,
+            dtype=form.dtype,
+            backward=form.backward == "yes",
+            remat=form.remat,
+            optimizer=form.optimizer,
+            microbatches=MICROBATCHES,
+        )
+        for answer in search_meshes(question):
+            words = f"{answer.looked_at:,} of {answer.meshes:,} meshes …"
+            yield partial(self.describe, Text(words, "dim"))
+            if answer.is_complete:
+                yield partial(self._show, with_smallest_machine(answer))
 
     def _show(self, answer: MeshRanking) -> None:
         self._answer = answer
@@ -98,11 +96,10 @@ class ShardingsDialog(FilteredList):
             )
             return
         room = self.size.width - 8
-        (head, *lines), columns = search_view.found_rows(answer.found, room, self._palette)
+        lines, columns = search_view.found_rows(answer.found, room, self._palette)
         if self.size.height >= HIGH:
             self._columns = columns
-        rows = zip(lines, answer.found, strict=True)
-        self.show_rows([ListRow(line, line.plain, found, head) for line, found in rows])
+        self.show_table(lines, answer.found)
 
     def about(self, row: ListRow) -> Text | None:
         found: MeshSharding = row.value
@@ -147,35 +144,12 @@ class ShardingsDialog(FilteredList):
         self.dismiss(with_shardings(self._resolved.shown, mesh, dict(row.value.specs)))
 
 
-def _question(resolved: ResolvedProblem) -> SearchQuestion:
-    """The problem with all shardings open, on any mesh with its axes of the same machine."""
-    form, mesh, machine = resolved.shown, resolved.problem.mesh, resolved.machine
-    if machine.assumed:
-        machine = machines.assumed_machine(machine.chip, mesh.size)
-    return search_answer.search_question(
-        form.einsum,
-        machine,
-        ",".join(mesh.axis_names),
-        sizes=form.sizes,
-        dtype=form.dtype,
-        backward=form.backward == "yes",
-        remat=form.remat,
-        optimizer=form.optimizer,
-        microbatches=MICROBATCHES,
-    )
-
-
 class RankingDialog(FilteredList):
     """Leaves with the form of a sharding. A train step is ranked by its forward pass."""
 
     title_text = "Ways to split the arrays over this mesh"
     nothing = "No sharding has these words; take some away."
-    DEFAULT_CSS = """
-    RankingDialog.-broad.-high #choice { layout: vertical; }
-    RankingDialog.-broad.-high OptionList { width: 100%; height: 1fr; }
-    RankingDialog.-broad.-high #about { padding: 1 0 0 0; max-height: 9; }
-    RankingDialog #about { max-height: 9; }
-    """
+    is_table = True
 
     def __init__(self, resolved: ResolvedProblem, palette: Palette) -> None:
         super().__init__()
@@ -183,27 +157,16 @@ class RankingDialog(FilteredList):
 
     def on_mount(self) -> None:
         self.describe(Text("planning each of them …", "dim"))
-        self._rank()
+        self.beside(self._rank)
 
-    @work(thread=True, exit_on_error=False)
-    def _rank(self) -> None:
-        worker, form, problem = get_current_worker(), self._resolved.shown, self._resolved.problem
-        try:
-            question = reading.problem_from_text(
-                form.einsum, mesh=problem.mesh, sizes=form.sizes, dtype=form.dtype, ranked=True
-            )
-            found = ranking.rank(question, self._resolved.placed)
-        except ShardvizError as error:
-            if not worker.is_cancelled:
-                self.app.call_from_thread(self.describe, Text(error_words(error)))
-            return
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self._show, found)
-
-    def _show(self, found: tuple[Candidate, ...]) -> None:
-        head, *lines = plans_compared.ranking_rows(found, self.size.width - 8, self._palette)
-        rows = zip(lines, found, strict=True)
-        self.show_rows([ListRow(line, line.plain, candidate, head) for line, candidate in rows])
+    def _rank(self) -> Iterator[Callable[[], object]]:
+        form, problem = self._resolved.shown, self._resolved.problem
+        question = reading.problem_from_text(
+            form.einsum, mesh=problem.mesh, sizes=form.sizes, dtype=form.dtype, ranked=True
+        )
+        found = ranking.rank(question, self._resolved.placed)
+        lines = plans_compared.ranking_rows(found, self.size.width - 8, self._palette)
+        yield partial(self.show_table, lines, found)
 
     def about(self, row: ListRow) -> Text:
         candidate: Candidate = row.value

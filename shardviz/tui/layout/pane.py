@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hardware.placement import Placement
     from shardviz.lessons.measures import AnswerLocation
-    from shardviz.sharding import Layout
     from shardviz.tui.state import EditorState
 
 
@@ -120,8 +119,6 @@ class LayoutPane(Pane):
         """The place of the cursor as soon as the screen has a size."""
         self.canvas = LayoutCanvas([], 0)
         self.cursor = CellCursor(0, CellIndex(0, 0, 0))
-        self._found: dict[int, tuple[list[Text], list[Text]]] = {}
-        """The words of the cursor's cell and of the arrays by the columns that they have."""
 
     def compose(self) -> ComposeResult:
         yield CellsView(id="cells")
@@ -170,7 +167,6 @@ class LayoutPane(Pane):
             self.state.set_lens(None if is_marked else self._cells.position(index))
 
     def on_lines_view_clicked(self, message: LinesView.Clicked) -> None:
-        """A click on a cell points at it."""
         if message.view is self._view and self.canvas.arrays:
             self._point(self.canvas.cursor_at(message.column, message.line))
 
@@ -208,10 +204,6 @@ class LayoutPane(Pane):
             self._point(self.canvas.cursor_at(x + width // 2, min(max(target, 0), self.canvas.height - 1)))
 
     @property
-    def _layouts(self) -> list[Layout]:
-        return [*{str(layout): layout for part in self._parts for layout, _ in part}.values()]
-
-    @property
     def _view(self) -> CellsView:
         return self.query_one(CellsView)
 
@@ -239,70 +231,48 @@ class LayoutPane(Pane):
         words = next((lines for most, lines in WORDS_HEIGHT if height <= most), ROOMY_WORDS)
         room = (width - WORDS_WIDTH, height) if beside else (width, height - words)
         self.canvas = arrange(parts, *room)
-        self._shares = [caption_cells(layout, self.palette) for layout in self._layouts]
+        layouts = {str(layout): layout for part in self._parts for layout, _ in part}
+        self._shares = [caption_cells(layout, self.palette) for layout in layouts.values()]
         if self._begins_at is not None:
-            place, self._begins_at = self._begins_at, None
-            self.cursor = self._cursor_at(place)
+            begin, self._begins_at, cells = self._begins_at, None, self.canvas.all_cells
+            names = [each.layout.array.name for each in cells]
+            array = names.index(begin.array) if begin.array in names else 0
+            self.cursor = CellCursor(array, cells[array].index_of(begin.position))
         else:
             array = min(self.cursor.array, len(self.canvas.arrays) - 1)
             last = self.canvas.arrays[array].grid.cells.last
             self.cursor = CellCursor(array, CellIndex(*map(min, self.cursor.cell, last)))
-        self._found.clear()
-        if not beside:
-            # The picture does not grow over words.
-            said = sum(map(len, self._words(width)))
-            room = (width, height - max(words, 2 + said))
+        if not beside:  # the picture does not grow over words
+            room = (width, height - max(words, len(self._said(width))))
         self.canvas = self.canvas.grown(*room)
         self._point(self.cursor)
 
-    def _cursor_at(self, place: AnswerLocation) -> CellCursor:
-        """The device's cell in the array of that name, or in the first."""
-        cells = self.canvas.all_cells
-        names = [each.layout.array.name for each in cells]
-        array = names.index(place.array) if place.array in names else 0
-        return CellCursor(array, cells[array].index_of(place.position))
-
     def _point(self, cursor: CellCursor) -> None:
+        """Put the cursor on a cell. The picture has what it needs, as far as the words of the cell under it
+        leave it that; at least a half."""
         self.cursor = cursor
-        self._found.clear()
-        self._share_height()
+        width, height = self.size
+        room = height
+        if self.has_class("beside"):
+            width = WORDS_WIDTH - 2
+            self._view.styles.height = "100%"
+        else:
+            lines = self.canvas.height + (self.canvas.width > width)
+            picture = min(lines, max(height - 1 - len(self._of_cell(width)), height // 2))
+            self._view.styles.height = picture
+            room -= picture
         self._view.point(self.canvas, cursor, self.state.lens)
-        self._show_words()
-
-    def _show_words(self) -> None:
-        if not self.canvas.arrays:
-            return
-        width = WORDS_WIDTH - 2 if self.has_class("beside") else self.size.width
-        lines = self._said(width)
-        if len(lines) > self._room:
-            # A column is the scrollbar's.
-            lines = self._said(width - 1)
-        self.query_one("#words", LinesView).show(TextLines(lines))
+        said = self._said(width)
+        if len(said) > room:  # a column is the scrollbar's
+            said = self._said(width - 1)
+        self.query_one("#words", LinesView).show(TextLines(said))
 
     def _said(self, width: int) -> list[Text]:
         """The cursor's cell, an empty line, the arrays."""
-        cell, arrays = self._words(width)
-        return [self._heading(width), *cell, Text(), *arrays]
+        return [self._heading(width), *self._of_cell(width), Text(), *self._of_arrays(width)]
 
-    def _words(self, width: int) -> tuple[list[Text], list[Text]]:
-        """The details of the cursor's cell, and the words of the arrays; found once for a cursor."""
-        if width not in self._found:
-            cell = cell_details(self._cells, self.cursor.cell, width, self._placements)
-            self._found[width] = cell, self._of_arrays(width)
-        return self._found[width]
-
-    def _share_height(self) -> None:
-        """The picture has what it needs, as far as the words under it leave it that; at least a half."""
-        width, height = self.size
-        if self.has_class("beside"):
-            self._view.styles.height = "100%"
-            self._room = height
-            return
-        words = 1 + len(self._words(width)[0])
-        lines = self.canvas.height + (self.canvas.width > width)
-        picture = min(lines, max(height - words, height // 2))
-        self._view.styles.height = picture
-        self._room = height - picture
+    def _of_cell(self, width: int) -> list[Text]:
+        return cell_details(self._cells, self.cursor.cell, width, self._placements)
 
     def _of_arrays(self, width: int) -> list[Text]:
         """By array, the shape of each and what of it a device holds; by device, what the cursor's holds of

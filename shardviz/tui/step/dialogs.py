@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import work
-from textual.worker import get_current_worker
 
 from shardviz.errors import ShardvizError
-from shardviz.forms.wording import as_sentence, error_words
+from shardviz.forms.wording import as_sentence
 from shardviz.hardware.links import LinkSpec, link_as_given
 from shardviz.lazy_names import LazyImports
 from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
@@ -30,12 +29,7 @@ class AlgorithmsDialog(FilteredList):
     """`enter` leaves with the name of an algorithm. They are compared beside the screen."""
 
     nothing = "No algorithm has this name."
-    DEFAULT_CSS = """
-    AlgorithmsDialog.-broad.-high #choice { layout: vertical; }
-    AlgorithmsDialog.-broad.-high OptionList { width: 100%; height: 1fr; }
-    AlgorithmsDialog.-broad.-high #about { padding: 1 0 0 0; max-height: 8; }
-    AlgorithmsDialog #about { max-height: 6; }
-    """
+    is_table = True
 
     def __init__(self, run: CollectiveRun) -> None:
         super().__init__()
@@ -46,27 +40,18 @@ class AlgorithmsDialog(FilteredList):
 
     def on_mount(self) -> None:
         self.describe(Text("comparing …", "dim"))
-        self._compare()
+        self.beside(self._compare)
 
-    @work(thread=True, exit_on_error=False)
-    def _compare(self) -> None:
-        run, worker = self._run, get_current_worker()
-        try:
-            for row in run.rows:
-                _ = isinstance(row, comparisons.NotCompared) or (row.seconds, row.device_bytes)
-        except ShardvizError as error:
-            self.app.call_from_thread(self.describe, Text(error_words(error)))
-            return
-        if worker.is_cancelled:
-            return
-        self.app.call_from_thread(self._show)
-        if not run.operation.even:
-            return
-        pattern, links = run.schedule.pattern, run.links
-        crossed = comparisons.crossovers(pattern, links.topology, links.spec, run.bytes)
-        fastest = step_notes.fastest_line(run, crossed, comparisons.left_out(pattern, links.topology))
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self._say_fastest, fastest)
+    def _compare(self) -> Iterator[Callable[[], object]]:
+        run = self._run
+        for row in run.rows:
+            _ = isinstance(row, comparisons.NotCompared) or (row.seconds, row.device_bytes)
+        yield self._show
+        if run.operation.even:
+            pattern, links = run.schedule.pattern, run.links
+            crossed = comparisons.crossovers(pattern, links.topology, links.spec, run.bytes)
+            left_out = comparisons.left_out(pattern, links.topology)
+            yield partial(self._say_fastest, step_notes.fastest_line(run, crossed, left_out))
 
     def _say_fastest(self, fastest: Text) -> None:
         self._fastest = fastest
