@@ -21,7 +21,8 @@ from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
 from shardviz.stepping.collective_run import pipelined, run_on
 from shardviz.tui.opening.kinds import Openable
-from shardviz.tui.opening.reading import Defaults, ReadingProgress, open_changes, open_program
+from shardviz.tui.opening.reading import Reader
+from shardviz.tui.state import EditorState
 
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
 EXPLAINED = [
@@ -160,9 +161,9 @@ def test_two_plans(first, second, printed):
         assert found[side]["cost"].items() <= whole["cost"].items()
 
 
-def opened(path, machine=""):
-    defaults = Defaults("X=2,Y=2", "cpu", machine, machine, False, None)
-    return open_program(Openable(path, "program"), defaults, ReadingProgress(lambda _: None))
+def reader():
+    nobody = [lambda _=None: None] * 4
+    return Reader(EditorState(ProblemForm(mesh="X=2,Y=2"), "layout", *nobody, worker=object()), nobody[0])
 
 
 @pytest.mark.parametrize(("name", "machine"), TEXTS)
@@ -171,7 +172,7 @@ def test_a_text(name, machine, printed):
     report = shardviz.read_hlo(Path(path).read_text("utf-8"))
     assert printed("hlo", path) == written(report.document())
     found = printed("hlo", path, "--machine", machine)
-    shown = opened(path, machine)
+    shown = reader().program(Openable(path, "program", ("--machine", machine)))
     assert found == written(hlo_document(shown.report, rematerializations=shown.remade))
     assert found["timeline"]["seconds"] == report.timeline(machine).seconds
     (timeline,) = exported(f"hlo {shlex.quote(path)} --machine {machine}").timelines
@@ -183,9 +184,7 @@ def test_what_has_changed(old, new, printed):
     pair = [str(PROGRAMS / f"{name}.txt") for name in (old, new)]
     changes = printed("diff", *pair)
     found = Openable("", "diff", (), tuple(Openable(path, "program") for path in pair))
-    shown = open_changes(
-        found, Defaults("X=2,Y=2", "cpu", "", "", False, None), ReadingProgress(lambda _: None)
-    )
+    shown = reader().changes(found)
     assert changes == written(DIFF.document(shown.changes, broken_limits=()))
 
 

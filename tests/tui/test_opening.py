@@ -24,7 +24,7 @@ from shardviz.lessons.course import course
 from shardviz.reports.changes import summary
 from shardviz.reports.program_report import report_of
 from shardviz.tui.opening.dialog import CompareDialog, OpenDialog
-from shardviz.tui.opening.kinds import ReadingOptions, openables, option_words, read_options, typed
+from shardviz.tui.opening.kinds import openables, option_words, read_options, typed, words_of
 from shardviz.tui.opening.pages import (
     ChangesDialog,
     ModulesDialog,
@@ -458,5 +458,5 @@ def test_a_profile_has_the_options_of_its_command():
 def test_options_are_those_of_the_command_line():
     paths, words = option_words(["a b", "--mesh=X=4", "--time", "--machine", "v5e:2x2"])
     found = read_options(words, ("mesh", "machine"))
-    assert (paths, found) == (["a b"], ReadingOptions(mesh="X=4", machine="v5e:2x2"))
-    assert found.words == ["--mesh", "X=4", "--machine", "v5e:2x2"]
+    assert (paths, found) == (["a b"], {"mesh": "X=4", "machine": "v5e:2x2"})
+    assert words_of(found) == ["--mesh", "X=4", "--machine", "v5e:2x2"]

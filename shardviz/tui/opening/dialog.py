@@ -3,8 +3,8 @@ sharding."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -24,48 +24,52 @@ with LazyImports():
     from shardviz.tui.opening import reading as contents
 
 if TYPE_CHECKING:
-    from shardviz.tui.opening.reading import Opened, OpenedProgram, ReadingProgress
+    from shardviz.tui.opening.reading import Opened, OpenedProgram, Reader
     from shardviz.tui.state import EditorState
 
 
 class ReadingDialog(Dialog):
-    """Reads one thing at a time."""
+    """Reads one thing at a time; without another mesh, target or machine for those of the problem."""
 
-    reading: ReadingProgress | None = None
+    state: EditorState
+    reading: Reader | None = None
 
-    def read(self, name: str, reader: Callable[[ReadingProgress], Opened]) -> None:
-        """Hand over what the reader returns, to `show_opened`; `name` is what is read."""
+    def open(self, found: Openable) -> None:
+        """Read it, and leave with that."""
+        self.read(found.name, lambda reader: reader.open(found))
+
+    def read(self, name: str, read: Callable[[Reader], Opened]) -> None:
+        """Hand over what is read to `show_opened`; `name` is what it is called."""
         self.stop_reading()
 
         def show(text: Text) -> None:
             if not reading.is_stopped:
                 self.app.call_from_thread(self.describe, text)
 
-        self.reading = reading = contents.ReadingProgress(show)
+        self.reading = reading = contents.Reader(self.state, show)
         self.describe(Text(f"reading {name} …", "dim"))
-        self._read(name, reader, reading)
+        self._read(name, read, reading)
 
     @work(thread=True, exit_on_error=False)
-    def _read(self, name: str, reader: Callable[[ReadingProgress], Opened], reading: ReadingProgress) -> None:
+    def _read(self, name: str, read: Callable[[Reader], Opened], reading: Reader) -> None:
         try:
-            opened = reader(reading)
+            found: Opened | ShardvizError = read(reading)
         except ShardvizError as error:
-            found: Opened | ShardvizError = error
+            found = error
         except Exception as error:
             found = ShardvizError(f"{quote(name)} cannot be read: {type(error).__name__}: {error}")
-        else:
-            found = opened
-        if not reading.is_stopped:
-            self.app.call_from_thread(self._end, reading, found)
 
-    def _end(self, reading: ReadingProgress, found: Opened | ShardvizError) -> None:
-        if reading.is_stopped:
-            return
-        self.reading = None
-        if isinstance(found, ShardvizError):
-            self.show_failure(found)
-        else:
-            self.show_opened(found)
+        def end() -> None:
+            if reading.is_stopped:
+                return
+            self.reading = None
+            if isinstance(found, ShardvizError):
+                self.show_failure(found)
+            else:
+                self.show_opened(found)
+
+        if not reading.is_stopped:
+            self.app.call_from_thread(end)
 
     def describe(self, text: Text) -> None:
         """Show how far the reading is, or why it has failed."""
@@ -136,7 +140,7 @@ class OpenDialog(ReadingList):
 
     def __init__(self, state: EditorState, has_files: bool) -> None:
         super().__init__()
-        self._state, self._has_files = state, has_files
+        self.state, self._has_files = state, has_files
         self._folder = ""
 
     def on_mount(self) -> None:
@@ -177,7 +181,7 @@ class OpenDialog(ReadingList):
         field, chosen = self.query_one(Input), self.chosen
         text = field.value.strip()
         names = [row.value.name for row in self.rows if row.value.name.startswith(text)]
-        shared = _beginning(min(names), max(names)) if names else ""
+        shared = os.path.commonprefix(names)  # noqa: RUF071 – of characters
         if len(shared) > len(text):
             self._write(shared)
         elif chosen is not None and chosen in self.rows:
@@ -199,11 +203,6 @@ class OpenDialog(ReadingList):
         else:
             self.dismiss(found)
 
-    def open(self, found: Openable) -> None:
-        """Read it, and leave with that."""
-        defaults = contents.defaults_of(self._state)
-        self.read(found.name, partial(contents.open_file, found, defaults))
-
 
 class CompareDialog(OpenDialog):
     """Leaves with the changes from the program that is open to another one."""
@@ -224,18 +223,7 @@ class CompareDialog(OpenDialog):
         return kind in ("program", "saved", "source", "function", "modules", "folder")
 
     def open(self, found: Openable) -> None:
-        defaults = contents.defaults_of(self._state)
-        self.read(
-            found.name,
-            partial(contents.open_changes, contents.changes_from(self._old, found, defaults), defaults),
-        )
-
-
-def _beginning(one: str, other: str) -> str:
-    same = (pair[0] == pair[1] for pair in zip(one, other, strict=False))
-    return one[
-        : next((number for number, is_same in enumerate(same) if not is_same), min(len(one), len(other)))
-    ]
+        self.read(found.name, lambda reader: reader.changes_from(self._old, found))
 
 
 def _row(found: Openable) -> ListRow:

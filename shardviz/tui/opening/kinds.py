@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -23,23 +23,13 @@ with LazyImports():
     from shardviz.forms import enter as entering
 
 
-@dataclass(frozen=True)
-class ReadingOptions:
-    """Each as it is typed; empty where it is not given."""
+Options = Mapping[str, str]
+"""What is typed behind an option, by its name: ``{"device_order": "0,1"}``."""
 
-    mesh: str = ""
-    device_order: str = ""
-    target: str = ""
-    machine: str = ""
-    hlo: str = ""
-    step: str = ""
-    device: str = ""
 
-    @property
-    def words(self) -> list[str]:
-        """``["--mesh", "X=4"]``: the options that are given."""
-        named = ((each.name, getattr(self, each.name)) for each in fields(self))
-        return [word for name, value in named if value for word in (_option(name), value)]
+def words_of(options: Options) -> list[str]:
+    """``["--mesh", "X=4"]``: the options that have a value."""
+    return [word for name, value in options.items() if value for word in (_option(name), value)]
 
 
 def _option(name: str) -> str:
@@ -53,12 +43,13 @@ def option_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     return [*words[:first]], tuple(kept)
 
 
-def read_options(words: Sequence[str], allowed: Collection[str]) -> ReadingOptions:
+def read_options(words: Sequence[str], allowed: Collection[str]) -> Options:
     """The options in words such as ``--mesh X=4`` or ``--mesh=X=4``.
 
     Raises `QuestionError` for others than the `allowed`, and for one without its value.
     """
-    found, left = ReadingOptions(), [*words]
+    found: dict[str, str] = {}
+    left = [*words]
     known = {_option(each): each for each in allowed}
     while left:
         name, equals, value = left.pop(0).partition("=")
@@ -69,7 +60,7 @@ def read_options(words: Sequence[str], allowed: Collection[str]) -> ReadingOptio
         value = value if equals else left.pop(0) if left else ""
         if not value:
             raise QuestionError(f"{name} has no value", f"write {name} and what it is")
-        found = replace(found, **{known[name]: value})
+        found[known[name]] = value
     return found
 
 
@@ -168,15 +159,13 @@ def kind_of_file(path: Path) -> Kind | None:
     name = path.name.lower()
     found = [ending for ending in ENDINGS if name.endswith(ending)]
     kind = ENDINGS[max(found, key=len)] if found else None
-    return kind if kind != "saved" or _is_saved(path) else None
-
-
-def _is_saved(path: Path) -> bool:
+    if kind != "saved":
+        return kind
     try:
         with open_file(path) as file:
-            return says_summary(file.read(HEAD).decode("utf-8", "replace"))
+            return kind if says_summary(file.read(HEAD).decode("utf-8", "replace")) else None
     except OSError:
-        return False
+        return None
 
 
 def listed_folder(text: str) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -29,15 +28,8 @@ from shardviz.tui.compiler.program_box import ProgramBox
 from shardviz.tui.dialogs.dialog import CLOSE, HELP, CommandPage, Dialog, copy_line
 from shardviz.tui.dialogs.filtered_list import ListRow
 from shardviz.tui.opening.dialog import CompareDialog, ReadingDialog, ReadingList
-from shardviz.tui.opening.kinds import Openable, ReadingOptions
-from shardviz.tui.opening.reading import (
-    Opened,
-    OpenedChanges,
-    OpenedModules,
-    OpenedProgram,
-    defaults_of,
-    open_file,
-)
+from shardviz.tui.opening.kinds import Openable, words_of
+from shardviz.tui.opening.reading import Opened, OpenedChanges, OpenedModules, OpenedProgram
 from shardviz.tui.registry import bindings, commands_of
 from shardviz.tui.themes import palette_of
 
@@ -83,7 +75,7 @@ class ProgramDialog(ReadingDialog):
 
     def __init__(self, opened: OpenedProgram, state: EditorState) -> None:
         super().__init__()
-        self.opened, self._state = opened, state
+        self.opened, self.state = opened, state
         self.title_text = opened.found.name
         self._view = VIEWS[0]
 
@@ -127,7 +119,7 @@ class ProgramDialog(ReadingDialog):
         if self.reading is None:
             names = ((name, "bold reverse" if name == self._view else "dim") for name in self.views)
             line = Text("  ").join(Text(f" {name} ", style) for name, style in names)
-            if words := self.opened.options.words:
+            if words := words_of(self.opened.options):
                 line.append("  " + " ".join(words), "dim")
             line.truncate(max(1, self.query_one("#views").size.width), overflow="ellipsis")
             self.describe(line)
@@ -145,10 +137,10 @@ class ProgramDialog(ReadingDialog):
                 return target_times_view(opened.told, width, palette)
             return program_view(opened.compiled, report, width, palette)
         if report is None:
-            return log_lines(opened.remade, opened.mesh, width, is_given=bool(opened.options.mesh))
+            return log_lines(opened.remade, opened.mesh, width, is_given="mesh" in opened.options)
         if self._view == "time" and report.timeline is not None:
             return timeline_view(report.timeline, width, palette)
-        lines = hlo_view(report, opened.mesh if opened.options.mesh else None, width, palette)
+        lines = hlo_view(report, opened.mesh if "mesh" in opened.options else None, width, palette)
         if report.timeline is not None and report.timeline.memory is not None:
             lines += [Text(), *memory_report_lines(report.timeline.memory, width, palette)]
         if opened.remade:
@@ -188,7 +180,7 @@ class ProgramDialog(ReadingDialog):
         if self.opened.report is None and self.opened.saved is None:
             self.notify("There is no program to compare.")
         else:
-            self.app.push_screen(CompareDialog(self._state, self.opened), show)
+            self.app.push_screen(CompareDialog(self.state, self.opened), show)
 
     def action_option(self, name: str) -> None:
         """Read it again with another mesh or on other hardware, which is typed."""
@@ -201,13 +193,10 @@ class ProgramDialog(ReadingDialog):
 
         def take(text: str | None) -> None:
             if text is not None:
-                self._read_with(replace(opened.options, **{name: text.strip()}))
+                words = words_of({**self.opened.options, name: text.strip()})
+                self.open(replace(self.opened.found, options=tuple(words)))
 
-        self.app.push_screen(OptionEntry(name, getattr(opened.options, name)), take)
-
-    def _read_with(self, options: ReadingOptions) -> None:
-        found = replace(self.opened.found, options=tuple(options.words))
-        self.read(found.name, partial(open_file, found, defaults_of(self._state)))
+        self.app.push_screen(OptionEntry(name, opened.options.get(name, "")), take)
 
     def action_close(self) -> None:
         if self.stop_reading():
@@ -252,15 +241,11 @@ class ModulesDialog(ReadingList):
 
     title_text = "The final programs of a folder of dumps"
     nothing = "No module has these words; take some away."
-    DEFAULT_CSS = """
-    ModulesDialog.-broad.-high #choice { layout: vertical; }
-    ModulesDialog.-broad.-high OptionList { width: 100%; height: 1fr; }
-    ModulesDialog.-broad.-high #about { padding: 1 0 0 0; max-height: 12; }
-    """
+    is_table = True
 
     def __init__(self, opened: OpenedModules, state: EditorState) -> None:
         super().__init__()
-        self._opened, self._state = opened, state
+        self._opened, self.state = opened, state
 
     def on_mount(self) -> None:
         rows = []
@@ -276,8 +261,7 @@ class ModulesDialog(ReadingList):
         return Text("\n").join(modules_view([row.value], width)[:-2])
 
     def leave_with(self, row: ListRow) -> None:
-        found = Openable(row.value.file.path, "program", tuple(self._opened.options.words))
-        self.read(found.name, partial(open_file, found, defaults_of(self._state)))
+        self.open(Openable(row.value.file.path, "program", tuple(words_of(self._opened.options))))
 
 
 class TranslationDialog(CommandPage):

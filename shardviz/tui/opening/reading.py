@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -33,9 +34,8 @@ from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.reports.program_report import DumpedModule, ProgramReport, read_dumped
 from shardviz.reports.rematerialization import Rematerialization
 from shardviz.reports.target_result import TargetResult
-from shardviz.sharding import Mesh
 from shardviz.targets import check_mesh, parse_targets
-from shardviz.tui.opening.kinds import Openable, ReadingOptions, diff_of, read_options
+from shardviz.tui.opening.kinds import Kind, Openable, Options, diff_of, read_options, words_of
 from shardviz.tui.time.timelines import OpenedProfile
 from shardviz.units import human_bytes
 
@@ -44,11 +44,10 @@ with LazyImports():
     from shardviz.profiles import trace_files
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Worker
-    from shardviz.hardware.machine import Machine
     from shardviz.reports.changes import ReportChanges, ReportSummary
     from shardviz.reports.program_report import TimesAnswer
     from shardviz.reports.target_program import TargetProgram
+    from shardviz.sharding import Mesh
     from shardviz.tui.state import EditorState
 
 PATIENCE_S = 120.0
@@ -61,10 +60,21 @@ OF_PROFILE = ("mesh", "device_order", "machine", "hlo", "step", "device")
 """The options of each kind."""
 
 
-class ReadingProgress:
-    """Something that is being read in a thread, which tells here how far it is."""
+class Reader:
+    """Reads one thing in a thread, and tells `show` how far it is.
 
-    def __init__(self, show: Callable[[Text], object]) -> None:
+    Where nothing else is named, the mesh and the target of the problem on screen are for functions, and its
+    `machine` prices programs; `named_machine` is that of its field alone, empty where there is none.
+    """
+
+    def __init__(self, state: EditorState, show: Callable[[Text], object]) -> None:
+        now = state.resolved
+        hardware = (each.name for each in now.targets if each.machine is not None)
+        self.mesh, self.target = str(now.problem.mesh), next(hardware, "cpu")
+        self.named_machine = now.shown.machine if now.named is not None else ""
+        self.machine = self.named_machine or ("" if now.machine.assumed else now.machine.name)
+        self._is_explicit = now.shown.axis_types == "explicit"
+        self._worker = state.queries.worker
         self.is_stopped = False
         self._show = show
         self._ends: list[Callable[[], object]] = []
@@ -74,10 +84,6 @@ class ReadingProgress:
         if self.is_stopped:
             raise Cancelled("the reading was stopped")
         self._show(Text(f"{words} …", "dim"))
-
-    def say_bytes(self, name: str, done: int, size: int) -> None:
-        """``reading traces: 12 MiB of 40 MiB …``; otherwise as `say`."""
-        self.say(f"reading {name}: {human_bytes(done)} of {human_bytes(size)}")
 
     def end_by(self, end: Callable[[], object]) -> None:
         """Have `stop` call this too: it ends a process, or a request."""
@@ -91,30 +97,177 @@ class ReadingProgress:
         for end in self._ends:
             end()
 
+    def open(self, found: Openable) -> Opened:
+        """Read a file, a folder, a function or two programs. Raises what their readers raise, and
+        `QuestionError` for options that they do not have."""
+        if found.kind == "saved":
+            read_options(found.options, ())
+            return OpenedProgram(found, {}, saved=load_summary(Path(found.path)))
+        readers: dict[Kind, Callable[[Openable], Opened]] = {
+            "modules": self._modules,
+            "profile": self._profile,
+            "diff": self.changes,
+            "function": self._function,
+        }
+        return readers.get(found.kind, self.program)(found)
 
-@dataclass(frozen=True)
-class Defaults:
-    """The problem's own, where nothing else is named: its mesh and target are for functions, its `machine`
-    prices programs. `named_machine` is that of its field alone; empty where there is none."""
+    def program(self, found: Openable) -> OpenedProgram:
+        """A file of HLO, StableHLO or Shardy text, or of a log; HLO is priced on a machine.
 
-    mesh: str
-    target: str
-    machine: str
-    named_machine: str
-    is_explicit: bool
-    worker: Worker
+        Raises `QuestionError` for a file without any of that, and for a program that the machine cannot run.
+        Only one that is named has to.
+        """
+        options = read_options(found.options, OF_PROGRAM)
+        given = _mesh(options)
+        file = read_text_file(found.path)
+        question = ProgramQuestion(file.text, given, self._has)
+        name = Path(found.path).name
+        if question.language == "hlo":
+            self.say(f"reading the collectives of {name}")
+            answer, options = self._priced(question, options)
+        else:
+            # The error about a text that is none of these needs no more than its beginning.
+            is_read = question.language or question.is_log_alone
+            answer = (question if is_read else ProgramQuestion(file.text[:PIECE], given)).answer()
+        if answer.report is None:
+            return OpenedProgram(found, options, file.notes, answer.mesh, remade=answer.remade)
+        module = answer.report.module
+        if module.unread_collectives and not module.collectives:
+            raise QuestionError(module.unread[0], HOW)
+        listed = None
+        if module.mesh is not None:
+            self.say(f"reading the lines of {name}")
+            result = TargetResult(name, "ok", tuple(module.collectives), text=question.text)
+            listed = read_program(result, module.mesh)
+        notes = (*file.notes, *module.unread)
+        return OpenedProgram(found, options, notes, module.mesh, answer.report, listed, answer.remade)
 
+    def _has(self, text: str, check: Callable[[str], bool]) -> bool:
+        """Return whether a check finds something in a text. It looks at pieces of whole lines: the screen
+        waits for each search, and between two a reading may be stopped."""
+        start = 0
+        while start < len(text):
+            self.say("looking for a program")
+            end = text.find("\n", start + PIECE) + 1 or len(text)
+            if check(text[start:end]):
+                return True
+            start = end
+        return False
 
-def defaults_of(state: EditorState) -> Defaults:
-    """The defaults of the problem on screen. A function is compiled for the first hardware among the targets,
-    else for simulated CPUs."""
-    now = state.resolved
-    hardware = (each.name for each in now.targets if each.machine is not None)
-    named = now.shown.machine if now.named is not None else ""
-    machine = named or ("" if now.machine.assumed else now.machine.name)
-    is_explicit = now.shown.axis_types == "explicit"
-    mesh = str(now.problem.mesh)
-    return Defaults(mesh, next(hardware, "cpu"), machine, named, is_explicit, state.queries.worker)
+    def _priced(self, question: ProgramQuestion, options: Options) -> tuple[ProgramAnswer, Options]:
+        """The answer with seconds, and the options with the machine of these."""
+        if "machine" in options:
+            return question.answer(named_machine(options["machine"])), options
+        if self.machine:
+            with suppress(QuestionError):  # the problem's machine may not be for this program
+                answer = question.answer(named_machine(self.machine))
+                return answer, {**options, "machine": self.machine}
+        return question.answer(assumed_machine()), options
+
+    def _modules(self, found: Openable) -> OpenedModules:
+        """A folder of dumps. Raises `QuestionError` where it has the final program of no module."""
+        options = read_options(found.options, OF_PROGRAM)
+        given, machine = _mesh(options), options.get("machine", self.machine)
+        on = named_machine(machine) if machine else assumed_machine()
+        files = final_programs(Path(found.path))
+        modules = (read_dumped(each, read_text_file(each.path).text, given, on) for each in files)
+        return OpenedModules(found, options, tuple(modules))
+
+    def _function(self, found: Openable) -> OpenedProgram:
+        """A function of a Python file, which is run in a process of its own and compiled for one target."""
+        own = {"mesh": self.mesh, "target": self.target}
+        options = {**own, **read_options(found.options, OF_FUNCTION)}
+        file, name = find_function(found.path)
+        mesh, targets = parse_mesh(options["mesh"]), parse_targets(options["target"])
+        if len(targets) != 1:
+            raise TargetError(f"{quote(options['target'])} is not one target", "name one, such as v5e:2x4")
+        target = targets[0]
+        check_mesh(target, mesh)
+        machine = named_machine(options["machine"]) if "machine" in options else None
+        self.say(f"running {Path(file).name}")
+        request = UserFileRequest(file, name, mesh, (target.platform,), self._is_explicit)
+        process = UserFileProcess(request, os.environ, is_silent=True)
+        self.end_by(process.kill)
+        program = process.result(PATIENCE_S)
+        self.say(f"{target.name} compiles {name}")
+        lowered = program.lowered_for(target.platform)
+        asked = self._worker.compile(lowered, target, with_costs=target.machine is not None)
+        self.end_by(asked.cancel)
+        compiled = asked.result()
+        if compiled.answer.status == "unavailable":
+            compiled.check()
+        self.say(f"reading {name}")
+        told = compiled.times(machine)
+        listed = None
+        if compiled.module is not None and compiled.mesh is not None:
+            listed = read_program(compiled.answer, compiled.mesh)
+        report = compiled.report(told)
+        return OpenedProgram(found, options, (), compiled.mesh, report, listed, (), compiled, told)
+
+    def _profile(self, found: Openable) -> OpenedProfile:
+        """A profile, with the program's text as far as XLA reads what it brings. Raises `QuestionError` for a
+        file that is no profile."""
+        own = {"machine": self.named_machine} if self.named_machine else {}
+        options = {**own, **read_options(found.options, OF_PROFILE)}
+        given = _mesh(options)
+        machine = named_machine(options["machine"]) if "machine" in options else None
+        step = options.get("step")
+        if step and not step.isdecimal():
+            raise QuestionError(f"{quote(step)} is not the number of a step", "write --step 3")
+        hlo = read_text_file(options["hlo"]).text if "hlo" in options else ""
+
+        def say_bytes(name: str, done: int, size: int) -> None:
+            self.say(f"reading {name}: {human_bytes(done)} of {human_bytes(size)}")
+
+        def find_texts(protos: Sequence[bytes]) -> Sequence[str]:
+            asked = self._worker.module_texts(protos)
+            self.end_by(asked.cancel)
+            try:
+                return asked.result(PATIENCE_S)
+            except (CompilerError, TimeoutError):
+                return [""] * len(protos)
+            finally:
+                self.say(f"reading {found.name}")
+
+        profile = profile_answer.profile_with_texts(
+            trace_files.read_trace(found.path, partial(say_bytes, found.name)),
+            find_texts,
+            hlo=hlo,
+            mesh=given,
+            machine=machine,
+            device=options.get("device", ""),
+            step=int(step) if step else None,
+        )
+        return OpenedProfile(profile, shlex.join(["shardviz", "profile", found.path, *words_of(options)]))
+
+    def changes_from(self, old: OpenedProgram, new: Openable) -> OpenedChanges:
+        """The changes from a program on screen to another one: on one mesh and one machine, functions on the
+        same target."""
+        options = {name: value for name, value in old.options.items() if name != "device_order"}
+        kinds = {old.found.kind, new.kind}
+        if "function" in kinds:
+            options = {"mesh": self.mesh, "target": self.target, **options}
+        if kinds == {"saved"}:
+            options = {}
+        elif "program" in kinds:
+            options.setdefault("machine", self.machine)
+        return self.changes(diff_of(replace(old.found, options=()), new, words_of(options)))
+
+    def changes(self, found: Openable) -> OpenedChanges:
+        """Two programs, read and compared as `shardviz diff` does: with seconds where a machine is named."""
+        options = read_options(found.options, OF_FUNCTION)
+        notes: list[str] = []
+        summaries = []
+        for each in found.pair:
+            self.say(f"reading {each.name}")
+            allowed = {"saved": (), "function": OF_FUNCTION}.get(each.kind, ("mesh", "machine"))
+            own = {name: value for name, value in options.items() if name in allowed}
+            opened = self.open(replace(each, options=tuple(words_of(own))))
+            summaries.append(_summary(opened, is_priced="machine" in options))
+            notes += opened.notes if isinstance(opened, OpenedProgram) else ()
+        line = shlex.join(["shardviz", "diff", *(each.path for each in found.pair), *words_of(options)])
+        old, new = summaries
+        return OpenedChanges(found, diff(old, new).changes, tuple(notes), line)
 
 
 @dataclass(frozen=True)
@@ -126,7 +279,7 @@ class OpenedProgram:
     """
 
     found: Openable
-    options: ReadingOptions
+    options: Options
     notes: tuple[str, ...] = ()
     mesh: Mesh | None = None
     report: ProgramReport | None = None
@@ -139,7 +292,7 @@ class OpenedProgram:
     def command(self, *views: str) -> str:
         """The command line that prints the same."""
         name = "program" if self.found.kind == "function" else "hlo"
-        return shlex.join(["shardviz", name, self.found.path, *self.options.words, *views])
+        return shlex.join(["shardviz", name, self.found.path, *words_of(self.options), *views])
 
 
 @dataclass(frozen=True)
@@ -147,7 +300,7 @@ class OpenedModules:
     """The final programs of a folder of dumps."""
 
     found: Openable
-    options: ReadingOptions
+    options: Options
     modules: tuple[DumpedModule, ...]
 
 
@@ -165,203 +318,26 @@ Opened = Openable | OpenedProgram | OpenedModules | OpenedChanges | OpenedProfil
 """What was opened: read, or chosen where nothing has to be read for it."""
 
 
-def open_file(found: Openable, defaults: Defaults, reading: ReadingProgress) -> Opened:
-    """Read a file, a folder, a function or two programs. Raises what their readers raise, and `QuestionError`
-    for options that they do not have."""
-    if found.kind == "modules":
-        return open_modules(found, defaults)
-    if found.kind == "profile":
-        return _profile(found, defaults, reading)
-    if found.kind == "diff":
-        return open_changes(found, defaults, reading)
-    if found.kind == "function":
-        return _function(found, defaults, reading)
-    if found.kind == "saved":
-        return OpenedProgram(found, read_options(found.options, ()), saved=load_summary(Path(found.path)))
-    return open_program(found, defaults, reading)
-
-
-def open_program(found: Openable, defaults: Defaults, reading: ReadingProgress) -> OpenedProgram:
-    """A file of HLO, StableHLO or Shardy text, or of a log; HLO is priced on a machine.
-
-    Raises `QuestionError` for a file without any of that, and for a program that the machine cannot run. Only
-    one that is named has to.
-    """
-    options = read_options(found.options, OF_PROGRAM)
-    given = _mesh(options)
-    file = read_text_file(found.path)
-    question = ProgramQuestion(file.text, given, partial(_has, reading=reading))
-    name = Path(found.path).name
-    if question.language == "hlo":
-        reading.say(f"reading the collectives of {name}")
-        answer, options = _priced(question, options, defaults)
-    else:
-        # The error about a text that is none of these needs no more than its beginning.
-        is_read = question.language or question.is_log_alone
-        answer = (question if is_read else ProgramQuestion(file.text[:PIECE], given)).answer()
-    if answer.report is None:
-        return OpenedProgram(found, options, file.notes, answer.mesh, remade=answer.remade)
-    module = answer.report.module
-    if module.unread_collectives and not module.collectives:
-        raise QuestionError(module.unread[0], HOW)
-    listed = None
-    if module.mesh is not None:
-        reading.say(f"reading the lines of {name}")
-        result = TargetResult(name, "ok", tuple(module.collectives), text=question.text)
-        listed = read_program(result, module.mesh)
-    notes = (*file.notes, *module.unread)
-    return OpenedProgram(found, options, notes, module.mesh, answer.report, listed, answer.remade)
-
-
-def _mesh(options: ReadingOptions) -> Mesh | None:
+def _mesh(options: Options) -> Mesh | None:
     """The mesh that is named, in the order that is named; None where none is."""
-    if options.mesh:
-        return parse_mesh(options.mesh, options.device_order or None)
-    if options.device_order:
+    if "mesh" in options:
+        return parse_mesh(options["mesh"], options.get("device_order"))
+    if "device_order" in options:
         raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
     return None
-
-
-def _has(text: str, check: Callable[[str], bool], reading: ReadingProgress) -> bool:
-    """Return whether a check finds something in a text. It looks at pieces of whole lines: the screen waits
-    for each search, and between two a reading may be stopped."""
-    start = 0
-    while start < len(text):
-        reading.say("looking for a program")
-        end = text.find("\n", start + PIECE) + 1 or len(text)
-        if check(text[start:end]):
-            return True
-        start = end
-    return False
-
-
-def _priced(
-    question: ProgramQuestion, options: ReadingOptions, defaults: Defaults
-) -> tuple[ProgramAnswer, ReadingOptions]:
-    """The answer with seconds, and the options with the machine of these."""
-    if options.machine:
-        return question.answer(named_machine(options.machine)), options
-    if defaults.machine:
-        try:
-            answer = question.answer(named_machine(defaults.machine))
-        except QuestionError:
-            # The problem's machine is not for this program.
-            pass
-        else:
-            return answer, replace(options, machine=defaults.machine)
-    return question.answer(assumed_machine()), options
-
-
-def open_modules(found: Openable, defaults: Defaults) -> OpenedModules:
-    """A folder of dumps. Raises `QuestionError` where it has the final program of no module."""
-    options = read_options(found.options, OF_PROGRAM)
-    given = _mesh(options)
-    machine = options.machine or defaults.machine
-    on = named_machine(machine) if machine else assumed_machine()
-    files = final_programs(Path(found.path))
-    modules = (read_dumped(each, read_text_file(each.path).text, given, on) for each in files)
-    return OpenedModules(found, options, tuple(modules))
-
-
-def _function(found: Openable, defaults: Defaults, reading: ReadingProgress) -> OpenedProgram:
-    """A function of a Python file, which is run in a process of its own and compiled for one target."""
-    options = read_options(found.options, OF_FUNCTION)
-    options = replace(options, mesh=options.mesh or defaults.mesh, target=options.target or defaults.target)
-    file, name = find_function(found.path)
-    mesh, targets = parse_mesh(options.mesh), parse_targets(options.target)
-    if len(targets) != 1:
-        raise TargetError(f"{quote(options.target)} is not one target", "name one, such as v5e:2x4")
-    target = targets[0]
-    check_mesh(target, mesh)
-    machine = named_machine(options.machine) if options.machine else None
-    reading.say(f"running {Path(file).name}")
-    request = UserFileRequest(file, name, mesh, (target.platform,), defaults.is_explicit)
-    process = UserFileProcess(request, os.environ, is_silent=True)
-    reading.end_by(process.kill)
-    program = process.result(PATIENCE_S)
-    reading.say(f"{target.name} compiles {name}")
-    lowered = program.lowered_for(target.platform)
-    asked = defaults.worker.compile(lowered, target, with_costs=target.machine is not None)
-    reading.end_by(asked.cancel)
-    compiled = asked.result()
-    if compiled.answer.status == "unavailable":
-        compiled.check()
-    reading.say(f"reading {name}")
-    told = compiled.times(machine)
-    listed = None
-    if compiled.module is not None and compiled.mesh is not None:
-        listed = read_program(compiled.answer, compiled.mesh)
-    report = compiled.report(told)
-    return OpenedProgram(found, options, (), compiled.mesh, report, listed, (), compiled, told)
-
-
-def _profile(found: Openable, defaults: Defaults, reading: ReadingProgress) -> OpenedProfile:
-    """A profile, with the program's text as far as XLA reads what it brings. Raises `QuestionError` for a
-    file that is no profile."""
-    options = read_options(found.options, OF_PROFILE)
-    options = replace(options, machine=options.machine or defaults.named_machine)
-    given = _mesh(options)
-    machine: Machine | None = named_machine(options.machine) if options.machine else None
-    if options.step and not options.step.isdecimal():
-        raise QuestionError(f"{quote(options.step)} is not the number of a step", "write --step 3")
-    hlo = read_text_file(options.hlo).text if options.hlo else ""
-    files = trace_files.read_trace(found.path, partial(reading.say_bytes, found.name))
-
-    def find_texts(protos: Sequence[bytes]) -> Sequence[str]:
-        asked = defaults.worker.module_texts(protos)
-        reading.end_by(asked.cancel)
-        try:
-            return asked.result(PATIENCE_S)
-        except (CompilerError, TimeoutError):
-            return [""] * len(protos)
-        finally:
-            reading.say(f"reading {found.name}")
-
-    step = int(options.step) if options.step else None
-    profile = profile_answer.profile_with_texts(
-        files, find_texts, hlo=hlo, mesh=given, machine=machine, device=options.device, step=step
-    )
-    return OpenedProfile(profile, shlex.join(["shardviz", "profile", found.path, *options.words]))
-
-
-def changes_from(old: OpenedProgram, new: Openable, defaults: Defaults) -> Openable:
-    """A program on screen and another one, to be compared: on one mesh and one machine, functions on the same
-    target."""
-    options = replace(old.options, device_order="")
-    kinds = {old.found.kind, new.kind}
-    if "function" in kinds:
-        mesh, target = options.mesh or defaults.mesh, options.target or defaults.target
-        options = replace(options, mesh=mesh, target=target)
-    if kinds == {"saved"}:
-        options = ReadingOptions()
-    elif not options.machine and "program" in kinds:
-        options = replace(options, machine=defaults.machine)
-    return diff_of(replace(old.found, options=()), new, options.words)
-
-
-def open_changes(found: Openable, defaults: Defaults, reading: ReadingProgress) -> OpenedChanges:
-    """Two programs, read and compared as `shardviz diff` does: with seconds where a machine is named."""
-    options = read_options(found.options, OF_FUNCTION)
-    notes: list[str] = []
-    summaries = []
-    for each in found.pair:
-        reading.say(f"reading {each.name}")
-        allowed = {"saved": (), "function": OF_FUNCTION}.get(each.kind, ("mesh", "machine"))
-        own = replace(ReadingOptions(), **{name: getattr(options, name) for name in allowed})
-        opened = open_file(replace(each, options=tuple(own.words)), defaults, reading)
-        summaries.append(_summary(opened, is_priced=bool(options.machine)))
-        notes += opened.notes if isinstance(opened, OpenedProgram) else ()
-    line = shlex.join(["shardviz", "diff", *(each.path for each in found.pair), *options.words])
-    old, new = summaries
-    return OpenedChanges(found, diff(old, new).changes, tuple(notes), line)
 
 
 def _summary(opened: Opened, is_priced: bool) -> ReportSummary:
     """The summary of a program, or of all modules of a folder. Raises `QuestionError` for what has no
     program, and what a compiler has said where it has made none."""
+
+    def timed(report: ProgramReport) -> ProgramReport:
+        return report if is_priced else replace(report, timeline=None)
+
     if isinstance(opened, OpenedModules):
-        unpriced = (each if is_priced else _without_times(each) for each in opened.modules)
-        return modules_summary(tuple(unpriced))
+        return modules_summary(
+            tuple(replace(each, report=each.report and timed(each.report)) for each in opened.modules)
+        )
     assert isinstance(opened, OpenedProgram)
     if opened.saved is not None:
         return opened.saved
@@ -369,10 +345,5 @@ def _summary(opened: Opened, is_priced: bool) -> ReportSummary:
         opened.compiled.check()
     if opened.report is None:
         raise QuestionError(f"{quote(opened.found.name)} is a log alone, without its program", HOW)
-    has_times = is_priced or opened.compiled is not None
-    report = opened.report if has_times else replace(opened.report, timeline=None)
+    report = opened.report if opened.compiled is not None else timed(opened.report)
     return summary_of(report, opened.compiled)
-
-
-def _without_times(found: DumpedModule) -> DumpedModule:
-    return replace(found, report=found.report and replace(found.report, timeline=None))
