@@ -3,7 +3,8 @@ three."""
 
 from __future__ import annotations
 
-from asyncio import Lock
+import sys
+from asyncio import Lock, to_thread
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -151,8 +152,11 @@ class Workspace(Horizontal):
         return self.app.size.width < WIDE
 
     async def put_on(self, area: str) -> None:
-        """Show a pane, and begin to draw what may have changed for it."""
+        """Show a pane, and begin to draw what may have changed for it. What it needs may take a sixth of a
+        second to load: the screen goes on meanwhile."""
         self.state.find_first_plan()
+        if (module := f"shardviz.tui.{area}.pane") not in sys.modules:
+            await to_thread(import_module, module)
         self.state.area = area
         await self.show_panes()
         self._draw(self.pane)

@@ -50,7 +50,8 @@ class CollectiveChoice:
         """The kind of links that a person has chosen; None for those of the machine."""
         self.figures = LinkFigures()
         self.fault: ShardvizError | None = None
-        self._algorithm: str | None = None
+        self.algorithm: str | None = None
+        """The algorithm that a person has chosen; None for the usual one."""
         self._of: tuple[object, ...] = ()
         self._questions: dict[str | None, CollectiveQuestion] = {}
         self._levels: tuple[LinkLevel, ...] = ()
@@ -89,7 +90,7 @@ class CollectiveChoice:
             self.fault = error
         if before is not None and self.base is not None and _alike(before, self.base):
             return "alike"
-        self._algorithm = None
+        self.algorithm = None
         return "other"
 
     @property
@@ -100,13 +101,13 @@ class CollectiveChoice:
         """
         if self.base is None:
             return None
-        if self._algorithm not in self._questions:
+        if self.algorithm not in self._questions:
             try:
-                self._questions[self._algorithm] = with_algorithm(self.base, self._algorithm)
+                self._questions[self.algorithm] = with_algorithm(self.base, self.algorithm)
             except ShardvizError:
-                self._algorithm = None
+                self.algorithm = None
                 self._questions[None] = self.base
-        return self._questions[self._algorithm]
+        return self._questions[self.algorithm]
 
     def group_of(self, position: int) -> int:
         """The number of the group that the device at a place of the mesh does it with, from 0."""
@@ -122,21 +123,17 @@ class CollectiveChoice:
         if self.base is None:
             return
         names = [schedule.algorithm for schedule in schedules_for(self.base.schedule.pattern)]
-        now = self._algorithm or self.base.schedule.algorithm
+        now = self.algorithm or self.base.schedule.algorithm
         place = names.index(now) if now in names else 0
-        self._algorithm = names[(place + steps) % len(names)]
-
-    def choose_algorithm(self, name: str) -> None:
-        """Choose an algorithm that can do it."""
-        self._algorithm = name
+        self.algorithm = names[(place + steps) % len(names)]
 
     def settled(self, draft: ProblemForm) -> ProblemForm | None:
         """The draft with the chosen algorithm in its own collective, to which it then belongs; None where a
         collective of the plan is played, or the draft has faults."""
         own = draft.collective
-        if own is None or self._algorithm is None or self._resolved.faults:
+        if own is None or self.algorithm is None or self._resolved.faults:
             return None
-        algorithm, self._algorithm = self._algorithm, None
+        algorithm, self.algorithm = self.algorithm, None
         kept = tuple(each for each in own.parameters if each[0] != "pieces")
         return replace(draft, collective=replace(own, algorithm=algorithm, parameters=kept))
 
@@ -150,8 +147,8 @@ class CollectiveChoice:
 
     def forget(self) -> bool:
         """Take the usual algorithm and links again; whether others had been chosen."""
-        had = self._algorithm is not None or self.topology is not None or self.figures != LinkFigures()
-        self._algorithm = self.topology = None
+        had = self.algorithm is not None or self.topology is not None or self.figures != LinkFigures()
+        self.algorithm = self.topology = None
         self.figures = LinkFigures()
         return had
 
@@ -212,11 +209,11 @@ class CollectiveChoice:
             found += ["--step", str(self.step)]
         elif kind := self._kind:
             found += ["--topology", kind]
-        if self._algorithm is not None:
+        if self.algorithm is not None:
             if "--algorithm" in found:
                 place = found.index("--algorithm")
                 del found[place : place + 2]
-            found += ["--algorithm", self._algorithm]
+            found += ["--algorithm", self.algorithm]
         if self.figures.latency is not None:
             found += ["--latency", self.figures.latency]
         if self.figures.bandwidth is not None:

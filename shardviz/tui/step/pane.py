@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import events, work
@@ -17,18 +16,18 @@ from shardviz.forms.command_line import to_command_line
 from shardviz.forms.wording import as_sentence, error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.render.lines import sentence
+from shardviz.render.rounds import player as player_page
+from shardviz.render.rounds import step_notes
 from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
 from shardviz.tui.step.choice import CollectiveChoice, LinkFigures, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
-from shardviz.tui.step.player import Player, RoundView, Slide, StepHead, StepLines, slide_seconds
+from shardviz.tui.step.player import SLIDE, Player, RoundView, StepHead, StepLines, slide_seconds
 
 with LazyImports():
     from shardviz.codegen import collective as collective_program
     from shardviz.documents import rounds
-    from shardviz.render.rounds import player as player_page
-    from shardviz.render.rounds import step_notes
     from shardviz.tui.step import dialogs
 
 if TYPE_CHECKING:
@@ -60,18 +59,14 @@ class StepPane(Pane):
     area = "step"
     BINDINGS = bindings(STEP)
     DEFAULT_CSS = """
-    StepPane #step-head, StepPane #step-foot { height: auto; width: 1fr; }
     StepPane.other RoundView, StepPane.other #step-head, StepPane.other #step-foot { display: none; }
     """
-
-    is_loaded: ClassVar = False
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
         self.player = Player()
         self.prepared: PreparedRun | None = None
         self.chosen = CollectiveChoice(state.resolved)
-        self._beginning: AnswerLocation | None = None
         self._group = 0
         self._followed: int | None = None
         """The device whose group was gone to; g goes on from there."""
@@ -80,12 +75,11 @@ class StepPane(Pane):
         self._fault: ShardvizError | None = None
         self._ticket = 0
         self._timer: Timer | None = None
-        self._slide = Slide()
+        self._slides: Sequence[float] = ()
+        """How far the chunks of a round are on their way, 0 to 1, in each picture that is still to come."""
         self._slide_timer: Timer | None = None
         self._form = CollectiveForm(state)
         """Its many fields are put on the screen when it is opened first."""
-        self._lines: dict[str, int] = {}
-        """The count of lines above and below the picture."""
 
     def compose(self) -> ComposeResult:
         yield StepHead(id="step-head")
@@ -113,11 +107,7 @@ class StepPane(Pane):
         return 0 if self.chosen.is_own else self.chosen.step
 
     def show_round(self, number: int) -> None:
-        if not self.is_loaded:
-            from shardviz.lessons.measures import AnswerLocation
-
-            self._beginning = replace(self._beginning or AnswerLocation(), round=number)
-        elif number != self.player.number:
+        if number != self.player.number:
             self._go(number)
 
     @property
@@ -125,17 +115,14 @@ class StepPane(Pane):
         return self.player.number
 
     def begin(self, place: AnswerLocation) -> None:
-        # Before the modules are there no round can be gone to.
-        self._beginning = None if self.is_loaded else place
         self._group, self._page, self._view = self.chosen.group_of(place.position), None, "devices"
         self._show_form(False)
-        if self.chosen.forget() and self.is_loaded:
+        if self.chosen.forget():
             self._load(0.0)
         self._go(place.round)
 
     def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
-        if self.is_loaded:
-            self._draw_foot()
+        self._draw_foot()
 
     @property
     def idle(self) -> Collection[str]:
@@ -155,7 +142,6 @@ class StepPane(Pane):
 
     def on_resize(self, _event: events.Resize) -> None:
         self._page = None
-        self._lines.clear()  # as many as before may wrap otherwise on the way
         self.call_after_refresh(self._draw)
 
     def command_line(self) -> str:
@@ -228,7 +214,7 @@ class StepPane(Pane):
 
     def _choose_algorithm(self, name: str | None) -> None:
         if name is not None:
-            self.chosen.choose_algorithm(name)
+            self.chosen.algorithm = name
             self._play_algorithm()
 
     def _play_algorithm(self) -> None:
@@ -316,7 +302,7 @@ class StepPane(Pane):
 
     def on_lines_view_clicked(self, message: RoundView.Clicked) -> None:
         """A transfer leads to its round, a device is marked."""
-        if self._page is None:
+        if self._page is None or not isinstance(message.view, RoundView):
             return
         number = self.player.number
         found = self._page.round_at(number, message.line)
@@ -351,16 +337,16 @@ class StepPane(Pane):
         """Have the chunks of a round slide along their links, where it is the one after that before."""
         if self._slide_timer is not None:
             self._slide_timer.stop()
-        self._slide.stop()
+        self._slides = ()
         seconds = slide_seconds(speed)
         is_next = self.player.number == before + 1 and self._view == "devices"
         if is_next and seconds and self.app.animation_level != "none":
-            self._slide.begin()
+            self._slides = SLIDE
             self._slide_timer = self.set_interval(seconds, self._go_on_sliding)
 
     def _go_on_sliding(self) -> None:
-        self._slide.tick()
-        if self._slide.part is None and self._slide_timer is not None:
+        self._slides = self._slides[1:]
+        if not self._slides and self._slide_timer is not None:
             self._slide_timer.stop()
         self._draw_picture()
 
@@ -374,10 +360,6 @@ class StepPane(Pane):
 
     def _choose(self) -> None:
         """Play what the problem has of the choice; what is the same goes on."""
-        if not self.is_loaded:
-            self._draw()
-            self._load_modules(self.state.resolved)
-            return
         found = self.chosen.look(self.state.resolved)
         moved = self.chosen.find_links()
         if found == "other":
@@ -390,7 +372,7 @@ class StepPane(Pane):
     def _load(self, fraction: float) -> None:
         """Work out the chosen collective, at a part of its rounds; a large one beside the screen."""
         self._ticket += 1
-        self._slide.stop()
+        self._slides = ()
         self.post_message(CommandsChanged())
         self._page, self._fault = None, self.chosen.fault
         question = self.chosen.question
@@ -415,27 +397,6 @@ class StepPane(Pane):
     @work(thread=True, exit_on_error=False, group="step", exclusive=True)
     def _work_out(self, question: CollectiveQuestion, links: Links, ticket: int) -> None:
         self.call_later(self._take, worked_out(question, links), ticket)
-
-    @work(thread=True, exit_on_error=False, group="step", exclusive=True)
-    def _load_modules(self, resolved: ResolvedProblem) -> None:
-        """Do once, beside the screen, what takes long the first time."""
-        from shardviz.render.rounds import player, step_notes
-
-        del player, step_notes
-        chosen = CollectiveChoice(resolved)
-        chosen.look(resolved)
-        question = chosen.question
-        if question is not None and not is_large(question):
-            with suppress(ShardvizError):
-                worked_out(question, chosen.links)
-        self.call_later(self._begin_to_play)
-
-    def _begin_to_play(self) -> None:
-        """Play, now that the modules are loaded."""
-        StepPane.is_loaded = True
-        self._choose()
-        if self._beginning is not None:
-            self.begin(self._beginning)
 
     def _take(self, found: PreparedRun | ShardvizError, ticket: int) -> None:
         """Show a collective, or why it cannot be played, unless another one has been chosen since."""
@@ -466,7 +427,9 @@ class StepPane(Pane):
 
     def _draw_picture(self) -> None:
         if self._page is not None:
-            self.query_one(RoundView).show(self._page.canvas(self.player.number, self._slide.part))
+            self.query_one(RoundView).show(
+                self._page.canvas(self.player.number, next(iter(self._slides), None))
+            )
 
     def _follow_round(self) -> None:
         line = None if self._page is None else self._page.line_of(self.player.number)
@@ -519,9 +482,9 @@ class StepPane(Pane):
 
     def _put(self, name: str, lines: list[Text]) -> None:
         """Show lines; the screen is laid out again only where they are more or fewer than before."""
-        changed = self._lines.get(name) != len(lines)
-        self._lines[name] = len(lines)
-        self.query_one(name, StepLines).put(lines, layout=changed)
+        view = self.query_one(name, StepLines)
+        view.styles.height = len(lines)
+        view.show(TextLines(lines))
 
     def _verdict(self, prepared: PreparedRun) -> list[Text]:
         question = prepared.drawn.question
@@ -545,7 +508,7 @@ class StepPane(Pane):
         self._put("#step-head", [])
         if self._fault is not None:
             words = [as_sentence(self._fault.message), as_sentence(self._fault.hint)]
-        elif self.chosen.base is not None or not self.is_loaded:
+        elif self.chosen.base is not None:
             words = ["Working out who sends what to whom …"]
         else:
             words = ["No collective: nothing is sent.", "i plays any other."]

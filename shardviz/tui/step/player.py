@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import ClassVar
 
-from rich.text import Text
 from textual import events
 from textual.binding import BindingType
-from textual.geometry import Region
 from textual.message import Message
-from textual.strip import Strip
-from textual.widget import Widget
 
 from shardviz.render.palette import DONE, NEXT_PHASE, TO_DO
-from shardviz.tui.lines_view import Ground, LinesView
+from shardviz.tui.lines_view import LinesView
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Rounds a second."""
@@ -71,27 +66,6 @@ class Player:
         self.speed = SPEEDS[min(max(place, 0), len(SPEEDS) - 1)]
 
 
-class Slide:
-    """The chunks of a round on their way: `part` is how far they are, 0 to 1; None while nothing moves."""
-
-    def __init__(self) -> None:
-        self._left: Sequence[float] = ()
-
-    @property
-    def part(self) -> float | None:
-        return self._left[0] if self._left else None
-
-    def begin(self) -> None:
-        self._left = SLIDE
-
-    def tick(self) -> None:
-        """One picture on; after the last they have arrived."""
-        self._left = self._left[1:]
-
-    def stop(self) -> None:
-        self._left = ()
-
-
 def slide_seconds(speed: float | None) -> float:
     """Seconds between two pictures of a slide; 0 where rounds follow one another too fast for one.
 
@@ -103,37 +77,12 @@ def slide_seconds(speed: float | None) -> float:
     return min(SLIDE_S, seconds) if seconds >= SHORTEST_S else 0.0
 
 
-class StepLines(Widget):
-    """Lines above or below the picture; only those that changed are put on screen."""
+class StepLines(LinesView, can_focus=False, inherit_bindings=False):
+    """Lines above or below the picture, as high as they are many."""
 
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
-        self.lines: Sequence[Text] = ()
-        self._ground: Ground | None = None
-
-    def put(self, lines: Sequence[Text], layout: bool) -> None:
-        """Show other lines; with `layout` the screen is laid out again."""
-        before, self.lines = self.lines, lines
-        if layout or len(before) != len(lines):
-            self.refresh(layout=layout)
-            return
-        changed = [y for y, (old, new) in enumerate(zip(before, lines, strict=True)) if old != new]
-        if changed:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._ground = None
-
-    def render(self) -> Text:
-        return Text("\n").join(self.lines)
-
-    def render_line(self, y: int) -> Strip:
-        if self.text_selection is not None or y >= len(self.lines):
-            return super().render_line(y)
-        if self._ground is None:
-            self._ground = Ground(self.rich_style)
-        return self._ground.strip(self.lines[y], self.size.width, self.app.console)
+    DEFAULT_CSS = """
+    StepLines { height: 0; overflow: hidden; }
+    """
 
 
 class StepHead(StepLines):
@@ -167,7 +116,9 @@ class StepHead(StepLines):
 
     @property
     def _bar(self) -> re.Match[str] | None:
-        return BAR.search(self.lines[BAR_LINE].plain) if len(self.lines) > BAR_LINE else None
+        if self.canvas.height <= BAR_LINE:
+            return None
+        return BAR.search(self.canvas.line(BAR_LINE, 0, self.canvas.width).plain)
 
     def _scrub(self, x: int) -> None:
         """Beyond the ends of the bar is the end that is nearer."""
