@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual import events
 from textual.widgets import Input
 from textual.widgets.input import Selection
 
 from shardviz.forms.form import PROBLEM_FIELDS, ProblemForm, one_line
-from shardviz.render.problem_picture import FieldCell, FieldPlace, FieldRow, FieldsPicture, Typing
-from shardviz.tui.lines_view import LinesView
+from shardviz.render.problem_picture import FieldCell, FieldPlace, FieldRow, Typing
 from shardviz.tui.problem.changes import entered, text_of
 from shardviz.tui.registry import TYPING
 
@@ -91,10 +89,6 @@ class Entry(Input):
         if self.app.app_focus:
             self.close(keep=True)
 
-    def type_in(self, text: str) -> None:
-        """Text in place of what is selected, or at the cursor."""
-        self.replace(text, *self.selection)
-
     def _on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
         event.stop()
@@ -105,25 +99,7 @@ class Entry(Input):
                 severity="warning",
                 markup=False,
             )
-        self.type_in(text[:MAX_TEXT])
-
-
-class FieldsAndFigures:
-    """A canvas of the fields, and below them of lines that no cursor goes to."""
-
-    def __init__(self, fields: FieldsPicture, figures: Sequence[Text]) -> None:
-        self._fields, self._figures = fields, figures
-        self.width = fields.width
-        self.height = fields.height + len(figures)
-
-    def line(self, y: int, left: int, right: int) -> Text:
-        if y < self._fields.height:
-            return self._fields.line(y, left, right)
-        return self._figures[y - self._fields.height][left:right]
-
-
-class FieldsView(LinesView, inherit_bindings=False):
-    """The view of `FieldsAndFigures`."""
+        self.replace(text[:MAX_TEXT], *self.selection)
 
 
 @dataclass(frozen=True)
@@ -164,14 +140,11 @@ def moved(places: Sequence[FieldPlace], cell: FieldCell, direction: str) -> Fiel
         return cell
     nearest = max(place.y for place in beyond) if is_up else min(place.y for place in beyond)
     line = [place for place in beyond if place.y == nearest]
-    return min(line, key=lambda place: _distance(place, start)).cell
 
+    def distance(place: FieldPlace) -> int:
+        return 0 if place.left <= start.left < place.right else abs(place.left - start.left)
 
-def _distance(place: FieldPlace, start: FieldPlace) -> int:
-    """Columns between where two cells begin; none if the first is above or below the other."""
-    if place.left <= start.left < place.right:
-        return 0
-    return abs(place.left - start.left)
+    return min(line, key=distance).cell
 
 
 def place_at(places: Sequence[FieldPlace], x: int, y: int) -> FieldPlace | None:

@@ -17,18 +17,10 @@ from shardviz.forms import axis_edits
 from shardviz.forms.parsing import parsed
 from shardviz.lazy_names import LazyImports
 from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
+from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Side
 from shardviz.tui.problem import changes
-from shardviz.tui.problem.fields import (
-    Cursor,
-    Entry,
-    FieldsAndFigures,
-    FieldsView,
-    cell_at,
-    cursor_on,
-    moved,
-    place_at,
-)
+from shardviz.tui.problem.fields import Cursor, Entry, cell_at, cursor_on, moved, place_at
 from shardviz.tui.registry import PROBLEM, TYPING, Command, CommandsChanged, bindings
 
 with LazyImports():
@@ -39,6 +31,10 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.tui.state import EditorState
+
+
+class FieldsView(LinesView, inherit_bindings=False):
+    """The fields, and below them the figures, to which no cursor goes; the keys are the panel's."""
 
 
 class ProblemPanel(Side):
@@ -147,8 +143,10 @@ class ProblemPanel(Side):
 
     def _show(self) -> None:
         if self.picture is not None:
-            room = max(self.size.height - self.picture.height, 0)
-            self.view.show(FieldsAndFigures(self.picture, self._figures[:room]))
+            picture = self.picture
+            fields = [picture.line(y, 0, picture.width) for y in range(picture.height)]
+            room = max(self.size.height - picture.height, 0)
+            self.view.show(TextLines([*fields, *self._figures[:room]]))
 
     def _mark_cursor(self) -> None:
         picture = self.picture

@@ -54,11 +54,13 @@ class LaneIndex:
 
     def nearest(self, lane: int, time: float) -> int | None:
         """The operation of a lane that runs at a time, or the nearest to it; None where the lane is empty."""
-        numbers = self._lanes[lane]
+
+        def away(number: int) -> float:
+            op = self._ops[number]
+            return max(op.start - time, time - op.end, 0.0)
+
         place = bisect_right(self._starts[lane], time)
-        return min(
-            numbers[max(place - 2, 0) : place + 1], key=lambda each: self._away(each, time), default=None
-        )
+        return min(self._lanes[lane][max(place - 2, 0) : place + 1], key=away, default=None)
 
     def edge(self, step: int, time: float) -> int | None:
         """The operation at a time on the first lane that has any, or, where `step` is -1, on the last."""
@@ -68,11 +70,6 @@ class LaneIndex:
     def waited_for(self, number: int) -> int | None:
         """The operation whose end it waited for last; None where it waited for none."""
         return max(self._ops[number].after, key=lambda each: self._ops[each].end, default=None)
-
-    def _away(self, number: int, time: float) -> float:
-        """Seconds between a time and an operation, and half its length where it runs then."""
-        op = self._ops[number]
-        return max(op.start - time, time - op.end, 0.0)
 
 
 @dataclass(frozen=True)

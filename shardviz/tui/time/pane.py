@@ -203,7 +203,9 @@ class TimePane(TargetsPane):
             self._chosen = PLAN
         if self._below not in self._others:
             self._below = None
-        kept = [name for name in names if name in (PLAN, PROFILE) or not _has_failed(self._answers[name])]
+        answers = {name: each.compiled for name, each in self._answers.items()}
+        failed = {name for name, each in answers.items() if each is not None and each.status != "ok"}
+        kept = {*names} - failed
         self._told = {name: told for name, told in self._told.items() if name in kept}
         self._asked = {name: question for name, question in self._asked.items() if name in kept}
         for name in dict.fromkeys((self._chosen, *names)):
@@ -347,9 +349,12 @@ class TimePane(TargetsPane):
         if self.chart.selected is not None and width > 0:
             part = self.chart.part
             number, marked = self.chart.selected, self._marked_group(part, self.chart.selected)
-            lines = [self._rule(part, width), *op_details(part.timeline, number, width, marked)]
-            said = (each.message for each in part.timeline.savings if each.op == self.chart.selected)
-            for message in said:
+            said = [part.name] if len(self.chart.parts) > 1 else []
+            said.append(f"operation {number + 1:,} of {len(part.timeline.ops):,}")
+            if number in part.timeline.critical_path:
+                said.append("on the critical path")
+            lines = [rule(said, width), *op_details(part.timeline, number, width, marked)]
+            for message in (each.message for each in part.timeline.savings if each.op == number):
                 lines += sentence(printable(message), width, lead="would save: ")
         if beside > 0:
             report.show(TextLines(self._report(timeline, beside)))
@@ -396,15 +401,6 @@ class TimePane(TargetsPane):
         if memory is not None:
             lines += [Text(), *memory_report_lines(memory, width, self.palette)]
         return lines
-
-    def _rule(self, part: ChartPart, width: int) -> Text:
-        """``── operation 7 of 33 ── on the critical path ───``."""
-        said = [f"operation {(self.chart.selected or 0) + 1:,} of {len(part.timeline.ops):,}"]
-        if len(self.chart.parts) > 1:
-            said.insert(0, part.name)
-        if self.chart.selected in part.critical:
-            said.append("on the critical path")
-        return rule(said, width)
 
     def show_lens(self) -> None:
         self._explain()
@@ -477,26 +473,9 @@ class TimePane(TargetsPane):
         if self._below is not None and len(self.chart.parts) < 2:
             self.notify(f"{self._below[0]} has no timeline so far.", markup=False)
 
-    def action_zoom(self, step: int) -> None:
-        self.chart.zoom(step)
-
-    def action_zoom_all(self) -> None:
-        self.chart.zoom_all()
-
-    def action_zoom_to(self) -> None:
-        self.chart.zoom_to()
-
-    def action_pan(self, step: int) -> None:
-        self.chart.pan(step)
-
-    def action_move(self, step: int) -> None:
-        self.chart.beside(step)
-
-    def action_lane(self, step: int) -> None:
-        self.chart.on_lane_beside(step)
-
-    def action_end(self, side: int) -> None:
-        self.chart.at_end(side)
+    def action_chart(self, what: str, *places: int) -> None:
+        """Zoom or pan the chart, or select another operation in it."""
+        getattr(self.chart, what)(*places)
 
     def action_follow(self) -> None:
         """To the operation for which the selected one waited, and remember the way back."""
@@ -548,10 +527,6 @@ class TimePane(TargetsPane):
             self.post_message(self.StepOpened(chart.place[1] + 1))
         else:
             self.post_message(self.InstructionOpened("compiler", chart.part.name, op.name))
-
-
-def _has_failed(answer: ShownAnswer) -> bool:
-    return answer.compiled is not None and answer.compiled.status != "ok"
 
 
 def _of_before(words: str, answer: ShownAnswer | None) -> Text:
