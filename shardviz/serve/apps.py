@@ -14,7 +14,7 @@ from shardviz.lessons.attempt import attempt_of
 from shardviz.lessons.course import find
 from shardviz.serve.pointer import PagePointer, follow_pointer, pointer_of
 from shardviz.tui.app import ShardvizApp
-from shardviz.tui.registry import bindings, commands_of
+from shardviz.tui.registry import TABLES, bindings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,9 +27,7 @@ PAUSE_S = 0.2
 FOLLOWS = "This page follows the teacher's, until you go elsewhere in it."
 ALONE = "You go on alone. T follows the teacher again."
 PREDICTED = "Your prediction is {}. The teacher shows the answer; until then you may choose another."
-FOLLOW = commands_of(
-    "app", ("follow", "T", "Follow the teacher", "Go where the teacher's page is, and on with it.", "teacher")
-)
+FOLLOW = TABLES["FOLLOW"]
 
 
 class VisitorApp(ShardvizApp):

@@ -43,7 +43,7 @@ class TargetsPane(Pane):
     """Shows one of the targets, or of what else has a `tab` among them: the first line names them all, and a
     key or a click chooses another.
 
-    Subclasses draw the rest: `_draw` all of it, `_draw_status` again and again while a target is asked.
+    Subclasses draw the rest: `draw` all of it, `_draw_status` again and again while a target is asked.
     """
 
     def __init__(self, state: EditorState) -> None:
@@ -70,15 +70,15 @@ class TargetsPane(Pane):
         self._clock = self.set_interval(TICK_S if self._moving else 1.0, self._tick, pause=True)
 
     def on_show(self) -> None:
-        self._draw()
+        self.draw()
 
     def show_problem(self, _resolved: ResolvedProblem) -> None:
-        self._draw()
+        self.draw()
 
     def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
-        self._draw()
+        self.draw()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
         """Draw everything, and have worked out what that needs."""
         raise NotImplementedError
 
@@ -102,7 +102,7 @@ class TargetsPane(Pane):
 
     def _choose(self, name: str) -> None:
         self._chosen = name
-        self._draw()
+        self.draw()
 
     def on_click(self, event: Click) -> None:
         strip = self.query_one("#targets", Static)

@@ -18,7 +18,7 @@ from shardviz.forms.command_line import to_arguments
 from shardviz.lazy_names import LazyImports
 from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.tui.compiler.passes import Passes
-from shardviz.tui.compiler.program_box import ProgramBox
+from shardviz.tui.compiler.program_box import ProgramBox, ProgramKeys
 from shardviz.tui.registry import COMPILER, SEARCHING, Command, bindings
 from shardviz.tui.targets_pane import TargetsPane, all_answers, fault_lines, notice, program_heading
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from shardviz.tui.state import EditorState
 
 
-class CompilerPane(TargetsPane):
+class CompilerPane(ProgramKeys, TargetsPane):
     """The targets, the slider, and below them what they choose: a program, a stage of the passes, or a table.
 
     An answer to the problem before stays, dim, until there is one to the problem on screen.
@@ -65,7 +65,7 @@ class CompilerPane(TargetsPane):
         return self.state.resolved.problem
 
     @property
-    def box(self) -> ProgramBox:
+    def box(self) -> ProgramBox:  # type: ignore[override]
         """The page below targets and slider."""
         return self.query_one(ProgramBox)
 
@@ -117,15 +117,15 @@ class CompilerPane(TargetsPane):
     def begin(self, _place: AnswerLocation) -> None:
         self._is_table = self._with_diff = False
         self._passes.clear()
-        self._draw()
+        self.draw()
 
     def show_lens(self) -> None:
         self.box.mark_device(self.state.lens)
 
     def on_program_view_resized(self) -> None:
-        self._draw()
+        self.draw()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
         if not self.size.width:
             return
         answers = self._answers
@@ -213,26 +213,29 @@ class CompilerPane(TargetsPane):
             program: ListedProgram | ShardvizError = read_program(compiled, problem.mesh)
         except ShardvizError as error:
             program = error
-        self.call_later(self._take_program, compiled, program)
 
-    def _take_program(self, compiled: TargetResult, program: ListedProgram | ShardvizError) -> None:
-        if compiled is self._reading:
-            self._programs[compiled.target] = program
-            if isinstance(program, ListedProgram):
-                self._reading = None
-            self._draw()
+        def take() -> None:
+            if compiled is self._reading:
+                self._programs[compiled.target] = program
+                if isinstance(program, ListedProgram):
+                    self._reading = None
+                self.draw()
+
+        self.call_later(take)
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="compare")
     def _compare(self, passes: Passes, stage: PassStage) -> None:
-        self.call_later(self._take_diff, passes, stage, stage.diff())
+        diff = stage.diff()
 
-    def _take_diff(self, passes: Passes, stage: PassStage, diff: tuple[str, ...]) -> None:
-        passes.diffs[id(stage)] = diff
-        self._draw()
+        def take() -> None:
+            passes.diffs[id(stage)] = diff
+            self.draw()
+
+        self.call_later(take)
 
     def _show(self, *, table: bool = False) -> None:
         self._is_table = table
-        self._draw()
+        self.draw()
 
     def on_click(self, event: Click) -> None:
         slider = self.query_one("#slider", Static)
@@ -256,34 +259,14 @@ class CompilerPane(TargetsPane):
         self._show(table=not self._is_table)
 
     def action_open_time(self) -> None:
-        if self._to_program():
+        if self.to_program():
             self.post_message(self.InstructionOpened("time", self._chosen, self.box.instruction))
 
-    def _to_program(self) -> bool:
-        """Show the program; False where there is none."""
+    def to_program(self) -> bool:
         if self.passes.back or self._is_table:
             self.passes.back = 0
             self._show()
         return self.box.is_program
-
-    def action_collective(self, step: int) -> None:
-        if self._to_program():
-            self.box.to_collective(step)
-
-    def action_search(self) -> None:
-        if self._to_program():
-            self.box.open_search()
-
-    def action_fold(self) -> None:
-        self.box.folded = not self.box.folded
-        self._to_program()
-        self._draw()
-
-    def action_move(self, step: int) -> None:
-        self.box.view.move(step)
-
-    def action_page(self, step: int) -> None:
-        self.box.view.move(step * max(1, self.box.view.size.height - 1))
 
     def action_first(self) -> None:
         self.box.view.move_to(0)

@@ -17,49 +17,10 @@ from textual.markup import escape
 from shardviz.render.lines import sentence
 from shardviz.render.machine_view import info_view
 from shardviz.targets import installed_versions, libtpu_mismatch
-from shardviz.tui.dialogs.dialog import CLOSE, CommandPage, Dialog, LinesDialog
-from shardviz.tui.registry import AREAS, COMMANDS, Command, bindings, commands_of
+from shardviz.tui.dialogs.dialog import CommandPage, Dialog, LinesDialog
+from shardviz.tui.registry import AREAS, COMMANDS, READING, TABLES, Command, bindings
 
-READING = {
-    "problem": (
-        "The problem. The arrows move over its cells: an axis of the mesh, a dimension of an array, a text."
-        " Single keys change the cell under the cursor, and enter lets you type it in any notation. Below are"
-        " its time, bytes and memory, beside those of the question before; h lists all questions."
-    ),
-    "layout": (
-        "Which device holds what: each tile is a part of an array, its colour and Greek letter name the data,"
-        " the numbers in it the devices. One letter on several devices is a copy; ╱ marks sums to be added."
-    ),
-    "plan": (
-        "The steps from split operands to the split result: axes, bytes, bytes sent and time; of the chosen"
-        " step its reason and its exact figures; then what each compiler inserted, and why that differs (≠)."
-    ),
-    "step": (
-        "One collective, round by round: a row or a box is a device, a letter a chunk of the data. ▸ has just"
-        " arrived, ╱3+7╱ is a partial sum with its addends; the bytes sent are shown below."
-    ),
-    "compiler": (
-        "The program that a compiler made, its collectives marked; to the left its passes, from Shardy's"
-        " propagation to the final schedule. Slower targets answer after a pause in typing."
-    ),
-    "time": (
-        "When each operation runs and what waits for what: a row is a part of a device or the links of a mesh"
-        " axis. The plan is there at once, each target's program when it is compiled. The selected operation"
-        " is explained below; enter shows its line on Compiler."
-    ),
-    "lesson": (
-        "First something to see, then questions: predict, and the answer shows beside the picture, in which"
-        " you can move (p goes there and back). Then change the sandbox until its goal is met. Each stage"
-        " waits for n. For a class, enlarge the terminal's letters, mostly with ctrl and +."
-    ),
-}
-"""A sentence or two on each part: how to read it."""
-
-KEYS = commands_of(
-    "dialog",
-    ("close", "question_mark f1 escape q", "Close", CLOSE.help, "close", "?"),
-    ("scroll", "", "Scroll", "See what is below.", "scroll", "↑↓"),
-)
+KEYS = TABLES["HELP"]
 
 
 class HelpDialog(LinesDialog):

@@ -17,11 +17,9 @@ from textual.widgets import Static
 from shardviz.render.lines import printable
 from shardviz.tui.bars import KeyFooter
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.registry import Command, bindings, commands_of
+from shardviz.tui.registry import TABLES, Command, bindings
 
-CLOSE = Command("dialog", "close", ("escape", "q"), "Close", "Back to the screen.", "close", "esc")
-HELP = Command("dialog", "help", ("question_mark", "f1"), "Help", "The keys of this window.", "help", "?")
-PALETTE = Command("dialog", "palette", ("ctrl+p",), "Palette", "Find a command of this window by name.")
+CLOSE, HELP, PALETTE = TABLES["WINDOW"]
 
 WIDTHS = [(0, "-narrow"), (72, "-wide"), (100, "-broad")]
 HEIGHTS = [(0, "-low"), (20, "-high")]
@@ -110,14 +108,11 @@ class LinesDialog(Dialog):
         raise NotImplementedError
 
 
-COPY = commands_of("dialog", ("copy", "y", "Copy", "Copy the command line that prints the same.", "copy"))
-
-
 class CommandPage(LinesDialog):
     """The lines that a command prints."""
 
-    commands = (HELP, *COPY, CLOSE)
-    BINDINGS = bindings(COPY)
+    commands = (HELP, *TABLES["PAGE"], CLOSE)
+    BINDINGS = bindings(TABLES["PAGE"])
 
     @property
     def line(self) -> str:

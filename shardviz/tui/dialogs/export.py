@@ -29,7 +29,7 @@ from shardviz.render.exports.svg import recorded_svg
 from shardviz.render.page import highlighted, recorder
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.registry import bindings, commands_of
+from shardviz.tui.registry import TABLES, bindings
 from shardviz.tui.themes import code_style_of
 from shardviz.user_files import free_name, target_path, write_file
 
@@ -42,13 +42,7 @@ if TYPE_CHECKING:
     from shardviz.tui.pane import Pane
 
 
-WRITE, *KEYS = commands_of(
-    "dialog",
-    ("write", "enter", "Write", "Write the file.", "write"),
-    ("form(1)", "down", "Form", "The next form.", "form", "↑↓"),
-    ("form(-1)", "up", "Form", "The form before."),
-    ("close", "escape", "Close", "Back to the screen.", "close", "esc"),
-)
+WRITE, *KEYS = TABLES["EXPORT"]
 
 
 class ExportDialog(Dialog):
@@ -209,16 +203,7 @@ def _document(pane: Pane) -> str:
     return json.dumps(pane.document(), indent=2, ensure_ascii=False) + "\n"
 
 
-CODE = commands_of(
-    "dialog",
-    ("copy", "y", "Copy", "Copy the code.", "copy"),
-    ("save", "s", "Save", "Write the code to a file.", "save"),
-)
-COPIES = commands_of(
-    "dialog",
-    ("copy", "y", "Copy", "Copy the command line again.", "copy"),
-    ("copy_string", "s", "Copy string", "Copy the line that opens it.", "copy string"),
-)
+CODE, COPIES = TABLES["CODE"], TABLES["COPIES"]
 WHERE = ", where the terminal lets programs copy; else select it here."
 COPIED = f"The command line is copied{WHERE}"
 STRING_COPIED = f"The line with the string is copied{WHERE}"

@@ -17,19 +17,9 @@ from textual.worker import get_current_worker
 from shardviz.errors import ShardvizError
 from shardviz.forms.wording import error_words
 from shardviz.tui.dialogs.dialog import HELP, Dialog
-from shardviz.tui.registry import Command, bindings, commands_of
+from shardviz.tui.registry import TABLES, Command, bindings
 
-OPEN, *MOVES, CLOSE = commands_of(
-    "dialog",
-    ("open", "enter", "Open", "Leave with what is chosen.", "open"),
-    ("list('cursor_down')", "down", "Down", "The next line.", "choose", "↑↓"),
-    ("list('cursor_up')", "up", "Up", "The line before.", "", "↑"),
-    ("list('page_down')", "pagedown", "Page down", "A page down."),
-    ("list('page_up')", "pageup", "Page up", "A page up."),
-    ("list('first')", "home", "First", "The first line."),
-    ("list('last')", "end", "Last", "The last line."),
-    ("close", "escape", "Close", "Back to the screen.", "close", "esc"),
-)
+OPEN, *MOVES, CLOSE = TABLES["LIST"]
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from shardviz.render.plans_compared import versus_table
 from shardviz.render.questions_view import question_rows
 from shardviz.stepping.plan_step import collective_steps
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
-from shardviz.tui.registry import AREAS, commands_of
+from shardviz.tui.registry import AREAS, TABLES
 
 with LazyImports():
     from shardviz.lessons import course
@@ -172,10 +172,7 @@ class JumpDialog(FilteredList):
                 yield ListRow(line, line.plain, InstructionJump(name, instruction), heading)
 
 
-(COMPARE,) = commands_of(
-    "dialog",
-    ("compare", "equals_sign", "Compare", "Put it beside the question that is shown.", "compare", "="),
-)
+(COMPARE,) = TABLES["QUESTIONS"]
 
 
 class QuestionsDialog(FilteredList):

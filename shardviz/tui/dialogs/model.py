@@ -25,7 +25,7 @@ from shardviz.render.model_view import layer_groups, split_text
 from shardviz.render.palette import Palette
 from shardviz.tui.dialogs.dialog import CLOSE, HELP, Dialog
 from shardviz.tui.dialogs.model_editor import ModelEditor, ModelForm
-from shardviz.tui.registry import bindings, commands_of
+from shardviz.tui.registry import TABLES, bindings
 from shardviz.tui.themes import palette_of
 from shardviz.units import human_bytes, human_count, times
 
@@ -111,19 +111,7 @@ def _cells(row: TreeRow, closed: Collection[str], palette: Palette) -> list[Text
     return [Text(f"{'  ' * (1 + bool(row.group))}{name}"), Text(times(first.parameter.shape)), split, held]
 
 
-COMMANDS = commands_of(
-    "model",
-    ("change", "enter", "Change the split", "Type another split of the parameter under the cursor.", "split"),
-    ("restore", "backspace", "As the rules say", "Undo the change of this parameter.", "as ruled", "⌫"),
-    ("fold", "space left right", "Fold", "Fold the layers, or open them.", "fold", "space"),
-    ("find", "slash", "Find", "Only the parameters whose names have some words.", "find", "/"),
-    ("field('source')", "m", "Model", "Another model: a name, or the path of a file.", "model"),
-    ("field('rules')", "r", "Rules", "Other rules: names of sets, or the path of a file.", "rules"),
-    ("field('mesh')", "x", "Mesh", "Another mesh.", "mesh"),
-    ("field('machine')", "h", "Hardware", "The machine that prices the step.", "hardware"),
-    ("training", "b", "Train step", "The forward pass alone, or a train step with Adam.", "backward"),
-    ("undo", "u", "Undo", "Undo the last change.", "undo"),
-)
+COMMANDS = TABLES["MODEL"]
 HINTS = {
     "source": "a name such as llama-3-8b or mixtral-8x7b, a config.json, a .safetensors file",
     "rules": "fsdp, tensor, fsdp+tensor, X=fsdp+Y=tensor, or a file",

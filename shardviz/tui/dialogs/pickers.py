@@ -16,7 +16,7 @@ from shardviz.render.machine_view import machine_words
 from shardviz.sharding.array import BITS, other_names
 from shardviz.targets import EXTRAS, TARGETS, parse_targets
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
-from shardviz.tui.registry import commands_of
+from shardviz.tui.registry import TABLES
 from shardviz.tui.themes import THEMES
 from shardviz.units import flops
 
@@ -91,7 +91,7 @@ class MachinePicker(FieldPicker):
         return machine_words(named or self.resolved.machine)
 
 
-(MARK,) = commands_of("dialog", ("mark", "space", "Mark", "Ask this compiler too, or no longer.", "mark"))
+(MARK,) = TABLES["TARGETS"]
 
 
 class TargetPicker(FieldPicker):

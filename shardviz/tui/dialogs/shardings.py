@@ -15,7 +15,7 @@ from shardviz.forms.options import with_shardings
 from shardviz.lazy_names import LazyImports
 from shardviz.render.lines import READABLE
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
-from shardviz.tui.registry import commands_of
+from shardviz.tui.registry import TABLES
 
 with LazyImports():
     from shardviz.answers import search as search_answer
@@ -36,10 +36,7 @@ HIGH = 20
 """Lines of a window that has room for the figures that the table leaves out."""
 MICROBATCHES = 8
 """Parts of the batch in a pipeline, as of `shardviz search`."""
-(COMPARE,) = commands_of(
-    "dialog",
-    ("compare", "space", "Compare", "Put the line beside the others, or no longer.", "compare"),
-)
+(COMPARE,) = TABLES["SHARDINGS"]
 
 
 class ShardingsDialog(FilteredList):

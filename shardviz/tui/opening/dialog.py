@@ -18,7 +18,7 @@ from shardviz.render.lines import printable
 from shardviz.tui.dialogs.dialog import Dialog
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.opening.kinds import READ, WORDS, Kind, Openable, listed_folder, openables, typed, why_empty
-from shardviz.tui.registry import commands_of
+from shardviz.tui.registry import TABLES
 
 with LazyImports():
     from shardviz.tui.opening import reading as contents
@@ -108,9 +108,7 @@ HELP = (
     "shardviz command line, a string that somebody has sent."
 )
 GUEST = "Type a sharding in any notation, a shardviz command line, or a string that somebody has sent."
-(COMPLETE,) = commands_of(
-    "dialog", ("complete", "tab", "Complete", "Write out what all lines that begin so have.", "complete")
-)
+(COMPLETE,) = TABLES["OPEN"]
 
 
 class ReadingList(ReadingDialog, FilteredList):

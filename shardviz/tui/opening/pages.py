@@ -24,37 +24,20 @@ from shardviz.render.programs.cost_lines import log_lines, rematerialization_lin
 from shardviz.render.programs.program_view import hlo_view, modules_view, program_view
 from shardviz.render.times.live_memory import memory_report_lines
 from shardviz.render.times.report import target_times_view, timeline_view
-from shardviz.tui.compiler.program_box import ProgramBox
+from shardviz.tui.compiler.program_box import ProgramBox, ProgramKeys
 from shardviz.tui.dialogs.dialog import CLOSE, HELP, CommandPage, Dialog, copy_line
 from shardviz.tui.dialogs.filtered_list import ListRow
 from shardviz.tui.opening.dialog import CompareDialog, ReadingDialog, ReadingList
 from shardviz.tui.opening.kinds import Openable, words_of
 from shardviz.tui.opening.reading import Opened, OpenedChanges, OpenedModules, OpenedProgram
-from shardviz.tui.registry import bindings, commands_of
+from shardviz.tui.registry import TABLES, bindings
 from shardviz.tui.themes import palette_of
 
 if TYPE_CHECKING:
     from shardviz.tui.state import EditorState
 
 VIEWS = ("collectives", "program", "time")
-PROGRAM = commands_of(
-    "dialog",
-    ("view", "v", "View", "Its collectives by cost, its text, what runs when.", "view"),
-    ("collective(1)", "j", "Next collective", "In the text.", "next"),
-    ("collective(-1)", "k", "Previous collective", "In the text."),
-    ("search", "slash", "Search", "Find text in the program.", "search", "/"),
-    ("fold", "f", "All of the text", "The text as it is in the file, or folded."),
-    ("compare", "d", "Compare", "What changes from this program to another one.", "compare"),
-    ("option('mesh')", "x", "Mesh", "The axes of another mesh.", "mesh"),
-    ("option('hardware')", "h", "Hardware", "Other hardware: for its times, or to compile for.", "hardware"),
-    ("copy", "y", "Copy", "Copy the command line that prints the same.", "copy"),
-    ("move(-1)", "up", "Up", "A line up.", "", "↑"),
-    ("move(1)", "down", "Down", "A line down.", "scroll", "↑↓"),
-    ("page(-1)", "pageup", "Page up", "A page up."),
-    ("page(1)", "pagedown", "Page down", "A page down."),
-)
-
-(KEEP,) = commands_of("dialog", ("keep", "enter", "Keep", "Read it again so.", "read again"))
+PROGRAM, (KEEP,) = TABLES["PROGRAM"], TABLES["ENTRY"]
 TITLES = {"mesh": "Mesh", "machine": "Machine that times are for", "target": "Target to compile for"}
 HINTS = {
     "mesh": "data=4,model=2; empty: as the program's groups tell it, or the problem's mesh",
@@ -63,7 +46,7 @@ HINTS = {
 }
 
 
-class ProgramDialog(ReadingDialog):
+class ProgramDialog(ProgramKeys, ReadingDialog):
     """A program of a file: `v` goes from its collectives to its text and to its times."""
 
     commands = (HELP, *PROGRAM, CLOSE)
@@ -84,13 +67,13 @@ class ProgramDialog(ReadingDialog):
 
     def on_mount(self) -> None:
         self.box.view.focus()
-        self.call_after_refresh(self._draw)
+        self.call_after_refresh(self.draw)
 
     def on_program_view_resized(self) -> None:
-        self._draw()
+        self.draw()
 
     @property
-    def box(self) -> ProgramBox:
+    def box(self) -> ProgramBox:  # type: ignore[override]
         return self.query_one(ProgramBox)
 
     @property
@@ -105,7 +88,7 @@ class ProgramDialog(ReadingDialog):
         self.query_one("#views", Static).update(text)
 
     def show_failure(self, error: ShardvizError) -> None:
-        self._draw()
+        self.draw()
         self.notify(error_words(error), severity="error", markup=False)
 
     def show_opened(self, opened: Opened) -> None:
@@ -113,9 +96,9 @@ class ProgramDialog(ReadingDialog):
         self.opened = opened
         if self._view not in self.views:
             self._view = VIEWS[0]
-        self._draw()
+        self.draw()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
         if self.reading is None:
             names = ((name, "bold reverse" if name == self._view else "dim") for name in self.views)
             line = Text("  ").join(Text(f" {name} ", style) for name, style in names)
@@ -151,26 +134,13 @@ class ProgramDialog(ReadingDialog):
         self.box.leave_search()
         views = self.views
         self._view = views[(views.index(self._view) + 1) % len(views)]
-        self._draw()
+        self.draw()
 
-    def _to_program(self) -> bool:
+    def to_program(self) -> bool:
         if self.opened.listed is not None and self._view != "program":
             self._view = "program"
-            self._draw()
+            self.draw()
         return self.box.is_program
-
-    def action_collective(self, step: int) -> None:
-        if self._to_program():
-            self.box.to_collective(step)
-
-    def action_search(self) -> None:
-        if self._to_program():
-            self.box.open_search()
-
-    def action_fold(self) -> None:
-        if self._to_program():
-            self.box.folded = not self.box.folded
-            self._draw()
 
     def action_compare(self) -> None:
         def show(found: OpenedChanges | None) -> None:
@@ -200,7 +170,7 @@ class ProgramDialog(ReadingDialog):
 
     def action_close(self) -> None:
         if self.stop_reading():
-            self._draw()
+            self.draw()
         else:
             self.dismiss()
 
@@ -210,12 +180,6 @@ class ProgramDialog(ReadingDialog):
         copy_line(
             self, self.opened.command(*([views[self._view]] if self._view in views and not is_listed else []))
         )
-
-    def action_move(self, step: int) -> None:
-        self.box.view.move(step)
-
-    def action_page(self, step: int) -> None:
-        self.box.view.move(step * max(1, self.box.view.size.height - 1))
 
 
 class OptionEntry(Dialog):

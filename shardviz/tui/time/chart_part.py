@@ -94,11 +94,6 @@ class ChartPart:
         return total if self.timeline.machine.startswith(self.name) else f"{self.name}  {total}"
 
     @cached_property
-    def critical(self) -> frozenset[int]:
-        """The operations of the critical path."""
-        return frozenset(self.timeline.critical_path)
-
-    @cached_property
     def _critical_lanes(self) -> list[tuple[list[float], list[int]]]:
         """The critical path lane by lane: the starts of its operations, and their numbers."""
         lanes: dict[int, tuple[list[float], list[int]]] = {}

@@ -164,7 +164,7 @@ class TimePane(TargetsPane):
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width >= WIDE, "beside")
-        self._draw()
+        self.draw()
 
     @property
     def _rooms(self) -> tuple[int, int]:
@@ -181,7 +181,7 @@ class TimePane(TargetsPane):
     def show_instruction(self, target: str, name: str) -> None:
         self._chosen, self._wanted = target, (target, name)
         self.remove_class("report")
-        self._draw()
+        self.draw()
 
     def _take_profile(self) -> None:
         """Show the profile that was opened, once."""
@@ -194,7 +194,7 @@ class TimePane(TargetsPane):
         # What was predicted stands below from the start.
         self._below = next(iter(self._others), None) if len(told.timelines) > 1 else None
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
         if not self.size.width:
             return
         self._take_profile()
@@ -257,7 +257,7 @@ class TimePane(TargetsPane):
     def _take(self, name: str, told: ToldTimelines) -> None:
         if self._asked.get(name) == told.question:
             self._told[name] = told
-            self._draw()
+            self.draw()
 
     def _draw_status(self) -> None:
         super()._draw_status()
@@ -469,7 +469,7 @@ class TimePane(TargetsPane):
         others = self._others
         place = others.index(self._below) + 1 if self._below in others else 0
         self._below = others[place] if place < len(others) else None
-        self._draw()
+        self.draw()
         if self._below is not None and len(self.chart.parts) < 2:
             self.notify(f"{self._below[0]} has no timeline so far.", markup=False)
 
@@ -515,7 +515,7 @@ class TimePane(TargetsPane):
         self.toggle_class("report")
         part = "#report" if self.has_class("report") else TimeChart
         self.query_one(part).focus()
-        self.call_after_refresh(self._draw)
+        self.call_after_refresh(self.draw)
 
     def action_open_line(self) -> None:
         """The instruction on Compiler; of the plan, its collective on Step."""
