@@ -37,7 +37,6 @@ with LazyImports():
         export,
         lists,
         model,
-        model_editor,
         pickers,
         shardings,
     )
@@ -60,11 +59,12 @@ if TYPE_CHECKING:
     from shardviz.forms.share import Shared
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
-    from shardviz.tui.dialogs.model_editor import ModelEditor
+    from shardviz.tui.dialogs.model import ModelEditor
+    from shardviz.tui.dialogs.shardings import RankingDialog, ShardingsDialog
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.lesson.view import LessonView
     from shardviz.tui.opening.kinds import Openable
-    from shardviz.tui.opening.reading import Opened, OpenedChanges, OpenedModules, OpenedProgram
+    from shardviz.tui.opening.reading import Opened
     from shardviz.tui.time.timelines import OpenedProfile
 
 LOOK_S = 1.0
@@ -152,12 +152,11 @@ class ShardvizApp(ResilientApp):
 
     @cached_property
     def _model(self) -> ModelEditor:
-        return model_editor.ModelEditor()
+        return model.ModelEditor()
 
     @cached_property
     def progress(self) -> LessonProgress:
         """The learner's progress: loaded with the first lesson."""
-
         return progress.LessonProgress(self.is_guest)
 
     @property
@@ -218,8 +217,13 @@ class ShardvizApp(ResilientApp):
         await self.workspace.show_panes()
         self.state.queries.start()
         self.ask()
+
+        def look_for_the_last() -> None:
+            if self._last.last is None and not self._last.problem:
+                self.call_from_thread(self.greet)
+
         if not self.is_guest:
-            self.run_worker(self._look_for_the_last, thread=True)
+            self.run_worker(look_for_the_last, thread=True)
         if not gc.isenabled():  # where the process is the application's own
             gc.freeze()
             gc.enable()
@@ -233,13 +237,9 @@ class ShardvizApp(ResilientApp):
             self._find_first_plan()  # a key may come before the first frame
         await super()._take(message)
 
-    def _look_for_the_last(self) -> None:
-        """Read the last session; where there is none, the first lines to read are a hint."""
-        if self._last.last is None and not self._last.problem:
-            self.call_from_thread(self.greet)
-
     def greet(self) -> None:
-        """Show the hint of the first time, until something is edited: from then on a session is kept."""
+        """Show the hint of the first time, where there is no last session, until something is edited: from
+        then on one is kept."""
         main = self.screen_stack[0]
         if self.lesson is None and self.state.history.draft == ProblemForm():
             main.mount(FirstHint(APP), before=main.query_one(KeyFooter))
@@ -424,13 +424,10 @@ class ShardvizApp(ResilientApp):
     def action_jump(self) -> None:
         if self._is_kept_back():
             return
-
-        state = self.state
-        self.push_screen(lists.JumpDialog(state.resolved, state.queries.answers, palette_of(self)), self.jump)
+        self.push_screen(lists.JumpDialog(self.state, palette_of(self)), self.jump)
 
     async def jump(self, to: Jump | None) -> None:
         """Mark a device everywhere, or go to a step of the plan or to an instruction."""
-
         if isinstance(to, jumps.DeviceJump):
             self.state.set_lens(to.position)
         elif isinstance(to, jumps.InstructionJump):
@@ -470,47 +467,30 @@ class ShardvizApp(ResilientApp):
     def action_history(self) -> None:
         if self._is_kept_back():
             return
-
-        state = self.state
-        window = lists.QuestionsDialog(state.questions, state.history, state.resolved, palette_of(self))
-        self.push_screen(window, self.open_form)
+        self.push_screen(lists.QuestionsDialog(self.state, palette_of(self)), self.open_form)
 
     def action_model(self) -> None:
         self.push_screen(model.ModelDialog(self._model))
-
-    def open_model(self, source: str) -> None:
-        """Open a model by its name or its file."""
-        try:
-            self._model.edit(self._model.form.with_field("source", source))
-        except ShardvizError as error:
-            self.notify(error_words(error), severity="error")
-            return
-        self.action_model()
 
     def action_open_file(self) -> None:
         self.push_screen(opening.OpenDialog(self.state, not self.is_guest), self.show_opened)
 
     async def show_opened(self, found: Opened | None) -> None:
         """Show what the dialog was left with: in a window of its own, or on a screen that is there."""
-
         try:
             if isinstance(found, timelines.OpenedProfile):
                 self.state.profile = found
                 await self.action_show("time")
             elif isinstance(found, kinds.Openable):
                 await self._show_file(found)
+            elif isinstance(found, reading.OpenedChanges):
+                self.push_screen(pages.ChangesDialog(found))
+            elif isinstance(found, reading.OpenedModules):
+                self.push_screen(pages.ModulesDialog(found, self.state), self.show_opened)
             elif found is not None:
-                self._show_program(found)
+                self.push_screen(pages.ProgramDialog(found, self.state))
         except ShardvizError as error:
             self.notify(error_words(error), severity="error")
-
-    def _show_program(self, found: OpenedProgram | OpenedModules | OpenedChanges) -> None:
-        if isinstance(found, reading.OpenedChanges):
-            self.push_screen(pages.ChangesDialog(found))
-        elif isinstance(found, reading.OpenedModules):
-            self.push_screen(pages.ModulesDialog(found, self.state), self.show_opened)
-        else:
-            self.push_screen(pages.ProgramDialog(found, self.state))
 
     async def _show_file(self, found: Openable) -> None:
         draft = self.state.history.draft
@@ -518,44 +498,33 @@ class ShardvizApp(ResilientApp):
             self.push_screen(pages.TranslationDialog(found.name))
         elif found.kind == "model":
             kinds.read_options(found.options, ())
-            self.open_model(found.path)
+            self._model.edit(self._model.form.with_field("source", found.path))
+            self.action_model()
         elif found.kind == "machine":
             self.state.edit(entering.enter(draft, "machine", found.path))
         elif found.kind == "line":
             await self.leave_lesson()
             self.state.edit(entering.enter(draft, "einsum", found.name))
-        else:
-            await self._show_shared(found.name)
-
-    async def _show_shared(self, text: str) -> None:
-        shared = share.from_string(text)
-        if shared.lesson:
+        elif (shared := share.from_string(found.name)).lesson:
             await self.open_lesson(attempt.attempt_of(shared))
-            return
-        await self.leave_lesson()
-        self.state.edit(shared.draft)
-        await self.action_show(shared.screen)
+        else:
+            await self.leave_lesson()
+            self.state.edit(shared.draft)
+            await self.action_show(shared.screen)
 
     def action_shardings(self) -> None:
-        if self._is_kept_back():
-            return
-
-        if self._is_planned():
-            self.push_screen(shardings.ShardingsDialog(self.state.resolved, palette_of(self)), self.open_form)
+        self._rank(shardings.ShardingsDialog)
 
     def action_ranking(self) -> None:
+        self._rank(shardings.RankingDialog)
+
+    def _rank(self, dialog: type[ShardingsDialog | RankingDialog]) -> None:
         if self._is_kept_back():
             return
-
-        if self._is_planned():
-            self.push_screen(shardings.RankingDialog(self.state.resolved, palette_of(self)), self.open_form)
-
-    def _is_planned(self) -> bool:
-        """True if what is on screen is what was entered; else it is said that it is not, yet."""
-        is_planned = self.state.resolved.planning is None
-        if not is_planned:
+        if self.state.resolved.planning is None:
+            self.push_screen(dialog(self.state.resolved, palette_of(self)), self.open_form)
+        else:
             self.notify("What you entered is still being planned; ask again in a moment.", markup=False)
-        return is_planned
 
     async def open_form(self, form: ProblemForm | None) -> None:
         """Put the problem of a list's row on screen, as one step of undo; a lesson goes on in its sandbox."""
@@ -573,7 +542,6 @@ class ShardvizApp(ResilientApp):
         Who presents one presents all."""
         if lesson is None:
             return
-
         try:
             controller, note = await view.controller_of(lesson, self.progress, self._is_presenting)
         except ShardvizError as error:
@@ -609,7 +577,6 @@ class ShardvizApp(ResilientApp):
 
     def shared(self) -> Shared:
         """The form or lesson on screen, for others to open."""
-
         if self.lesson is not None:
             return self.lesson.shared()
         return share.Shared(self.state.resolved.draft, self.state.area)
@@ -621,7 +588,6 @@ class ShardvizApp(ResilientApp):
     def action_code(self) -> None:
         if self._is_kept_back():
             return
-
         try:
             self.push_screen(export.CodeDialog(self.jax_code()))
         except ShardvizError as error:
@@ -634,7 +600,6 @@ class ShardvizApp(ResilientApp):
             self.notify(NO_FILES, severity="warning")
             return
         self.clear_notifications()
-
         exports = export.exports_of(self.screen_stack[0], self.pane, self.jax_code)
         self.push_screen(export.ExportDialog(exports, f"shardviz-{self.state.area}", suffix))
 

@@ -146,9 +146,10 @@ READING: dict[str, str] = {}
 """A sentence or two on each part of the application: how to read it."""
 TABLES = _read_tables()
 """The commands of each part, and of each kind of window."""
-APP, PROBLEM, LAYOUT, PLAN, STEP, COMPILER, TIME, LESSON, TYPING, FORM, SEARCHING = (
-    TABLES[name] for name in ["APP", "PROBLEM", "LAYOUT", "PLAN", "STEP", "COMPILER", "TIME", "LESSON", "TYPING", "FORM", "SEARCHING"]
-)
+APP, PROBLEM, LESSON = TABLES["APP"], TABLES["PROBLEM"], TABLES["LESSON"]
+LAYOUT, PLAN, STEP = TABLES["LAYOUT"], TABLES["PLAN"], TABLES["STEP"]
+COMPILER, TIME = TABLES["COMPILER"], TABLES["TIME"]
+TYPING, FORM, SEARCHING = TABLES["TYPING"], TABLES["FORM"], TABLES["SEARCHING"]
 COMMANDS: tuple[Command, ...] = (*APP, *PROBLEM, *LAYOUT, *PLAN, *STEP, *COMPILER, *TIME, *LESSON)
 
 AREAS = {

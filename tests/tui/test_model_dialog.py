@@ -6,8 +6,7 @@ import pytest
 from textual.widgets import Input, OptionList
 
 from shardviz.errors import ShardvizError
-from shardviz.tui.dialogs.model import ModelDialog
-from shardviz.tui.dialogs.model_editor import ModelEditor
+from shardviz.tui.dialogs.model import ModelDialog, ModelEditor
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 

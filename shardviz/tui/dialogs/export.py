@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,18 +151,40 @@ def exports_of(screen: Screen[Any], pane: Pane, jax_code: Callable[[], str]) -> 
     screen._compositor.reflow(screen, screen.size)
     strips = strips_of(screen)
     said.set(display=True)
+
+    def subject() -> Subject:
+        shown = pane.exported()
+        return Subject(shown, title_of(shown), pane.command_line())
+
+    def page() -> str:
+        if not pane.timelines:
+            return html(subject())
+        title = f"{title_of(pane.exported())}: what runs when"
+        return html(Subject(Timelines(tuple(pane.timelines)), title, pane.command_line()))
+
+    def plain() -> str:
+        return "\n".join(strip.text.rstrip() for strip in strips).rstrip() + "\n"
+
+    def data() -> str:
+        return json.dumps(pane.document(), indent=2, ensure_ascii=False) + "\n"
+
+    def jupyter() -> str:
+        return notebook(replace(subject(), shown=JaxProgram(jax_code())))
+
     forms = [
         Export("svg", "SVG", "the screen, in colour", lambda: screen_svg(strips, pane.area)),
-        Export("txt", "Text", "the screen, as text", lambda: _plain(strips)),
-        Export("html", "HTML", "a page for browsers", lambda: html(_subject(pane))),
-        Export("json", "JSON", "what it shows, as data", lambda: _document(pane)),
-        Export("py", "Python", "its JAX code, to run", jax_code),
-        Export("ipynb", "Notebook", "its JAX code, for Jupyter", lambda: _notebook(pane, jax_code())),
+        Export("txt", "Text", "the screen, as text", plain),
+        Export("html", "HTML", "a page for browsers", page),
     ]
     if pane.timelines:
-        trace = Export("trace", "Trace", "a trace, for ui.perfetto.dev", lambda: _trace(pane))
-        forms[2:3] = [replace(forms[2], text=lambda: _timeline_page(pane)), trace]
-    return tuple(forms)
+        trace = partial(timeline_rows.trace, pane.timelines)
+        forms.append(Export("trace", "Trace", "a trace, for ui.perfetto.dev", trace))
+    return (
+        *forms,
+        Export("json", "JSON", "what it shows, as data", data),
+        Export("py", "Python", "its JAX code, to run", jax_code),
+        Export("ipynb", "Notebook", "its JAX code, for Jupyter", jupyter),
+    )
 
 
 def strips_of(screen: Screen[Any]) -> list[Strip]:
@@ -175,32 +198,6 @@ def screen_svg(strips: Sequence[Strip], name: str) -> str:
     lines = (segment for strip in strips for segment in (*strip, Segment.line()))
     console.print(Segments(lines), end="")
     return recorded_svg(console, name)
-
-
-def _plain(strips: Sequence[Strip]) -> str:
-    return "\n".join(strip.text.rstrip() for strip in strips).rstrip() + "\n"
-
-
-def _subject(pane: Pane) -> Subject:
-    shown = pane.exported()
-    return Subject(shown, title_of(shown), pane.command_line())
-
-
-def _timeline_page(pane: Pane) -> str:
-    title = f"{title_of(pane.exported())}: what runs when"
-    return html(Subject(Timelines(tuple(pane.timelines)), title, pane.command_line()))
-
-
-def _trace(pane: Pane) -> str:
-    return timeline_rows.trace(pane.timelines)
-
-
-def _notebook(pane: Pane, code: str) -> str:
-    return notebook(replace(_subject(pane), shown=JaxProgram(code)))
-
-
-def _document(pane: Pane) -> str:
-    return json.dumps(pane.document(), indent=2, ensure_ascii=False) + "\n"
 
 
 CODE, COPIES = TABLES["CODE"], TABLES["COPIES"]

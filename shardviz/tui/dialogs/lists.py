@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,13 +29,11 @@ with LazyImports():
     from shardviz.render import lesson_view
 
 if TYPE_CHECKING:
-    from shardviz.forms.form import History
-    from shardviz.forms.questions import AskedQuestions
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.lesson import Lesson
     from shardviz.render.palette import Palette
-    from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.lesson.progress import LessonProgress
+    from shardviz.tui.state import EditorState
 
 
 class ExamplesDialog(FilteredList):
@@ -112,11 +110,9 @@ class JumpDialog(FilteredList):
     JumpDialog.nothing #about { display: block; }
     """
 
-    def __init__(
-        self, resolved: ResolvedProblem, answers: Mapping[str, ShownAnswer], palette: Palette
-    ) -> None:
+    def __init__(self, state: EditorState, palette: Palette) -> None:
         super().__init__(classes="fitted")
-        self._resolved, self._answers, self._palette = resolved, answers, palette
+        self._resolved, self._answers, self._palette = state.resolved, state.queries.answers, palette
 
     def on_mount(self) -> None:
         self.show_rows([*self._devices(), *self._steps(), *self._instructions()])
@@ -188,11 +184,10 @@ class QuestionsDialog(FilteredList):
     QuestionsDialog.comparing #about, QuestionsDialog.comparing.-broad.-high #about { max-height: 75%; }
     """
 
-    def __init__(
-        self, asked: AskedQuestions, history: History, now: ResolvedProblem, palette: Palette
-    ) -> None:
+    def __init__(self, state: EditorState, palette: Palette) -> None:
         super().__init__()
-        self._asked, self._history, self._now, self._palette = asked, history, now, palette
+        self._asked, self._history, self._now = state.questions, state.history, state.resolved
+        self._palette = palette
         self._compares = False
 
     def on_mount(self) -> None:

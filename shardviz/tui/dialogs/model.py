@@ -1,9 +1,12 @@
-"""The parameters of a model as rows: groups of layers that open and fold, each with a bar of its bytes."""
+"""A whole model: its fields, with undo, and its parameters as rows, groups of layers that open and fold, each
+with a bar of its bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 from rich.text import Text
 from textual import events, on, work
@@ -16,15 +19,29 @@ from textual.worker import get_current_worker
 from shardviz.errors import ShardvizError
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
-from shardviz.models.answer import ModelAnswer, answered, change, model_memory
+from shardviz.models.answer import (
+    ModelAnswer,
+    ModelQuestion,
+    answered,
+    change,
+    changed_split,
+    model_memory,
+    model_question,
+    with_changes,
+)
+from shardviz.models.rule_files import named_rules
+from shardviz.models.rule_set import ShardingRule
+from shardviz.models.sources import read_model
 from shardviz.models.splitting import FoldedParameter, SplitModel, alike_pattern, folded
+from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.spec_string import write_spec
+from shardviz.planner.problem.training import parse_training
 from shardviz.render.caption import mesh_text
 from shardviz.render.lines import bar, columns
 from shardviz.render.model_view import layer_groups, split_text
 from shardviz.render.palette import Palette
+from shardviz.targets.hardware import placed_for
 from shardviz.tui.dialogs.dialog import CLOSE, HELP, Dialog
-from shardviz.tui.dialogs.model_editor import ModelEditor, ModelForm
 from shardviz.tui.registry import TABLES, bindings
 from shardviz.tui.themes import palette_of
 from shardviz.units import human_bytes, human_count, times
@@ -39,6 +56,75 @@ SIZE = 3
 """The place of a device's bytes among the cells."""
 KEPT = ((0, 1, 2, SIZE, 4), (0, 2, SIZE, 4), (0, 2, SIZE))
 """The cells of a row that are shown, by the room that there is."""
+
+
+@dataclass(frozen=True)
+class ModelForm:
+    """The texts of the fields, and the changes as `with_changes` takes them.
+
+    Without a `machine` a v5e whose every mesh axis is a ring prices the step; with `is_training` it is a
+    train step with Adam.
+    """
+
+    source: str = "llama-3-8b"
+    rules: str = "fsdp+tensor"
+    mesh: str = "data=4,tensor=2"
+    machine: str = ""
+    is_training: bool = False
+    changes: tuple[ShardingRule, ...] = ()
+
+    def with_field(self, name: str, text: str) -> ModelForm:
+        """The form with another text of a field."""
+        values: dict[str, Any] = {name: text}
+        return replace(self, **values)
+
+    def changed(self, pattern: str, spec: str) -> ModelForm:
+        """The form with another split of a pattern; without a `spec` that of the rules."""
+        kept = tuple(each for each in self.changes if each.subject != pattern)
+        return replace(self, changes=(changed_split(pattern, spec), *kept) if spec else kept)
+
+
+_model = lru_cache(maxsize=4)(read_model)
+
+
+def stated(form: ModelForm) -> ModelQuestion:
+    """The question of a form, without its changes. Raises `QuestionError` for texts that state none."""
+    mesh = parse_mesh(form.mesh)
+    return model_question(
+        _model(form.source),
+        named_rules(form.rules, mesh),
+        placed_for(form.machine or None, (), mesh),
+        mesh,
+        training=parse_training(form.is_training, "layer", "adam", mesh) if form.is_training else None,
+    )
+
+
+class ModelEditor:
+    """The form on screen and those before it; `question` is that of the last form that states one."""
+
+    def __init__(self) -> None:
+        self._forms = [ModelForm()]
+        self.base = self.question = stated(self.form)
+
+    @property
+    def form(self) -> ModelForm:
+        return self._forms[-1]
+
+    def edit(self, form: ModelForm) -> None:
+        """Another form. Raises `QuestionError` for one that states no question; the last one then stays."""
+        base = stated(form)
+        question = with_changes(base, form.changes)
+        if form != self.form:
+            self._forms.append(form)
+        self.base, self.question = base, question
+
+    def undo(self) -> bool:
+        """Go back to the form before; False where there is none."""
+        if len(self._forms) == 1:
+            return False
+        self._forms.pop()
+        self.edit(self.form)
+        return True
 
 
 @dataclass(frozen=True)
@@ -90,12 +176,10 @@ def row_texts(rows: list[TreeRow], closed: Collection[str], width: int, palette:
         lines = columns(chosen, width, right=frozenset({kept.index(SIZE)}))
         if lines is not None:
             return lines
-    return [_cut(Text("  ").join(row), width) for row in chosen]
-
-
-def _cut(line: Text, width: int) -> Text:
-    line.truncate(width, overflow="ellipsis")
-    return line
+    lines = [Text("  ").join(row) for row in chosen]
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")
+    return lines
 
 
 def _cells(row: TreeRow, closed: Collection[str], palette: Palette) -> list[Text]:
@@ -218,13 +302,14 @@ class ModelDialog(Dialog):
             if not worker.is_cancelled:
                 self.app.call_from_thread(self._about, [Text(error_words(error))])
             return
-        if not worker.is_cancelled:
-            self.app.call_from_thread(self._planned, form, plain, found)
 
-    def _planned(self, form: ModelForm, plain: ModelForm, found: dict[ModelForm, ModelAnswer]) -> None:
-        self._answers |= found
-        if form == self.editor.form:
-            self._show_answers(found[plain], found[form])
+        def show() -> None:
+            self._answers |= found
+            if form == self.editor.form:
+                self._show_answers(found[plain], found[form])
+
+        if not worker.is_cancelled:
+            self.app.call_from_thread(show)
 
     def _show_answers(self, before: ModelAnswer, after: ModelAnswer) -> None:
         palette, width, question = palette_of(self.app), self._width, after.question
