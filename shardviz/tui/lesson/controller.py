@@ -144,7 +144,7 @@ class LessonController:
     @property
     def commands(self) -> list[Command]:
         """Those that do something now."""
-        return [command for command in LESSON if self.does(_word(command))]
+        return [command for command in LESSON if self.does(command.name.split("'")[1])]
 
     def does(self, word: str) -> bool:
         """Return whether a command does something now."""
@@ -223,10 +223,6 @@ class LessonController:
         kind, number = self.attempt.stage
         said = self.attempt.answers[number] if kind == "predict" else None
         self.chosen = self._choices.index(said) if said is not None and said in self._choices else 0
-
-
-def _word(command: Command) -> str:
-    return command.name.split("'")[1]
 
 
 def afresh(attempt: Attempt) -> Attempt:

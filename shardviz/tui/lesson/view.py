@@ -90,13 +90,8 @@ def inks_of(app: App[object]) -> Inks:
     """The theme's colours for headings and for what is right; bold alone where there are no colours."""
     if app.no_color:
         return Inks()
-    colours = app.theme_variables
-    return Inks(*(f"bold {rich_colour(colours[name])}" for name in ("primary", "success")))
-
-
-def rich_colour(name: str) -> str:
-    """A colour of a theme as Rich calls it: ``ansi_green`` is its ``green``."""
-    return name.removeprefix("ansi_")
+    colours = app.theme_variables  # Rich calls their ansi_green green
+    return Inks(*(f"bold {colours[name].removeprefix('ansi_')}" for name in ("primary", "success")))
 
 
 class Guide(Side):
@@ -124,12 +119,13 @@ class Guide(Side):
         if width < 2:
             return
         inks = inks_of(self.app)
-        page = guide_page(controller.attempt, controller.told, width, height, inks, controller.is_presented)
-        is_long = len(page.lines) > height
-        if is_long:  # the last column is the scrollbar's
+        for columns in (width, width - 1):  # the last column may be the scrollbar's
             page = guide_page(
-                controller.attempt, controller.told, width - 1, height, inks, controller.is_presented
+                controller.attempt, controller.told, columns, height, inks, controller.is_presented
             )
+            is_long = len(page.lines) > height
+            if not is_long:
+                break
         view.show(TextLines(page.lines))
         view.scroll_to(y=page.at if is_long else 0, animate=False, force=True)
 
@@ -260,7 +256,8 @@ class LessonView:
         own = self.commands
         ahead = [command for command in own if command.name not in LEADING_BACK]
         keys = {key for command in LESSON if command in own or command.name in ALWAYS for key in command.keys}
-        free = filter(None, (self._turned(command).without(keys) for command in others))
+        others = [replace(each, footer=self.turn) if each.name == "problem" else each for each in others]
+        free = filter(None, (command.without(keys) for command in others))
         first, *rest = [command for command in free if command.name != "problem" or self.turn]
         pane = [command for command in rest if command.area != "app"]
         kept_back = TELLING if self.refusal() else ()
@@ -269,16 +266,11 @@ class LessonView:
         back = [command for command in own if command.name in LEADING_BACK]
         return [first, *ahead, *turn, *pane, *back, *(command for command in app if command not in turn)]
 
-    def _turned(self, command: Command) -> Command:
-        return replace(command, footer=self.turn) if command.name == "problem" else command
-
     def command_of(self, event: events.Key) -> Command | None:
         """The lesson's command that a key means, before it means anything else."""
         works = self.commands
-        for command in LESSON:
-            if event.key in command.keys and (command in works or command.name in ALWAYS):
-                return command
-        return None
+        meant = (each for each in LESSON if each in works or each.name in ALWAYS)
+        return next((each for each in meant if event.key in each.keys), None)
 
     async def open(self, controller: LessonController) -> None:
         """Put a lesson on screen, at its stage, in place of the one that was open here."""

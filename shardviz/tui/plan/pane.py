@@ -56,15 +56,6 @@ class StepsView(LinesView, inherit_bindings=False):
         ("end", "scroll_end", "Bottom"),
     ]
 
-    def bring_in(self, lines: range) -> None:
-        """Scroll as little as shows these lines, the first of them at any rate; at the top, all above too."""
-        height = self.size.height
-        top = int(self.scroll_offset.y)
-        if lines.stop > top + height:
-            top = lines.stop - height
-        top = min(top, lines.start)
-        self.scroll_to(y=top if lines.stop > height else 0, animate=False)
-
 
 class PlanPane(Pane):
     """Steps, one of them chosen; and the targets' answers, as they arrive."""
@@ -132,8 +123,10 @@ class PlanPane(Pane):
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         before, plan = self._cost, resolved.plan
-        if before is None or not _same_step(before.plan, plan, self.chosen):
-            self.chosen = _first_collective(plan)
+        steps = [] if before is None else [each.steps[self.chosen - 1 :][:1] for each in (before.plan, plan)]
+        alike = {(each.op, each.array) for found in steps for each in found}
+        if before is None or not all(steps) or len(alike) > 1:
+            self.chosen = next(iter(collective_steps(plan)), 1)
             self._steps.scroll_home(animate=False)
         if before is None or before.plan is not plan:
             self._costs = {}
@@ -150,11 +143,6 @@ class PlanPane(Pane):
 
     def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
         self._draw()
-
-    def _take_costs(self, plan: Plan, costs: Mapping[int, StepCost]) -> None:
-        if self._cost is not None and plan is self._cost.plan:
-            self._costs = costs
-            self._draw()
 
     def _take_totals(self, asked: PlanCost, cost: PlanCost, has_alternatives: bool) -> None:
         """Show a cost that knows more, in place of the same that was `asked` about."""
@@ -207,7 +195,16 @@ class PlanPane(Pane):
         self._bring_in()
 
     def _bring_in(self) -> None:
-        self.call_after_refresh(lambda: self._steps.bring_in(self._place))
+        """Scroll as little as shows the step, its first line at any rate; at the top, all above too."""
+
+        def scroll() -> None:
+            view, lines = self._steps, self._place
+            height, top = view.size.height, int(view.scroll_offset.y)
+            if lines.stop > top + height:
+                top = lines.stop - height
+            view.scroll_to(y=min(top, lines.start) if lines.stop > height else 0, animate=False)
+
+        self.call_after_refresh(scroll)
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="costs")
     def _count(self, plan: Plan) -> None:
@@ -221,7 +218,13 @@ class PlanPane(Pane):
             except ShardvizError:
                 # Too large to be followed round by round: the plan itself says what must be sent.
                 continue
-        self.call_later(self._take_costs, plan, costs)
+
+        def take() -> None:
+            if self._cost is not None and plan is self._cost.plan:
+                self._costs = costs
+                self._draw()
+
+        self.call_later(take)
 
     @work(thread=True, exit_on_error=False, exclusive=True, group="totals")
     def _find_totals(self, cost: PlanCost) -> None:
@@ -259,7 +262,11 @@ class PlanPane(Pane):
         room = (width - GAP) // 2 - 2 if beside else width - 2
         answers = self.state.queries.answers
         targets = self._target_lines(answers, room)
-        above = [*self._status_lines(self._cost.plan, room), *self._warnings(self._cost, room)]
+        above = adopted_lines(self._cost.plan, room)
+        if self.state.resolved.planning is not None:
+            words = "Planning what you entered; this is still the plan before it."
+            above = sentence(words, room, style="bold")
+        above += [*cost_view.fit_lines(self._cost, room), *cost_view.padding_lines(self._cost, room)]
         group = self._marked_group(self._cost)
         lines, place = self._drawn(self._cost, room).lines(self.chosen, self._costs, group)
         self._place = range(place.start + len(above), place.stop + len(above))
@@ -280,32 +287,15 @@ class PlanPane(Pane):
             return None
         return group_along(axes, cost.plan.problem.mesh, lens, self.palette)
 
-    def _warnings(self, cost: PlanCost, width: int) -> list[Text]:
-        return [*cost_view.fit_lines(cost, width), *cost_view.padding_lines(cost, width)]
-
     def _cost_lines(self, cost: PlanCost, width: int) -> list[Text]:
-        totals = cost_view.total_lines(cost, width) if self._has_totals else []
-        return [
-            *self._alternatives(cost, width),
-            Text(),
-            *sentence(cost_view.machine_words(cost), width, lead="time  "),
-            *totals,
-        ]
-
-    def _alternatives(self, cost: PlanCost, width: int) -> list[Text]:
-        """The plans beside the one that is shown; where they are not known yet, that they are looked for."""
+        """The plans beside the one that is shown, as far as they are known, its time and its totals."""
         if self._has_alternatives:
-            return cost_view.alternatives_view(cost, width, self.palette)
-        return sentence(
-            "Looking for the plans that others would choose …", width, cost_view.INDENT, style="dim"
-        )
-
-    def _status_lines(self, plan: Plan, width: int) -> list[Text]:
-        if self.state.resolved.planning is not None:
-            return sentence(
-                "Planning what you entered; this is still the plan before it.", width, style="bold"
-            )
-        return adopted_lines(plan, width)
+            others = cost_view.alternatives_view(cost, width, self.palette)
+        else:
+            words = "Looking for the plans that others would choose …"
+            others = sentence(words, width, cost_view.INDENT, style="dim")
+        time = sentence(cost_view.machine_words(cost), width, lead="time  ")
+        return [*others, Text(), *time, *(cost_view.total_lines(cost, width) if self._has_totals else [])]
 
     def _drawn(self, cost: PlanCost, width: int) -> plan_table.PlanTable:
         """The table of a plan: what does not change with the choice is drawn once."""
@@ -335,20 +325,9 @@ class PlanPane(Pane):
         return [*lines, *between, *wait_lines(waits, width, self.app.animation_level != "none")]
 
 
-def _first_collective(plan: Plan) -> int:
-    """The number of the first step that sends something; 1 where none does."""
-    return next(iter(collective_steps(plan)), 1)
-
-
 def _first_about(plan: Plan, place: AnswerLocation) -> int:
     """The number of the first step with the operation or the array of a place, where there is one."""
     for number, step in enumerate(plan.steps, 1):
         if place.operation == step.op or (place.array and place.array == step.array):
             return number
-    return _first_collective(plan)
-
-
-def _same_step(before: Plan, after: Plan, number: int) -> bool:
-    """True if the step of that number does the same to the same array in both plans."""
-    steps = [plan.steps[number - 1] for plan in (before, after) if number <= len(plan.steps)]
-    return len(steps) == 2 and (steps[0].op, steps[0].array) == (steps[1].op, steps[1].array)
+    return next(iter(collective_steps(plan)), 1)

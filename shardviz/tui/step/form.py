@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
@@ -23,7 +22,6 @@ from shardviz.forms.wording import as_sentence
 from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 
 if TYPE_CHECKING:
-    from shardviz.collectives.operation import Operation
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.sharding import Mesh
     from shardviz.tui.state import EditorState
@@ -141,12 +139,19 @@ class CollectiveForm(VerticalScroll):
         typed = field.value.strip()
         first = next((name for name in field.choices if typed and name.startswith(typed)), None)
         if field.id == "field-op":
-            abouts = {name: _meaning(OPERATIONS[name]) for name in field.choices}
+            docs = {name: (OPERATIONS[name].__doc__ or "").partition("\n\n")[0] for name in field.choices}
+            abouts = {name: " ".join(doc.replace("`", "").split()) for name, doc in docs.items()}
             dialog = ChoicesDialog("Operations", abouts, first)
         else:
             abouts = {name: as_sentence(ALGORITHMS[name].summary) for name in field.choices}
             dialog = ChoicesDialog("Algorithms that can do it", abouts, first)
-        self.app.push_screen(dialog, partial(_fill, field))
+
+        def fill(name: str | None) -> None:
+            if name is not None:
+                field.value = name
+                field.cursor_position = len(name)
+
+        self.app.push_screen(dialog, fill)
 
     def on_input_changed(self, _event: Input.Changed) -> None:
         self._check()
@@ -187,16 +192,6 @@ class CollectiveForm(VerticalScroll):
         for name in (*FIELDS, *SETTINGS):
             self.query_one(f"#fault-{name}").display = name == wrong
         return not wrong
-
-
-def _fill(field: Input, name: str | None) -> None:
-    if name is not None:
-        field.value = name
-        field.cursor_position = len(name)
-
-
-def _meaning(operation: type[Operation]) -> str:
-    return " ".join((operation.__doc__ or "").partition("\n\n")[0].replace("`", "").split())
 
 
 def _algorithms(collective: CollectiveFields, mesh: Mesh) -> list[str]:
