@@ -12,7 +12,7 @@ from shardviz.forms.share import Shared, from_string, to_string
 from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import attempt_of
 from shardviz.lessons.course import find
-from shardviz.serve.pointer import PagePointer, follow_pointer, pointer_of
+from shardviz.serve.lecture import PagePointer
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.registry import TABLES, bindings
 
@@ -28,6 +28,16 @@ FOLLOWS = "This page follows the teacher's, until you go elsewhere in it."
 ALONE = "You go on alone. T follows the teacher again."
 PREDICTED = "Your prediction is {}. The teacher shows the answer; until then you may choose another."
 FOLLOW = TABLES["FOLLOW"]
+
+
+def follow_pointer(app: ShardvizApp, to: PagePointer) -> None:
+    """Look where a pointer does, as far as the page shows the like."""
+    if to.lens is None or 0 <= to.lens < app.state.resolved.problem.mesh.size:
+        app.state.set_lens(to.lens)
+    for pane in app.workspace.shown:
+        if to.step > 0:
+            pane.show_step(to.step)
+        pane.show_round(to.round)
 
 
 class VisitorApp(ShardvizApp):
@@ -186,7 +196,11 @@ class TeacherApp(VisitorApp):
 
     def _lead(self) -> None:
         """Tell where the page is and looks, unless something is still being typed."""
-        led = shared, pointer = self.shared(), pointer_of(self)
+        panes, shared = self.workspace.shown, self.shared()
+        step = next((pane.step_shown for pane in panes if pane.step_shown), 0)
+        number = max((pane.round_shown for pane in panes), default=0)
+        pointer = PagePointer(self.state.lens, step, number)
+        led = shared, pointer
         if led == self._led or self.state.resolved.draft != self.state.history.draft:
             return
         self._led = led

@@ -15,7 +15,7 @@ from textual.drivers._byte_stream import ByteStream
 from textual.drivers.web_driver import WebDriver
 from textual.message import Message
 
-from shardviz.serve.pointer import pointer_in
+from shardviz.serve.lecture import pointer_in
 from shardviz.tui.terminal_input import NoParser, TerminalInput
 
 PATIENCE_S = 4.0

@@ -19,12 +19,29 @@ from shardviz.forms.share import Shared, from_string
 from shardviz.lessons.attempt import TITLES, LessonStage, stages
 from shardviz.lessons.course import find, lesson_names
 from shardviz.lessons.lesson import Lesson
-from shardviz.serve.pointer import PagePointer, pointer_in
 
 MAX_TABS = 1000
 """Tabs that were left whose predictions are kept."""
 MAX_CHOICE = 200
 """Characters of an answer that are kept."""
+
+
+@dataclass(frozen=True)
+class PagePointer:
+    """`lens` is the position in the mesh of the device that is marked, None where none is. `step` is that of
+    the plan under the cursor or played, from 1, `round` the one that is shown; 0 where there is none."""
+
+    lens: int | None = None
+    step: int = 0
+    round: int = 0
+
+
+def pointer_in(said: object) -> PagePointer:
+    """The pointer in a message; one that points at nothing where it has none."""
+    match said:
+        case {"lens": int() | None as lens, "step": int(step), "round": int(round)}:
+            return PagePointer(lens, step, round)
+    return PagePointer()
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from textual_serve.download_manager import DownloadManager
 
 from shardviz.forms.form import one_line
 from shardviz.serve.driver import PATIENCE_S
-from shardviz.serve.lecture import Predictions
-from shardviz.serve.pointer import PagePointer
+from shardviz.serve.lecture import PagePointer, Predictions
 
 KILL_AFTER_S = PATIENCE_S + 2
 """The longest that a process takes to end; it ends by itself before that, with its compilers."""
@@ -121,7 +120,7 @@ class Session(AppService):
         return self._send(b"D", data)
 
     async def send_meta(self, data: dict[str, Any]) -> bool:
-        return self._send(b"M", json.dumps(data).encode())
+        return self._tell(data)
 
     @property
     def unread(self) -> int:
@@ -160,8 +159,8 @@ class Session(AppService):
         if said:
             self._tell({"type": "remember", "predictions": said})
 
-    def _tell(self, said: dict[str, object]) -> None:
-        self._send(b"M", json.dumps(said).encode())
+    def _tell(self, said: dict[str, Any]) -> bool:
+        return self._send(b"M", json.dumps(said).encode())
 
     def _send(self, kind: Literal[b"D", b"M"], data: bytes) -> bool:
         if self._stdin is None:

@@ -38,34 +38,14 @@ T = TypeVar("T")
 PLANNERS_CHILD = __name__
 
 
-class PlanningCall(Future[T]):
-    """A future of what a function returns. To cancel it stops the function, also where that has begun."""
-
-    def __init__(
-        self,
-        withdraw: Callable[[PlanningCall[Any]], None],
-        function: Callable[..., T],
-        arguments: tuple[object, ...],
-        due: float,
-    ) -> None:
-        super().__init__()
-        self.function, self.arguments, self.due = function, arguments, due
-        self._withdraw = withdraw
-
-    def cancel(self) -> bool:
-        """Withdraw the call; False where its end is there already."""
-        if not super().cancel():
-            return False
-        self._withdraw(self)
-        return True
-
-
 class PlanningProcess:
-    """Calls one function at a time, in the order of `submit`; the process starts with the first."""
+    """Calls one function at a time, in the order of `submit`; the process starts with the first. To cancel
+    the future of a call stops it, also where it has begun."""
 
     def __init__(self) -> None:
-        self._calls: list[PlanningCall[Any]] = []
-        self._current: PlanningCall[Any] | None = None
+        self._calls: dict[Future[Any], tuple[float, Callable[..., object], tuple[object, ...]]] = {}
+        """The calls that wait: when each is due, its function and the arguments."""
+        self._current: Future[Any] | None = None
         self._child: child_process.ChildProcess | None = None
         self._is_closed = False
         self._changed = threading.Condition()
@@ -73,13 +53,14 @@ class PlanningProcess:
         self._thread = threading.Thread(target=self._serve, name="shardviz-planning", daemon=True)
         self._thread.start()
 
-    def submit(self, function: Callable[..., T], *arguments: object, pause_s: float = 0.0) -> PlanningCall[T]:
+    def submit(self, function: Callable[..., T], *arguments: object, pause_s: float = 0.0) -> Future[T]:
         """Call a function of a module, after a pause in seconds. Function, arguments and result are
         pickled."""
-        call = PlanningCall(self._withdraw, function, arguments, time.monotonic() + pause_s)
+        call: Future[T] = Future()
         with self._changed:
-            self._calls.append(call)
+            self._calls[call] = time.monotonic() + pause_s, function, arguments
             self._changed.notify()
+        call.add_done_callback(self._withdraw)
         return call
 
     def kill(self) -> None:
@@ -93,30 +74,30 @@ class PlanningProcess:
             self._changed.notify()
             self.kill()
 
-    def _withdraw(self, call: PlanningCall[Any]) -> None:
+    def _withdraw(self, call: Future[Any]) -> None:
         with self._changed:
-            if call in self._calls:
-                self._calls.remove(call)
-            elif call is self._current:
+            if call.cancelled() and self._calls.pop(call, None) is None and call is self._current:
                 self.kill()
 
-    def _next(self) -> PlanningCall[Any] | None:
-        """Wait for the next call that is due; None after `close`."""
+    def _next(self) -> tuple[Future[Any], object] | None:
+        """Wait for the next call that is due, and for what is sent for it; None after `close`."""
         with self._changed:
             self._current = None
             while not self._is_closed:
                 now = time.monotonic()
-                self._current = next((call for call in self._calls if call.due <= now), None)
-                if self._current is not None:
-                    self._calls.remove(self._current)
-                    return self._current
-                self._changed.wait(min((call.due - now for call in self._calls), default=None))
+                for call, (due, *asked) in self._calls.items():
+                    if due <= now:
+                        del self._calls[call]
+                        self._current = call
+                        return call, tuple(asked)
+                self._changed.wait(min((due - now for due, *_ in self._calls.values()), default=None))
         return None
 
     def _serve(self) -> None:
-        while (call := self._next()) is not None:
+        while (found := self._next()) is not None:
+            call, asked = found
             try:
-                answer = self._answer(call)
+                answer = self._answer(call, asked)
             except (EOFError, OSError):
                 answer = self._death()
             with suppress(InvalidStateError):  # it was cancelled
@@ -126,14 +107,14 @@ class PlanningProcess:
                     call.set_result(answer)
         self._death()
 
-    def _answer(self, call: PlanningCall[Any]) -> object:
+    def _answer(self, call: Future[Any], asked: object) -> object:
         with self._changed:
             if call.cancelled() or self._is_closed:
                 return None
             if self._child is None or not self._child.alive():
                 self._child = child_process.ChildProcess(PLANNERS_CHILD, os.environ)
             child = self._child
-        child.send((call.function, call.arguments))
+        child.send(asked)
         return child.receive()
 
     def _death(self) -> ShardvizError:
@@ -181,9 +162,9 @@ class Plans:
         self._on_change = on_change
         self._found: dict[Key, Plan | ShardvizError] = {}
         self._followed: set[Key] = set()
-        self._asked: tuple[Key, PlanningCall[Plan]] | None = None
-        self._following: tuple[Key, PlanningCall[Plan]] | None = None
-        self._pricing: PlanningCall[PlanCost] | None = None
+        self._asked: tuple[Key, Future[Plan]] | None = None
+        self._following: tuple[Key, Future[Plan]] | None = None
+        self._pricing: Future[PlanCost] | None = None
 
     @cached_property
     def _process(self) -> PlanningProcess:

@@ -138,7 +138,8 @@ def _read_tables() -> dict[str, tuple[Command, ...]]:
             READING[area] = line[2:]
         elif line and not line.startswith("#"):
             action, keys, *words = (cell.strip() for cell in line.split("|"))
-            tables[name] += (Command(area, action, tuple(keys.split()), *words),)
+            command = Command(area, action, tuple(keys.split()), *words)  # type: ignore[arg-type]  # at most four
+            tables[name] += (command,)
     return tables
 
 

@@ -9,7 +9,7 @@ from shardviz.forms.share import Shared, from_string, to_string
 from shardviz.lessons.attempt import UNKNOWN, begin, shared_of, stages
 from shardviz.lessons.course import course
 from shardviz.serve.apps import PupilApp, TeacherApp
-from shardviz.serve.pointer import PagePointer, pointer_in
+from shardviz.serve.lecture import PagePointer, pointer_in
 from shardviz.serve.visitor import VisitorsWorker
 from shardviz.tui.dialogs.commands import CommandSearch
 from shardviz.tui.lines_view import LinesView

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
-from shardviz.serve.pointer import PagePointer, pointer_in
+from shardviz.serve.lecture import PagePointer, pointer_in
 
 POINTER = PagePointer(5, 2, 3)
 

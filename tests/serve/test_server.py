@@ -9,8 +9,7 @@ import pytest
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.lessons.course import find
-from shardviz.serve.lecture import LessonPlace
-from shardviz.serve.pointer import PagePointer
+from shardviz.serve.lecture import LessonPlace, PagePointer
 from tests.serve.conftest import visit
 from tests.serve.test_rules import Silent, served
 

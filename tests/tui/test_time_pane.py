@@ -16,7 +16,7 @@ from shardviz.render.times.timeline_rows import TimeWindow
 from shardviz.reports.target_result import TargetResult
 from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.time import pane as time_pane
-from shardviz.tui.time.chart_part import ChartPart
+from shardviz.tui.time.chart import ChartPart
 from shardviz.tui.time.pane import TimePane
 from shardviz.tui.time.timelines import OpenedProfile, ToldTimelines
 from tests.conftest import one_in

@@ -2,6 +2,5 @@
 
 pane            the screen: which timeline is shown, its report, and the operation that is selected
 timelines       the timelines of a plan or of a target's answer, as they can be told now
-chart           the lanes in a window of time, which zooms and pans, by keys and by mouse
-chart_part      one of its timelines, prepared for pictures of any window, and its operations by lane
+chart           the lanes of one or two timelines in a window of time, which zooms and pans
 """

@@ -33,8 +33,7 @@ from shardviz.render.times.report import (
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import TIME, bindings
 from shardviz.tui.targets_pane import TargetsPane, fault_lines, notice, state_words
-from shardviz.tui.time.chart import TimeChart
-from shardviz.tui.time.chart_part import ChartPart
+from shardviz.tui.time.chart import ChartPart, TimeChart
 from shardviz.tui.time.timelines import (
     PLAN,
     PROFILE,
