@@ -21,7 +21,7 @@ from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
 from shardviz.stepping.collective_run import pipelined, run_on
 from shardviz.tui.opening.kinds import Openable
-from shardviz.tui.opening.reading import Reader
+from shardviz.tui.opening.reading import OpeningReader
 from shardviz.tui.state import EditorState
 
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
@@ -163,7 +163,9 @@ def test_two_plans(first, second, printed):
 
 def reader():
     nobody = [lambda _=None: None] * 4
-    return Reader(EditorState(ProblemForm(mesh="X=2,Y=2"), "layout", *nobody, worker=object()), nobody[0])
+    return OpeningReader(
+        EditorState(ProblemForm(mesh="X=2,Y=2"), "layout", *nobody, worker=object()), nobody[0]
+    )
 
 
 @pytest.mark.parametrize(("name", "machine"), TEXTS)

@@ -24,7 +24,7 @@ with LazyImports():
     from shardviz.tui.opening import reading as contents
 
 if TYPE_CHECKING:
-    from shardviz.tui.opening.reading import Opened, OpenedProgram, Reader
+    from shardviz.tui.opening.reading import Opened, OpenedProgram, OpeningReader
     from shardviz.tui.state import EditorState
 
 
@@ -32,13 +32,13 @@ class ReadingDialog(Dialog):
     """Reads one thing at a time; without another mesh, target or machine for those of the problem."""
 
     state: EditorState
-    reading: Reader | None = None
+    reading: OpeningReader | None = None
 
     def open(self, found: Openable) -> None:
         """Read it, and leave with that."""
         self.read(found.name, lambda reader: reader.open(found))
 
-    def read(self, name: str, read: Callable[[Reader], Opened]) -> None:
+    def read(self, name: str, read: Callable[[OpeningReader], Opened]) -> None:
         """Hand over what is read to `show_opened`; `name` is what it is called."""
         self.stop_reading()
 
@@ -46,12 +46,12 @@ class ReadingDialog(Dialog):
             if not reading.is_stopped:
                 self.app.call_from_thread(self.describe, text)
 
-        self.reading = reading = contents.Reader(self.state, show)
+        self.reading = reading = contents.OpeningReader(self.state, show)
         self.describe(Text(f"reading {name} …", "dim"))
         self._read(name, read, reading)
 
     @work(thread=True, exit_on_error=False)
-    def _read(self, name: str, read: Callable[[Reader], Opened], reading: Reader) -> None:
+    def _read(self, name: str, read: Callable[[OpeningReader], Opened], reading: OpeningReader) -> None:
         try:
             found: Opened | ShardvizError = read(reading)
         except ShardvizError as error:

@@ -60,7 +60,7 @@ OF_PROFILE = ("mesh", "device_order", "machine", "hlo", "step", "device")
 """The options of each kind."""
 
 
-class Reader:
+class OpeningReader:
     """Reads one thing in a thread, and tells `show` how far it is.
 
     Where nothing else is named, the mesh and the target of the problem on screen are for functions, and its
