@@ -1,7 +1,7 @@
 """The application: a problem is edited on the left, and what follows from it is shown on the right.
 
 app        the application: undo, dialogs, lessons, and which key does what everywhere
-registry   all commands: they feed keys, footer, palette, help and the table in docs/
+registry   all commands, lines of commands.txt: they feed keys, footer, palette, help and the table in docs/
 state      the form with undo and the problem that it states, which all parts are given; the kept session
 workspace  the problem beside one of the panes; bars: the lines above and below
 planning   plans that take long, made by another process

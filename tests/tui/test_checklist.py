@@ -123,7 +123,7 @@ CHECKLIST = {
         "tests/tui/test_lesson.py::test_a_whole_lesson_by_keyboard",
     ),
     "busy text at once, which can be cancelled": (
-        "tests/tui/test_step_pane.py::test_the_first_time_it_says_that_it_is_at_work",
+        "tests/tui/test_step_pane.py::test_what_takes_long_is_worked_out_beside_the_screen",
         "tests/tui/test_dialogs.py::test_escape_stops_the_compilers_and_says_so",
         "tests/tui/test_compiler_screen.py::test_what_was_cancelled_says_how_to_ask",
     ),
