@@ -289,7 +289,7 @@ def _whole(rank: int) -> PartitionSpec:
 
 
 def _next_axes(here: tuple[str, ...], mesh: Mesh, used: Iterable[str]) -> tuple[str, ...]:
-    """What follows in the row of no axis, then each axis that is not used; several begin it anew."""
+    """The next in the row of no axis, then each axis that is not used; several begin it anew."""
     taken = {whole_axis(axis) for axis in used}
     choices = [(), *((axis,) for axis in mesh.axis_names if axis not in taken)]
     place = choices.index(here) + 1 if here in choices else 0
