@@ -134,7 +134,7 @@ def test_an_interrupt_prints_what_there_is(capsys, monkeypatch, number, code):
                 signal.raise_signal(number)
             yield answer
 
-    monkeypatch.setattr("shardviz.planner.search.search_meshes", interrupted)
+    monkeypatch.setattr("shardviz.planner.search.mesh_ranking.search_meshes", interrupted)
     assert run(list(MLP)) == code
     said = capsys.readouterr()
     assert "Not complete: 6 of 10 meshes" in said.out

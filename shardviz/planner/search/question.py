@@ -187,12 +187,10 @@ def _in_pairs(problem: Problem) -> Problem:
     parts: list[Statement] = []
     names = {array.name for array in problem.arrays}
     for whole in problem.parts:
-        orders: tuple[Order, ...] = ((whole,),)
-        if len(whole.operands) > 2:
-            orders = contraction_orders(whole, names)
-        cheapest: Order = min(orders, key=_flops)
+        is_wide = len(whole.operands) > 2
+        cheapest: Order = min(contraction_orders(whole, names), key=_flops) if is_wide else (whole,)
         parts += cheapest
-        names.update(part.result.name for part in parts)
+        names.update(part.result.name for part in cheapest)
     return replace(problem, parts=tuple(parts))
 
 
