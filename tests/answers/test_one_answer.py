@@ -42,7 +42,11 @@ EXPLAINED = [
     ("ab->ba", {"specs": "XY->XY"}),
     ("h=bd,df->bf; y=silu(h),fd->bd", {"specs": "W1=_Y,W2=Y_"}),
 ]
-RANKED = [("bd,df->bf", {}), ("bd,df->bf", {"specs": "X_,?->X_"}), ("ab,bc->ac", {"machine": "v5e:2x4"})]
+RANKED = [
+    ("bd,df->bf", {"mesh": "X=8"}),
+    ("bd,df->bf", {"specs": "X_,?->X_"}),
+    ("ab,bc->ac", {"mesh": "X=8", "machine": "v5e:2x4"}),
+]
 SWEPT = [
     ("bd,df->bf", "b=1Ki:64Ki", {"specs": "X_,X_->X_"}),
     ("bd,df->bf", "d=1Ki:16Ki:4", {"specs": "XY,Y_->X_", "machine": "v5e:2x4"}),

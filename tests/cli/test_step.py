@@ -407,70 +407,36 @@ def test_a_step_of_a_plan_has_the_links_of_its_target(capsys, target, said):
     assert said in capsys.readouterr().out
 
 
-PUBLISHED = [
-    # The book's own: V/W over one ring; over two; twice for an all-reduce.
-    (
-        "D1",
-        "all_gather --axis X --mesh X=4,Y=4,Z=4 --shape 1024x4096 --spec XY --machine v4:4x4x4",
-        "23.3 µs",
+# All published times: tests/hardware/test_published_times.py.
+TIMED = {
+    "all_gather --axis X,Y --mesh X=4,Y=4,Z=4 --shape 1024x4096 --spec XY --machine v4:4x4x4": (
+        "The book counts 46.6 µs"
     ),
-    (
-        "D2",
-        "all_gather --axis X,Y --mesh X=4,Y=4,Z=4 --shape 1024x4096 --spec XY --machine v4:4x4x4",
-        "46.6 µs",
+    "all_gather --mesh X=8 --shape 1024x16384 --spec X_ --machine h100:8": "The book counts 65.2 µs",
+    "all_gather --axis X --mesh X=4,Y=4,Z=4 --shape 128 --spec X --machine v4:4x4x4": (
+        "2 µs by formula, bound by latency: a ring of 4 along z"
     ),
-    ("D3", "psum --axis Z --mesh X=4,Y=4,Z=4 --shape 1024x4096 --spec XY --machine v4:4x4x4", "11.7 µs"),
-    # 7/8 of V through a switch.
-    ("D12", "all_gather --mesh X=8 --shape 1024x16384 --spec X_ --machine h100:8", "65.2 µs"),
-    ("D13", "all_gather --mesh X=8 --shape 4096x65536 --spec X_ --machine h100:8", "1.04 ms"),
-]
-BY_FORMULA = [
-    (
-        "D4",
-        "all_gather --axis X --mesh X=4,Y=4,Z=4 --shape 128 --spec X --machine v4:4x4x4",
-        "2 µs by formula, bound by latency: a ring of 4 along z",
+    "all_gather --axis Y --mesh X=8,Y=4 --shape 2048x8192 --spec Y_ --machine v5e:4x8": (
+        "559 µs by formula, bound by x: a line of 4 along x: 3/4 of 32 MiB over 45 GB/s"
     ),
-    (
-        "D5",
-        "all_gather --axis Y --mesh X=8,Y=4 --shape 2048x8192 --spec Y_ --machine v5e:4x8",
-        "559 µs by formula, bound by x: a line of 4 along x: 3/4 of 32 MiB over 45 GB/s",
+    "all_gather --axis Y --mesh X=8,Y=4 --shape 256x256 --spec Y_ --machine v5e:4x8": (
+        "3 µs by formula, bound by latency: a line of 4 along x"
     ),
-    (
-        "D6",
-        "all_gather --axis Y --mesh X=8,Y=4 --shape 256x256 --spec Y_ --machine v5e:4x8",
-        "3 µs by formula, bound by latency: a line of 4 along x",
+    "ppermute --perm (0,15) --mesh X=4,Y=4 --shape 128x128x8192 --spec (XY)__ --machine v5e:4x4": (
+        "192 µs by formula, bound by y and x: 6 hops along y and x: 6 µs, then 16 MiB over 2 links at once"
     ),
-    (
-        "D9",
-        "ppermute --perm (0,15) --mesh X=4,Y=4 --shape 128x128x8192 --spec (XY)__ --machine v5e:4x4",
-        "192 µs by formula, bound by y and x: 6 hops along y and x: 6 µs, then 16 MiB over 2 links at once",
-    ),
-]
+}
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [pytest.param(line, f"The book counts {said}", id=case) for case, line, said in PUBLISHED]
-    + [pytest.param(line, said, id=case) for case, line, said in BY_FORMULA],
-)
+@pytest.mark.parametrize(("line", "said"), TIMED.items())
 def test_published_times_on_their_machines(capsys: Capture, line: str, said: str) -> None:
     out = printed(capsys, *line.split(), "--dtype", "bf16", "--on", "none")
     assert said in " ".join(out.split())
 
 
 def test_a_document_has_the_machine_and_the_time_by_formula(capsys: Capture) -> None:
-    words = (
-        "all_gather",
-        "--mesh",
-        "X=16",
-        "--shape",
-        "1024x1024",
-        "--machine",
-        "h100:2x8",
-        "--dtype",
-        "bf16",
-    )
-    found = document(capsys, *words, "--compare")
+    words = "all_gather --mesh X=16 --shape 1024x1024 --machine h100:2x8 --dtype bf16 --compare"
+    found = document(capsys, *words.split())
     assert found["machine"] == "h100:2x8"
     assert [(level["name"], level["kind"], level["members"]) for level in found["levels"]] == [
         ("network", "network", 2),

@@ -243,11 +243,12 @@ def test_what_cannot_run_never_reaches_the_child(worker, operation, mesh, count,
     assert caught.value.hint
 
 
-def test_two_thousand_devices():
-    mesh = Mesh(("i",), (2048,))
+@pytest.mark.parametrize("devices", [256, pytest.param(2048, marks=pytest.mark.slow)])
+def test_two_thousand_devices(devices):
+    mesh = Mesh(("i",), (devices,))
     with Worker() as own:  # the others need not share so many devices
-        ran = own.run(PSum(("i",)), mesh, np.ones((2048, 1), np.int32), CPU).result()
-    assert (ran.shards == 2048).all()
+        ran = own.run(PSum(("i",)), mesh, np.ones((devices, 1), np.int32), CPU).result()
+    assert (ran.shards == devices).all()
 
 
 def native(operation, platform):

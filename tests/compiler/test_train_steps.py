@@ -56,12 +56,13 @@ def compiled_moves(answer):
             LARGE,
             {("sum", ("Y",), (1024, 16384)): 1},
         ),
-        (
+        pytest.param(
             ATTENTION,
             "X=4,Y=2",
             "X=X__,WQ=_Y__,WK=_Y_,WV=_Y_,WO=Y___,Y=X__",
             "b=8,t=512,s=512,d=8192,k=8,g=8,h=128",
             {("sum", ("Y",), (2, 512, 8192)): 2},
+            marks=pytest.mark.slow,
         ),
     ],
     ids=["data", "fully sharded", "tensor", "fully sharded and tensor", "attention"],
