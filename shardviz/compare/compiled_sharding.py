@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from shardviz.planner.search.mesh_ranking import MeshSharding, problem_of
 from shardviz.reports.program_report import answer_times
 
 if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
-    from shardviz.planner.search.mesh_ranking import MeshSharding
     from shardviz.planner.search.question import SearchQuestion
     from shardviz.reports.target_result import TargetResult
 
@@ -47,8 +47,6 @@ class CompiledSharding:
 
 def one_layer(question: SearchQuestion, found: MeshSharding) -> Problem:
     """The problem that is compiled for a row: one layer of the program, with the row's mesh and shardings."""
-    from shardviz.planner.search.mesh_ranking import problem_of
-
     return replace(problem_of(question, found), layers=1)
 
 

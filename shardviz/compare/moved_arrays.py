@@ -58,12 +58,11 @@ class MovedArrays:
         origin = self._as_moved(one)
         if not parts or (origin is not None and not origin.computed and len(origin.arguments) == 1):
             return ()
-        is_sum = one.op in _SUMS
         made = [part.result for part in parts]
         made += [array for part in parts for array in summed_operands(part).values()]
-        taken = [] if is_sum else [operand for part in parts for operand in part.operands]
-        given = {array.name for array in self.problem.arguments}
+        taken = [] if one.op in _SUMS else [operand for part in parts for operand in part.operands]
         if origin is not None and origin.computed:
+            given = {array.name for array in self.problem.arguments}
             taken = [array for array in taken if array.name not in given]
         doubts = {
             array.name: self._doubt(array, one, transposed)

@@ -114,11 +114,8 @@ def planned(plan: Plan) -> list[ArrayTransfer]:
 def compiled(
     collectives: Sequence[Collective], problem: Problem, matmuls: Sequence[CollectiveMatmul] = ()
 ) -> list[ArrayTransfer]:
-    """The collectives of a target's answer to `problem` in program order, and its local slices.
-
-    One of `matmuls` stands as the gather or scatter that its permutes replace. Others that move nothing are
-    left out.
-    """
+    """The collectives of a target's answer to `problem` that move something, in program order, and its local
+    slices. One of `matmuls` stands as the gather or scatter that its permutes replace."""
     moved = MovedArrays(problem)
     transfers = []
     for place, (given, matmul, permute_runs) in enumerate(_whole(collectives, matmuls, problem.layers)):

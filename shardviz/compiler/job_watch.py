@@ -304,10 +304,13 @@ class _Hub:
         while not self.is_closed:
             wait = min(beat_at, self._decided_at) - time.monotonic()
             for key, _ in self._selector.select(max(0.0, min(wait, BEAT_S))):
-                if key.data is None:
-                    self._accept()
-                else:
+                if key.data is not None:
                     self._read(key.data)
+                    continue
+                with suppress(OSError):
+                    member = _Connection(self._listener.accept()[0])
+                    self._strangers.append(member)
+                    self._selector.register(member.socket, selectors.EVENT_READ, member)
             now = time.monotonic()
             if now >= self._decided_at:
                 self._decided_at = float("inf")
@@ -324,12 +327,6 @@ class _Hub:
             member.socket.close()
         self._selector.close()
         self._listener.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            member = _Connection(self._listener.accept()[0])
-            self._strangers.append(member)
-            self._selector.register(member.socket, selectors.EVENT_READ, member)
 
     def _read(self, member: _Connection) -> None:
         try:

@@ -14,7 +14,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from inspect import signature
 from typing import Any
 
@@ -41,9 +41,9 @@ def lower_program(
 ) -> LoweredModule:
     """Lower a program for a platform of JAX: "tpu", "cuda" or "cpu". Raises `QuestionError` for what is not a
     program, and for one that is compiled already; what JAX raises comes through."""
-    lost: list[str] = []
     try:
-        with _lost_donations(lost):
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.filterwarnings("always", _LOST_DONATION)
             lowered, was_lowered = _lowered(program, args, kwargs, platform)
     except ValueError as error:
         if _OF_A_CALLBACK not in str(error):
@@ -53,6 +53,10 @@ def lower_program(
             "at hand alone",
             "leave the callback out where shardviz asks",
         ) from error
+    lost = [str(each.message) for each in warned if _LOST_DONATION in str(each.message)]
+    for each in warned:  # all others are shown
+        if _LOST_DONATION not in str(each.message):
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     lowered = getattr(lowered, "lowered", lowered)
     module = lowered.compiler_ir("stablehlo")
     code = io.BytesIO()
@@ -72,21 +76,8 @@ def lower_program(
         code.getvalue(),
         unsplit=tuple(path for path, of in large if not of & _SHARDINGS),
         donated=tuple((number, path) for number, (path, _, of) in enumerate(given) if of & _DONATIONS),
-        lost_donation=" ".join(lost),
+        lost_donation=" ".join(each.partition("\n")[0] for each in lost),
     )
-
-
-@contextmanager
-def _lost_donations(lost: list[str]) -> Iterator[None]:
-    """A context that keeps JAX's warnings of donations that no result can use; all others are shown."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.filterwarnings("always", _LOST_DONATION)
-        yield
-    for each in said:
-        if _LOST_DONATION in str(each.message):
-            lost.append(str(each.message).partition("\n")[0])
-        else:
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
 
 def _arguments(module: Any) -> Iterator[tuple[str, int, set[str]]]:
@@ -121,9 +112,11 @@ def check_program(program: Any) -> None:
 def compile_program(
     program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: dict[str, Any]
 ) -> Any:
-    """JAX's `Compiled` of a program, for the devices of its arguments; nothing runs, none is donated. Raises
-    `QuestionError` for what is not a program, and for arguments to one that has its own; what JAX raises
-    comes through."""
+    """JAX's `Compiled` of a program, for the devices of its arguments; nothing runs, none is donated.
+
+    Raises `QuestionError` for what is not a program, and for arguments to one that has its own; what JAX
+    raises comes through.
+    """
     stage = _stage(program, args, kwargs)
     if stage == "compiled":
         if options:

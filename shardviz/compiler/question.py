@@ -71,9 +71,11 @@ def module_question(
     options: Mapping[str, Any],
     changes: Sequence[ShardingCandidate],
 ) -> ModuleQuestion:
-    """A program of the user's for a target, with `changes` that are made to it before. Raises `TargetError`
-    for the devices at hand, for which JAX compiles in the user's process, and for a program with another
-    number of devices than the target."""
+    """A program of the user's for a target, with `changes` that are made to it before.
+
+    Raises `TargetError` for the devices at hand, for which JAX compiles in the user's process, and for a
+    program with another number of devices than the target.
+    """
     if target.name == "real":
         raise TargetError(
             "the program's own process compiles for the devices that JAX finds there",
@@ -91,8 +93,11 @@ def module_question(
 
 
 def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Target) -> ChildCall:
-    """The call that runs a collective. Raises `QuestionError` for what the operation refuses, since some of
-    it would end the child, and `TargetError` for a target that runs nothing or cannot hold the mesh."""
+    """The call that runs a collective.
+
+    Raises `QuestionError` for what the operation refuses, since some of it would end the child, and
+    `TargetError` for a target that runs nothing or cannot hold the mesh.
+    """
     check_runs(target, mesh)
     if len(shards) != mesh.size:
         raise QuestionError(

@@ -53,31 +53,29 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
     )
     if answer.status != "ok":
         return _unfit(answer)
+    mesh, placement = problem.mesh, answer.placement
     if target.name == "shardy":
-        located = with_parts_of_axes(output.located, problem.mesh) or answer.text
-        operations = MlirModule(located)
-        shardy = read_module(operations, problem.mesh)
+        operations = MlirModule(with_parts_of_axes(output.located, mesh) or answer.text)
+        shardy = read_module(operations, mesh)
         spec = shardy.result_specs[-1]
         if spec is None and "sdy.mesh" not in answer.text:
             spec = PartitionSpec.replicated(problem.result.rank)
         elif spec is not None:
-            spec = _joined(spec, problem.mesh)
+            spec = _joined(spec, mesh)
+        moved = (replace(one, axes=joined_parts(one.axes, mesh.shape)) for one in shardy.collectives)
         return replace(
             answer,
-            collectives=tuple(
-                replace(one, axes=joined_parts(one.axes, problem.mesh.shape)) for one in shardy.collectives
-            ),
+            collectives=tuple(moved),
             result_spec=None if problem.training else _as_asked(spec, problem),
             splits=_splits(operations, problem),
             moves=_moves(operations, problem),
         )
-    module = _module(answer, problem.mesh)
+    module = _module(answer, mesh)
     partitioned: tuple[Collective, ...] = ()
     if output.partitioned:
         # This one is of all slices still.
-        placement = answer.placement
-        mesh = problem.mesh if placement is None else placement.on(problem.mesh)
-        partitioned = read_hlo(output.partitioned, mesh, origins=True).collectives
+        whole = mesh if placement is None else placement.on(mesh)
+        partitioned = read_hlo(output.partitioned, whole, origins=True).collectives
     return replace(
         answer,
         collectives=with_matmul_order(answer.text, module.collectives, module.collective_matmuls),

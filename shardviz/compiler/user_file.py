@@ -115,8 +115,11 @@ class UserFileProcess:
             self._child.send(request)
 
     def result(self, time_limit: float) -> UserProgram:
-        """Wait for the program, at most `time_limit` seconds. Raises `QuestionError` for what is wrong with
-        the file, `CompilerError` where it takes too long or ends the process."""
+        """Wait for the program, at most `time_limit` seconds.
+
+        Raises `QuestionError` for what is wrong with the file, `CompilerError` where it takes too long or
+        ends the process.
+        """
         name = quote(self._request.file)
         try:
             found = self._child.receive(None if math.isinf(time_limit) else time_limit)

@@ -182,8 +182,11 @@ class Worker:
         turn: Turn = AT_ONCE,
     ) -> CompilerRequest[ExecutionResult]:
         """Have JAX run a collective; otherwise as `submit`. The first dimension of `shards` has the mesh's
-        devices by position. Raises `QuestionError` for what the operation refuses, and `TargetError` for a
-        target that runs nothing or can never have as many devices."""
+        devices by position.
+
+        Raises `QuestionError` for what the operation refuses, and `TargetError` for a target that runs
+        nothing or can never have as many devices.
+        """
         call = question.run_call(operation, mesh, shards, target)
         process, subject = self._process(target.process), f"{operation.name} on {target.name} devices"
 

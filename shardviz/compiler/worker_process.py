@@ -252,12 +252,12 @@ class WorkerProcess:
 
     def _check_others(self, why: str, cause: Cause | None = None) -> None:
         """Raise `JobLost` where an error is because another process is lost, or the only one in the job."""
-        if self._watch is None:
+        if (watch := self._watch) is None:
             return
         if cause is None:
             why, cause = f"got an error: {why}", job_watch.Cause.REFUSED
-        self._watch.failed(why, cause)
-        if lost := self._watch.lost():
+        watch.failed(why, cause)
+        if lost := watch.lost():
             raise lost
 
     def _received(self, process: ChildProcess) -> Any:

@@ -255,7 +255,17 @@ def measured_machine(
             fit.op,
             str(question.mesh),
             fit.axes,
-            tuple(map(_within_bounds, fit.regimes)),
+            # With figures that a machine's file takes.
+            tuple(
+                replace(
+                    regime,
+                    latency=min(regime.latency, LATENCY.most),
+                    latency_error=min(regime.latency_error, LATENCY.most),
+                    bandwidth=max(regime.bandwidth, MEASURED.least),
+                    bandwidth_error=min(regime.bandwidth_error, SPREAD.most),
+                )
+                for regime in fit.regimes
+            ),
             links_alike(levels_for(fit.op, fit.axes)),
             question.dtype,
             fit.noise,
@@ -337,14 +347,3 @@ def _implied(
             hops = collective_time(op, 1, (slow,)).latency_seconds
             latencies.setdefault(key, []).append(fit.regimes[0].latency / hops)
     return bandwidths, latencies
-
-
-def _within_bounds(regime: Regime) -> Regime:
-    """With figures that a machine's file takes."""
-    return replace(
-        regime,
-        latency=min(regime.latency, LATENCY.most),
-        latency_error=min(regime.latency_error, LATENCY.most),
-        bandwidth=max(regime.bandwidth, MEASURED.least),
-        bandwidth_error=min(regime.bandwidth_error, SPREAD.most),
-    )

@@ -12,7 +12,8 @@ from shardviz.sharding import Mesh
 @dataclass(frozen=True)
 class JobAddress:
     """Where the processes of a job meet: `coordinator` is "host:port" of process 0, `processes` their number
-    and `process` the own one, from 0. Without them JAX looks for the cluster that started this process."""
+    and `process` the own one, from 0. Without them JAX looks for the cluster that started this process.
+    """
 
     coordinator: str | None = None
     processes: int | None = None

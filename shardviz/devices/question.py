@@ -115,7 +115,10 @@ def measure_question(
     operations: str, mesh: Mesh, axes: Sequence[str], sizes: str, dtype: str, runs: int
 ) -> MeasureQuestion:
     """Read what a user has typed: operations with commas between them, groups of `axes` (none: each axis, and
-    all of them), sizes as a range. Raises `QuestionError`."""
+    all of them), sizes as a range.
+
+    Raises `QuestionError`.
+    """
     found = canonical_dtype(dtype)
     if found not in DTYPES:
         raise QuestionError(f"{found} cannot be measured", f"measure {', '.join(DTYPES)}")
@@ -146,8 +149,10 @@ def parse_operations(text: str) -> tuple[str, ...]:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Read ``4KiB:256MiB``, ``4KiB:256MiB:4`` or ``4KiB,1MiB``: bytes, in their order of size. Raises
-    `QuestionError`."""
+    """Read ``4KiB:256MiB``, ``4KiB:256MiB:4`` or ``4KiB,1MiB``: bytes, in their order of size.
+
+    Raises `QuestionError`.
+    """
     found: set[int] = set()
     for piece in text.split(","):
         first, *rest = piece.split(":")

@@ -149,8 +149,10 @@ def collective_timings(
 def _runs(
     devices: Sequence[DeviceStretch],
 ) -> tuple[dict[tuple[str, Program], InstructionFacts], dict[tuple[str, Program], _Runs]]:
-    """The kind of each collective, and its runs, with all devices that took part in each. In a loop a run is
-    an instruction's next event in the same run of the program."""
+    """The kind of each collective, and its runs, with all devices that took part in each.
+
+    In a loop a run is an instruction's next event in the same run of the program.
+    """
     found: defaultdict[tuple[str, Program], _Runs] = defaultdict(lambda: defaultdict(list))
     facts: dict[tuple[str, Program], InstructionFacts] = {}
     for stretch in devices:
@@ -175,8 +177,10 @@ def _groups(
     collective: Collective | None, program: JoinedProgram | None, traces: Sequence[DeviceTrace], is_lost: bool
 ) -> tuple[dict[str, int], bool]:
     """The number of the group that each device is in, by their names, nothing where all are in one; and True
-    where the profile has all devices of these groups. Devices of which nobody knows the group are one each:
-    then none waits for another."""
+    where the profile has all devices of these groups.
+
+    Devices of which nobody knows the group are one each: then none waits for another.
+    """
     alone = {each.name: -1 - number for number, each in enumerate(traces)}
     if collective is None or collective.op in ("send", "recv"):
         return (alone, False) if is_lost else ({}, True)
@@ -201,8 +205,10 @@ def _groups(
 
 
 def _device_ids(program: JoinedProgram | None, traces: Sequence[DeviceTrace]) -> dict[str, int] | None:
-    """JAX's number of each device of a program, by their names; None where nobody knows it. A host counts its
-    devices from 0: where the program has others besides, that is not their number."""
+    """JAX's number of each device of a program, by their names; None where nobody knows it.
+
+    A host counts its devices from 0: where the program has others besides, that is not their number.
+    """
     if program is None:
         return {each.name: each.number for each in traces}
     total = program.module.num_partitions * program.module.replica_count

@@ -104,12 +104,11 @@ NO_RUN = -1
 
 
 class TracedInstruction(NamedTuple):
-    """An instruction as a trace names it: its name and its program.
+    """An instruction as a trace names it.
 
     `opcode` is HLO's where the trace tells it, else "", and `awaited` the operation that a ``-done`` ends.
     `is_async` marks a span of XLA's line of asynchronous operations, beside which the device does something
-    else. `replica_groups` is the attribute of a collective's own text, and `with_host` marks a copy from or
-    to the host's memory.
+    else, `with_host` a copy from or to the host. `replica_groups` is the attribute of a collective's text.
     """
 
     name: str
@@ -391,23 +390,14 @@ def _of_event(event: TraceEvent, module: str) -> TracedInstruction:
     program, is_async = (module, program_number(stats.get("program_id"))), event.line == "Async XLA Ops"
     line = str(stats.get("long_name", event.name))
     name = str(stats.get("hlo_op", event.name))
-    written = _HLO_LINE.match(line)
-    if written is not None:
+    if written := _HLO_LINE.match(line):
         ended = _ENDED.match(line, written.end()) if written[2].endswith("-done") else None
         groups = _REPLICA_GROUPS.search(line, written.end())
-        return TracedInstruction(
-            written[1],
-            program,
-            written[2],
-            awaited=ended[1] if ended else "",
-            is_async=is_async,
-            replica_groups=groups[1] if groups else "",
-            with_host=_HOST_MEMORY.search(line) is not None,
-        )
+        told = is_async, groups[1] if groups else "", _HOST_MEMORY.search(line) is not None
+        return TracedInstruction(written[1], program, written[2], ended[1] if ended else "", *told)
+    opcode = "" if "hlo_op" in stats else str(stats.get("hlo_category", ""))
     if event.line.startswith("Stream"):
         opcode = next((what for what, named in _ON_STREAMS.items() if named.search(event.name)), "")
-        return TracedInstruction(name, program, opcode)
-    opcode = "" if "hlo_op" in stats else str(stats.get("hlo_category", ""))
     return TracedInstruction(name, program, opcode, is_async=is_async)
 
 

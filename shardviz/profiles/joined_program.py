@@ -130,8 +130,10 @@ def join_program(
     device_ids: tuple[int, ...] = (),
     lost: frozenset[str] = frozenset(),
 ) -> JoinedProgram:
-    """Read a program's text, and predict it on a machine. A mesh names its axes, if it has the program's
-    number of devices. Raises what `timed_program` raises."""
+    """Read a program's text, and predict it on a machine.
+
+    A mesh names its axes, if it has the program's number of devices. Raises what `timed_program` raises.
+    """
     devices = Reader(text, None, None).numbers.total
     given = mesh if mesh is not None and mesh.size == devices else None
     module, predicted = timed_program(

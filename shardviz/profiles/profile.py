@@ -96,8 +96,10 @@ def profile_of(
 
     `texts` are programs' HLO by name and number, `hlo` that of the main one, or of the one that its header
     names. `device` and `step` choose what the timeline shows; by default the step of median length on the
-    device that was busy longest in it. Raises `QuestionError` for a device or a step that is not there, and
-    what `join_program` raises for `hlo` and for a machine that cannot hold the mesh.
+    device that was busy longest in it.
+
+    Raises `QuestionError` for a device or a step that is not there, and what `join_program` raises for `hlo`
+    and for a machine that cannot hold the mesh.
     """
     main = files.main
     programs, notes = _joined(files, texts, hlo, mesh, machine)

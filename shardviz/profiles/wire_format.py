@@ -47,8 +47,10 @@ def signed(number: int) -> int:
 
 
 def fields(data: Bytes, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-    """The fields between two places: a field's number, where its value starts and where it stops. Raises
-    `ValueError` for bytes that are not a message."""
+    """The fields between two places: a field's number, where its value starts and where it stops.
+
+    Raises `ValueError` for bytes that are not a message.
+    """
     at = start
     try:
         while at < stop:

@@ -78,8 +78,10 @@ class _Plane:
 
 
 def xplane_events(data: Bytes, on_progress: Callable[[int], None]) -> Iterator[TraceEvent]:
-    """The events of a profile that say something of devices; progress is told in bytes. Raises `ValueError`
-    for bytes that are not such a message, or that break off."""
+    """The events of a profile that say something of devices; progress is told in bytes.
+
+    Raises `ValueError` for bytes that are not such a message, or that break off.
+    """
     for plane in _planes(data):
         if plane.name.startswith(("/host:", "/device:")) and plane.name != PROTOS:
             yield from _events(data, plane, on_progress)

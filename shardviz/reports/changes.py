@@ -90,8 +90,10 @@ class ReportSummary:
 
 
 def summary(report: ProgramReport, memory: int | None = None) -> ReportSummary:
-    """The summary of a report, its lines in an order that depends on them alone. `memory` is the compiler's
-    own account of a device's bytes at the peak, where there is one."""
+    """The summary of a report, its lines in an order that depends on them alone.
+
+    `memory` is the compiler's own account of a device's bytes at the peak, where there is one.
+    """
     mesh, timeline = report.module.mesh, report.timeline
     if memory is None and timeline is not None and timeline.memory is not None:
         memory = timeline.memory.peak_bytes
@@ -105,8 +107,10 @@ def summary(report: ProgramReport, memory: int | None = None) -> ReportSummary:
 
 
 def together(programs: Mapping[str, ReportSummary]) -> ReportSummary:
-    """Several programs that run one after the other as one, their names before the places. Seconds add up,
-    memory is the most that one takes, and the mesh is that of the most devices."""
+    """Several programs that run one after the other as one, their names before the places.
+
+    Seconds add up, memory is the most that one takes, and the mesh is that of the most devices.
+    """
     if len(programs) == 1:
         return next(iter(programs.values()))
     named = [

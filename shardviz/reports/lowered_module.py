@@ -71,8 +71,10 @@ class Meeting:
 
 @dataclass(frozen=True)
 class SplitArgument:
-    """An argument of the program, by its path and its number; `shape` is global. One whose shape and dtype a
-    result has `is_returned`, as the state of a step is and its batch is not."""
+    """An argument of the program, by its path and its number; `shape` is global.
+
+    One whose shape and dtype a result has `is_returned`, as the state of a step is and its batch is not.
+    """
 
     number: int
     name: str

@@ -120,14 +120,12 @@ def dearest_reasons(program: TargetProgram) -> dict[Reason, int]:
     if program.module is None or not program.reshards:
         return {}
     batch = TrainStep(program.explicit_reshards).batch_axes
-    told = [
-        (entry.all_wire_bytes or entry.collective.wire_bytes, entry.collective.axes, reason)
-        for entry, reason in zip(entries_of(program.module), program.reasons, strict=True)
-    ]
+    told = []
+    for entry, reason in zip(entries_of(program.module), program.reasons, strict=True):
+        is_seldom_avoided = reason.kind == "contraction" and not batch & {*entry.collective.axes}
+        told.append((is_seldom_avoided, entry.all_wire_bytes or entry.collective.wire_bytes, reason))
     found: Counter[Reason] = Counter()
-    for sent, _, reason in sorted(
-        told, key=lambda one: (one[2].kind == "contraction" and not batch & {*one[1]}, -one[0])
-    ):
+    for _, sent, reason in sorted(told, key=lambda one: (one[0], -one[1])):
         found[reason] += sent
     return found
 

@@ -138,11 +138,8 @@ def read_traced(compiled: TargetResult, folder: str, problem: Problem) -> PassTr
 
 @dataclass(frozen=True)
 class Traffic:
-    """The collectives of an answer by where their groups lie, in terms of a `unit`, "slice" or "node".
-
-    The groups of those in `between` have one device of each unit that they reach, so that all bytes cross
-    its edge; the groups of those in `inside` lie in one unit; those in `both` do some of each.
-    """
+    """The collectives of an answer by where their groups lie, in terms of a `unit`, "slice" or "node": in
+    `between` each group has one device of each unit that it reaches, in `inside` all of one."""
 
     unit: str
     between: tuple[Collective, ...]

@@ -64,8 +64,10 @@ EXAMPLES = "v5e:2x4 or h100:8"
 
 
 def parse_targets(text: str) -> tuple[Target, ...]:
-    """Read ``shardy,cpu,v5e:2x4,h100:8``: targets in the order given, each once; none for ``none``. Raises
-    `TargetError` for a name that is empty or unknown, and for hardware that cannot be."""
+    """Read ``shardy,cpu,v5e:2x4,h100:8``: targets in the order given, each once; none for ``none``.
+
+    Raises `TargetError` for a name that is empty or unknown, and for hardware that cannot be.
+    """
     if text.strip().lower() == "none":
         return ()
     found: dict[str, Target] = {}

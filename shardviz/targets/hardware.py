@@ -28,8 +28,10 @@ from shardviz.targets import EXTRAS, TARGETS, ProcessName, Target, versions_of
 
 def machine_for(named: str | Machine | None, targets: Iterable[Target], mesh: Mesh) -> Machine:
     """The machine of `--machine`; where nothing is `named`, the first TPU or GPU target of the mesh's size;
-    without one, v5e chips of which every mesh axis is a ring (`Machine.assumed`). Raises `QuestionError` for
-    a machine that does not exist or has a bad file."""
+    without one, v5e chips of which every mesh axis is a ring (`Machine.assumed`).
+
+    Raises `QuestionError` for a machine that does not exist or has a bad file.
+    """
     if isinstance(named, Machine):
         return named
     if named is not None and named.strip():
@@ -126,8 +128,10 @@ DEVICES = 8
 
 @dataclass(frozen=True)
 class Choice:
-    """A target, or one of many: `name` can be given as it stands, `what` says what it is. `machine` has the
-    figures of its hardware; None where another choice has them, and for others."""
+    """A target, or one of many: `name` can be given as it stands, `what` says what it is.
+
+    `machine` has the figures of its hardware; None where another choice has them, and for others.
+    """
 
     name: str
     what: str

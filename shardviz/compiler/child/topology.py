@@ -19,8 +19,10 @@ from shardviz.targets.hardware import TopologyRequest, target_config
 
 
 def described_mesh(mesh: TargetMesh) -> tuple[Any, Placement]:
-    """A JAX mesh of the devices that a target's topology describes, and where they stand. Raises
-    `TargetError` where JAX does not place a mesh of these sizes on them."""
+    """A JAX mesh of the devices that a target's topology describes, and where they stand.
+
+    Raises `TargetError` where JAX does not place a mesh of these sizes on them.
+    """
     assert mesh.topology is not None
     devices = described_devices(mesh.topology)
     if mesh.mesh.device_order is not None:
