@@ -36,7 +36,7 @@ from shardviz.reports.target_program import OutOfMemoryError as OutOfMemoryError
 from shardviz.reports.target_program import widened_types
 from shardviz.reports.why import reasons
 from shardviz.targets import parse_targets
-from shardviz.timeline.of_program import program_timeline
+from shardviz.timeline.of_program import timed_program
 
 with LazyImports():
     from shardviz.render import lines as render_lines
@@ -177,7 +177,7 @@ class Report(Shown):
                 raise told.error or QuestionError(f"{told.target} has no times")
             return TimelineReport(told.times)
         found = as_machine(machine) or assumed_machine()
-        model = program_timeline(self.text, found, mesh=self.module.mesh, infer=self.module.mesh is None)
+        model = timed_program(self.text, found, mesh=self.module.mesh, infer=self.module.mesh is None)[1]
         return TimelineReport(TargetTimes(replace(model, notes=(*model.notes, *self.notes))))
 
     def lines(self, width: int, palette: Palette) -> list[Text]:

@@ -196,7 +196,7 @@ def _subject_of_command(ctx: click.Context, part: Part | None) -> Subject:
             mesh = None if given["mesh"] is None else parse_mesh(given["mesh"], given["device_order"])
             machine = hlo_command.pricing_machine(given["machine"])
             text = hlo_command.read_text(given["file"])
-            return _times_of(of_program.program_timeline(text, machine, mesh=mesh, infer=True))
+            return _times_of(of_program.timed_program(text, machine, mesh=mesh, infer=True)[1])
         case "profile":
             profile = profile_command.read_profile(given)
             return replace(_times_of(profile.timeline), shown=Timelines(profile.timelines))

@@ -221,7 +221,9 @@ def alterations(old: Collective, new: Collective) -> list[str]:
     if old.is_async != new.is_async:
         said.append("made asynchronous" if new.is_async else "made synchronous")
     if matmuls_beside(old) != matmuls_beside(new):
-        said.append(_overlap_changed(matmuls_beside(old), matmuls_beside(new)))
+        instead = f" instead of {matmuls_beside(old)}" if matmuls_beside(old) else ""
+        beside = f"moved beside {plural(matmuls_beside(new), 'matmul')}{instead}"
+        said.append(beside if matmuls_beside(new) else "moved, no longer beside a matmul")
     if new.algorithm and old.algorithm != new.algorithm:
         said.append(f"carried out by {new.algorithm}")
     elif old.algorithm != new.algorithm:
@@ -249,12 +251,6 @@ def _elsewhere(old: Collective, new: Collective) -> str:
             return "between the same devices in another order"
     was = f" instead of {', '.join(old.axes)}" if old.axes and old.axes != new.axes else ""
     return f"between other devices{was}"
-
-
-def _overlap_changed(old: int, new: int) -> str:
-    if not new:
-        return "moved, no longer beside a matmul"
-    return f"moved beside {plural(new, 'matmul')}" + (f" instead of {old}" if old else "")
 
 
 def _times(old: int | None, new: int | None) -> str:

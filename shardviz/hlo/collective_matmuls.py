@@ -143,7 +143,6 @@ class _Search:
         self._rounds = rounds
         self._flow = flow
         self._multiplied_by: dict[ProgramValue, frozenset[ProgramValue]] = {}
-        self._parts: dict[ProgramValue, Collection[ProgramValue]] = {}
         self._order = {value: number for number, value in enumerate(rings)}
 
     def found(self) -> Iterator[CollectiveMatmul]:
@@ -200,15 +199,12 @@ class _Search:
 
     def _multiplied_together(self, user: ProgramValue, piece: ProgramValue) -> frozenset[ProgramValue]:
         """The matmuls of an array that an instruction makes of a piece and others beside it."""
-        is_join = user.line.opcode in _JOINS and not self._flow.is_matmul(user)
+        is_join = user.line.opcode in _JOINS and not self._flow.lines.is_matmul(user.line)
         if not is_join or not self._is_larger(user, piece):
             return frozenset()
-        whole = self._flow.ahead(user, self._is_joined)
+        # Also what was padded to stand beside it.
+        whole = self._flow.ahead(user, lambda v: self._flow.is_move(v) or v.line.opcode == "maximum")
         return frozenset(value for value in whole if self._multiplies(value, whole))
-
-    def _is_joined(self, value: ProgramValue) -> bool:
-        """Return whether a value is its source, or that and what was padded to stand beside it."""
-        return self._flow.is_move(value) or value.line.opcode == "maximum"
 
     def _is_larger(self, one: ProgramValue, other: ProgramValue) -> bool:
         """Return whether the first array of one result has more elements than that of another."""
@@ -216,7 +212,7 @@ class _Search:
 
     def _multiplies(self, user: ProgramValue, values: Collection[ProgramValue]) -> bool:
         """Return whether a matmul multiplies one of the values."""
-        if not self._flow.is_matmul(user):
+        if not self._flow.lines.is_matmul(user.line):
             return False
         lines = self._flow.lines
         factors = (lines.operand(user.line, number) for number in lines.factors(user.line))
@@ -224,30 +220,28 @@ class _Search:
 
     def _added(self, user: ProgramValue, sums: Set[ProgramValue]) -> set[ProgramValue]:
         """The matmuls to whose result an instruction adds one of the `sums`; none if they are made of it."""
-        found = {user} if self._flow.is_matmul(user) else set()
+        found = {user} if self._flow.lines.is_matmul(user.line) else set()
         if not found and user.line.opcode in _SUMS:
-            found = {value for value in self._others(user, sums) if self._flow.is_matmul(value)}
+            found = {value for value in self._others(user, sums) if self._flow.lines.is_matmul(value.line)}
         return set() if any(self._depends(value, sums) for value in found) else found
 
     def _depends(self, matmul: ProgramValue, values: Set[ProgramValue]) -> bool:
         """Return whether a matmul multiplies what is made of one of the values in the same loop round."""
-        lines = self._flow.lines
+        lines, home = self._flow.lines, matmul.line.home
         factors = {lines.operand(matmul.line, number) for number in lines.factors(matmul.line)}
+        # What is made of a value stands behind it.
+        first = min(
+            (value.line.start for value in values if value.line.home is home), default=matmul.line.stop
+        )
+
+        def is_behind(value: ProgramValue) -> bool:
+            return value.line.opcode not in ("parameter", "while") and value.line.start > first
+
         return any(
-            not values.isdisjoint(self._made_of(source))
+            not values.isdisjoint(self._flow.back(source, is_behind))
             for source in self._flow.sources(matmul)
             if source.line in factors
         )
-
-    def _made_of(self, value: ProgramValue) -> Collection[ProgramValue]:
-        """The values of its own computation that a value is made of, itself included."""
-        if value not in self._parts:
-            self._parts[value] = self._flow.back(value, self._is_made)
-        return self._parts[value]
-
-    def _is_made(self, value: ProgramValue) -> bool:
-        """Return whether a value comes from others of its own computation."""
-        return value.line.opcode not in ("parameter", "while")
 
     def _is_part(self, value: ProgramValue) -> bool:
         """Return whether a value is its source, a part of it, or the parts that were fetched."""
@@ -255,10 +249,8 @@ class _Search:
 
     def _is_fetched(self, value: ProgramValue) -> bool:
         """Return whether a value is its source, at once or fetched in parts and put together again."""
-        if self._flow.is_move(value):
-            return True
         line = value.line
-        return line.opcode in _FETCHES or line.says(_JOINED)
+        return self._flow.is_move(value) or line.opcode in _FETCHES or line.says(_JOINED)
 
     def _others(self, user: ProgramValue, values: Collection[ProgramValue]) -> set[ProgramValue]:
         """The other values that an instruction takes, back to where they, or the whole of them, are made."""
@@ -337,7 +329,7 @@ class _Search:
         op = rings[0].op
         matmuls = {matmul for ring in rings for matmul in ring.matmuls}
         if op == "reduce-scatter":
-            matmuls |= {origin for origin in chain.origins if self._flow.is_matmul(origin)}
+            matmuls |= {origin for origin in chain.origins if self._flow.lines.is_matmul(origin.line)}
         else:
             sent = {value for ring in rings if ring.origins for value in ring.sent}
             own = {matmul for value in sent for matmul in self._multiplied(value)}
@@ -499,10 +491,6 @@ class ValueFlow:
                 yield from passed.get(value.line.name, ())
             else:
                 yield ProgramValue(user)
-
-    def is_matmul(self, value: ProgramValue) -> bool:
-        """Return whether the instruction that makes it multiplies matrices."""
-        return self.lines.is_matmul(value.line)
 
     def is_move(self, value: ProgramValue) -> bool:
         """Return whether a value is nothing but its source, in another place or form."""

@@ -11,7 +11,7 @@ from shardviz.hlo import HloModule, ShardyModule, read, read_hlo
 from shardviz.reports.entries import CollectiveEntry, entries_of
 from shardviz.targets import parse_targets
 from shardviz.timeline.compiler_schedule import is_dummy
-from shardviz.timeline.of_program import on_clock, program_timeline, timed_program
+from shardviz.timeline.of_program import on_clock, timed_program
 from shardviz.timeline.scheduler import NO_ESTIMATES, NO_SCHEDULER, NOT_SIMULATED, scheduler_timeline
 from shardviz.timeline.tellers import TellerComparison, compare_tellers
 
@@ -82,7 +82,7 @@ def read_dumped(file: DumpFile, text: str, given: Mesh | None, machine: Machine 
     problem, timeline = next(iter(module.unread), ""), None
     if not problem and machine is not None and isinstance(module, HloModule):
         try:
-            timeline = program_timeline(text, machine, mesh=module.mesh, infer=True, module=module)
+            timeline = timed_program(text, machine, mesh=module.mesh, infer=True, module=module)[1]
         except QuestionError as error:
             problem = error.message
     return DumpedModule(file, report_of(module, timeline), problem)
@@ -102,7 +102,7 @@ class TargetTimes:
 def target_times(
     answer: TargetResult, machine: Machine, mesh: Mesh, module: HloModule | None = None
 ) -> TargetTimes:
-    """The times of an answer that was asked for with costs. Raises what `program_timeline` raises.
+    """The times of an answer that was asked for with costs. Raises what `timed_program` raises.
 
     On a machine of another shape than the target's, the mesh lies where JAX would place it there. A `module`
     is the answer's text, which is then not read again.
@@ -115,7 +115,7 @@ def target_times(
         mesh = placement.on(mesh)
     if module is not None and module.mesh != mesh:
         module = None
-    model = program_timeline(answer.text, machine, mesh=mesh, placement=placement, module=module)
+    model = timed_program(answer.text, machine, mesh=mesh, placement=placement, module=module)[1]
     if answer.memory is not None:
         model = replace(model, memory=on_clock(answer.memory, model))
     if answer.schedule is None:

@@ -46,8 +46,8 @@ _REIFIED = re.compile(r'"exec_time_us":([\d.eE+-]{1,24})[^{}]*"name":"([^"]{0,40
 _MEMORY = re.compile(
     r'custom_call_target="(?:AllocateBuffer|ConcatBitcast|AssumeGatherIndicesInBound|Sharding|SPMD\w*)"'
 )
-_WORKERS = frozenset((*MATMULS, *WRAPPERS, "custom-call"))
-"""Opcodes whose work more than their shapes tells."""
+WORKERS = frozenset((*MATMULS, *WRAPPERS, "custom-call"))
+"""Opcodes whose work more than their shapes tells: others move or change elements, one by one."""
 _NO_TIME = NAMING | {"bitcast-convert", "token", "infeed-token"}
 
 
@@ -203,22 +203,11 @@ class Durations:
         )
 
 
-def is_of_shapes(line: Instruction) -> bool:
-    """Return whether an instruction moves or changes elements, one by one: of the same shapes it takes as
-    long."""
-    return line.opcode not in _WORKERS and not line.says("backend_config=")
-
-
 def on_host(moved: int) -> Duration:
     """The duration of a transfer between device and host, which nobody knows."""
     detail = "no bandwidth between host and device is known"
     channels = ("host", 0), ("host", 1)
     return Duration(None, "unknown", "host", detail, moved, lane=HOST, channels=channels)
-
-
-def is_doubtful(seconds: float | None, estimate: Estimate, least: float | None) -> bool:
-    """Return whether a compiler's figure is shorter than the roofline."""
-    return estimate == "compiler" and least is not None and (seconds or 0.0) < DOUBTED * least
 
 
 class LinkTimes:

@@ -11,7 +11,7 @@ from shardviz.hardware.placement import Placement
 from shardviz.hlo.module import HloModule, Reader, uncollected
 from shardviz.sharding import Mesh
 from shardviz.timeline.drawing import Drawing, draw
-from shardviz.timeline.durations import TICKS, Durations, LinkTimes, is_doubtful
+from shardviz.timeline.durations import DOUBTED, TICKS, Durations, LinkTimes
 from shardviz.timeline.live_memory import live_memory
 from shardviz.timeline.program_timeline import COMPUTE, MemoryReport, ProgramTimeline, Saving, TimedOp
 from shardviz.timeline.simulation import lane_seconds, simulate
@@ -29,22 +29,6 @@ SLOW = 1.5
 """Compute is told that takes so many times as long as its roofline."""
 
 
-def program_timeline(
-    text: str,
-    machine: Machine,
-    *,
-    mesh: Mesh | None = None,
-    placement: Placement | None = None,
-    infer: bool = False,
-    module: HloModule | None = None,
-) -> ProgramTimeline:
-    """The timeline of HLO text on a machine; `timed_program` has the module as well.
-
-    `module` is the text as it was read before on the same mesh, if it was.
-    """
-    return timed_program(text, machine, mesh=mesh, placement=placement, infer=infer, module=module)[1]
-
-
 @uncollected()
 def timed_program(
     text: str,
@@ -56,14 +40,15 @@ def timed_program(
     origins: bool = False,
     module: HloModule | None = None,
 ) -> tuple[HloModule, ProgramTimeline]:
-    """HLO text as a module, and its timeline on a machine.
+    """HLO text as a module, and its timeline on a machine. `module` is the text as it was read before on the
+    same mesh, if it was.
 
     `mesh` names the axes that the groups of collectives follow, as in `read_hlo`; `infer` asks for one that
     explains them. `placement` says where the mesh lies, else it lies where JAX would place it. A text that is
     not scheduled is timed in the order of its lines, which `notes` says.
 
     Raises what `read_hlo` raises, and `QuestionError` for a text without an entry computation, and for a mesh
-    that the machine cannot hold. `origins` as in `read_hlo`; with a `module` the text was read before.
+    that the machine cannot hold. `origins` as in `read_hlo`.
     """
     placed = place_mesh(machine, mesh, placement) if mesh is not None else None
     slices = placed.placement.slices if placed is not None and placed.placement is not None else None
@@ -181,8 +166,10 @@ def _notes(
         )
     if timeline.unknown:
         yield f"the total leaves out what nobody can estimate: {_named(timeline.unknown)}"
-    least = zip(drawing.ops, drawing.least, strict=True)
-    if doubtful := [op.name for op, least in least if is_doubtful(op.seconds, op.estimate, least)]:
+    told = ((op, least) for op, least in zip(drawing.ops, drawing.least, strict=True) if least is not None)
+    if doubtful := [
+        op.name for op, least in told if op.estimate == "compiler" and (op.seconds or 0.0) < DOUBTED * least
+    ]:
         yield f"doubtful: the compiler's estimate of {_named(doubtful)} is faster than the roofline"
     small = [op.name for op in drawing.ops if op.estimate == "links" and op.bound == "latency"]
     if small and not machine.measured:

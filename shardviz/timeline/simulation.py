@@ -182,12 +182,6 @@ class _Device:
                 run.leaves[path] = max(0, left.end - self._now), left.lane
         return run
 
-    def _run_of(self, block: Block, state: State) -> BlockRun:
-        key = block, state
-        if key not in self._known:
-            self._known[key] = _Device(self._known).run(block, state)
-        return self._known[key]
-
     def _timed(self, number: int, step: TimedStep) -> None:
         run, begin, duration = self._run, self._now, step.duration
         for channel in duration.channels:
@@ -267,7 +261,9 @@ class _Device:
         left = 1 if step.count is None else step.count
         runs: list[tuple[BlockRun, int]] = []
         while left:
-            run = self._run_of(block, state)
+            if (block, state) not in self._known:
+                self._known[block, state] = _Device(self._known).run(block, state)
+            run = self._known[block, state]
             after = run.next_state
             count = left if after == state or len(runs) == MAX_ITERATIONS else 1
             runs.append((run, count))

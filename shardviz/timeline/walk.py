@@ -19,7 +19,7 @@ from shardviz.hlo.overlap import ALGORITHM, ENDS, STARTS
 from shardviz.hlo.text.cross_slice import RENDEZVOUS
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
-from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes, is_of_shapes
+from shardviz.timeline.durations import WORKERS, Channel, Duration, Durations, LinkTimes
 from shardviz.timeline.instruction_work import Path, part_of
 from shardviz.timeline.program_timeline import LINKS, SpanKind
 from shardviz.timeline.simulation import CARRIED, Block, DoneStep, RunStep, TimedStep, Token
@@ -83,7 +83,7 @@ class Walker:
         key = line.opcode, line.shape, self.text[start : line.stop]
         form = self._forms.get(key)
         if form is None:
-            is_plain = is_of_shapes(line)
+            is_plain = line.opcode not in WORKERS and not line.says("backend_config=")
             form = _Form(self.source(line), self.durations.takes_time(line), {} if is_plain else None)
             self._forms[key] = form
         return form

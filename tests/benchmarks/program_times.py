@@ -20,7 +20,7 @@ from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hlo import read_hlo
 from shardviz.sharding import Mesh
-from shardviz.timeline.of_program import program_timeline
+from shardviz.timeline.of_program import timed_program
 
 text, mesh = open(sys.argv[1]).read(), Mesh(("X", "Y"), (2, 4))
 machine = assumed_machine() if sys.argv[2] == "cpu" else parse_cluster(sys.argv[2])
@@ -29,7 +29,7 @@ for _ in range(5):
     start = time.process_time()
     read_hlo(text, mesh)
     between = time.process_time()
-    timeline = program_timeline(text, machine, mesh=mesh)
+    timeline = timed_program(text, machine, mesh=mesh)[1]
     reading.append(between - start)
     timing.append(time.process_time() - between)
 print(len(text) / 1e6, len(timeline.ops), min(reading), min(timing) - min(reading))

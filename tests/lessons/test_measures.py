@@ -17,7 +17,7 @@ from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import MEASURES, answer_location, choices, compute
 from shardviz.lessons.measures.cost import compiled_timeline
 from shardviz.lessons.measures.plan import flops_of
-from shardviz.timeline.of_program import program_timeline
+from shardviz.timeline.of_program import timed_program
 
 MATMUL = form_from_table(
     {
@@ -200,7 +200,7 @@ def test_the_programs_are_what_the_compiler_makes_of_their_lessons():
         answer = worker.submit(lesson.problem, lesson.targets[0]).result()
     assert answer.status == "ok"
     own = compiled_timeline("four-layers", lesson.machine, lesson.problem.mesh)
-    other = program_timeline(answer.text, lesson.machine, mesh=lesson.problem.mesh)
+    other = timed_program(answer.text, lesson.machine, mesh=lesson.problem.mesh)[1]
     assert own.seconds == pytest.approx(other.seconds, rel=0.01)
     assert dict(own.exposed_seconds) == pytest.approx(dict(other.exposed_seconds), rel=0.01)
 

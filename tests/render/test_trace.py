@@ -12,7 +12,7 @@ import pytest
 
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.render.times.timeline_rows import MAX_EVENTS, trace
-from shardviz.timeline.of_program import program_timeline
+from shardviz.timeline.of_program import timed_program
 from shardviz.timeline.program_timeline import TimeSpan
 from tests.render.timelines import LAYER, MS, long_timeline, timed
 
@@ -82,7 +82,7 @@ def looping(trips: int):
     text = (Path(__file__).parent / "program.txt").read_text()
     assert '"n":"3"' in text
     text = text.replace('"n":"3"', f'"n":"{trips}"')
-    return program_timeline(text, parse_cluster("v5e:2x4"), infer=True)
+    return timed_program(text, parse_cluster("v5e:2x4"), infer=True)[1]
 
 
 def end(found) -> float:

@@ -20,7 +20,7 @@ import pytest
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import assumed_machine
 from shardviz.sharding import Mesh
-from shardviz.timeline.of_program import program_timeline
+from shardviz.timeline.of_program import timed_program
 from shardviz.timeline.program_timeline import ProgramTimeline
 from shardviz.timeline.unrolled import unrolled
 
@@ -360,7 +360,7 @@ def timeline(text: str) -> ProgramTimeline:
     device = replace(assumed.device, clock=1e9, hbm_bandwidth=1e9)
     family = assumed.family.with_links({"ring": LinkSpec(0.0, 1e9)})
     machine = replace(assumed, family=family, device=device)
-    return program_timeline(text, machine, mesh=MESH)
+    return timed_program(text, machine, mesh=MESH)[1]
 
 
 def exact(seconds: float) -> Fraction:

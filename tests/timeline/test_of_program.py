@@ -13,7 +13,7 @@ from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.measured import MeasuredTimes, Regime
 from shardviz.sharding import Mesh
-from shardviz.timeline.of_program import program_timeline
+from shardviz.timeline.of_program import timed_program
 from shardviz.timeline.program_timeline import ProgramTimeline
 
 X = Mesh(("X",), (4,))
@@ -72,7 +72,7 @@ DONE = "  %agd = bf16[2048,1024]{1,0} all-gather-done(%ag)"
 
 
 def timeline(text: str, name: str = "v5e:2x2", mesh: Mesh | None = X) -> ProgramTimeline:
-    return program_timeline(text, machine(name), mesh=mesh)
+    return timed_program(text, machine(name), mesh=mesh)[1]
 
 
 def test_work_one_after_the_other():
@@ -106,10 +106,10 @@ def test_the_text_of_one_of_two_slices():
     found = machine("2*v5e:2x2")
     placed = place_mesh(found, mesh)
     text = module(PARAMETER, START, DONE, fusion("a", "x", 5000, root=True))
-    gather, _ = program_timeline(text, found, mesh=mesh, placement=placed.placement).ops
+    gather, _ = timed_program(text, found, mesh=mesh, placement=placed.placement)[1].ops
     assert gather.seconds == pytest.approx(GATHER_SECONDS, rel=1e-9)
     # Where the mesh lies as JAX would place it, as here, that need not be said.
-    assert program_timeline(text, found, mesh=mesh).ops[0] == gather
+    assert timed_program(text, found, mesh=mesh)[1].ops[0] == gather
 
 
 def test_a_hidden_collective_is_not_exposed():
@@ -136,7 +136,7 @@ RECORDED = Path(__file__).parents[1] / "hlo" / "recorded"
 def test_what_ran_on_gpus():
     """Three all-gathers, of which the text says that two block, and three matmuls."""
     text = (RECORDED / "all_gather_h100x8.txt").read_text()
-    found = program_timeline(text, parse_cluster("h100:8"), infer=True)
+    found = timed_program(text, parse_cluster("h100:8"), infer=True)[1]
     gathers = [op for op in found.ops if op.op == "all-gather"]
     matmuls = [op for op in found.ops if op.op == "matmul"]
     assert [op.is_async for op in gathers] == [False, False, True]
@@ -176,7 +176,7 @@ def test_text_without_an_entry_and_a_mesh_of_another_size():
     with pytest.raises(QuestionError, match="4 devices"):
         timeline(module(PARAMETER, fusion("a", "x", 5000, root=True)), mesh=Mesh(("X",), (8,)))
     with pytest.raises(QuestionError, match="8 devices, but the mesh axis_0=4 has 4") as raised:
-        program_timeline(module(PARAMETER, START, DONE), machine("v5e:2x4"), infer=True)
+        timed_program(module(PARAMETER, START, DONE), machine("v5e:2x4"), infer=True)[1]
     # The program's own mesh cannot be another.
     assert raised.value.hint == "use --machine v5e:2x2 or v5e:1x4"
 
@@ -191,7 +191,7 @@ def test_a_collective_of_few_bytes_has_a_warning():
     assert found.notes == ("latency bounds 'few': real transfers as small take some µs more than estimated",)
     measured = MeasuredTimes("psum", "X=2,Y=2", ("X",), (Regime(0, 1e-6, 1e9),), ())
     ours = replace(machine(), measured=(measured,))
-    assert not program_timeline(module("  %x = bf16[16,16]{1,0} parameter(0)", few), ours, infer=True).notes
+    assert not timed_program(module("  %x = bf16[16,16]{1,0} parameter(0)", few), ours, infer=True)[1].notes
 
 
 def test_a_wait_for_other_transfers_is_no_saving():

@@ -134,7 +134,11 @@ def normal_form(text: str) -> NormalForm:
 
 def _on_lines_of_their_own(text: str) -> tuple[str, tuple[int, ...]]:
     """The text with each statement on one line, and the positions at which lines were joined."""
-    has_other_spaces = _has_other_spaces(text)
+    # Outside of strings, other spaces than those that XLA prints.
+    has_other_spaces = any(
+        text.find('"', text.rfind("\n", 0, found.start()) + 1, found.start()) < 0
+        for found in _OTHER_SPACES.finditer(text, 0, MAX_SAMPLE)
+    )
     others = _OTHER_LINE.finditer(text, 0, _line_end(text, text.find(" = ") + MAX_SAMPLE))
     is_printed = not has_other_spaces
     is_printed = is_printed and not any(text.startswith(_BEGINNINGS, other.end()) for other in others)
@@ -167,14 +171,6 @@ def _on_lines_of_their_own(text: str) -> tuple[str, tuple[int, ...]]:
         length += 1
         position = stop + 1
     return "".join([*kept, text[position:]]) if kept else text, tuple(breaks)
-
-
-def _has_other_spaces(text: str) -> bool:
-    """Return whether a text's lines have other spaces than those that XLA prints."""
-    for found in _OTHER_SPACES.finditer(text, 0, MAX_SAMPLE):
-        if text.find('"', text.rfind("\n", 0, found.start()) + 1, found.start()) < 0:
-            return True
-    return False
 
 
 def _statement(text: str, start: int) -> tuple[str | None, int, bool]:

@@ -144,7 +144,7 @@ def compiled(resolved: ResolvedProblem, program: str, figure: str) -> ComputedAn
 def compiled_timeline(program: str, machine: Machine, mesh: Mesh) -> ProgramTimeline:
     """The timeline of one of `programs`. Raises `QuestionError` for a mesh or a machine of another size."""
     text = (files("shardviz.lessons") / "compiled" / f"{program}.txt").read_text(encoding="utf-8")
-    return of_program.program_timeline(text, machine, mesh=mesh)
+    return of_program.timed_program(text, machine, mesh=mesh)[1]
 
 
 @cache
