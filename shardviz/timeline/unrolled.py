@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
 
@@ -37,11 +38,8 @@ def unrolled(timeline: ProgramTimeline, limit: int) -> ProgramTimeline:
     for time, size in curve:
         root.at_time(time).curve.append((time, size))
     root.measure()
-    low, high = 1, max(1, limit)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if root.events(timeline, middle) <= limit else (low, middle - 1)
-    unroller = _Unroller(timeline, curve, low, root.seconds)
+    most = bisect_right(range(1, limit + 1), limit, key=partial(root.events, timeline))
+    unroller = _Unroller(timeline, curve, max(1, most), root.seconds)
     unroller.stretch(root, 0.0, 1.0, 0)
     ends = [op.end for op in unroller.ops] + [span.end for span in unroller.spans]
     done = max(ends, default=0.0)
