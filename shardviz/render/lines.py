@@ -156,10 +156,6 @@ def _pieces(cell: Text, room: int) -> list[Text]:
     return [*pieces, cell] if cell.cell_len else pieces
 
 
-def _heading(words: Sequence[str], style: str) -> Sequence[Cell]:
-    return [(word, style) for word in words]
-
-
 def fitting_columns(
     rows: Sequence[Sequence[Cell]],
     width: int,
@@ -171,7 +167,7 @@ def fitting_columns(
 ) -> list[Text] | None:
     """Columns under their `head`, on narrower pages `without` those of its first entry with which the others
     fit; None where they fit with none."""
-    whole = [_heading(head, style), *rows] if head else rows
+    whole = [[(word, style) for word in head], *rows] if head else rows
     for left_out in ((), *without):
         kept = [[Text() if i in left_out else cell for i, cell in enumerate(row)] for row in whole]
         found = columns(kept, width, indent, right)
@@ -196,7 +192,7 @@ def table(
     if found is not None:
         return found
     if not told:
-        return records([_heading(head, style), *rows] if head else rows, width, indent)
+        return records([[(word, style) for word in head], *rows] if head else rows, width, indent)
     named = [zip(map(as_text, row), told, strict=False) for row in rows]
     return records(
         [[Text.assemble(cell, word) for cell, word in row if cell] for row in named], width, indent

@@ -182,19 +182,12 @@ def layout_view(layout: Layout, width: int, palette: Palette, devices: bool = Fa
     lines += table([[Text.assemble("mesh ", mesh_text(layout.mesh, palette))]], width)
     lines += sentences(notes(layout), width)
     if devices:
-        lines += [Text(), *device_table(layout, width, palette, LISTED_DEVICES)]
+        rows = [_cells(layout, device, palette) for device in islice(layout, LISTED_DEVICES)]
+        lines += [Text(), *table(rows, width, 0, {0}, ("device", "mesh", "shard", "holds"))]
+        if (more := len(layout) - LISTED_DEVICES) > 0:
+            lines += sentence(f"and {plural(more, 'more device')}: --json lists all", width, style="dim")
     for line in lines:
         line.rstrip()
-    return lines
-
-
-def device_table(layout: Layout, width: int, palette: Palette, limit: int) -> list[Text]:
-    """One line a device for the first `limit` devices of the mesh, in row-major order."""
-    rows = [_cells(layout, device, palette) for device in islice(layout, limit)]
-    lines = table(rows, width, 0, {0}, ("device", "mesh", "shard", "holds"))
-    more = len(layout) - limit
-    if more > 0:
-        lines += sentence(f"and {plural(more, 'more device')}: --json lists all", width, style="dim")
     return lines
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import accumulate
+from operator import attrgetter
 
 from rich.style import Style
 from rich.text import Text
@@ -81,8 +82,8 @@ class HloPicture:
     def _under_way(self, number: int) -> Text:
         """The lines at the left: where collectives begin, go on and end."""
         text = Text()
-        for column, starts in self._columns:
-            place = bisect_right(starts, number) - 1
+        for column in self._columns:
+            place = bisect_right(column, number, key=attrgetter("start")) - 1
             span = column[place] if place >= 0 else None
             if span is None or number > span.stop:
                 text.append(" ")
@@ -169,20 +170,18 @@ def _fitting(text: Text, width: int) -> Text:
     return text
 
 
-def _columns(spans: Iterable[Span]) -> tuple[list[tuple[list[Span], list[int]]], list[Span]]:
-    """The spans of each column with their first lines, none overlapping another; those without a column."""
-    columns: list[tuple[list[Span], list[int]]] = []
+def _columns(spans: Iterable[Span]) -> tuple[list[list[Span]], list[Span]]:
+    """The spans of each column, none overlapping another; those without a column."""
+    columns: list[list[Span]] = []
     hidden = []
     for span in spans:
-        free = next((column for column in columns if column[0][-1].stop < span.start), None)
-        if free is None and len(columns) < MAX_COLUMNS:
-            free = [], []
-            columns.append(free)
-        if free is None:
+        free = next((column for column in columns if column[-1].stop < span.start), None)
+        if free is not None:
+            free.append(span)
+        elif len(columns) < MAX_COLUMNS:
+            columns.append([span])
+        else:
             hidden.append(span)
-            continue
-        free[0].append(span)
-        free[1].append(span.start)
     return columns, hidden
 
 

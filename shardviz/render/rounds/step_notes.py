@@ -129,7 +129,7 @@ def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
     verifier, count = f"{jax} on {devices}: ", _count(verdict)
     where = _first_difference(verdict, mesh, "in JAX")
     if result.verdict == "equal":
-        lines = sentence(_every_value_equal(verdict), width, lead=verifier)
+        lines = sentence(f"every value equal{_smaller(verdict)}", width, lead=verifier)
     elif result.verdict == "rounding":
         said = (
             f"{count} differ by rounding, as another order of the additions gives; at most"
@@ -149,7 +149,7 @@ def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[T
     verifiers = (f"{jax} on {devices}", jax)
     count = _count(verdict)
     if result.verdict == "equal":
-        said = [f"{_every_value_equal(verdict)}: {verifier}" for verifier in verifiers]
+        said = [f"every value equal{_smaller(verdict)}: {verifier}" for verifier in verifiers]
     elif result.verdict == "rounding":
         by = f"by rounding, at most {plural(result.ulps, 'ulp')}"
         said = [f"{count} differ {by}, as another order of the additions gives: {verifiers[0]}"]
@@ -159,10 +159,6 @@ def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[T
         said = [f"{count} differ from {jax}" + f", {where}" * bool(where), f"{count} differ from {jax}"]
     ways = [sentence(words, width, lead="✓ " if verdict.agrees else "✗ ") for words in said]
     return next((way for way in ways if len(way) <= most), ways[-1][:most])
-
-
-def _every_value_equal(verdict: Verdict) -> str:
-    return "every value equal" + _smaller(verdict)
 
 
 def _count(verdict: Verdict) -> str:
