@@ -11,7 +11,7 @@ from shardviz.answers.requests import answer_of
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine_file import named_machine
 from shardviz.lazy_names import LazyImports
-from shardviz.planner.pricing.costs import price
+from shardviz.planner.pricing.costs import PlanCost, price
 
 with LazyImports():
     from shardviz.reports import program_report
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.hardware.machine import Machine
     from shardviz.planner import Plan, Problem
-    from shardviz.planner.pricing.costs import PlanCost
     from shardviz.reports.program_report import TargetTimes, TimesAnswer
     from shardviz.reports.target_result import TargetResult
 

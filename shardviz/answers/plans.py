@@ -11,7 +11,7 @@ from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.numbers import parse_range
 from shardviz.planner import planner, ranking
-from shardviz.planner.pricing.costs import price
+from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import train_step
 from shardviz.targets.hardware import placed_for
@@ -23,7 +23,6 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.planner import Candidate, Plan, Problem
-    from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.pricing.sweep import Sweep
     from shardviz.planner.problem import Objective
     from shardviz.sharding import Mesh

@@ -75,10 +75,8 @@ class ProgramQuestion:
     def check_compiled(self, option: str, name: str = "this") -> None:
         """Raise `QuestionError` for a program that no compiler has finished: an option is about one."""
         if self.language == "mlir":
-            raise QuestionError(
-                f"{option} is about a compiled program, and {name} is not compiled yet",
-                f"leave out {option}, or give HLO: lowered.compile().as_text()",
-            )
+            problem = f"{option} is about a compiled program, and {name} is not compiled yet"
+            raise QuestionError(problem, f"leave out {option}, or give HLO: lowered.compile().as_text()")
 
     def answer(self, machine: Machine | None = None) -> ProgramAnswer:
         """The program's collectives, with seconds where there is a machine. Raises `NotationError` for a text

@@ -6,19 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.hardware.machine import Machine
 from shardviz.hardware.machine_file import named_machine, read_machine
-from shardviz.notation.einsum import parse_chain
+from shardviz.notation.einsum import Einsum, parse_chain
 from shardviz.notation.mesh import parse_mesh, with_device_order
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.mesh import writable_names
-
-if TYPE_CHECKING:
-    from shardviz.notation.einsum import Einsum
-
 
 MeshLike: TypeAlias = "str | Mapping[str, int] | Mesh | Any"
 """``"X=2,Y=4"``, ``{"X": 2, "Y": 4}``, a `shardviz.sharding.Mesh`, JAX's `Mesh` or `AbstractMesh`."""
@@ -102,9 +98,8 @@ def as_machine(machine: MachineLike | Any) -> Machine | None:
         return named_machine(machine)
     if isinstance(machine, PathLike):
         return read_machine(Path(machine))
-    raise QuestionError(
-        f"{quote(repr(machine))} is not a machine", "give text such as 'v5p:4x4x8', or a path of a TOML file"
-    )
+    problem = f"{quote(repr(machine))} is not a machine"
+    raise QuestionError(problem, "give text such as 'v5p:4x4x8', or a path of a TOML file")
 
 
 SpecsLike: TypeAlias = "str | Sequence[Any] | None"
@@ -120,9 +115,8 @@ def target_text(target: str | Sequence[str]) -> str:
         return target
     if isinstance(target, Sequence) and all(isinstance(name, str) for name in target):
         return ",".join(target) or "none"
-    raise QuestionError(
-        f"{quote(repr(target))} is not a target", "give text such as 'cpu,v5e:2x4', or a list of such names"
-    )
+    problem = f"{quote(repr(target))} is not a target"
+    raise QuestionError(problem, "give text such as 'cpu,v5e:2x4', or a list of such names")
 
 
 def check_timeout(timeout: float) -> None:
@@ -181,9 +175,8 @@ def merged_sizes(sizes: Mapping[str, int], others: Mapping[str, int]) -> dict[st
     """Both; `QuestionError` for a dimension that has two sizes."""
     for dim in sizes.keys() & others.keys():
         if sizes[dim] != others[dim]:
-            raise QuestionError(
-                f"dimension {dim} has the size {others[dim]} and the size {sizes[dim]}", "give it one size"
-            )
+            problem = f"dimension {dim} has the size {others[dim]} and the size {sizes[dim]}"
+            raise QuestionError(problem, "give it one size")
     return {**sizes, **others}
 
 

@@ -141,10 +141,8 @@ def decided_problem(*question: Any, **options: Any) -> Problem:
     """The problem as of `problem_of`, whose operands all have specs; `QuestionError` where one has none."""
     problem = problem_of(*question, **options)
     if any(array.spec is None for array in problem.arguments):
-        raise QuestionError(
-            "nothing says how the arrays are split",
-            "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)",
-        )
+        problem = "nothing says how the arrays are split"
+        raise QuestionError(problem, "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)")
     return problem
 
 
@@ -164,9 +162,8 @@ def problem_of(
     asked = as_mesh(mesh, device_order)
     for other in map(as_mesh, given.meshes):
         if other.shape != asked.shape:
-            raise QuestionError(
-                f"the shardings are on the mesh {other}, and the question on {asked}", "use one mesh for all"
-            )
+            problem = f"the shardings are on the mesh {other}, and the question on {asked}"
+            raise QuestionError(problem, "use one mesh for all")
     if dtype is None:
         if len(given.dtypes) > 1:
             raise QuestionError(f"the arrays have the dtypes {', '.join(given.dtypes)}", "say dtype='bf16'")

@@ -26,15 +26,15 @@ from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hlo import HloModule, read
 from shardviz.hlo import read_hlo as read_compiled
-from shardviz.hlo.arguments import arguments_of
+from shardviz.hlo.arguments import ProgramArgument, arguments_of
 from shardviz.lazy_names import LazyImports
 from shardviz.reports.entries import BY_COST, entries_of
-from shardviz.reports.program_report import TargetTimes, report_of
-from shardviz.reports.rematerialization import rematerializations_of
-from shardviz.reports.suggestions import suggestions
+from shardviz.reports.program_report import ProgramReport, TargetTimes, report_of
+from shardviz.reports.rematerialization import Rematerialization, rematerializations_of
+from shardviz.reports.suggestions import Suggestion, suggestions
 from shardviz.reports.target_program import OutOfMemoryError as OutOfMemoryError
-from shardviz.reports.target_program import widened_types
-from shardviz.reports.why import reasons
+from shardviz.reports.target_program import TargetProgram, widened_types
+from shardviz.reports.why import Reason, reasons
 from shardviz.targets import parse_targets
 from shardviz.timeline.of_program import timed_program
 
@@ -48,15 +48,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from shardviz.hlo import Collective, ShardyModule
-    from shardviz.hlo.arguments import ProgramArgument
     from shardviz.render.palette import Palette
     from shardviz.reports.changes import ReportSummary
     from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
-    from shardviz.reports.program_report import ProgramReport
-    from shardviz.reports.rematerialization import Rematerialization
-    from shardviz.reports.suggestions import Suggestion
-    from shardviz.reports.target_program import TargetProgram
-    from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import MemoryReport
 
@@ -167,10 +161,8 @@ class Report(Shown):
         a machine that does not exist or cannot hold the mesh.
         """
         if not isinstance(self.module, HloModule):
-            raise QuestionError(
-                "times are of a compiled program, and this is not compiled yet",
-                "give HLO: lowered.compile().as_text()",
-            )
+            problem = "times are of a compiled program, and this is not compiled yet"
+            raise QuestionError(problem, "give HLO: lowered.compile().as_text()")
         if self.compiled is not None:
             told = self.compiled.times(as_machine(machine))
             if told.times is None:
@@ -205,10 +197,8 @@ def read_hlo(text: str, mesh: MeshLike | None = None) -> Report:
     module's.
     """
     if not isinstance(text, str):
-        raise QuestionError(
-            f"a {type(text).__name__} is not text",
-            "give compiled.as_text() or a file's read_text(); shardviz.inspect(…) takes programs",
-        )
+        hint = "give compiled.as_text() or a file's read_text(); shardviz.inspect(…) takes programs"
+        raise QuestionError(f"a {type(text).__name__} is not text", hint)
     given = None if mesh is None else as_mesh(mesh)
     return Report(read(text, given, infer=True, origins=True), given, text)
 

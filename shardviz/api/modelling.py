@@ -127,9 +127,8 @@ def as_rules(rules: RulesLike, mesh: Mesh) -> RuleSet:
     try:
         found = [(str(subject), _value(value), 0) for subject, value in pairs]
     except (TypeError, ValueError):
-        raise QuestionError(
-            f"{quote(repr(rules), 60)} are not rules", "give [('q_proj', P('tensor', None)), …] or a name"
-        ) from None
+        problem = f"{quote(repr(rules), 60)} are not rules"
+        raise QuestionError(problem, "give [('q_proj', P('tensor', None)), …] or a name") from None
     return rules_of_pairs(found, "rules")
 
 
@@ -149,10 +148,8 @@ def pytree_model(tree: Any, name: str = "model") -> Model:
     named = ((path, leaf, leaf.value if _is_box(leaf) else leaf) for path, leaf in _leaves(tree))
     parameters = tuple(_parameter("/".join(path), *found) for path, *found in named if _is_array(found[1]))
     if not parameters:
-        raise QuestionError(
-            f"{quote(repr(tree), 60)} has no leaves with a shape and a dtype",
-            "give a name such as llama-3-8b, a file, or a tree from jax.eval_shape",
-        )
+        problem = f"{quote(repr(tree), 60)} has no leaves with a shape and a dtype"
+        raise QuestionError(problem, "give a name such as llama-3-8b, a file, or a tree from jax.eval_shape")
     return Model(name, f"a {type(tree).__name__}", parameters)
 
 

@@ -120,9 +120,8 @@ class ProfileReport(ShownTimes):
     def profile(self) -> Profile:
         """All of it. Raises `QuestionError` while the block runs, and where it has failed."""
         if self._profile is None:
-            raise QuestionError(
-                "there is no profile yet", "look at it after the with block, which must not fail"
-            )
+            problem = "there is no profile yet"
+            raise QuestionError(problem, "look at it after the with block, which must not fail")
         return self._profile
 
     @property

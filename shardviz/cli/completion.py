@@ -52,16 +52,13 @@ def answer_shell(instruction: str, commands: click.Command) -> int:
     shell, _, wanted = instruction.partition("_")
     found = get_completion_class(shell)
     if found is None or wanted not in ("source", "complete"):
-        raise QuestionError(
-            f"{COMPLETION} is {quote(instruction)}, which no shell asks for",
-            "write bash_source, zsh_source or fish_source",
-        )
+        problem = f"{COMPLETION} is {quote(instruction)}, which no shell asks for"
+        raise QuestionError(problem, "write bash_source, zsh_source or fish_source")
     completion = found(commands, {}, "shardviz", COMPLETION)
     try:
         click.echo(completion.source() if wanted == "source" else completion.complete())
     except (KeyError, ValueError):
-        raise QuestionError(
-            f"{instruction} reads the command line in COMP_WORDS and COMP_CWORD",
-            f"load the script that sets them: {COMPLETION}={shell}_source shardviz",
-        ) from None
+        problem = f"{instruction} reads the command line in COMP_WORDS and COMP_CWORD"
+        hint = f"load the script that sets them: {COMPLETION}={shell}_source shardviz"
+        raise QuestionError(problem, hint) from None
     return ExitCode.FINE

@@ -16,7 +16,7 @@ from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
-from shardviz.targets import check_mesh, parse_targets
+from shardviz.targets import Target, check_mesh, parse_targets
 from shardviz.user_files import is_folder, is_there
 
 with LazyImports():
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from shardviz.reports.changes import Limit, ReportChanges, ReportSummary
     from shardviz.reports.program_report import DumpedModule
     from shardviz.sharding import Mesh
-    from shardviz.targets import Target
 
 
 @click.command("diff", cls=ExampleCommand)
@@ -80,9 +79,8 @@ def command(
     functions = [_is_function(each) for each in (old, new)]
     targets = _targets(target, functions)
     if any(functions) and given is None:
-        raise QuestionError(
-            "a function is called with a mesh, and none is named", "add --mesh data=4,model=4"
-        )
+        problem = "a function is called with a mesh, and none is named"
+        raise QuestionError(problem, "add --mesh data=4,model=4")
     code, saved = ExitCode.FINE, 0
     found: dict[int, ReportSummary] = {}
     asked: dict[int, tuple[str, Target]] = {}
@@ -125,9 +123,8 @@ def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | 
     if not found:
         raise TargetError("a function is compiled for a target, and none is named", "add --target v5e:4x4")
     if len(found) > sum(functions):
-        raise TargetError(
-            f"there are {len(found)} targets for {sum(functions)} of the programs", "name one for each"
-        )
+        problem = f"there are {len(found)} targets for {sum(functions)} of the programs"
+        raise TargetError(problem, "name one for each")
     left = [*found] * (1 if len(found) == 2 else 2)
     return [left.pop(0) if each else None for each in functions]
 
@@ -183,7 +180,5 @@ def _check_figures(limits: Sequence[Limit], found: ReportChanges) -> None:
     for limit in limits:
         for number, program in (("OLD", found.before), ("NEW", found.after)):
             if limit.quantity in ("seconds", "memory") and getattr(program, limit.quantity) is None:
-                raise QuestionError(
-                    f"{quote(limit.text)} is a limit of {limit.quantity}, which {number} does not have",
-                    "add --machine v5e:2x4, or renew the baseline with a target",
-                )
+                problem = f"{quote(limit.text)} is a limit of {limit.quantity}, which {number} does not have"
+                raise QuestionError(problem, "add --machine v5e:2x4, or renew the baseline with a target")

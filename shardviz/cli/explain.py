@@ -311,9 +311,8 @@ def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
             hint = " and ".join(what for what, is_lacking in lacking.items() if is_lacking)
             raise QuestionError("--hlo shows what compilers make of one plan", hint)
     if about["--time"] and (ranked or about["--step"]):
-        raise QuestionError(
-            "--time shows when each operation of one plan runs", one if ranked else "leave out --step"
-        )
+        problem = "--time shows when each operation of one plan runs"
+        raise QuestionError(problem, one if ranked else "leave out --step")
 
 
 STEPPING = ("algorithm", "latency", "bandwidth", "number", "transfers", "with_matmul", "compare")
@@ -325,9 +324,8 @@ def refuse_stepping(ctx: click.Context) -> None:
     flags = {each.name: each.opts[0] for each in ctx.command.params}
     for name in STEPPING:
         if options.is_given(ctx, name):
-            raise QuestionError(
-                f"{flags[name]} is about the rounds of one collective", "choose one of the plan with --step N"
-            )
+            problem = f"{flags[name]} is about the rounds of one collective"
+            raise QuestionError(problem, "choose one of the plan with --step N")
 
 
 def _print_answer(

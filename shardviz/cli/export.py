@@ -89,10 +89,8 @@ def command(
     if force and output is None:
         raise QuestionError("--force is about a file, and none is named", "add --output FILE")
     if bool(words) == (shared is not None):
-        raise QuestionError(
-            "an export is of one thing: a command or a share string",
-            "write for example: shardviz export python explain 'bd,df->bf' --specs 'XY,Y_->X_'",
-        )
+        hint = "write for example: shardviz export python explain 'bd,df->bf' --specs 'XY,Y_->X_'"
+        raise QuestionError("an export is of one thing: a command or a share string", hint)
     path = None if output is None else _free(output, force)
     request = request_of_words(ctx, words, part) if shared is None else request_of_string(shared, part)
     text = written(request, form)
@@ -114,19 +112,15 @@ def written(request: ExportRequest, form: Form) -> str:
     if isinstance(subject.shown, Timelines) and form not in ("svg", "html"):
         raise QuestionError(f"a timeline cannot be written as {form}", "take svg, html or trace")
     if form == "trace":
-        raise QuestionError(
-            "a trace is of what runs when, and this has no times",
-            "add --time to explain, or take a compiled program: hlo FILE --machine v5e:2x4",
-        )
+        hint = "add --time to explain, or take a compiled program: hlo FILE --machine v5e:2x4"
+        raise QuestionError("a trace is of what runs when, and this has no times", hint)
     if form == "python":
         return script.script(subject)
     if form == "notebook":
         return script.notebook(subject)
     if isinstance(subject.shown, JaxProgram):
-        raise QuestionError(
-            f"{form} is a picture, and a program of its own has none",
-            "take python or notebook, or add --as problem",
-        )
+        problem = f"{form} is a picture, and a program of its own has none"
+        raise QuestionError(problem, "take python or notebook, or add --as problem")
     width = {} if request.width is None else {"width": request.width}
     return svg.svg(subject, **width) if form == "svg" else html.html(subject, **width)
 
@@ -159,10 +153,8 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
     problem is meant; None is the problem itself, or the step that the words choose."""
     name, *rest = words[1:] if words[0] == "shardviz" and len(words) > 1 else words
     if name not in EXPORTABLE:
-        raise QuestionError(
-            f"{quote(name, 30)} is not a command that can be exported",
-            "write explain before an einsum; others are sweep, step, layout, lesson, hlo and profile",
-        )
+        hint = "write explain before an einsum; others are sweep, step, layout, lesson, hlo and profile"
+        raise QuestionError(f"{quote(name, 30)} is not a command that can be exported", hint)
     command = command_named(name)
     given = command.make_context(name, list(rest), parent=ctx.parent)
     if part is not None and (name not in ("explain", "lesson") or (part == "start" and name == "explain")):
@@ -170,10 +162,8 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
     subject = replace(_subject_of_command(given, part), command=shlex.join(["shardviz", name, *rest]))
     for option in command.params:
         if option.name in PRINTED and is_given(given, option.name):
-            raise QuestionError(
-                f"{option.opts[0]} chooses what a terminal shows, and an export has all of it",
-                f"leave out {option.opts[0]}",
-            )
+            problem = f"{option.opts[0]} chooses what a terminal shows, and an export has all of it"
+            raise QuestionError(problem, f"leave out {option.opts[0]}")
     return ExportRequest(subject, given.params.get("width"))
 
 
@@ -247,9 +237,8 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
     stepping = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if given["step"] is not None:
         if part not in (None, "rounds"):
-            raise QuestionError(
-                f"--step is one step, and --as {part} is all of them", "leave out one of them"
-            )
+            problem = f"--step is one step, and --as {part} is all of them"
+            raise QuestionError(problem, "leave out one of them")
         run = question.step(given["step"], **stepping).fastest
         return Subject(run, f"Step {given['step']} of {title_of(problem)}: {title_of(run)}")
     shown: Problem | Plan | CollectiveRun = problem

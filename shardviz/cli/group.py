@@ -161,10 +161,8 @@ class LazyGroup(ExampleCommand, click.Group):
             from difflib import get_close_matches
 
             close = get_close_matches(args[0], (*COMMANDS, "--help", "--version"), n=1)
-            raise QuestionError(
-                f"there is no command {quote(args[0])}",
-                f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}",
-            )
+            hint = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}"
+            raise QuestionError(f"there is no command {quote(args[0])}", hint)
         return super().resolve_command(ctx, args)
 
 

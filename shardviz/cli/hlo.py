@@ -178,9 +178,8 @@ def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitC
     given = (each for each in ctx.command.params if each.name and options.is_given(ctx, each.name))
     for each in given:
         if isinstance(each, click.Option) and each.name not in OF_OUTPUT:
-            raise QuestionError(
-                f"{each.opts[0]} is about a program, and {quote(name)} is a saved report", "leave it out"
-            )
+            problem = f"{each.opts[0]} is about a program, and {quote(name)} is a saved report"
+            raise QuestionError(problem, "leave it out")
     if output.as_json:
         print_json(summaries.SUMMARY.document(saved))
     else:

@@ -76,9 +76,8 @@ def _mode(given: dict[str, bool], lessons: tuple[str, ...], yes: bool, as_json: 
         raise QuestionError("--present needs a lesson", "give its number or its name: --present 4")
     if len(lessons) > 1 and mode != "check":
         verb = "forgotten" if mode == "reset" else "opened"
-        raise QuestionError(
-            f"{len(lessons)} lessons are named, and one is {verb} at a time", "only --check takes several"
-        )
+        problem = f"{len(lessons)} lessons are named, and one is {verb} at a time"
+        raise QuestionError(problem, "only --check takes several")
     return mode
 
 

@@ -19,7 +19,7 @@ from shardviz.cli.target_session import join_job, started_worker
 from shardviz.errors import CompilerError, QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
-from shardviz.targets import TARGETS
+from shardviz.targets import TARGETS, Target
 from shardviz.units import human_bytes, rate, seconds
 from shardviz.user_files import target_path, write_file
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from shardviz.devices.question import Case, Measurement, MeasureQuestion, NoMeasurement
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.sharding import Mesh
-    from shardviz.targets import Target
 
 USUAL = "all_gather,psum,psum_scatter,all_to_all,ppermute"
 LACKING = {
@@ -111,10 +110,9 @@ def command(
     devices_question.parse_operations(operations)
     devices_question.parse_sizes(sizes)
     if devices is not None and job.is_given:
-        raise QuestionError(
-            "--devices simulates devices in one process, and a job measures those of all its processes",
-            "leave it out, or let launch simulate them: shardviz launch -n 2 --devices 4 -- measure psum",
-        )
+        problem = "--devices simulates devices in one process, and a job measures those of all its processes"
+        hint = "leave it out, or let launch simulate them: shardviz launch -n 2 --devices 4 -- measure psum"
+        raise QuestionError(problem, hint)
     target = TARGETS["real" if devices is None else "cpu"]
     with started_worker(timeout, target, job=job) as worker:
         asked = repr((operations, mesh, axes, sizes, dtype, runs, timeout))
@@ -290,10 +288,8 @@ def _mesh(text: str | None, job: Job | None, simulated: int | None) -> Mesh:
     # Of several processes all must take part: theirs refuse another mesh.
     if mesh.size > devices and (job is None or job.processes == 1):
         there = f"there is {devices}" if devices == 1 else f"there are {devices:,}"
-        raise QuestionError(
-            f"the mesh {mesh} has {mesh.size:,} devices, and {there}",
-            f"simulate them on the CPU with --devices {mesh.size}, or take a smaller mesh",
-        )
+        hint = f"simulate them on the CPU with --devices {mesh.size}, or take a smaller mesh"
+        raise QuestionError(f"the mesh {mesh} has {mesh.size:,} devices, and {there}", hint)
     return mesh
 
 
@@ -345,10 +341,8 @@ def _check_writable(path: Path, job: Job | None) -> None:
     if not os.access(path.resolve().parent, os.W_OK):
         raise QuestionError(f"cannot write {quote(str(path))}", "name a file in a folder that can be written")
     if job is not None and not job.devices_per_host:
-        raise QuestionError(
-            "-o writes a machine whose hosts have equally many devices, one host after the other",
-            "start as many processes on each host, or leave out -o",
-        )
+        problem = "-o writes a machine whose hosts have equally many devices, one host after the other"
+        raise QuestionError(problem, "start as many processes on each host, or leave out -o")
 
 
 def _save(path: Path, session: _Session, is_partial: bool) -> str:

@@ -67,10 +67,9 @@ def layout(ctx: click.Context, /, devices: bool, output: CommandOutput, **_: Any
     found = asked_layout(ctx)
     if output.as_json:
         if found.mesh.size > MAX_LISTED:
-            raise QuestionError(
-                f"--json lists every device, and the mesh {found.mesh} has {found.mesh.size:,}",
-                f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary",
-            )
+            problem = f"--json lists every device, and the mesh {found.mesh} has {found.mesh.size:,}"
+            hint = f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary"
+            raise QuestionError(problem, hint)
         print_json(meshes.LAYOUT.document(found))
     else:
         output.show(layout_view.layout_view(found, *output.page, devices))
@@ -111,10 +110,8 @@ def translate(
     notation, readings, context = enter.read_any(text, origin, mesh, rank)
     for reading in readings:
         if rank is not None and reading.spec.rank != rank:
-            raise QuestionError(
-                f"--rank is {rank}, but {quote(text)} has an array of rank {reading.spec.rank}",
-                "leave out --rank: the text says it",
-            )
+            problem = f"--rank is {rank}, but {quote(text)} has an array of rank {reading.spec.rank}"
+            raise QuestionError(problem, "leave out --rank: the text says it")
     written: list[dict[str, str | ShardvizError]] = []
     for reading in readings:
         if to is not None:

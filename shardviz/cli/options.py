@@ -300,9 +300,8 @@ def keep(path: Path, summary: ReportSummary, unread: Sequence[str]) -> None:
     """Write a program, or several that run one after the other. Raises `QuestionError` where that fails, and
     where not all of them could be read: what is kept would be short."""
     if unread:
-        raise QuestionError(
-            f"{quote(str(path))} is not written: {unread[0]}", "it would not have the whole program"
-        )
+        problem = f"{quote(str(path))} is not written: {unread[0]}"
+        raise QuestionError(problem, "it would not have the whole program")
     summaries.save_summary(summary, path)
 
 
@@ -400,10 +399,8 @@ def stated_problem(einsum: str, specs: str | None, given: Mapping[str, Any], ran
     if sizes is not None and not sizes.strip():
         raise QuestionError("--sizes is empty", "write b=8,d=2048,f=8192, or leave out --sizes")
     if ranked and backward:
-        raise QuestionError(
-            "--backward is about one sharding of the arrays, and a ranking has many",
-            "give --specs 'XY,Y_->X_'",
-        )
+        problem = "--backward is about one sharding of the arrays, and a ranking has many"
+        raise QuestionError(problem, "give --specs 'XY,Y_->X_'")
     return plans.problem_of(
         einsum, mesh, specs=specs, sizes=sizes or "", backward=backward, ranked=ranked, **words
     )

@@ -101,8 +101,6 @@ def _chosen(diff: int | str | None, count: int) -> frozenset[int]:
     if diff == ALL:
         return frozenset(range(1, count + 1))
     if not 1 <= int(diff) <= count:
-        raise QuestionError(
-            f"stage {diff} does not exist",
-            f"the stages are 1 to {count}; --diff alone shows the diffs of all",
-        )
+        problem = f"stage {diff} does not exist"
+        raise QuestionError(problem, f"the stages are 1 to {count}; --diff alone shows the diffs of all")
     return frozenset((int(diff),))

@@ -47,9 +47,8 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
             return value
         name, equals, text = str(value).removeprefix("--").partition("=")
         if not name or not equals:
-            self.fail(
-                f"{quote(str(value))} is not an option with its value, such as xla_name=true", param, ctx
-            )
+            problem = f"{quote(str(value))} is not an option with its value, such as xla_name=true"
+            self.fail(problem, param, ctx)
         return name, text
 
 
@@ -107,14 +106,11 @@ def command(
     if mesh is None:
         raise QuestionError("a program needs a mesh", "add --mesh data=4,model=4, or another")
     if save is not None and len(targets) > 1:
-        raise QuestionError(
-            f"--save keeps the program of one target, and {len(targets)} are named", "name one"
-        )
+        problem = f"--save keeps the program of one target, and {len(targets)} are named"
+        raise QuestionError(problem, "name one")
     if with_reasons and len(targets) > 1 and not output.as_json:
-        raise QuestionError(
-            f"--why is about the program of one target, and {len(targets)} are named",
-            "name one, or add --json",
-        )
+        problem = f"--why is about the program of one target, and {len(targets)} are named"
+        raise QuestionError(problem, "name one, or add --json")
     if not output.as_json:
         both = {"--why": with_reasons, "--time": with_times}
         options.refuse_both(both, "leave out one of them, or add --json")

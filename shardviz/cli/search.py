@@ -13,7 +13,7 @@ from shardviz.cli.output import CommandOutput, ProgressLine, print_json, print_n
 from shardviz.cli.process import ExitCode, first_interrupt
 from shardviz.errors import CompilerError, QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.targets import check_installed, parse_targets
+from shardviz.targets import Target, check_installed, parse_targets
 
 with LazyImports():
     from shardviz.answers import search
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from shardviz.compare.compiled_sharding import CompiledSharding
     from shardviz.planner.search.mesh_ranking import MeshRanking
     from shardviz.planner.search.question import SearchQuestion
-    from shardviz.targets import Target
 
 
 @click.command("search", cls=ExampleCommand)

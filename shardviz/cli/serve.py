@@ -57,9 +57,8 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
     if os.name != "posix":
         raise QuestionError("shardviz serve needs Linux or macOS", "on Windows, start it in WSL")
     if util.find_spec("textual_serve") is None or util.find_spec("aiohttp") is None:
-        raise QuestionError(
-            "shardviz serve needs textual-serve, which is not installed", "pip install 'shardviz[serve]'"
-        )
+        problem = "shardviz serve needs textual-serve, which is not installed"
+        raise QuestionError(problem, "pip install 'shardviz[serve]'")
     begin, key = _beginning(lesson, shared), secrets.token_urlsafe(KEY_BYTES) if follow else ""
     from shardviz.serve.server import Rules, Server
 

@@ -150,15 +150,11 @@ class StepOptions:
         }
         chosen = [mode for mode, wanted in modes.items() if wanted]
         if len(chosen) > 1 and chosen not in _TOGETHER:
-            raise QuestionError(
-                f"{chosen[0]} and {chosen[1]} cannot be combined",
-                f"leave out one: {chosen[1]} or {chosen[0]}",
-            )
+            problem = f"{chosen[0]} and {chosen[1]} cannot be combined"
+            raise QuestionError(problem, f"leave out one: {chosen[1]} or {chosen[0]}")
         if self.compare and verifier not in (None, "none"):
-            raise QuestionError(
-                f"--compare runs nothing that {option} {verifier} could verify",
-                f"leave out --compare or {option}",
-            )
+            problem = f"--compare runs nothing that {option} {verifier} could verify"
+            raise QuestionError(problem, f"leave out --compare or {option}")
 
 
 class Verifier(WorkerSession):
@@ -299,9 +295,7 @@ def check_transfers(run: CollectiveRun, number: int | None) -> None:
     """Raise `QuestionError` where the rounds, or one of them, have more messages than anyone reads."""
     log, most = stepping_transfers.TransferLog(run), f"--transfers lists up to {MAX_TRANSFERS:,} messages"
     if number is None and (not log.is_countable or log.before[-1] > MAX_TRANSFERS):
-        raise QuestionError(
-            f"{most}, and {plural(run.schedule.rounds, 'round')} here have more",
-            "add --round N for those of one round, or take a smaller mesh",
-        )
+        problem = f"{most}, and {plural(run.schedule.rounds, 'round')} here have more"
+        raise QuestionError(problem, "add --round N for those of one round, or take a smaller mesh")
     if number and log.count(number) > MAX_TRANSFERS:
         raise QuestionError(f"{most}, and round {number} here has more", "take a smaller mesh")

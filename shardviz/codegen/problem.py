@@ -25,14 +25,13 @@ from shardviz.codegen.statement_code import dtype_code
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chip_torus import parts_by_slice
 from shardviz.sharding import Mesh
-from shardviz.targets import MAX_CPU_DEVICES, TARGETS, check_devices, check_mesh
+from shardviz.targets import MAX_CPU_DEVICES, TARGETS, Target, check_devices, check_mesh
 from shardviz.targets.hardware import target_config, topology_request
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Layout
-    from shardviz.targets import Target
 
 
 SURE = frozenset(("f16", "bf16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"))
@@ -334,20 +333,17 @@ def layout_code(layout: Layout) -> str:
     """
     mesh, array = layout.mesh, layout.array
     if mesh.size > MAX_CPU_DEVICES:
-        raise QuestionError(
-            f"{mesh.size:,} devices are too many to simulate", f"use up to {MAX_CPU_DEVICES:,} devices"
-        )
+        problem = f"{mesh.size:,} devices are too many to simulate"
+        raise QuestionError(problem, f"use up to {MAX_CPU_DEVICES:,} devices")
     if layout.uneven:
-        raise QuestionError(
-            "JAX places no array that its axes do not divide", "give sizes that are multiples of their parts"
-        )
+        problem = "JAX places no array that its axes do not divide"
+        raise QuestionError(problem, "give sizes that are multiples of their parts")
     if layout.spec.unreduced:
         raise QuestionError("JAX cannot say who holds which addend", "leave the pending sum out of the spec")
     if layout.spec.only_device is not None:
-        raise QuestionError(
-            "a NamedSharding is over all devices of its mesh, and one device holds this array",
-            f"jax.sharding.SingleDeviceSharding(jax.devices()[{layout.spec.only_device}]) says it",
-        )
+        problem = "a NamedSharding is over all devices of its mesh, and one device holds this array"
+        hint = f"jax.sharding.SingleDeviceSharding(jax.devices()[{layout.spec.only_device}]) says it"
+        raise QuestionError(problem, hint)
     shape = "×".join(map(str, array.shape)) or "One number"
     title = f"{shape}, split as {spec_code(layout.spec)} on the mesh {mesh}."
     parts = [

@@ -221,10 +221,8 @@ class DumpFolders:
                     self._root, self._held = _held_folder()
                 return tempfile.mkdtemp(dir=self._root)
         except OSError as error:
-            raise CompilerError(
-                f"the compiler has no folder to write to: {error}",
-                "set TMPDIR to a folder that can be written",
-            ) from error
+            problem = f"the compiler has no folder to write to: {error}"
+            raise CompilerError(problem, "set TMPDIR to a folder that can be written") from error
 
     def remove(self, folder: str) -> None:
         """Remove one folder and all that is in it; what cannot be removed now is left to `remove_all`."""

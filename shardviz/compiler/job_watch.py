@@ -206,10 +206,8 @@ class JobWatch:
                 words = error.strerror or str(error)
                 if time.monotonic() > end:
                     late = f"has not come to {at} within {self._limit_s:g} s: {words}"
-                    raise CompilerError(
-                        f"process 0 of {self.processes:,} {late}",
-                        "start every process with the same coordinator; process 0 runs on that host",
-                    ) from error
+                    hint = "start every process with the same coordinator; process 0 runs on that host"
+                    raise CompilerError(f"process 0 of {self.processes:,} {late}", hint) from error
                 if words != told:
                     told = words
                     on_progress(f"waiting for process 0 of {self.processes:,} at {at} ({words})")
@@ -294,10 +292,9 @@ class _Hub:
                 return socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True)
             return socket.create_server(("", port))
         except OSError as error:
-            raise CompilerError(
-                f"process 0 cannot listen at {host}:{port}: {os.strerror(error.errno or 0)}",
-                "choose another port of the coordinator, the same in all processes",
-            ) from error
+            problem = f"process 0 cannot listen at {host}:{port}: {os.strerror(error.errno or 0)}"
+            hint = "choose another port of the coordinator, the same in all processes"
+            raise CompilerError(problem, hint) from error
 
     def _serve(self) -> None:
         beat_at = time.monotonic() + BEAT_S

@@ -102,9 +102,8 @@ def refusal_of(error: Exception) -> ShardvizError:
 def check_program(program: Any) -> None:
     """Raise `QuestionError` for text, and for what cannot be called."""
     if isinstance(program, str | bytes):
-        raise QuestionError(
-            f"{quote(str(program))} is text, not a program", "shardviz.read_hlo(…) reads a compiler's text"
-        )
+        problem = f"{quote(str(program))} is text, not a program"
+        raise QuestionError(problem, "shardviz.read_hlo(…) reads a compiler's text")
     if not callable(program) and not hasattr(program, "compile") and not hasattr(program, "lower"):
         raise QuestionError(f"{quote(repr(program))} is not a program", PROGRAM_HINT)
 
@@ -120,9 +119,8 @@ def compile_program(
     stage = _stage(program, args, kwargs)
     if stage == "compiled":
         if options:
-            raise QuestionError(
-                "options are for a program that is not compiled yet", "give the jitted function itself"
-            )
+            problem = "options are for a program that is not compiled yet"
+            raise QuestionError(problem, "give the jitted function itself")
         return _jaxs_own(program)
     is_plain = not stage and not hasattr(program, "lower")
     try:
@@ -134,10 +132,9 @@ def compile_program(
         return _jaxs_own(program.compile(compiler_options=options) if options else program.compile())
     except Exception as error:
         if isinstance(error, ValueError) and "AbstractMesh" in str(error):
-            raise QuestionError(
-                "the mesh of the arguments is abstract, so there are no devices to compile for",
-                "name a target, such as target='v5e:2x4', or use jax.make_mesh",
-            ) from error
+            problem = "the mesh of the arguments is abstract, so there are no devices to compile for"
+            hint = "name a target, such as target='v5e:2x4', or use jax.make_mesh"
+            raise QuestionError(problem, hint) from error
         if is_plain and not isinstance(error, QuestionError):
             error.add_note(
                 "shardviz jitted this function as it stands; jit it yourself for static arguments."
@@ -154,10 +151,8 @@ def _lowered(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], platf
     """JAX's `Lowered`, and true where the program was that already."""
     stage = _stage(program, args, kwargs)
     if stage == "compiled":
-        raise QuestionError(
-            "this program is compiled already, and no target can compile it again",
-            "give the jitted function and its arguments, or what its trace(…) returns",
-        )
+        hint = "give the jitted function and its arguments, or what its trace(…) returns"
+        raise QuestionError("this program is compiled already, and no target can compile it again", hint)
     if stage == "lowered":
         return program, True
     if not stage:
@@ -175,10 +170,8 @@ def _stage(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     elif hasattr(program, "as_text") and hasattr(program, "compile"):
         stage = "lowered"
     if stage and (args or kwargs):
-        raise QuestionError(
-            f"a {type(program).__name__} program has its arguments already",
-            "leave out the arguments, or give the jitted function itself",
-        )
+        problem = f"a {type(program).__name__} program has its arguments already"
+        raise QuestionError(problem, "leave out the arguments, or give the jitted function itself")
     return stage
 
 

@@ -77,10 +77,8 @@ def module_question(
     program with another number of devices than the target.
     """
     if target.name == "real":
-        raise TargetError(
-            "the program's own process compiles for the devices that JAX finds there",
-            "leave out the target, or name hardware such as v5e:2x4",
-        )
+        problem = "the program's own process compiles for the devices that JAX finds there"
+        raise TargetError(problem, "leave out the target, or name hardware such as v5e:2x4")
     if not program.meshes and target.machine is not None and target.machine.devices != program.devices:
         raise TargetError(
             f"no argument is on a mesh, so the program runs on {plural(program.devices, 'device')}, and "
@@ -100,9 +98,8 @@ def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Tar
     """
     check_runs(target, mesh)
     if len(shards) != mesh.size:
-        raise QuestionError(
-            f"{len(shards):,} shards for the {mesh.size:,} devices of the mesh {mesh}", "give one a device"
-        )
+        problem = f"{len(shards):,} shards for the {mesh.size:,} devices of the mesh {mesh}"
+        raise QuestionError(problem, "give one a device")
     dtype = canonical_dtype(str(shards.dtype))
     operation.check(shards.shape[1:], dtype, operation.pattern(operation.dims(mesh)).group_size)
     if target.name == "cpu" and dtype in UNSAFE:

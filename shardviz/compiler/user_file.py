@@ -124,10 +124,8 @@ class UserFileProcess:
         try:
             found = self._child.receive(None if math.isinf(time_limit) else time_limit)
         except TimeoutError:
-            raise CompilerError(
-                f"{name} took longer than {time_limit:g} s and was stopped",
-                "give it longer with a larger --timeout",
-            ) from None
+            problem = f"{name} took longer than {time_limit:g} s and was stopped"
+            raise CompilerError(problem, "give it longer with a larger --timeout") from None
         except EOFError:
             how = self._child.reap()[0].replace("ended with", "ended the process with")
             raise CompilerError(f"{name} {how}", f"python {self._request.file} runs it alone") from None

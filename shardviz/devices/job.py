@@ -49,15 +49,11 @@ def job_address(coordinator: str | None, processes: int | None, process: int | N
         )
     host, colon, port = coordinator.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) <= MAX_PORT):
-        raise QuestionError(
-            f"--coordinator {quote(coordinator)} is not HOST:PORT",
-            "write the host of process 0 and a free port of it: node-a:1234",
-        )
+        problem = f"--coordinator {quote(coordinator)} is not HOST:PORT"
+        raise QuestionError(problem, "write the host of process 0 and a free port of it: node-a:1234")
     if process >= processes:
-        raise QuestionError(
-            f"--process {process:,} does not exist: the {processes:,} processes are numbered from 0",
-            f"write a number from 0 to {processes - 1:,}",
-        )
+        problem = f"--process {process:,} does not exist: the {processes:,} processes are numbered from 0"
+        raise QuestionError(problem, f"write a number from 0 to {processes - 1:,}")
     return JobAddress(coordinator, processes, process)
 
 

@@ -125,17 +125,14 @@ def measure_question(
     named = parse_operations(operations)
     has_collectives = any(op in COLLECTIVES for op in named)
     if axes and not has_collectives:
-        raise QuestionError(
-            f"{' and '.join(named)} runs on each device by itself, over no axis", "leave out --axis"
-        )
+        problem = f"{' and '.join(named)} runs on each device by itself, over no axis"
+        raise QuestionError(problem, "leave out --axis")
     wide = tuple(axis for axis, size in mesh.shape.items() if size > 1)
     usual = tuple(dict.fromkeys((*((axis,) for axis in wide), *[wide] * bool(wide))))
     groups = tuple(dict.fromkeys(_axes(each, mesh) for each in axes)) if axes else usual
     if has_collectives and not groups:
-        raise QuestionError(
-            f"the mesh {mesh} has one device, which sends nothing",
-            "measure matmul,copy, or simulate devices: --devices 8",
-        )
+        problem = f"the mesh {mesh} has one device, which sends nothing"
+        raise QuestionError(problem, "measure matmul,copy, or simulate devices: --devices 8")
     return MeasureQuestion(named, mesh, groups, parse_sizes(sizes), found, runs)
 
 
@@ -162,9 +159,8 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         if len(rest) > 2 or not factor.isdecimal() or not 2 <= int(factor[:9]) <= 2**20:
             raise QuestionError(f"{quote(piece.strip(), 40)} is not a range of sizes", RANGE_HINT)
         if high < low:
-            raise QuestionError(
-                f"{rest[0].strip()} is less than {first.strip()}", "begin with the smaller size"
-            )
+            problem = f"{rest[0].strip()} is less than {first.strip()}"
+            raise QuestionError(problem, "begin with the smaller size")
         while low <= high and len(found) <= MAX_SIZES:
             found.add(low)
             low *= int(factor)
@@ -185,14 +181,12 @@ def _axes(text: str, mesh: Mesh) -> tuple[str, ...]:
     named = [name.strip() for name in text.split(",")]
     for name in named:
         if name not in mesh.axis_names:
-            raise QuestionError(
-                f"the mesh {mesh} has no axis {quote(name, 30)}", closest(name, mesh.axis_names)
-            )
+            problem = f"the mesh {mesh} has no axis {quote(name, 30)}"
+            raise QuestionError(problem, closest(name, mesh.axis_names))
     found = tuple(axis for axis in mesh.axis_names if axis in named)
     if mesh.group_size(found) == 1:
-        raise QuestionError(
-            f"{' and '.join(found)} has one device, which sends nothing", "choose another axis"
-        )
+        problem = f"{' and '.join(found)} has one device, which sends nothing"
+        raise QuestionError(problem, "choose another axis")
     return found
 
 

@@ -159,6 +159,5 @@ def save_summary(summary: ReportSummary, path: Path) -> None:
         unfinished.write_text(summary_text(summary), encoding="utf-8", newline="\n")
         unfinished.replace(path)
     except OSError as error:
-        raise QuestionError(
-            f"cannot write {quote(str(path))}: {error.strerror}", "name a file that can be written"
-        ) from None
+        problem = f"cannot write {quote(str(path))}: {error.strerror}"
+        raise QuestionError(problem, "name a file that can be written") from None

@@ -65,9 +65,8 @@ def _parameters(collective: CollectiveFields) -> dict[str, Any]:
     given: dict[str, Any] = dict.fromkeys(kinds)
     for name, text in collective.parameters:
         if name not in given:
-            raise QuestionError(
-                f"no operation has the parameter {quote(name, 30)}", f"they are {', '.join(kinds)}"
-            )
+            problem = f"no operation has the parameter {quote(name, 30)}"
+            raise QuestionError(problem, f"they are {', '.join(kinds)}")
         given[name] = True if kinds[name] is bool else _number(name, text) if kinds[name] is int else text
     return given
 
@@ -78,9 +77,8 @@ def _number(name: str, text: str) -> int:
         raise CollectiveFieldError(name, f"{quote(text, 30)} is not a whole number", "write for example 0")
     number = int(sign + digits)
     if name == "pieces" and not 1 <= number <= MAX_PIECES:
-        raise CollectiveFieldError(
-            name, f"{number} is outside the range 1 to {MAX_PIECES:,}", "write for example 4"
-        )
+        problem = f"{number} is outside the range 1 to {MAX_PIECES:,}"
+        raise CollectiveFieldError(name, problem, "write for example 4")
     return number
 
 

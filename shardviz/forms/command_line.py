@@ -165,9 +165,8 @@ def form_from_arguments(words: Sequence[str], form: ProblemForm) -> ProblemForm:
         entered = replace(form, collective=collective, machine=machine or "")
         return _on_mesh(entered, mesh or ProblemForm.mesh)
     if name not in ("explain", "tui"):
-        raise QuestionError(
-            f"{quote(name, 30)} is not a command that has a problem", "paste the line of explain, tui or step"
-        )
+        problem = f"{quote(name, 30)} is not a command that has a problem"
+        raise QuestionError(problem, "paste the line of explain, tui or step")
     given, options = _read(name, left)
     if (example := options.pop("example", None)) is not None:
         if given:
@@ -203,9 +202,8 @@ def _collective(words: Sequence[str]) -> tuple[CollectiveFields, str | None, str
     given, options = _read("step", words)
     if len(given) != 1:
         shown = " ".join(map(quote, given)) or "nothing"
-        raise QuestionError(
-            f"step takes one operation, not {shown}", "write for example: all_gather --axis X"
-        )
+        problem = f"step takes one operation, not {shown}"
+        raise QuestionError(problem, "write for example: all_gather --axis X")
     mesh, machine = options.pop("mesh", None), options.pop("machine", None)
     parameters = tuple((name, options.pop(name)) for name in parameter_names() if name in options)
     return CollectiveFields(given[0], parameters=parameters, **options), mesh, machine
@@ -220,13 +218,11 @@ def _read(name: str, words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
         params = command.make_context(name, list(words)).params
     except click.NoSuchOption as error:
         known = sorted(each.opts[0] for each in command.params if each.expose_value and each.name != "words")
-        raise QuestionError(
-            f"there is no option {quote(error.option_name, 30)} here", f"a problem has {', '.join(known)}"
-        ) from None
+        problem = f"there is no option {quote(error.option_name, 30)} here"
+        raise QuestionError(problem, f"a problem has {', '.join(known)}") from None
     except click.BadOptionUsage as error:
-        raise QuestionError(
-            f"{error.option_name} has no value", f"write {error.option_name} and its value"
-        ) from None
+        problem = f"{error.option_name} has no value"
+        raise QuestionError(problem, f"write {error.option_name} and its value") from None
     return list(params.pop("words")), {name: text for name, text in params.items() if text is not None}
 
 

@@ -13,13 +13,13 @@ from shardviz.errors import NotationError, QuestionError, ShardvizError
 from shardviz.forms.axis_edits import enter_device_order, enter_mesh, replace_mesh
 from shardviz.forms.command_line import form_from_line, with_collective_from_line
 from shardviz.forms.form import OPEN, PROBLEM_FIELDS, CollectiveFields, ProblemForm, one_line
-from shardviz.forms.parsing import check_array, looks_like_command, parsed, reader_errors, spec_texts
+from shardviz.forms.parsing import Einsums, check_array, looks_like_command, parsed, reader_errors, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, enter_sizes, sizes_text
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.book import parse_product
 from shardviz.notation.mesh import mesh_in_text, parse_mesh, spec_alone
 from shardviz.notation.program import joined_lines
-from shardviz.notation.reading import Context
+from shardviz.notation.reading import Context, Reading
 from shardviz.notation.spec_string import is_named, parse_named_specs, parse_specs
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 from shardviz.targets import parse_targets
@@ -29,9 +29,7 @@ with LazyImports():
     from shardviz.notation import notations
 
 if TYPE_CHECKING:
-    from shardviz.forms.parsing import Einsums
     from shardviz.notation.notations import Notation
-    from shardviz.notation.reading import Reading
 
 
 def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:

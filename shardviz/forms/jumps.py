@@ -60,10 +60,8 @@ def device_at(text: str, mesh: Mesh) -> DeviceJump | None:
     coordinates = {axis: int(at) for axis, at in re.findall(pair, text)}
     for axis, at in coordinates.items():
         if at >= mesh.axis_size(axis):
-            raise QuestionError(
-                f"{axis}={at} is not on the mesh",
-                f"{axis} has the coordinates 0 to {mesh.axis_size(axis) - 1}",
-            )
+            problem = f"{axis}={at} is not on the mesh"
+            raise QuestionError(problem, f"{axis} has the coordinates 0 to {mesh.axis_size(axis) - 1}")
     return DeviceJump(sum(at * mesh.stride(axis) for axis, at in coordinates.items()))
 
 

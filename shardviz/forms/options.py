@@ -124,9 +124,8 @@ def _specs_of_rows(text: str, form: ProblemForm) -> tuple[str, ...]:
     specs = spec_texts([spec for part in parts for spec in (*part.operands, part.result)])
     if len(specs) != len(form.specs):
         said, arrays = plural(len(specs), "spec"), plural(len(form.specs), "array")
-        raise QuestionError(
-            f"{quote(text)} has {said}, and there are {arrays}", "write one for each array: XY,Y_->X_"
-        )
+        problem = f"{quote(text)} has {said}, and there are {arrays}"
+        raise QuestionError(problem, "write one for each array: XY,Y_->X_")
     return specs
 
 

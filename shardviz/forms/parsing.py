@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.form import OPEN, ArrayRow, ProblemForm
 from shardviz.lazy_names import LazyImports
-from shardviz.notation.book import parse_product
-from shardviz.notation.einsum import parse_chain
+from shardviz.notation.book import Product, parse_product
+from shardviz.notation.einsum import Einsum, parse_chain
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.numbers import parse_sizes
 from shardviz.notation.program import is_program, split_layers
-from shardviz.notation.reading import Context
+from shardviz.notation.reading import Context, Reading
 from shardviz.notation.spec_string import read_spec_string, write_spec
-from shardviz.planner.problem.reading import parts_of_product, read_program, usual_names, written_specs
+from shardviz.planner.problem.reading import Names, parts_of_product, read_program, usual_names, written_specs
 from shardviz.planner.problem.sizes import dimension_sizes, program_sizes
 from shardviz.sharding import Mesh, PartitionSpec
 
@@ -27,11 +27,7 @@ with LazyImports():
     from shardviz.notation import notations
 
 if TYPE_CHECKING:
-    from shardviz.notation.book import Product
-    from shardviz.notation.einsum import Einsum
-    from shardviz.notation.reading import Reading
     from shardviz.planner.problem.lowering import LoweredProgram
-    from shardviz.planner.problem.reading import Names
 Spec: TypeAlias = "PartitionSpec | str | None"
 """A row's spec, None where it is open, its text where that cannot be read."""
 P = ParamSpec("P")
@@ -150,9 +146,8 @@ def reader_errors() -> Iterator[None]:
     except ShardvizError:
         raise
     except Exception as error:
-        raise QuestionError(
-            f"this text cannot be read: {type(error).__name__}", "write it in another way; this is a bug"
-        ) from error
+        problem = f"this text cannot be read: {type(error).__name__}"
+        raise QuestionError(problem, "write it in another way; this is a bug") from error
 
 
 def looks_like_command(text: str) -> bool:
@@ -226,10 +221,8 @@ def check_array(reading: Reading, row: ArrayRow) -> None:
     is_own = any(dim.startswith("...") for dim in row.dims) or _same(dims, row.dims)
     if not is_own or not _same([name], [row.name]):
         own = f"{row.name}[{', '.join(row.dims)}]"
-        raise QuestionError(
-            f"{name}[{', '.join(dims)}] is not the array of this row, {own}",
-            f"name {own} with its axes, or write the axes alone",
-        )
+        problem = f"{name}[{', '.join(dims)}] is not the array of this row, {own}"
+        raise QuestionError(problem, f"name {own} with its axes, or write the axes alone")
 
 
 def _same(names: Sequence[str], others: Sequence[str]) -> bool:

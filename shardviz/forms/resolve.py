@@ -246,10 +246,8 @@ class _Resolver:
                     f"edit up to {MAX_PARTS} of them; `shardviz explain` takes more",
                 )
             if self._parsed.rows is None:
-                raise QuestionError(
-                    f"{plural(len(draft.specs), 'spec')} for {plural(len(einsums.rows), 'array')}",
-                    "enter the einsum again",
-                )
+                problem = f"{plural(len(draft.specs), 'spec')} for {plural(len(einsums.rows), 'array')}"
+                raise QuestionError(problem, "enter the einsum again")
             return einsums
         return None
 
@@ -338,10 +336,9 @@ class _Resolver:
             row = einsums.rows[number]
             with self._field(name, text):
                 if spec is None and row.role == "operand":
-                    raise QuestionError(
-                        f"the spec of {row.name} is open, but a program is given its operands",
-                        "? may be the spec of a result or an intermediate; _ leaves a dimension whole",
-                    )
+                    problem = f"the spec of {row.name} is open, but a program is given its operands"
+                    hint = "? may be the spec of a result or an intermediate; _ leaves a dimension whole"
+                    raise QuestionError(problem, hint)
                 if spec is not None and spec.open_dims:
                     raise QuestionError(
                         f"dimension {row.dims[spec.open_dims[0]]} of {row.name} is left open, which one plan "

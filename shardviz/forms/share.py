@@ -72,10 +72,8 @@ def from_document(document: StrictTable) -> ProblemForm:
     schema = document.values.get("schema")
     if schema != SCHEMA:
         shown = quote(schema, 30) if isinstance(schema, str) else kind_of(schema)
-        raise UnknownVersion(
-            f"the problem has the schema {shown}, and this shardviz reads {SCHEMA}",
-            "a newer shardviz may have written it: install that",
-        )
+        problem = f"the problem has the schema {shown}, and this shardviz reads {SCHEMA}"
+        raise UnknownVersion(problem, "a newer shardviz may have written it: install that")
     known = [field.name for field in fields(ProblemForm)]
     document.exactly(["schema", *known])
     texts: dict[str, Any] = {
@@ -132,9 +130,8 @@ def to_string(shared: Shared) -> str:
     checked = _checksum(packed) + packed
     string = f"shardviz{VERSION}-{urlsafe_b64encode(checked).rstrip(b'=').decode()}"
     if len(text) > MAX_JSON or len(string) > MAX_STRING:
-        raise QuestionError(
-            "this problem is too long for a string", f"one has at most {MAX_STRING:,} characters"
-        )
+        problem = "this problem is too long for a string"
+        raise QuestionError(problem, f"one has at most {MAX_STRING:,} characters")
     return string
 
 
@@ -143,19 +140,16 @@ def from_string(text: str) -> Shared:
     `QuestionError` for a string that is too long, cut, altered, of another version, or says what no shardviz
     has written."""
     if len(text) > 2 * MAX_STRING:
-        raise QuestionError(
-            f"a shared string has at most {MAX_STRING:,} characters; this has {len(text):,}", _AGAIN
-        )
+        problem = f"a shared string has at most {MAX_STRING:,} characters; this has {len(text):,}"
+        raise QuestionError(problem, _AGAIN)
     # Chats break long words with characters that nobody sees, and a selection takes a dialog's frame along.
     string = "".join(text.encode("ascii", "ignore").decode().split()).strip(_AROUND)
     start = _START.match(string)
     if start is None:
         raise QuestionError(f"{quote(string, 30)} is not a shared string", "y in the application makes one")
     if int(start[1]) != VERSION:
-        raise QuestionError(
-            f"the string has version {int(start[1])}, and this shardviz reads version {VERSION}",
-            "a newer shardviz may have made it: install that",
-        )
+        problem = f"the string has version {int(start[1])}, and this shardviz reads version {VERSION}"
+        raise QuestionError(problem, "a newer shardviz may have made it: install that")
     packed = string[start.end() :]
     try:
         checked = urlsafe_b64decode(packed + "=" * (-len(packed) % 4))

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shardviz.errors import NotationError
-from shardviz.notation.book import parse_product, write_book
+from shardviz.notation.book import BookArray, Product, parse_product, write_book
 from shardviz.notation.spec_string import write_spec
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
     from shardviz.forms.parsing import Einsums
-    from shardviz.notation.book import BookArray, Product
 
 _UNREDUCED = "{U_"
 

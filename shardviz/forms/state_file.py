@@ -91,9 +91,8 @@ def locked(path: Path) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() >= end:
-                    raise StateError(
-                        f"{quote(str(path), 120)} is in use by another shardviz", "try again"
-                    ) from None
+                    problem = f"{quote(str(path), 120)} is in use by another shardviz"
+                    raise StateError(problem, "try again") from None
                 time.sleep(0.01)
             except OSError:
                 break
@@ -108,10 +107,8 @@ def _make_private(folder: Path) -> None:
 
 
 def _unwritten(path: Path, error: OSError) -> StateError:
-    return StateError(
-        f"{quote(str(path), 120)} cannot be written: {error.strerror or error}",
-        "set XDG_STATE_HOME to a folder that you may write to",
-    )
+    problem = f"{quote(str(path), 120)} cannot be written: {error.strerror or error}"
+    return StateError(problem, "set XDG_STATE_HOME to a folder that you may write to")
 
 
 def read_state(path: Path, schema: str, what: str, read: Callable[[StrictTable], T]) -> T | None:
@@ -126,9 +123,8 @@ def read_state(path: Path, schema: str, what: str, read: Callable[[StrictTable],
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StateError(
-            f"{quote(str(path), 120)} cannot be read: {error.strerror or error}", "look at its permissions"
-        ) from None
+        problem = f"{quote(str(path), 120)} cannot be read: {error.strerror or error}"
+        raise StateError(problem, "look at its permissions") from None
     kind = schema.rpartition("/")[0]
     try:
         if len(content) > MAX_BYTES:
@@ -136,9 +132,8 @@ def read_state(path: Path, schema: str, what: str, read: Callable[[StrictTable],
         document: object = json.loads(content.decode("utf-8"))
         found = document.get("schema") if isinstance(document, dict) else None
         if isinstance(found, str) and found != schema and found.startswith(f"{kind}/"):
-            raise StateError(
-                f"{what} was saved as {quote(found, 40)}, and this shardviz reads {schema}", OTHER_VERSION
-            )
+            problem = f"{what} was saved as {quote(found, 40)}, and this shardviz reads {schema}"
+            raise StateError(problem, OTHER_VERSION)
         if found != schema:
             raise ValueError(f"it holds no {kind.removeprefix('shardviz-')}")
         return read(StrictTable(document, state_error))
@@ -161,12 +156,10 @@ def set_aside(path: Path, reason: str) -> StateError:
     try:
         path.replace(damaged)
     except OSError as error:
-        return StateError(
-            f"{quote(str(path), 120)} is damaged, {reason}, and stays: {error.strerror or error}", "remove it"
-        )
-    return StateError(
-        f"{quote(str(path), 120)} was damaged: {reason}", f"it is now {damaged.name}; shardviz begins anew"
-    )
+        problem = f"{quote(str(path), 120)} is damaged, {reason}, and stays: {error.strerror or error}"
+        return StateError(problem, "remove it")
+    problem = f"{quote(str(path), 120)} was damaged: {reason}"
+    return StateError(problem, f"it is now {damaged.name}; shardviz begins anew")
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import ProblemForm
-from shardviz.forms.resolve import resolve_first
+from shardviz.forms.resolve import ResolvedProblem, resolve_first
 from shardviz.lessons.goal import first_difference, kept_difference, read_spec, wanted_mesh
 from shardviz.lessons.lesson import Lesson, Prediction, TextFigure
 from shardviz.lessons.measures import answer_of, compute, measured
 from shardviz.lessons.measures.answers import figures
 from shardviz.lessons.measures.subject import array_named, resolve_once
 from shardviz.strict_table import shown_key
-
-if TYPE_CHECKING:
-    from shardviz.forms.resolve import ResolvedProblem
 
 
 @dataclass(frozen=True)

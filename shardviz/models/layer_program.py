@@ -54,9 +54,8 @@ def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -
     is missing or has another shape than the architecture's, and where layers are not split alike."""
     of = split.model.architecture
     if of is None:
-        raise QuestionError(
-            f"nothing says how {split.model.name} uses its parameters", "put its config.json beside it"
-        )
+        problem = f"nothing says how {split.model.name} uses its parameters"
+        raise QuestionError(problem, "put its config.json beside it")
     known = {bare_name(each.parameter.name): each for each in split.parameters}
     weights: dict[str, tuple[str, PartitionSpec]] = {}
     own_of_parts = []
@@ -111,10 +110,8 @@ def _alike(
         own = known.get(name)
         if own is None or own.parameter.shape != shape:
             has = "no parameter" if own is None else f"the shape {times(own.parameter.shape)} for"
-            raise QuestionError(
-                f"{model} has {has} {name}, where its config says {times(shape)}",
-                "give the weights and the config.json of one model",
-            )
+            problem = f"{model} has {has} {name}, where its config says {times(shape)}"
+            raise QuestionError(problem, "give the weights and the config.json of one model")
         parameters.append(own)
     return parameters
 
@@ -126,10 +123,8 @@ def _in_program(
     first = own[0]
     for each in own:
         if each.spec != first.spec:
-            raise QuestionError(
-                f"{each.parameter.name} is split otherwise than {first.parameter.name}",
-                "a step is planned of layers that are split alike",
-            )
+            problem = f"{each.parameter.name} is split otherwise than {first.parameter.name}"
+            raise QuestionError(problem, "a step is planned of layers that are split alike")
     letters = [_letters(dim, of) for dim in described.dims]
     dims: list[tuple[str, ...]] = []
     for axes, several in zip(first.spec.dims, letters, strict=True):

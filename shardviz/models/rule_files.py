@@ -373,19 +373,16 @@ def shipped_rules(text: str, mesh: Mesh) -> RuleSet:
     for piece in text.split("+"):
         axis, equals, name = (word.strip() for word in piece.rpartition("="))
         if name not in sets:
-            raise QuestionError(
-                f"there are no rules called {quote(name)}",
-                f"{did_you_mean(name, sets)}the sets are {', '.join(sets)}; or give a file",
-            )
+            hint = f"{did_you_mean(name, sets)}the sets are {', '.join(sets)}; or give a file"
+            raise QuestionError(f"there are no rules called {quote(name)}", hint)
         if equals:
             mesh.axis_size(axis)  # refuses an axis that the mesh lacks
         axis_of[name] = axis if equals else _usual_axis(name, mesh, "+" not in text)
     if len(set(axis_of.values())) < len(axis_of):
         twice = next(axis for axis in axis_of.values() if list(axis_of.values()).count(axis) > 1)
         names = " and of ".join(name for name, axis in axis_of.items() if axis == twice)
-        raise QuestionError(
-            f"the axis {twice} is that of {names}", "name an axis of its own for each, as in X=fsdp+Y=tensor"
-        )
+        problem = f"the axis {twice} is that of {names}"
+        raise QuestionError(problem, "name an axis of its own for each, as in X=fsdp+Y=tensor")
     split_over = {axis: sets[name]["split"] for name, axis in axis_of.items()}
     is_of_batch = {axis: axis in BATCH_AXES for axis in mesh.axis_names}
     is_of_batch |= {axis: "batch" in dims for axis, dims in split_over.items()}
@@ -404,8 +401,6 @@ def _usual_axis(name: str, mesh: Mesh, is_alone: bool) -> str:
     names = shipped_sets()[name]["axes"]
     axis = named_axis(mesh, names) if is_alone else next((n for n in names if n in mesh.axis_names), None)
     if axis is None:
-        raise QuestionError(
-            f"the mesh {mesh} has no axis for {name}",
-            f"call one {', '.join(names[:-1])} or {names[-1]}, or name it: {mesh.axis_names[0]}={name}",
-        )
+        hint = f"call one {', '.join(names[:-1])} or {names[-1]}, or name it: {mesh.axis_names[0]}={name}"
+        raise QuestionError(f"the mesh {mesh} has no axis for {name}", hint)
     return axis

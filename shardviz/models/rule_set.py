@@ -158,10 +158,8 @@ class RuleSet:
             if isinstance(rule.split, str):
                 return _spec_of_text(rule.split, rank, parameter.dims, mesh)
             if not isinstance(rule.split, PartitionSpec):
-                raise QuestionError(
-                    f"{quote(repr(rule.split))} does not say how a parameter is split",
-                    "give a spec for each pattern: 'tensor _' or P('tensor', None)",
-                )
+                problem = f"{quote(repr(rule.split))} does not say how a parameter is split"
+                raise QuestionError(problem, "give a spec for each pattern: 'tensor _' or P('tensor', None)")
             return _of_rank(rule.split, rank, mesh)
         except ShardvizError as error:
             reason = f"{quote(rule.subject)}, which {parameter.name} matches: {error.message}"
@@ -206,10 +204,8 @@ def _spec_of_text(text: str, rank: int, dims: tuple[str, ...], mesh: Mesh) -> Pa
 def _of_rank(spec: PartitionSpec, rank: int, mesh: Mesh) -> PartitionSpec:
     """The spec with an entry for each dimension: a PartitionSpec may leave out those at its end."""
     if spec.rank > rank:
-        raise QuestionError(
-            f"{spec} splits {plural(spec.rank, 'dimension')}, and the parameter has {rank}",
-            "write a rule for it above this one",
-        )
+        problem = f"{spec} splits {plural(spec.rank, 'dimension')}, and the parameter has {rank}"
+        raise QuestionError(problem, "write a rule for it above this one")
     whole = PartitionSpec((*spec.dims, *((),) * (rank - spec.rank)), spec.unreduced, (), spec.devices)
     whole.check(mesh, rank)
     if whole.unreduced or whole.devices:
@@ -222,10 +218,8 @@ def _of_style(style: str, rank: int, dims: tuple[str, ...], mesh: Mesh) -> Parti
     embedding the words (`torch`'s RowwiseParallel)."""
     axis = named_axis(mesh, TENSOR_AXES)
     if axis is None:
-        raise QuestionError(
-            f"{style} splits over the axis for tensors, and the mesh {mesh} has none of that name",
-            f"call one {', '.join(TENSOR_AXES[:-1])} or {TENSOR_AXES[-1]}",
-        )
+        problem = f"{style} splits over the axis for tensors, and the mesh {mesh} has none of that name"
+        raise QuestionError(problem, f"call one {', '.join(TENSOR_AXES[:-1])} or {TENSOR_AXES[-1]}")
     if rank == 1:
         return PartitionSpec(((axis,) if style == "colwise" else (),))
     of_words = style == "rowwise" and dims[:1] == ("vocab",)

@@ -70,10 +70,8 @@ def read_model(text: str) -> Model:
     if is_path:
         return _of_file(path)
     names = built_in_names()
-    raise QuestionError(
-        f"there is no model {quote(name)}",
-        f"{did_you_mean(name, names)}known are {', '.join(names)}; or give a config.json or .safetensors",
-    )
+    hint = f"{did_you_mean(name, names)}known are {', '.join(names)}; or give a config.json or .safetensors"
+    raise QuestionError(f"there is no model {quote(name)}", hint)
 
 
 def _of_file(path: Path) -> Model:
@@ -284,9 +282,8 @@ def _tensors_of_index(path: Path) -> Iterator[ModelParameter]:
     for name in index.values:
         file = index.line(name, 255)
         if not file or Path(file).name != file:
-            index.fail(
-                name, f"{quote(file)} is not a file beside the index", "give the index of a checkpoint"
-            )
+            problem = f"{quote(file)} is not a file beside the index"
+            index.fail(name, problem, "give the index of a checkpoint")
         if file not in tensors:
             tensors[file] = {each.name: each for each in _tensors_of_file(path.with_name(file))}
         if name not in tensors[file]:

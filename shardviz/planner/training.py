@@ -101,10 +101,8 @@ class _Backward:
                         self._add(operand.name, self._summand(part, operand, derivative, gradient))
         made = {name: self._sums[name] for name in self._arguments if name in self._sums}
         if not made:
-            raise QuestionError(
-                f"no result of {quote(self._problem.text)} depends on an argument of floating point",
-                "leave out --backward",
-            )
+            problem = f"no result of {quote(self._problem.text)} depends on an argument of floating point"
+            raise QuestionError(problem, "leave out --backward")
         optimizer, updates = self._training.optimizer, dict[str, Statement]()
         for name, gradient in made.items():
             if optimizer is not None and name in self._trained:
@@ -167,10 +165,8 @@ class _Backward:
         """Take the gradient of a result, or the first summand of it, as an argument."""
         given = self._gradients[name]
         if given.spec is None:
-            raise QuestionError(
-                f"the sharding of {name} is open, but its gradient is given, and split as {name} is",
-                f"give {name} a spec",
-            )
+            problem = f"the sharding of {name} is open, but its gradient is given, and split as {name} is"
+            raise QuestionError(problem, f"give {name} a spec")
         if self._left[name] > 1:
             given = replace(given, name=self._unused(f"{given.name}_given"))
         self._given[name] = given.name

@@ -121,9 +121,8 @@ def profile_of(
     by_step = {each.trace.name: each.by_step(steps_of(each.trace)) for each in devices}
     steps = _steps(by_step, len(files.hosts) > 1)
     if not steps:
-        raise QuestionError(
-            "no operation of the profile is in a step", "mark steps around what runs on devices"
-        )
+        problem = "no operation of the profile is in a step"
+        raise QuestionError(problem, "mark steps around what runs on devices")
     collectives, stragglers = collective_timings(wholes, programs)
     notes += _gaps(files, marked, len(wholes), bool(collectives))
     shown, chosen = _chosen(by_step, steps, device, step)
@@ -215,10 +214,8 @@ def _joined(
         found |= dict.fromkeys(meant, joined)
     if mesh is not None and found and not any(each.module.mesh == mesh for each in found.values()):
         sizes = {each.module.num_partitions * each.module.replica_count for each in found.values()}
-        raise QuestionError(
-            f"the mesh {mesh} has {mesh.size} devices, and what ran had {max(sizes)}",
-            f"give a mesh of {max(sizes)} devices",
-        )
+        problem = f"the mesh {mesh} has {mesh.size} devices, and what ran had {max(sizes)}"
+        raise QuestionError(problem, f"give a mesh of {max(sizes)} devices")
     return found, notes
 
 
@@ -264,10 +261,8 @@ def _chosen(
     names = [each.device for each in chosen.devices]
     asked = [name for name in names if device and (name == device or name.rpartition(" ")[2] == device)]
     if device and len(asked) != 1:
-        raise QuestionError(
-            f"{quote(device)} is {'more than one' if asked else 'not a'} device of step {chosen.number}",
-            f"its devices: {', '.join((asked or names)[:16])}",
-        )
+        problem = f"{quote(device)} is {'more than one' if asked else 'not a'} device of step {chosen.number}"
+        raise QuestionError(problem, f"its devices: {', '.join((asked or names)[:16])}")
     return by_step[asked[0] if asked else busiest][chosen.number], chosen.number
 
 

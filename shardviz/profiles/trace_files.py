@@ -190,10 +190,8 @@ def _read(file: Path, tell: Callable[[int], None]) -> _Read:
     except DAMAGED as error:
         # The words of the others are about Python's own types.
         words = str(error) if isinstance(error, ValueError | EOFError | zlib.error) else "it is damaged"
-        raise QuestionError(
-            f"{where} cannot be read as a profile: {words}",
-            "give a *.xplane.pb or *.trace.json.gz as jax.profiler wrote it, whole",
-        ) from None
+        hint = "give a *.xplane.pb or *.trace.json.gz as jax.profiler wrote it, whole"
+        raise QuestionError(f"{where} cannot be read as a profile: {words}", hint) from None
     except OSError as error:
         raise QuestionError(f"cannot read {where}: {error.strerror or error}", HOW) from None
 

@@ -147,10 +147,8 @@ def answer_times(
         if answer.status != "ok":
             raise QuestionError(f"{name} has no program whose times could be told")
         if name == "shardy":
-            raise QuestionError(
-                "shardy divides a program and does not compile it, so nobody can tell how long it takes",
-                "ask cpu with --machine v5e:2x4, or a TPU or a GPU",
-            )
+            problem = "shardy divides a program and does not compile it, so nobody can tell how long it takes"
+            raise QuestionError(problem, "ask cpu with --machine v5e:2x4, or a TPU or a GPU")
         return TimesAnswer(name, target_times(answer, program_machine(name, named), mesh, module))
     except ShardvizError as error:
         return TimesAnswer(name, error=error, memory=answer.memory)
@@ -167,8 +165,6 @@ def program_machine(target: str, named: Machine | None) -> Machine:
     if named is not None and (own is None or own.chip == named.chip):
         return named
     if own is None:
-        raise QuestionError(
-            f"{target} has no figures of hardware, so nobody can tell how long its program takes",
-            "use --machine v5e:2x4, or ask a TPU or a GPU",
-        )
+        problem = f"{target} has no figures of hardware, so nobody can tell how long its program takes"
+        raise QuestionError(problem, "use --machine v5e:2x4, or ask a TPU or a GPU")
     return own

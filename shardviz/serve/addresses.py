@@ -28,9 +28,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError):
-        raise QuestionError(
-            f"there is no host {quote(host)}", "--host 127.0.0.1 is this machine alone"
-        ) from None
+        problem = f"there is no host {quote(host)}"
+        raise QuestionError(problem, "--host 127.0.0.1 is this machine alone") from None
     try:
         return _bound(family, (address[0], port))
     except OSError as error:
@@ -41,13 +40,11 @@ def listen(host: str, port: int) -> socket.socket:
             )
             raise QuestionError(f"port {port} of {host} is in use", use) from None
         if error.errno == errno.EACCES:
-            raise QuestionError(
-                f"no permission to listen on port {port}", "take one from 1024 on: --port 8000"
-            ) from None
-        raise QuestionError(
-            f"{quote(host)} cannot be served from: {os.strerror(error.errno or 0)}",
-            "--host 127.0.0.1 is this machine alone, 0.0.0.0 all its networks",
-        ) from None
+            problem = f"no permission to listen on port {port}"
+            raise QuestionError(problem, "take one from 1024 on: --port 8000") from None
+        problem = f"{quote(host)} cannot be served from: {os.strerror(error.errno or 0)}"
+        hint = "--host 127.0.0.1 is this machine alone, 0.0.0.0 all its networks"
+        raise QuestionError(problem, hint) from None
 
 
 def is_our_host(host: str, served_as: str) -> bool:

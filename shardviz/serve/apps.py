@@ -14,13 +14,12 @@ from shardviz.lessons.attempt import attempt_of
 from shardviz.lessons.course import find
 from shardviz.serve.lecture import PagePointer
 from shardviz.tui.app import ShardvizApp
-from shardviz.tui.registry import TABLES, bindings
+from shardviz.tui.registry import TABLES, Command, bindings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardviz.compiler import Worker
-    from shardviz.tui.registry import Command
 
 PAUSE_S = 0.2
 """The seconds between two looks at what is on screen: several keys that follow one another are one change."""

@@ -84,10 +84,8 @@ class VisitorsWorker(Worker):
 
 def _check(target: Target) -> None:
     if target.process != PROCESS:
-        raise TargetError(
-            f"a visitor cannot ask {target.name} on the server's machine",
-            "ask shardy or cpu, or run shardviz yourself",
-        )
+        problem = f"a visitor cannot ask {target.name} on the server's machine"
+        raise TargetError(problem, "ask shardy or cpu, or run shardviz yourself")
 
 
 def limit_memory() -> None:

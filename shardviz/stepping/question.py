@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.collectives.operation import Operation, UnfitShard
 from shardviz.collectives.operations import check_operation, operation_for
-from shardviz.collectives.values import array_from_numbers, numpy_dtype
+from shardviz.collectives.values import Values, array_from_numbers, numpy_dtype
 from shardviz.errors import QuestionError, TargetError, plural
 from shardviz.notation.mesh import parse_axes
 from shardviz.notation.notations import layout_as_read, read_sharding
@@ -20,7 +20,6 @@ from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
     from shardviz.collectives.schedule import Schedule
-    from shardviz.collectives.values import Values
 
 MAX_BYTES = 2**62
 """Bytes that all devices send to all stay below it, so that sums of them fit 64 bits."""

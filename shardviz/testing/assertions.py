@@ -15,13 +15,12 @@ from shardviz.hardware.chips import GPUS, TPUS
 from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.quantities import SIZE, TIME, Quantity
 from shardviz.hlo.totals import Expected, tallies
-from shardviz.reports.program_report import report_of
+from shardviz.reports.program_report import ProgramReport, report_of
 from shardviz.units import estimated_seconds, human_bytes
 
 if TYPE_CHECKING:
     from shardviz.api.arguments import MachineLike, MeshLike
     from shardviz.api.modelling import ModelLike, RulesLike
-    from shardviz.reports.program_report import ProgramReport
     from shardviz.timeline.program_timeline import ProgramTimeline
 
 Runs = int | EllipsisType
@@ -96,10 +95,8 @@ def assert_collectives(
     most_memory = _most("max_memory", max_memory, SIZE)
     counts = rest is not None or any(number is not None for number in named.values())
     if not counts and most_bytes is most_seconds is most_memory is None:
-        raise QuestionError(
-            "no operation is named, so there is nothing to check",
-            "give all_gather=0, all_reduce=2, …, others=0 for none at all, or max_bytes='64MiB'",
-        )
+        hint = "give all_gather=0, all_reduce=2, …, others=0 for none at all, or max_bytes='64MiB'"
+        raise QuestionError("no operation is named, so there is nothing to check", hint)
     report = report_on(program, args, kwargs, target, timeout)
     _check_axes(named, report)
     found = tallies(report.collectives, named, rest)
@@ -148,10 +145,8 @@ def report_on(
         named = dict(kwargs or {})
         return inspect(program, *args, target=target, options=options, timeout=timeout, kwargs=named)
     if args or kwargs or target is not None or options:
-        raise QuestionError(
-            "a report is of a program that is compiled already",
-            "leave out arguments, target and options, or give the function",
-        )
+        problem = "a report is of a program that is compiled already"
+        raise QuestionError(problem, "leave out arguments, target and options, or give the function")
     return program
 
 
@@ -191,10 +186,8 @@ def _number(op: str, given: Any) -> int | None:
     except TypeError:
         number = -1
     if number < 0:
-        raise QuestionError(
-            f"{op.replace('-', '_')}={given!r} is not a number of runs",
-            "give 0, 1, 2, …, or ... for any number",
-        )
+        problem = f"{op.replace('-', '_')}={given!r} is not a number of runs"
+        raise QuestionError(problem, "give 0, 1, 2, …, or ... for any number")
     return number
 
 

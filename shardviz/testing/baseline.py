@@ -7,18 +7,15 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from shardviz.answers.programs import diff
 from shardviz.documents.summaries import load_summary, save_summary, summary_text
 from shardviz.errors import QuestionError, quote
 from shardviz.render.programs.changes_view import short_path
-from shardviz.reports.changes import parse_limits
+from shardviz.reports.changes import ReportChanges, ReportSummary, parse_limits
 from shardviz.testing.assertions import TIMEOUT, report_on
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
-
-if TYPE_CHECKING:
-    from shardviz.reports.changes import ReportChanges, ReportSummary
 
 WIDTH = 80
 LIMITS = "seconds+1%,memory+1%"
@@ -75,10 +72,8 @@ def check_baseline(
     after = report.summary()
     for limit in limits if fail_on is not None else ():
         if limit.quantity in ("seconds", "memory") and getattr(after, limit.quantity) is None:
-            raise QuestionError(
-                f"{quote(limit.text)} is a limit of {limit.quantity}, and no machine is named",
-                "give target='v5e:4x4'",
-            )
+            problem = f"{quote(limit.text)} is a limit of {limit.quantity}, and no machine is named"
+            raise QuestionError(problem, "give target='v5e:4x4'")
     if before is None:
         _write(after, file, renews)
         return

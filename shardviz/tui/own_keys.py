@@ -60,17 +60,14 @@ def unread(path: Path, error: OSError) -> QuestionError:
 
 def _table(where: str, table: str, rows: object) -> dict[str, tuple[str, ...]]:
     if not isinstance(rows, dict):
-        raise QuestionError(
-            f"{where}: {quote(table)} stands in no table", 'write [step] and below it play = "p"'
-        )
+        problem = f"{where}: {quote(table)} stands in no table"
+        raise QuestionError(problem, 'write [step] and below it play = "p"')
     found = {}
     for name, value in rows.items():
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
-            raise QuestionError(
-                f"{where}: [{table}] {name} is not a key",
-                'write it in quotes, several in brackets: ["p", "f2"]',
-            )
+            problem = f"{where}: [{table}] {name} is not a key"
+            raise QuestionError(problem, 'write it in quotes, several in brackets: ["p", "f2"]')
         for text in texts:
             if not _is_key(text):
                 raise QuestionError(
@@ -114,17 +111,13 @@ def check_names(chosen: OwnKeys, path: Path) -> None:
     tables = {table_of(area): area for area in AREAS}
     for table, rows in chosen.items():
         if table not in tables:
-            raise QuestionError(
-                f"{where}: there is no table [{table}]",
-                f"{did_you_mean(table, tables)}there are {', '.join(tables)}",
-            )
+            problem = f"{where}: there is no table [{table}]"
+            raise QuestionError(problem, f"{did_you_mean(table, tables)}there are {', '.join(tables)}")
         names = [command.setting for command in COMMANDS if command.area == tables[table]]
         for name in rows:
             if name not in names:
-                raise QuestionError(
-                    f"{where}: [{table}] has no command {quote(name)}",
-                    f"{did_you_mean(name, names)}its commands are {', '.join(names)}",
-                )
+                hint = f"{did_you_mean(name, names)}its commands are {', '.join(names)}"
+                raise QuestionError(f"{where}: [{table}] has no command {quote(name)}", hint)
 
 
 def check_clashes(chosen: Collection[str], path: Path) -> None:
@@ -135,7 +128,5 @@ def check_clashes(chosen: Collection[str], path: Path) -> None:
         works_with = one.area == other.area or "app" in (one.area, other.area)
         if keys and works_with and (one.id in chosen or other.id in chosen):
             both = " and of ".join(f"[{table_of(each.area)}] {each.setting}" for each in (one, other))
-            raise QuestionError(
-                f"{quote(str(path), 120)}: {min(keys)} is the key of {both}",
-                "give one of them another key",
-            )
+            problem = f"{quote(str(path), 120)}: {min(keys)} is the key of {both}"
+            raise QuestionError(problem, "give one of them another key")

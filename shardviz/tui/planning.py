@@ -123,9 +123,8 @@ class PlanningProcess:
             child, self._child = self._child, None
         how, log = child.reap() if child is not None else ("was closed", "")
         said = f": {words}" if (words := child_process.stderr_tail(log)) else ""
-        return CompilerError(
-            f"the planner's process {how}{said}", "enter the problem again to plan it anew", log
-        )
+        problem = f"the planner's process {how}{said}"
+        return CompilerError(problem, "enter the problem again to plan it anew", log)
 
 
 def main(read_fd: int, write_fd: int) -> None:

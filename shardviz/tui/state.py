@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.questions import AskedQuestions
-from shardviz.forms.resolve import resolve, resolve_as_given, resolve_first
+from shardviz.forms.resolve import ResolvedProblem, resolve, resolve_as_given, resolve_first
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.tui.planning import Plans
@@ -21,7 +21,6 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
-    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.forms.state_file import SavedSession
     from shardviz.planner import Problem
     from shardviz.tui.time.timelines import OpenedProfile

@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.events import Click
 from textual.widgets import Static
 
-from shardviz.errors import plural
+from shardviz.errors import ShardvizError, plural
 from shardviz.forms.wording import as_sentence
 from shardviz.render.lines import printable_line, sentence
 from shardviz.render.programs.program_pages import ListedProgram
@@ -23,16 +23,14 @@ from shardviz.render.programs.target_answers import (
     targets_table,
     wait_lines,
 )
-from shardviz.tui.compiler_queries import reworded, wait_of
+from shardviz.tui.compiler_queries import ShownAnswer, ShownReply, reworded, wait_of
 from shardviz.tui.pane import Pane
 from shardviz.units import human_bytes, seconds
 
 if TYPE_CHECKING:
-    from shardviz.errors import ShardvizError
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.tui.compiler_queries import ShownAnswer, ShownReply
     from shardviz.tui.state import EditorState
 
 TICK_S = 0.1

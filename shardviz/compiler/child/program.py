@@ -116,10 +116,8 @@ class Program:
         last = made[question.results[-1].name]
         first = next(each for each in question.arguments if each.name in taken.difference(question.stacked))
         if (last.shape, last.dtype) != (first.shape, first.dtype):
-            raise CompilerError(
-                f"{last.name} cannot be the next layer's {first.name}: it has another shape",
-                "a program that runs several times returns what it takes first",
-            )
+            problem = f"{last.name} cannot be the next layer's {first.name}: it has another shape"
+            raise CompilerError(problem, "a program that runs several times returns what it takes first")
 
         def layer(value: Any, own: dict[str, Any]) -> Any:
             found = once(own | {first.name: value})

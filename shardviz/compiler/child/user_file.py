@@ -46,10 +46,8 @@ class UserFile:
         """Run the file, and lower its program for each platform."""
         request = self.request
         if older_than(jax.__version__, OLDEST_JAX):
-            raise QuestionError(
-                f"it is jax {jax.__version__} here, and shardviz needs {OLDEST_JAX} or newer",
-                f"pip install -U 'jax>={OLDEST_JAX}'",
-            )
+            problem = f"it is jax {jax.__version__} here, and shardviz needs {OLDEST_JAX} or newer"
+            raise QuestionError(problem, f"pip install -U 'jax>={OLDEST_JAX}'")
         _simulate(request.mesh.size)
         with self._blamed(f"running {request.file}"):
             module = self._module()
@@ -76,10 +74,9 @@ class UserFile:
             return error
         if found.meshes or mesh.size == 1:
             return found
-        return QuestionError(
-            f"{self._return()}nothing that {self.request.function} returns has a sharding on the mesh",
-            "give an argument sharding=NamedSharding(mesh, P(…)), or the jit in_shardings",
-        )
+        problem = f"{self._return()}nothing that {self.request.function} returns has a sharding on the mesh"
+        hint = "give an argument sharding=NamedSharding(mesh, P(…)), or the jit in_shardings"
+        return QuestionError(problem, hint)
 
     def _module(self) -> ModuleType:
         """The file as a module, which finds what lies beside it, as a script does."""
@@ -98,15 +95,12 @@ class UserFile:
             function: Callable[..., Any] = found
             return function
         if found is not None:
-            raise QuestionError(
-                f"{name} of {quote(self.request.file)} is {_kind(found)}, not a function",
-                "name a function that takes the mesh",
-            )
+            problem = f"{name} of {quote(self.request.file)} is {_kind(found)}, not a function"
+            raise QuestionError(problem, "name a function that takes the mesh")
         named = functions_of(self.path)
         told = f"it has {', '.join(named)}" if named else "it has none"
-        raise QuestionError(
-            f"{quote(self.request.file)} has no function {name}", f"{did_you_mean(name, named)}{told}"
-        )
+        problem = f"{quote(self.request.file)} has no function {name}"
+        raise QuestionError(problem, f"{did_you_mean(name, named)}{told}")
 
     def _checked(self, returned: Any) -> tuple[Any, tuple[Any, ...]]:
         """The program and its arguments among what the function has returned."""
@@ -117,10 +111,8 @@ class UserFile:
             raise QuestionError(f"{where}{name} returned {what} {with_arguments}", RETURNS)
         program, *args = returned
         if not callable(program) and not hasattr(program, "lower"):
-            raise QuestionError(
-                f"{where}what {name} returned begins with {_kind(program)}, not with a function",
-                RETURNS,
-            )
+            problem = f"{where}what {name} returned begins with {_kind(program)}, not with a function"
+            raise QuestionError(problem, RETURNS)
         return program, tuple(args)
 
     def _check_takes_mesh(self, function: Callable[..., Any]) -> None:
@@ -154,9 +146,8 @@ class UserFile:
         except ShardvizError:
             raise
         except SystemExit as error:
-            raise QuestionError(
-                f"{self._place(error)}it ends the process with sys.exit({error.code!r})", f"while {doing}"
-            ) from None
+            problem = f"{self._place(error)}it ends the process with sys.exit({error.code!r})"
+            raise QuestionError(problem, f"while {doing}") from None
         except BaseException as error:
             # A fault of syntax appends the place, which stands in front.
             said = error.msg if isinstance(error, SyntaxError) else str(error)

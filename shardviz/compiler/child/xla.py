@@ -87,10 +87,8 @@ def _check_devices(wanted: int) -> None:
         )
     if found < wanted:
         simulated = "--target cpu for simulated devices, or " if wanted <= MAX_CPU_DEVICES else ""
-        raise TargetError(
-            f"the mesh has {plural(wanted, 'device')} but JAX finds {found:,} here",
-            f"ask {simulated}--target shardy for a mesh of any size",
-        )
+        problem = f"the mesh has {plural(wanted, 'device')} but JAX finds {found:,} here"
+        raise TargetError(problem, f"ask {simulated}--target shardy for a mesh of any size")
 
 
 _SCHEDULE: dict[str, Any] = {"xla_dump_latency_hiding_schedule": True}

@@ -102,9 +102,8 @@ def _bound(
         return measure, inspect.signature(measure).bind(resolved, *arguments)
     except TypeError:
         said = " ".join(arguments) or "nothing"
-        raise QuestionError(
-            f"{name} does not take {quote(said, 40)}", f"write for example {f'{name} {example}'.strip()}"
-        ) from None
+        problem = f"{name} does not take {quote(said, 40)}"
+        raise QuestionError(problem, f"write for example {f'{name} {example}'.strip()}") from None
 
 
 def answer_of(prediction: Prediction) -> ComputedAnswer:

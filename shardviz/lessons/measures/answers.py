@@ -72,9 +72,8 @@ def byte_count(text: str) -> Fraction:
     found = _BYTES.fullmatch(text.strip())
     unit = _UNITS.get(found[2].lower()) if found else None
     if found is None or unit is None or len(text) > 60:
-        raise QuestionError(
-            f"{quote(text, 30)} is not a number of bytes", "write for example 2 KiB or 2048 B"
-        )
+        problem = f"{quote(text, 30)} is not a number of bytes"
+        raise QuestionError(problem, "write for example 2 KiB or 2048 B")
     return Fraction(found[1].replace(",", "")) * unit
 
 
@@ -158,9 +157,8 @@ def coordinates(text: str) -> tuple[tuple[str, int], ...]:
     for part in text.replace(",", " ").split():
         axis, equals, place = part.partition("=")
         if not equals or not axis or axis in found:
-            raise QuestionError(
-                f"{quote(text, 40)} is not a list of coordinates", "write for example X=1, Y=2"
-            )
+            problem = f"{quote(text, 40)} is not a list of coordinates"
+            raise QuestionError(problem, "write for example X=1, Y=2")
         found[axis] = whole_number(place)
     return tuple(sorted(found.items()))
 
@@ -196,10 +194,8 @@ def collectives(text: str) -> tuple[Sent, ...]:
     for part in re.split(r"\s*(?:;|,?\s\bthen\b)\s*", text.strip()):
         words = [word for word in part.replace(",", " ").split() if word != "over"]
         if len(words) < 3:
-            raise QuestionError(
-                f"{quote(part, 40)} is not a collective of a plan",
-                "write all_gather A X; psum C Y, or nothing",
-            )
+            problem = f"{quote(part, 40)} is not a collective of a plan"
+            raise QuestionError(problem, "write all_gather A X; psum C Y, or nothing")
         found.append((words[0], words[1], tuple(sorted(words[2:]))))
     return tuple(found)
 

@@ -51,9 +51,8 @@ def device(resolved: ResolvedProblem, *places: str) -> ComputedAnswer:
     at = dict(coordinates(" ".join(places)))
     for axis in at:
         if at[axis] >= mesh.axis_size(axis):
-            raise QuestionError(
-                f"there is no {axis}={at[axis]}", f"{axis} has {plural(mesh.axis_size(axis), 'place')}"
-            )
+            problem = f"there is no {axis}={at[axis]}"
+            raise QuestionError(problem, f"{axis} has {plural(mesh.axis_size(axis), 'place')}")
     if len(at) != len(mesh.axis_names):
         raise QuestionError("a device has a place on every axis", f"name {', '.join(mesh.axis_names)}")
     position = 0
@@ -135,9 +134,8 @@ def sums_by_device(layout: Layout) -> list[int]:
 def _by_device(mesh: Mesh, axes: tuple[str, ...]) -> list[int]:
     """Each device's place along `axes`, of which the first is the major one."""
     if mesh.size > MAX_DEVICES:
-        raise QuestionError(
-            f"{mesh.size:,} devices are too many to compare one by one", f"take up to {MAX_DEVICES:,}"
-        )
+        problem = f"{mesh.size:,} devices are too many to compare one by one"
+        raise QuestionError(problem, f"take up to {MAX_DEVICES:,}")
     weights, weight = dict.fromkeys(mesh.axis_names, 0), 1
     for axis in reversed(axes):
         weights[axis] = weight

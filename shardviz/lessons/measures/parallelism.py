@@ -102,18 +102,15 @@ def loads(resolved: ResolvedProblem, array: str, holder: str, each: str) -> Comp
     layout = layout_named(resolved, array)
     job, number = _job(layout.mesh, each), whole_number(holder)
     if number >= job.processes:
-        raise QuestionError(
-            f"there is no process {number:,}", f"there are {plural(job.processes, 'process', 'processes')}"
-        )
+        problem = f"there is no process {number:,}"
+        raise QuestionError(problem, f"there are {plural(job.processes, 'process', 'processes')}")
     places = range(layout.mesh.size)
     own = {layout[place].slices for place in places if job.holder(layout.mesh, place) == number}
     sides = zip(*own, strict=True)
     bounds = tuple((min(start for start, _ in each), max(stop for _, stop in each)) for each in sides)
     if sum(map(_elements, own)) != _elements(bounds):
-        raise QuestionError(
-            f"the parts of {array} on the devices of process {number} are apart",
-            "take another mesh, or another spec",
-        )
+        problem = f"the parts of {array} on the devices of process {number} are apart"
+        raise QuestionError(problem, "take another mesh, or another spec")
     return SLICES.answer(bounds)
 
 
@@ -139,10 +136,8 @@ def _job(mesh: Mesh, each: str) -> Job:
     """The job whose processes have `each` devices, every one on a host of its own."""
     devices = whole_number(each)
     if not devices or mesh.size % devices:
-        raise QuestionError(
-            f"{plural(mesh.size, 'device')} are not a whole number of processes with {devices:,} each",
-            "write a number that divides the devices of the mesh",
-        )
+        problem = f"{plural(mesh.size, 'device')} are not a whole number of processes with {devices:,} each"
+        raise QuestionError(problem, "write a number that divides the devices of the mesh")
     count = mesh.size // devices
     hosts = tuple(f"host {number}" for number in range(count))
     return Job(0, count, hosts, tuple(number // devices for number in range(mesh.size)))

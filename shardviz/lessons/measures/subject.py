@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, quote
 from shardviz.forms.form import ProblemForm
-from shardviz.forms.resolve import resolve
+from shardviz.forms.resolve import ResolvedProblem, resolve
 from shardviz.lazy_names import LazyImports
 from shardviz.lessons.measures.answers import whole_number
 from shardviz.sharding import Layout
@@ -16,7 +16,6 @@ with LazyImports():
     from shardviz.stepping import collective_run, plan_step
 
 if TYPE_CHECKING:
-    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.sharding import Mesh, ShardedArray
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.stepping.question import CollectiveQuestion
@@ -63,10 +62,8 @@ def collective_of(resolved: ResolvedProblem) -> CollectiveQuestion:
         return resolved.collective
     sent = plan_step.collective_steps(resolved.plan)
     if len(sent) != 1:
-        raise QuestionError(
-            f"the plan has {len(sent)} collectives, and one is asked about",
-            "give the setup a collective, or take a problem whose plan has one",
-        )
+        problem = f"the plan has {len(sent)} collectives, and one is asked about"
+        raise QuestionError(problem, "give the setup a collective, or take a problem whose plan has one")
     return plan_step.question_of_step(resolved.plan, sent[0])
 
 

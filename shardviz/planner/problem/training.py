@@ -65,10 +65,8 @@ def parse_remat(text: str) -> Remat:
     for remat in REMATS:
         if text.strip() == remat:
             return remat
-    raise QuestionError(
-        f"{quote(text)} does not say what the backward pass computes again",
-        f"choose {', '.join(REMATS[:-1])} or {REMATS[-1]}",
-    )
+    problem = f"{quote(text)} does not say what the backward pass computes again"
+    raise QuestionError(problem, f"choose {', '.join(REMATS[:-1])} or {REMATS[-1]}")
 
 
 def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:

@@ -235,16 +235,12 @@ def mesh_shapes(axes: Sequence[SearchAxis], devices: int) -> tuple[Mesh, ...]:
     fixed, and where there are more than `MAX_MESHES`."""
     sizes = list(islice(_sizes([axis.size for axis in axes], devices), MAX_MESHES + 1))
     if len(sizes) > MAX_MESHES:
-        raise QuestionError(
-            f"there are more than {MAX_MESHES:,} meshes of {devices:,} devices with {len(axes)} axes",
-            "name fewer axes, or fix the size of some: --axes data,tensor=8",
-        )
+        problem = f"there are more than {MAX_MESHES:,} meshes of {devices:,} devices with {len(axes)} axes"
+        raise QuestionError(problem, "name fewer axes, or fix the size of some: --axes data,tensor=8")
     if not sizes:
         said = ", ".join(f"{axis.name}={axis.size}" for axis in axes if axis.size is not None) or "no axes"
-        raise QuestionError(
-            f"no mesh of {devices:,} devices has {said}",
-            f"choose sizes that divide {devices:,}, and leave one axis free",
-        )
+        problem = f"no mesh of {devices:,} devices has {said}"
+        raise QuestionError(problem, f"choose sizes that divide {devices:,}, and leave one axis free")
     return tuple(Mesh(tuple(axis.name for axis in axes), own) for own in sizes)
 
 

@@ -40,28 +40,21 @@ class SearchQuestion:
 
     def __post_init__(self) -> None:
         if self.overlap not in OVERLAPS:
-            raise QuestionError(
-                f"{quote(self.overlap)} is not what can overlap", f"choose one of {', '.join(OVERLAPS)}"
-            )
+            problem = f"{quote(self.overlap)} is not what can overlap"
+            raise QuestionError(problem, f"choose one of {', '.join(OVERLAPS)}")
         if self.microbatches < 1:
-            raise QuestionError(
-                f"a step has at least 1 microbatch, not {self.microbatches}", "leave it out, for 8"
-            )
+            problem = f"a step has at least 1 microbatch, not {self.microbatches}"
+            raise QuestionError(problem, "leave it out, for 8")
         if self.training and self.training.optimizer and self.training.optimizer.over:
-            raise QuestionError(
-                "a search chooses the axes that split the optimizer's state by itself",
-                "leave out over=, and name an fsdp axis: --axes data,fsdp,tensor",
-            )
+            problem = "a search chooses the axes that split the optimizer's state by itself"
+            raise QuestionError(problem, "leave out over=, and name an fsdp axis: --axes data,fsdp,tensor")
         if any(axis.kind == "pipeline" for axis in self.axes) and self.problem.layers == 1:
-            raise QuestionError(
-                "a pipeline splits layers, and the program is one", "say how many: end the program with x 32"
-            )
+            problem = "a pipeline splits layers, and the program is one"
+            raise QuestionError(problem, "say how many: end the program with x 32")
 
         if len(self._lacking) == 2:
-            raise QuestionError(
-                f"the time of work is not known: {self.lacking}",
-                "use a --machine that has them; shardviz measure matmul,copy -o FILE.toml measures one",
-            )
+            hint = "use a --machine that has them; shardviz measure matmul,copy -o FILE.toml measures one"
+            raise QuestionError(f"the time of work is not known: {self.lacking}", hint)
 
     @property
     def assumes(self) -> str:
@@ -163,10 +156,8 @@ def question_from_text(
         kept = parse_named_specs(keep, mesh.shape, {each.name: each.rank for each in problem.arrays})
         specs |= {name: spec for name, spec in kept.items() if spec is not None}
     if elsewhere := next((name for name, spec in specs.items() if spec.devices), None):
-        raise QuestionError(
-            f"{elsewhere} is kept on devices of its own, and a search looks for the mesh of all arrays",
-            "keep the axes that split it",
-        )
+        problem = f"{elsewhere} is kept on devices of its own, and a search looks for the mesh of all arrays"
+        raise QuestionError(problem, "keep the axes that split it")
     unnamed: frozenset[str] = frozenset()
     if is_program(text := split_layers(program)[0]):
         made = {part.result.name for part in problem.parts}

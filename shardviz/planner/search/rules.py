@@ -82,9 +82,8 @@ def parse_axes(text: str) -> tuple[SearchAxis, ...]:
             kind = said
         found.append(SearchAxis(name, kind, size))
     if len(found) > MAX_AXES:
-        raise NotationError(
-            f"a search takes at most {MAX_AXES} axes, not {len(found)},", text, 0, len(text), "use fewer"
-        )
+        problem = f"a search takes at most {MAX_AXES} axes, not {len(found)},"
+        raise NotationError(problem, text, 0, len(text), "use fewer")
     if sum(axis.kind == "any" for axis in found) > MAX_FREE:
         raise NotationError(
             f"more than {MAX_FREE} axes may split anything,",

@@ -203,10 +203,8 @@ class TreePlanner:
 
 
 def cannot_be_had(array: ShardedArray, spec: PartitionSpec) -> QuestionError:
-    return QuestionError(
-        f"{array.name} cannot be left as {spec}: no moves over whole pieces lead to it",
-        "split it in another way, or use sizes that its axes divide",
-    )
+    problem = f"{array.name} cannot be left as {spec}: no moves over whole pieces lead to it"
+    return QuestionError(problem, "split it in another way, or use sizes that its axes divide")
 
 
 # A statement that copies its operand, or transposes it, is nothing but a change of its sharding. Its axes can

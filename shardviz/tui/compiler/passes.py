@@ -10,16 +10,14 @@ from rich.text import Text
 from shardviz.render.lines import sentence
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
 from shardviz.render.programs.target_answers import error_lines, spinner
-from shardviz.reports.target_result import without_answer
-from shardviz.tui.compiler_queries import reworded
+from shardviz.reports.target_result import PassTrace, without_answer
+from shardviz.tui.compiler_queries import ShownReply, reworded
 from shardviz.tui.targets_pane import state_words
 
 if TYPE_CHECKING:
     from shardviz.hlo.pass_stages import PassStage
     from shardviz.planner import Problem
     from shardviz.render.palette import Palette
-    from shardviz.reports.target_result import PassTrace
-    from shardviz.tui.compiler_queries import ShownReply
 
 ONCE_MORE = "The compiler is asked once more, to write down what each of its passes does."
 FROM_HERE = Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))

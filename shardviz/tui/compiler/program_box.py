@@ -18,14 +18,19 @@ from textual.message import Message
 from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
-from shardviz.render.programs.program_pages import line_details, next_of, place_rule
+from shardviz.render.programs.program_pages import (
+    ListedProgram,
+    ProgramPage,
+    line_details,
+    next_of,
+    place_rule,
+)
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import SEARCHING, bindings
 
 if TYPE_CHECKING:
     from shardviz.render.canvas import Canvas
     from shardviz.render.palette import Palette
-    from shardviz.render.programs.program_pages import ListedProgram, ProgramPage
 
 
 Drawn = tuple["ListedProgram", bool, int, "Palette"]

@@ -14,7 +14,7 @@ from shardviz.hardware.clusters import cluster_named, machines_of_size
 from shardviz.hardware.machine import Machine
 from shardviz.render.machine_view import machine_words
 from shardviz.sharding.array import BITS, other_names
-from shardviz.targets import EXTRAS, TARGETS, parse_targets
+from shardviz.targets import EXTRAS, TARGETS, Target, parse_targets
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.registry import TABLES
 from shardviz.tui.themes import THEMES
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.targets import Target
 
 NAME_WIDTH = 14
 """Columns of a name before what it is."""

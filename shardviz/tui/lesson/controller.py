@@ -7,19 +7,17 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from shardviz.forms.form import History
+from shardviz.forms.form import History, ProblemForm
 from shardviz.lessons.attempt import UNKNOWN, Attempt, begin, stages, with_own
 from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.measures import AnswerLocation, answer_location
 from shardviz.render.lesson_view import StageFacts, stage_facts
-from shardviz.tui.registry import LESSON
+from shardviz.tui.registry import LESSON, Command
 
 if TYPE_CHECKING:
-    from shardviz.forms.form import ProblemForm
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.tui.registry import Command
 
 NOT_ANSWERED = f"Choose an answer first; “{UNKNOWN}” is one."
 NOT_REVEALED = "space shows the answer."

@@ -22,7 +22,7 @@ from shardviz.render.problem_picture import chain_lines
 from shardviz.tui.lesson.controller import NOT_REVEALED, LessonController, afresh
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Side
-from shardviz.tui.registry import LESSON
+from shardviz.tui.registry import LESSON, Command
 from shardviz.tui.themes import PROJECTOR, code_style_of
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from shardviz.forms.share import Shared
     from shardviz.lessons.lesson import Lesson
     from shardviz.tui.lesson.progress import LessonProgress
-    from shardviz.tui.registry import Command
     from shardviz.tui.workspace import Workspace
 
 

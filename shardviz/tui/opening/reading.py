@@ -31,7 +31,7 @@ from shardviz.hlo.text_file import HOW, read_text_file
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.render.programs.program_pages import ListedProgram, read_program
-from shardviz.reports.program_report import DumpedModule, ProgramReport, read_dumped
+from shardviz.reports.program_report import DumpedModule, ProgramReport, TimesAnswer, read_dumped
 from shardviz.reports.rematerialization import Rematerialization
 from shardviz.reports.target_result import TargetResult
 from shardviz.targets import check_mesh, parse_targets
@@ -45,7 +45,6 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.reports.changes import ReportChanges, ReportSummary
-    from shardviz.reports.program_report import TimesAnswer
     from shardviz.reports.target_program import TargetProgram
     from shardviz.sharding import Mesh
     from shardviz.tui.state import EditorState

@@ -20,7 +20,7 @@ from shardviz.render.lines import sentence
 from shardviz.render.plan_view import adopted_lines
 from shardviz.render.programs.target_answers import wait_lines
 from shardviz.stepping.plan_step import StepCost, collective_steps, played_steps, step_cost
-from shardviz.tui.compiler_queries import reworded, wait_of
+from shardviz.tui.compiler_queries import ShownAnswer, reworded, wait_of
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import PLAN, bindings
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from shardviz.planner import Plan
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.render.plan_table import PlanTable
-    from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.state import EditorState
 
 WIDE = 110
@@ -114,9 +113,8 @@ class PlanPane(Pane):
         try:
             return plan_program.plan_code(self.exported())
         except QuestionError as error:
-            raise QuestionError(
-                error.message, f"{error.hint}, or press c on 1 or 4 for jit's program"
-            ) from None
+            problem = f"{error.hint}, or press c on 1 or 4 for jit's program"
+            raise QuestionError(error.message, problem) from None
 
     def exported(self) -> Plan:
         return self.state.resolved.plan

@@ -37,6 +37,7 @@ from shardviz.tui.time.chart import ChartPart, TimeChart
 from shardviz.tui.time.timelines import (
     PLAN,
     PROFILE,
+    OpenedProfile,
     Teller,
     TimelineQuestion,
     ToldTimelines,
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from shardviz.timeline.program_timeline import ProgramTimeline
     from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.state import EditorState
-    from shardviz.tui.time.timelines import OpenedProfile
 
 WIDE = 110
 """From so many columns the report stands beside the chart; on fewer it stands below the details."""
