@@ -141,8 +141,8 @@ def decided_problem(*question: Any, **options: Any) -> Problem:
     """The problem as of `problem_of`, whose operands all have specs; `QuestionError` where one has none."""
     problem = problem_of(*question, **options)
     if any(array.spec is None for array in problem.arguments):
-        problem = "nothing says how the arrays are split"
-        raise QuestionError(problem, "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)")
+        complaint = "nothing says how the arrays are split"
+        raise QuestionError(complaint, "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)")
     return problem
 
 

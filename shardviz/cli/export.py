@@ -237,8 +237,8 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
     stepping = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if given["step"] is not None:
         if part not in (None, "rounds"):
-            problem = f"--step is one step, and --as {part} is all of them"
-            raise QuestionError(problem, "leave out one of them")
+            complaint = f"--step is one step, and --as {part} is all of them"
+            raise QuestionError(complaint, "leave out one of them")
         run = question.step(given["step"], **stepping).fastest
         return Subject(run, f"Step {given['step']} of {title_of(problem)}: {title_of(run)}")
     shown: Problem | Plan | CollectiveRun = problem

@@ -53,12 +53,12 @@ def plan_code(plan: Plan) -> str:
     """
     problem = plan.problem
     if problem.mesh.size > MAX_CPU_DEVICES:
-        problem = f"a plan for {problem.mesh.size:,} devices cannot run on simulated ones"
-        raise QuestionError(problem, f"use a mesh of up to {MAX_CPU_DEVICES:,} devices")
+        complaint = f"a plan for {problem.mesh.size:,} devices cannot run on simulated ones"
+        raise QuestionError(complaint, f"use a mesh of up to {MAX_CPU_DEVICES:,} devices")
     check_devices(problem)
     if is_uneven(problem):
-        problem = "a dimension is split unevenly, and a program by hand needs equal parts"
-        raise QuestionError(problem, "give --sizes that the axes divide")
+        complaint = "a dimension is split unevenly, and a program by hand needs equal parts"
+        raise QuestionError(complaint, "give --sizes that the axes divide")
     if unsure := [array.dtype for array in problem.arguments if array.dtype not in SURE]:
         raise QuestionError(f"XLA for CPU may not multiply {unsure[0]}", "use f32, bf16 or s32")
     mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())

@@ -72,9 +72,9 @@ def problem_from_text(
         einsums, names, given = parts_of_product(product)
         written = [array.spec for array in (*product.operands, product.result) if array]
         if specs is not None and any(spec.axes or spec.unreduced for spec in written):
-            problem = f"{quote(text)} says how its arrays are split, and so do the specs {quote(specs)}"
+            complaint = f"{quote(text)} says how its arrays are split, and so do the specs {quote(specs)}"
             hint = "give the specs once: in the brackets, or beside arrays without subscripts, such as A[b,d]"
-            raise QuestionError(problem, hint)
+            raise QuestionError(complaint, hint)
     else:
         in_order = None if specs is None or is_named(specs) else parse_specs(specs, mesh.shape)
         einsums = parse_chain(text, ellipsis_rank(text, in_order, parse_sizes(sizes)))

@@ -156,8 +156,10 @@ def question_from_text(
         kept = parse_named_specs(keep, mesh.shape, {each.name: each.rank for each in problem.arrays})
         specs |= {name: spec for name, spec in kept.items() if spec is not None}
     if elsewhere := next((name for name, spec in specs.items() if spec.devices), None):
-        problem = f"{elsewhere} is kept on devices of its own, and a search looks for the mesh of all arrays"
-        raise QuestionError(problem, "keep the axes that split it")
+        complaint = (
+            f"{elsewhere} is kept on devices of its own, and a search looks for the mesh of all arrays"
+        )
+        raise QuestionError(complaint, "keep the axes that split it")
     unnamed: frozenset[str] = frozenset()
     if is_program(text := split_layers(program)[0]):
         made = {part.result.name for part in problem.parts}
