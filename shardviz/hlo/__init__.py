@@ -61,9 +61,5 @@ def read(
         return module
     if language == "hlo" or is_hlo(text):
         return read_hlo(text, mesh, infer=infer, origins=origins)
-    raise NotationError(
-        "this is neither HLO nor StableHLO nor Shardy text",
-        text,
-        0,
-        hint="HLO begins with HloModule, StableHLO with module; try compiled.as_text()",
-    )
+    hint = "HLO begins with HloModule, StableHLO with module; try compiled.as_text()"
+    raise NotationError("this is neither HLO nor StableHLO nor Shardy text", text, 0, hint=hint)

@@ -156,12 +156,8 @@ class Reader:
 
     def __init__(self, text: str, mesh: Mesh | None, slices: Sequence[int] | None) -> None:
         if not is_hlo(text):
-            raise NotationError(
-                "this is not HLO text",
-                text,
-                0,
-                hint="HLO begins with HloModule; print one with compiled.as_text()",
-            )
+            hint = "HLO begins with HloModule; print one with compiled.as_text()"
+            raise NotationError("this is not HLO text", text, 0, hint=hint)
         self.normal, written_text = normal_form(text), text
         self.text = text = self.normal.text
         self.lines = Instructions(text)
@@ -199,12 +195,9 @@ class Reader:
             positions = slice_positions(self.num_slices, partitions * replicas, slices)
         self.numbers = DeviceNumbers(partitions, replicas, positions, any(written.values()))
         if self.computations.entry is None and _ANY_INSTRUCTION.search(text) is None:
-            raise NotationError(
-                "this HLO has no instruction on a line of its own",
-                written_text,
-                0,
-                hint="save compiled.as_text() with its line ends, all of it",
-            )
+            problem = "this HLO has no instruction on a line of its own"
+            hint = "save compiled.as_text() with its line ends, all of it"
+            raise NotationError(problem, written_text, 0, hint=hint)
 
     def read(self, *, infer: bool = False, origins: bool = False) -> HloModule:
         """The module, as `read_hlo` returns it."""

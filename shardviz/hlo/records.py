@@ -177,9 +177,8 @@ class Records:
         if made is None:
             written = instruction.operand_text
             start = written.find(names[0])
-            raise NotationError(
-                "the shape of what is sent is not in the text", written, start, start + len(names[0])
-            )
+            problem = "the shape of what is sent is not in the text"
+            raise NotationError(problem, written, start, start + len(names[0]))
         return made.shape
 
     def _between_slices(self, transfer: CrossSliceTransfer) -> Collective:
@@ -221,9 +220,8 @@ def collective_shapes(instruction: Instruction, group_size: int, sent: str = "")
     if op == "ragged-all-to-all":
         given = given[:1]
     if not results:
-        raise NotationError(
-            f"{instruction.opcode} of no arrays", instruction.shape, 0, len(instruction.shape)
-        )
+        problem = f"{instruction.opcode} of no arrays"
+        raise NotationError(problem, instruction.shape, 0, len(instruction.shape))
     if "slice_sizes" in instruction.attributes:
         slices = tuple(_slices(instruction.attributes["slice_sizes"], results))
         return CollectiveShapes(slices, slices)

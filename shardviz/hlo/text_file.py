@@ -95,9 +95,8 @@ def _contents(stream: io.BufferedReader, where: str, notes: list[str]) -> bytear
         while chunk := source.read1(CHUNK):
             data += chunk
             if len(data) > most:
-                raise QuestionError(
-                    f"{where} {verb} more than {most:,} bytes", f"{unpack}cut out the module that matters"
-                )
+                problem = f"{where} {verb} more than {most:,} bytes"
+                raise QuestionError(problem, f"{unpack}cut out the module that matters")
     except (EOFError, zlib.error) as error:
         if not data:
             hint = "unpack it, or save it again"

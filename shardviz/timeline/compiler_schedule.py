@@ -108,12 +108,8 @@ def read_schedule(text: str) -> CompilerSchedule:
     while begin > 0 and text[begin - 1] != "\n":
         begin = text.find(f"{_SCHEDULES} {{", begin + 1)
     if begin < 0:
-        raise NotationError(
-            "this is not a schedule of XLA's latency-hiding scheduler",
-            text,
-            0,
-            hint="dump one with xla_dump_latency_hiding_schedule: it has a line computation_schedules {",
-        )
+        hint = "dump one with xla_dump_latency_hiding_schedule: it has a line computation_schedules {"
+        raise NotationError("this is not a schedule of XLA's latency-hiding scheduler", text, 0, hint=hint)
     messages, is_complete = _read_messages(text, begin)
     # A program that does not fit is scheduled again: the last simulation of a computation counts.
     simulated = {each.get("computation_id", ""): each for each in messages}.values()

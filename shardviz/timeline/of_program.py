@@ -62,10 +62,8 @@ def timed_program(
     walker = Walker(reader, module, durations, links)
     entry = walker.entry()
     if entry is None:
-        raise QuestionError(
-            "the text has no ENTRY computation, which says what runs",
-            "give all of a module: compiled.as_text()",
-        )
+        problem = "the text has no ENTRY computation, which says what runs"
+        raise QuestionError(problem, "give all of a module: compiled.as_text()")
     run = simulate(entry)
     drawing = draw(run)
     totals, total = run.totals, run.duration / TICKS

@@ -134,10 +134,8 @@ def slice_positions(
         members[number].append(position)
     places = tuple(tuple(members[number]) for number in sorted(members))
     if len(places) != num_slices or any(len(where) != devices_per_slice for where in places):
-        raise QuestionError(
-            f"the devices are not on {plural(num_slices, 'slice')} of {devices_per_slice}",
-            "give the slice of each position of the mesh",
-        )
+        problem = f"the devices are not on {plural(num_slices, 'slice')} of {devices_per_slice}"
+        raise QuestionError(problem, "give the slice of each position of the mesh")
     return ReplicaGroups.of_lists(places)
 
 

@@ -170,9 +170,8 @@ def _iota(text: str, shape: str, dims: str, perm: str | None) -> ReplicaGroups:
         raise NotationError("an iota of groups has the shape [groups,size]", text, 0, len(text))
     nest = _transposed(text, dims, perm)
     if math.prod(sizes) != length(nest):
-        raise NotationError(
-            f"{sizes[0]} groups of {sizes[1]} are not the {length(nest)} ids of the iota", text, 0, len(text)
-        )
+        problem = f"{sizes[0]} groups of {sizes[1]} are not the {length(nest)} ids of the iota"
+        raise NotationError(problem, text, 0, len(text))
     halves = cut(nest, sizes[0])
     if halves is not None:
         return ReplicaGroups(*map(merged, halves))
@@ -185,9 +184,8 @@ def _transposed(text: str, dims: str, perm: str | None) -> Nest:
     sizes = _numbers(text, dims)
     order = list(range(len(sizes))) if perm is None else _numbers(text, perm, least=0)
     if sorted(order) != list(range(len(sizes))):
-        raise NotationError(
-            f"T({perm}) is not a permutation of the {len(sizes)} dimensions", text, 0, len(text)
-        )
+        problem = f"T({perm}) is not a permutation of the {len(sizes)} dimensions"
+        raise NotationError(problem, text, 0, len(text))
     return transposed(sizes, order)
 
 
@@ -235,9 +233,8 @@ def _used_axes(text: str, sizes: AxisSizes, used: str) -> Iterator[SubAxis]:
             name = numbered[name]
         before, size = (1, sizes[name]) if axis[2] is None else (int(axis[2]), int(axis[3]))
         if before * size < 1 or sizes[name] % (before * size):
-            raise NotationError(
-                f"axis {name} of size {sizes[name]} has no part ({before}){size}", text, 0, len(text)
-            )
+            problem = f"axis {name} of size {sizes[name]} has no part ({before}){size}"
+            raise NotationError(problem, text, 0, len(text))
         yield SubAxis(name, before, size)
 
 

@@ -69,9 +69,8 @@ def read_shardy(text: str, mesh: Mesh | None = None) -> ShardyModule:
     than the module's.
     """
     if not is_mlir(text):
-        raise NotationError(
-            "this is neither StableHLO nor Shardy text", text, 0, hint="print one with lowered.as_text()"
-        )
+        problem = "this is neither StableHLO nor Shardy text"
+        raise NotationError(problem, text, 0, hint="print one with lowered.as_text()")
     return read_module(MlirModule(text), mesh)
 
 
@@ -92,9 +91,8 @@ class _Reader:
             if sizes
         ]
         if mesh is not None and declared and str(mesh) not in declared:
-            raise QuestionError(
-                f"the mesh of the module is {declared[0]}, not {mesh}", "give the module's own mesh, or none"
-            )
+            problem = f"the mesh of the module is {declared[0]}, not {mesh}"
+            raise QuestionError(problem, "give the module's own mesh, or none")
         found = (_NUMBER[key].search(module.text) for key in ("num_partitions", "num_replicas"))
         self.partitions, self.replicas = (max(1, int(number[1])) if number else 1 for number in found)
         self.unread: list[str] = []
@@ -106,12 +104,9 @@ class _Reader:
     def read(self) -> ShardyModule:
         module, functions = self.module, self.module.functions
         if not functions[1:] and "func.func" in module.text:
-            raise NotationError(
-                "this MLIR has no function on a line of its own",
-                module.text[1:],
-                0,
-                hint="save lowered.as_text() with its line ends, all of it",
-            )
+            problem = "this MLIR has no function on a line of its own"
+            hint = "save lowered.as_text() with its line ends, all of it"
+            raise NotationError(problem, module.text[1:], 0, hint=hint)
         collectives, called = self._collectives()
         calls = [
             Call(
