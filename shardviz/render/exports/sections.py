@@ -139,10 +139,8 @@ def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
 
     last = run.schedule.rounds
     if last > MAX_ROUNDS:
-        raise QuestionError(
-            f"{run.schedule.algorithm} has {last:,} rounds here, and {MAX_ROUNDS} can be drawn at most",
-            "take a smaller mesh, or an algorithm with fewer rounds",
-        )
+        problem = f"{run.schedule.algorithm} has {last:,} rounds here, and {MAX_ROUNDS} can be drawn at most"
+        raise QuestionError(problem, "take a smaller mesh, or an algorithm with fewer rounds")
     page = PlayerPage(prepare_run(run.question, run.links), "devices", 0, width, TALL, palette, "", verdict=0)
     frames = _frames(page, last, width)
     if frames is not None:

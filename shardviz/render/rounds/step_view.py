@@ -185,10 +185,8 @@ def round_table(run: CollectiveRun, width: int) -> list[Text]:
     """One line for consecutive rounds that read alike; the first and last ones of many. Raises
     `QuestionError` for more rounds, or larger ones, than can be added up."""
     if run.timeline.too_long:
-        raise QuestionError(
-            f"{run.schedule.algorithm} on {plural(run.mesh.size, 'device')}: {run.timeline.too_long}",
-            "take a smaller mesh, fewer axes in --axis, or --round N for one round",
-        )
+        problem = f"{run.schedule.algorithm} on {plural(run.mesh.size, 'device')}: {run.timeline.too_long}"
+        raise QuestionError(problem, "take a smaller mesh, fewer axes in --axis, or --round N for one round")
     rows: list[list[Cell]] = []
     found = [(key, [*spans]) for key, spans in groupby(_spans(run), key=lambda each: each[1:])]
     shown = found if len(found) <= MAX_RUNS else [*found[: MAX_ROWS - 2], found[-1]]
