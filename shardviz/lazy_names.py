@@ -80,14 +80,18 @@ class LazyImports:
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         """The spec of a module of this package, or of a named one, which is loaded late; None of others."""
         is_late = name.startswith("shardviz.") or name in self._packages
-        if not is_late or get_ident() != self._thread or any(each.__name__ == name for each in self._made):
+        if (
+            not is_late
+            or get_ident() != self._thread
+            or any(module.__name__ == name for module in self._made)
+        ):
             return None
         from importlib.machinery import ModuleSpec, PathFinder
 
-        found = PathFinder.find_spec(name, path, target)
-        if found is None or (found.submodule_search_locations is not None and name not in self._packages):
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or (spec.submodule_search_locations is not None and name not in self._packages):
             return None
-        return ModuleSpec(name, self, origin=found.origin)  # type: ignore[arg-type]
+        return ModuleSpec(name, self, origin=spec.origin)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """The stand-in."""

@@ -57,7 +57,7 @@ def estimated_seconds(duration: float, digits: int = 3) -> str:
     """``39.8 ms``, ``1.24 s``, ``311 µs``: of an estimate, as many digits as are told apart."""
     scales = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
     least = 1 - 0.5 * 10.0**-digits
-    unit, size = next((each for each in scales if duration >= each[1] * least), scales[-1])
+    unit, size = next((scale for scale in scales if duration >= scale[1] * least), scales[-1])
     whole = int(f"{duration / size:.{digits - 1}e}".partition("e")[2]) + 1
     return f"{duration / size:,.{max(digits - whole, 0)}f} {unit}" if duration else "0 s"
 

@@ -48,7 +48,7 @@ class ExplainAnswer:
 
     def waits_for(self, targets: Collection[str]) -> bool:
         """Return whether one of these targets, which has not answered yet, may bring a cheaper plan."""
-        answered = {each.target for each in self.results}
+        answered = {result.target for result in self.results}
         return not self.plan.optimal and "shardy" in targets and "shardy" not in answered
 
     def with_result(self, result: TargetResult) -> Self:
@@ -70,7 +70,7 @@ class ExplainAnswer:
     @property
     def differences(self) -> tuple[Difference, ...]:
         """The differences of all targets."""
-        return tuple(difference for _, found in self.told for difference in found)
+        return tuple(difference for _, differences in self.told for difference in differences)
 
     def result(self, target: str) -> TargetResult:
         """The result of one target. Raises `QuestionError` for one that was not asked."""
@@ -83,10 +83,10 @@ class ExplainAnswer:
 
     def target_times(self, result: TargetResult, machine: str | Machine | None = None) -> TargetTimes:
         """As `times`. Raises `QuestionError` where there are none."""
-        found = self.times(result, machine)
-        if found.times is None:
-            raise found.error or QuestionError(f"{found.target} has no times")
-        return found.times
+        answer = self.times(result, machine)
+        if answer.times is None:
+            raise answer.error or QuestionError(f"{answer.target} has no times")
+        return answer.times
 
 
 def told_of(
@@ -95,4 +95,4 @@ def told_of(
     """Each result, and where it differs from a plan."""
     from shardviz.compare import differences
 
-    return tuple((each, differences(plan, each)) for each in results)
+    return tuple((result, differences(plan, result)) for result in results)

@@ -108,13 +108,13 @@ class PlanStep:
     def matmul(self) -> BlockwiseMatmul:
         """The blocks of the matmul beside it, as they are multiplied while it moves them. Raises
         `QuestionError` where there is none."""
-        found = collective_matmul.matmul_of_step(self.plan, self.placed, self.number, self.run)
-        if found is None:
+        matmul = collective_matmul.matmul_of_step(self.plan, self.placed, self.number, self.run)
+        if matmul is None:
             raise QuestionError(
                 f"no matmul can run beside step {self.number}",
                 "a gather of an operand just before an einsum has one, and a sum of its result just after it",
             )
-        return found
+        return matmul
 
 
 def step_of(
@@ -137,7 +137,7 @@ def _only_collective(plan: Plan) -> int:
     """The number of the one collective of a plan. Raises `QuestionError` where it has none, or several."""
     places = plan_step.collective_steps(plan)
     if len(places) != 1:
-        named = ", ".join(f"{place} ({plan.steps[place - 1].op})" for place in places)
+        named = ", ".join(f"{index} ({plan.steps[index - 1].op})" for index in places)
         raise QuestionError(
             f"a collective's rounds are wanted, and this plan has {len(places) or 'no'} collectives",
             f"choose one with --step: {named}" if places else "split a summed dimension, or step through one",

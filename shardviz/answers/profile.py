@@ -18,6 +18,6 @@ def profile_with_texts(
     program's text; without one `find_texts` is asked for the texts of the serialized programs in the files,
     "" for one that has none."""
     records = () if hlo else programs_that_ran(files)
-    texts = find_texts([each.proto for each in records]) if records else ()
-    known = {each.program: text for each, text in zip(records, texts, strict=True) if text}
+    texts = find_texts([record.proto for record in records]) if records else ()
+    known = {record.program: text for record, text in zip(records, texts, strict=True) if text}
     return profile_of(files, known, hlo=hlo, **asked)

@@ -123,8 +123,8 @@ def compiled_summary(compiled: TargetProgram, machine: Machine | None = None) ->
 
 def modules_summary(modules: Sequence[DumpedModule]) -> ReportSummary:
     """The modules of a folder that could be read in short, one after the other."""
-    names = distinct_names(each.file for each in modules)
-    reports = zip(names, (each.report for each in modules), strict=True)
+    names = distinct_names(module.file for module in modules)
+    reports = zip(names, (module.report for module in modules), strict=True)
     return together({name: summary_of(report) for name, report in reports if report is not None})
 
 

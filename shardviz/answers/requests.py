@@ -77,8 +77,8 @@ def refusal(error: Exception) -> ShardvizError | None:
 
 def answer_of(target: str, answers: Sequence[Answer]) -> Answer:
     """The answer of one target. Raises `QuestionError` for one that was not asked."""
-    for each in answers:
-        if each.target == target:
-            return each
-    asked = ", ".join(each.target for each in answers) or "none"
+    for answer in answers:
+        if answer.target == target:
+            return answer
+    asked = ", ".join(answer.target for answer in answers) or "none"
     raise QuestionError(f"{target} was not asked", f"the targets that were asked: {asked}")

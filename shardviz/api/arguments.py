@@ -148,7 +148,7 @@ def given_arrays(einsum: str, specs: SpecsLike | Any) -> GivenArrays:
     if specs is None or isinstance(specs, str):
         return GivenArrays(specs)
     is_several = isinstance(specs, Sequence) and not _is_partition_spec(specs)
-    items = [_item(each) for each in specs] if is_several else [_item(specs)]
+    items = [_item(spec) for spec in specs] if is_several else [_item(specs)]
     parts = parse_chain(einsum)
     count = sum(len(part.operands) for part in parts) - len(parts) + 1
     if len(items) not in (count, count + 1):

@@ -110,9 +110,9 @@ class Report(Shown):
         """The collectives with what they cost on the target, or on a machine."""
         named = as_machine(machine)
         if self.compiled is not None:
-            found = self.compiled.report(self.compiled.times(named))
-            assert found is not None
-            return found
+            report = self.compiled.report(self.compiled.times(named))
+            assert report is not None
+            return report
         is_timed = named is not None and isinstance(self.module, HloModule)
         return report_of(self.module, self.timeline(named).timeline if is_timed else None)
 
@@ -256,7 +256,7 @@ class TargetReports(Shown):
     @cached_property
     def _priced(self) -> list[tuple[TargetProgram, ProgramReport | None]]:
         """Each target's answer, and its collectives with what they cost on its own hardware."""
-        return [(each, each.report(each.times())) for each in self.programs]
+        return [(program, program.report(program.times())) for program in self.programs]
 
 
 @overload
@@ -311,9 +311,9 @@ def inspect(
     named |= kwargs or {}
     check_timeout(timeout)
     if targets is not None:
-        found = _compiled_for(target_text(targets), program, args, named, options, times, timeout)
+        programs = _compiled_for(target_text(targets), program, args, named, options, times, timeout)
         name = getattr(program, "__name__", None) or getattr(program, "fun_name", "") or "program"
-        return TargetReports(str(name), found)
+        return TargetReports(str(name), programs)
     if target is not None:
         name = target_text(target)
         if "," in name:
@@ -399,10 +399,10 @@ def _with_ids(collectives: Sequence[Collective], ids: Sequence[int] | None) -> t
     if number == [*range(len(number))]:
         return tuple(collectives)
     return tuple(
-        each
-        if each.groups is None
-        else replace(each, groups=tuple(tuple(number[i] for i in group) for group in each.groups))
-        for each in collectives
+        collective
+        if collective.groups is None
+        else replace(collective, groups=tuple(tuple(number[i] for i in group) for group in collective.groups))
+        for collective in collectives
     )
 
 

@@ -164,7 +164,7 @@ def _leaves(tree: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
     if isinstance(tree, Mapping):
         children = [(str(key), child) for key, child in tree.items()]
     elif isinstance(tree, list | tuple):
-        children = [(str(place), child) for place, child in enumerate(tree)]
+        children = [(str(index), child) for index, child in enumerate(tree)]
     else:
         yield (), tree
         return
@@ -218,6 +218,6 @@ def _spec(entries: tuple[Any, ...], rank: int) -> PartitionSpec | None:
     if not entries:
         return None
     dims = tuple(
-        () if each is None else (each,) if isinstance(each, str) else tuple(each) for each in entries
+        () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry) for entry in entries
     )
     return PartitionSpec((*dims, *((),) * (rank - len(dims))))

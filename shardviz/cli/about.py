@@ -50,5 +50,5 @@ def schema(ctx: click.Context, kind: str | None) -> None:
         print_json(schema_of(kind))
         return
     kinds = ctx.make_formatter()
-    kinds.write_dl([(name, f"{each.summary} (shardviz {each.printed_by})") for name, each in KINDS.items()])
+    kinds.write_dl([(name, f"{kind.summary} (shardviz {kind.printed_by})") for name, kind in KINDS.items()])
     click.echo(kinds.getvalue(), nl=False)

@@ -119,14 +119,14 @@ def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | 
         if named is not None:
             raise TargetError("--target is for functions, and neither program is one", "leave it out")
         return [None, None]
-    found = parse_targets(named) if named else ()
-    if not found:
+    targets = parse_targets(named) if named else ()
+    if not targets:
         raise TargetError("a function is compiled for a target, and none is named", "add --target v5e:4x4")
-    if len(found) > sum(functions):
-        problem = f"there are {len(found)} targets for {sum(functions)} of the programs"
+    if len(targets) > sum(functions):
+        problem = f"there are {len(targets)} targets for {sum(functions)} of the programs"
         raise TargetError(problem, "name one for each")
-    left = [*found] * (1 if len(found) == 2 else 2)
-    return [left.pop(0) if each else None for each in functions]
+    left = [*targets] * (1 if len(targets) == 2 else 2)
+    return [left.pop(0) if function else None for function in functions]
 
 
 def _of_functions(
@@ -140,7 +140,7 @@ def _of_functions(
         files = {text: session.run_file(*named, mesh, axis_types) for text, named in functions.items()}
         for text, target in asked:
             session.ask(files[text], {}, targets=(target,))
-        return [programs.compiled_summary(each, machine) for each in session.answers()]
+        return [programs.compiled_summary(answer, machine) for answer in session.answers()]
 
 
 def _of_files(
@@ -149,10 +149,10 @@ def _of_files(
     """The summary of a file, or of all modules in a folder, and whether all could be read (None: saved)."""
     if name not in (STDIN, "") and is_folder(Path(name)):
         modules = [
-            program_report.read_dumped(each, read_text(each.path), given, machine)
-            for each in dump_files.final_programs(Path(name))
+            program_report.read_dumped(final_program, read_text(final_program.path), given, machine)
+            for final_program in dump_files.final_programs(Path(name))
         ]
-        codes = [_checked(each, machine is not None) for each in modules]
+        codes = [_checked(module, machine is not None) for module in modules]
         return programs.modules_summary(modules), max(codes)
     text = read_text(name)
     if summaries.is_summary(text):
@@ -166,19 +166,19 @@ def _of_files(
     return programs.summary_of(report), note_unread(report.module)
 
 
-def _checked(found: DumpedModule, is_priced: bool) -> ExitCode:
+def _checked(module: DumpedModule, is_priced: bool) -> ExitCode:
     """Tell what of a module could not be read. Raises `QuestionError` for one without a report, or without
     the seconds that it should have."""
-    report = found.report
+    report = module.report
     if report is None or (is_priced and report.timeline is None and not report.module.unread):
-        raise QuestionError(found.error or f"{quote(found.file.path)} is not compiled yet")
+        raise QuestionError(module.error or f"{quote(module.file.path)} is not compiled yet")
     return note_unread(report.module)
 
 
-def _check_figures(limits: Sequence[Limit], found: ReportChanges) -> None:
+def _check_figures(limits: Sequence[Limit], changes: ReportChanges) -> None:
     """Raise `QuestionError` for a limit of what nobody has told."""
     for limit in limits:
-        for number, program in (("OLD", found.before), ("NEW", found.after)):
+        for number, program in (("OLD", changes.before), ("NEW", changes.after)):
             if limit.quantity in ("seconds", "memory") and getattr(program, limit.quantity) is None:
                 problem = f"{quote(limit.text)} is a limit of {limit.quantity}, which {number} does not have"
                 raise QuestionError(problem, "add --machine v5e:2x4, or renew the baseline with a target")

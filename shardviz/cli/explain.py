@@ -121,7 +121,7 @@ def command(
     ranked = is_ranking(einsum, specs)
     chosen = options.is_given(ctx, "target")
     asking = {"a ranking": ranked, "--vary": vary is not None, "--versus": versus is not None}
-    if any(asking.values()) and chosen and any(each.machine is None for each in parse_targets(target)):
+    if any(asking.values()) and chosen and any(target.machine is None for target in parse_targets(target)):
         print_note(f"{next(filter(asking.get, asking))} asks the planner only, not --target")
 
     def stated(specs: str | None = specs) -> PricedProblem:
@@ -148,7 +148,7 @@ def command(
         if given["with_matmul"]:
             return _print_matmul(lambda: stated().step(step, **links), shown)
         # The devices among the targets that are chosen, on which JAX verifies a step.
-        names = [each.name for each in parse_targets(target)]
+        names = [target.name for target in parse_targets(target)]
         verifier = next((name for name in ("real", "cpu") if name in names), "none") if chosen else None
         return _print_step(lambda: stated().step(step, **links), verifier, timeout, job, shown)
     # The compilers' process loads JAX while this one reads the question and draws.
@@ -321,7 +321,7 @@ STEPPING = ("algorithm", "latency", "bandwidth", "number", "transfers", "with_ma
 
 def refuse_stepping(ctx: click.Context) -> None:
     """Raise `QuestionError` for options about the rounds of a collective, where none is chosen."""
-    flags = {each.name: each.opts[0] for each in ctx.command.params}
+    flags = {param.name: param.opts[0] for param in ctx.command.params}
     for name in STEPPING:
         if options.is_given(ctx, name):
             problem = f"{flags[name]} is about the rounds of one collective"
@@ -340,7 +340,7 @@ def _print_answer(
     if output.as_json:
         for result in results:
             answer = answer.with_result(result)
-        times = [answer.times(each, machine) for each in answer.results] if with_times else None
+        times = [answer.times(result, machine) for result in answer.results] if with_times else None
         print_json(
             programs.explain_document(
                 answer.cost, answer.results, answer.differences, with_hlo, times, session.job
@@ -358,7 +358,7 @@ def _print_answer(
         return session.exit_code
     all_results = chain(answer.results, results)
     together = target_answers.side_by_side(session.requested)
-    for group in [[*all_results]] if together else ([each] for each in all_results):
+    for group in [[*all_results]] if together else ([result] for result in all_results):
         output.show(target_answers.answers_view(explain.told_of(answer.plan, group), problem, *page))
         for each in group:
             if with_hlo and each.status == "ok":
@@ -376,13 +376,13 @@ def _print_matmul(find_step: Callable[[], PlanStep], shown: StepOptions) -> int:
     shown.check(None)
     with working("planning"):
         step = find_step()
-    found, output = step.matmul(), shown.output
+    matmul, output = step.matmul(), shown.output
     if shown.number is not None:
         step_command.check_round(step.run.schedule, shown.number)
     if output.as_json:
-        print_json(rounds.matmul_document(found, step.number))
+        print_json(rounds.matmul_document(matmul, step.number))
     else:
-        output.show(matmul_picture.matmul_lines(found, *output.page, shown.number))
+        output.show(matmul_picture.matmul_lines(matmul, *output.page, shown.number))
     return ExitCode.FINE
 
 

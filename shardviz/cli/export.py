@@ -255,8 +255,8 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
 
 
 def _chart(question: PricedProblem, over: str) -> Subject:
-    found = question.sweep(over)
-    return Subject(SweepChart(found), f"{question.problem.text} over sizes of {found.name}")
+    sweep = question.sweep(over)
+    return Subject(SweepChart(sweep), f"{question.problem.text} over sizes of {sweep.name}")
 
 
 def _timed(question: PricedProblem, targets: Sequence[Target], timeout: float) -> Subject:
@@ -270,7 +270,7 @@ def _timed(question: PricedProblem, targets: Sequence[Target], timeout: float) -
             answer = answer.with_result(result)
     for result in answer.results:
         times = answer.target_times(result, question.machine)
-        timelines += [each for each in (times.model, times.scheduler) if each is not None]
+        timelines += [timeline for timeline in (times.model, times.scheduler) if timeline is not None]
     shown = tuple(timelines) or (of_plan.plan_timeline(answer.cost),)
     return Subject(Timelines(shown), f"{title_of(question.problem)}: what runs when")
 

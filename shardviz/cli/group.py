@@ -175,7 +175,7 @@ def command_named(name: str) -> ExampleCommand:
 
 def commands_with(option: str) -> list[str]:
     """The commands that have an option of this name."""
-    return [name for name in COMMANDS if any(option in each.opts for each in command_named(name).params)]
+    return [name for name in COMMANDS if any(option in param.opts for param in command_named(name).params)]
 
 
 @click.group(

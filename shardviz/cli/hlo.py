@@ -100,8 +100,8 @@ def command(
     given = None if mesh is None else parse_mesh(mesh, device_order)
     priced = with_times or machine is not None
     if file not in (STDIN, "") and is_folder(Path(file)):
-        found = dump_files.final_programs(Path(file))
-        if len(found) > 1:
+        files = dump_files.final_programs(Path(file))
+        if len(files) > 1:
             of_one = {
                 "--picture": picture,
                 "--time": with_times,
@@ -113,11 +113,11 @@ def command(
             for option, is_given in of_one.items():
                 if is_given:
                     raise QuestionError(
-                        f"{option} is about one program, and {quote(file)} has those of {len(found)} modules",
-                        f"name one: {found[-1].path}",
+                        f"{option} is about one program, and {quote(file)} has those of {len(files)} modules",
+                        f"name one: {files[-1].path}",
                     )
-            return _list_modules(found, given, machine, selection, save, output)
-        file = found[0].path
+            return _list_modules(files, given, machine, selection, save, output)
+        file = files[0].path
     text = read_text(file)
     if text.startswith("{") and summaries.says_summary(text[: summaries.HEAD]):
         return _show_saved(file, summaries.read_summary(text, file), output)
@@ -175,10 +175,10 @@ def command(
 def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitCode:
     """Print a report that was saved. Raises `QuestionError` for an option that asks for more than it has."""
     ctx = click.get_current_context()
-    given = (each for each in ctx.command.params if each.name and options.is_given(ctx, each.name))
-    for each in given:
-        if isinstance(each, click.Option) and each.name not in OF_OUTPUT:
-            problem = f"{each.opts[0]} is about a program, and {quote(name)} is a saved report"
+    given = (param for param in ctx.command.params if param.name and options.is_given(ctx, param.name))
+    for parameter in given:
+        if isinstance(parameter, click.Option) and parameter.name not in OF_OUTPUT:
+            problem = f"{parameter.opts[0]} is about a program, and {quote(name)} is a saved report"
             raise QuestionError(problem, "leave it out")
     if output.as_json:
         print_json(summaries.SUMMARY.document(saved))
@@ -196,10 +196,10 @@ def _list_modules(
     output: CommandOutput,
 ) -> ExitCode:
     on = machine_file.named_machine(machine) if machine else None
-    modules = [program_report.read_dumped(each, read_text(each.path), given, on) for each in finals]
-    reports = [each.report for each in modules if each.report is not None]
-    selection.check([entry for each in reports for entry in each.entries], given)
-    errors = [each.error for each in modules if each.error]
+    modules = [program_report.read_dumped(final, read_text(final.path), given, on) for final in finals]
+    reports = [module.report for module in modules if module.report is not None]
+    selection.check([entry for report in reports for entry in report.entries], given)
+    errors = [module.error for module in modules if module.error]
     code = ExitCode.QUESTION if errors else ExitCode.FINE
     if save is not None:
         options.keep(save, programs.modules_summary(modules), errors)
@@ -239,13 +239,13 @@ def read_text(name: str) -> str:
     tells what was cut off or is not UTF-8; it is read as far as possible. Raises `QuestionError` where there
     is no text."""
     if name != STDIN:
-        found = text_file.read_text_file(name)
+        file = text_file.read_text_file(name)
     elif sys.stdin is None:
         raise QuestionError("standard input is closed", "name a file, or pipe a text in")
     else:
         if sys.stdin.isatty():
             print_note("reading the terminal; ctrl-D ends the text")
-        found = text_file.read_text_stream(cast("io.BufferedReader", sys.stdin.buffer), "standard input")
-    for note in found.notes:
+        file = text_file.read_text_stream(cast("io.BufferedReader", sys.stdin.buffer), "standard input")
+    for note in file.notes:
         print_note(note)
-    return found.text
+    return file.text

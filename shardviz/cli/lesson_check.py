@@ -94,10 +94,13 @@ class Checked:
         """A line for each error, or one that says what of the lesson JAX was asked for."""
         file = quote_name(self.file)
         if self.complaints:
-            return [": ".join(filter(None, (file, each.key, each.reason))) for each in self.complaints]
+            return [
+                ": ".join(filter(None, (file, complaint.key, complaint.reason)))
+                for complaint in self.complaints
+            ]
         assert self.lesson is not None
         answers = len(self.lesson.predictions)
-        checked = len({each.key for each in self.asked if each.is_of_answer})
+        checked = len({asked.key for asked in self.asked if asked.is_of_answer})
         others = ", the others consistent" if checked < answers else ""
         goal = ["goal checked by JAX"] if any(key.startswith("goal.") for key in self.asked_of_jax) else []
         ran = ["its program runs"] * self.asked_of_jax.count("program")
@@ -110,7 +113,7 @@ class Checked:
     @property
     def asked_of_jax(self) -> list[str]:
         """Keys of the file whose answers JAX was asked for."""
-        return [each.key for each in self.asked]
+        return [asked.key for asked in self.asked]
 
 
 def check_lessons(texts: Sequence[str], as_json: bool) -> int:
@@ -133,11 +136,11 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
             each.complaints += [verdict for verdict in verdicts if verdict.reason]
             if not as_json:
                 click.echo("\n".join(each.lines))
-    wrong = [each for each in checked if each.complaints]
+    wrong = [checked for checked in checked if checked.complaints]
     if as_json:
         print_json(LESSON_CHECK.document(lessons=checked, note=silence))
     else:
-        lessons, errors = plural(len(checked), "lesson"), sum(len(each.complaints) for each in wrong)
+        lessons, errors = plural(len(checked), "lesson"), sum(len(checked.complaints) for checked in wrong)
         total = (
             f"{plural(errors, 'error')} in {len(wrong)} of {lessons}" if wrong else f"{lessons}, no errors"
         )
@@ -187,7 +190,7 @@ class LessonVerifier:
         match question:
             case ArraysQuestion():
                 layouts = [worker.layout(array, question.mesh) for array in question.arrays]
-                return _said(lambda: question.disagreement([each.result() for each in layouts]))
+                return _said(lambda: question.disagreement([layout.result() for layout in layouts]))
             case RunQuestion():
                 asked = question.question
                 run = worker.run(*asked.for_jax(), TARGETS["cpu"])

@@ -327,8 +327,8 @@ def _take_example(ctx: click.Context, _param: click.Parameter, name: str | None)
     from shardviz.forms.examples import named_example
 
     if not name:
-        for each in _examples().values():
-            click.echo(f"{each.name:10} {each.title}")
+        for example in _examples().values():
+            click.echo(f"{example.name:10} {example.title}")
         ctx.exit()
     fields = named_example(name).options
     ctx.default_map = {"program": fields["einsum"], **fields}

@@ -121,20 +121,20 @@ def command(
     file, name = user_file.find_function(function)
     with ProgramSession(targets, timeout) as session:
         program = session.run_file(file, name, wanted, axis_types)
-        if program.meshes and all(each.shape != wanted.shape for each in program.meshes):
+        if program.meshes and all(mesh.shape != wanted.shape for mesh in program.meshes):
             own = " and ".join(map(str, program.meshes))
             print_note(f"{name} makes the mesh {own}, and does not use {wanted}, which --mesh names")
         session.ask(program, dict(compiler_options), with_costs=with_times)
         found = [*session.programs()]
-        told = [each.times(on) for each in found]
-        reported = [(each, each.report(times)) for each, times in zip(found, told, strict=True)]
+        told = [program.times(on) for program in found]
+        reported = [(program, program.report(times)) for program, times in zip(found, told, strict=True)]
         for each, report in reported:
             if report is not None:
                 selection.check(report.entries, each.mesh)
         tried: list[dict[Reason, Suggestion]] = []
         if with_reasons:
             with working("trying other shardings"):
-                tried = [session.suggestions(each) for each in found]
+                tried = [session.suggestions(program) for program in found]
         _show(name, reported, told, with_times, selection, tried, output)
         if on is not None:
             _note_machine(on, reported, told)
@@ -144,13 +144,13 @@ def command(
 
 
 def _note_machine(machine: Machine, reported: Reported, told: Sequence[TimesAnswer]) -> None:
-    for (each, report), times in zip(reported, told, strict=True):
+    for (program, report), times in zip(reported, told, strict=True):
         if report is None:
             continue
         if report.timeline is not None and report.timeline.machine != machine.name:
-            print_note(f"{each.target}: its seconds are its own, since {machine.name} has another chip")
+            print_note(f"{program.target}: its seconds are its own, since {machine.name} has another chip")
         elif report.timeline is None and times.error is not None:
-            print_note(f"{each.target}: no seconds: {times.error.message}")
+            print_note(f"{program.target}: no seconds: {times.error.message}")
 
 
 def _save(path: Path, program: TargetProgram, report: ProgramReport | None) -> None:
@@ -184,7 +184,7 @@ def _show(
             )
         )
     if with_times:
-        for (each, report), times in zip(reported, told, strict=True):
+        for (program, report), times in zip(reported, told, strict=True):
             if report is not None:
-                head = program_view.program_lines(each, width, output.palette)
+                head = program_view.program_lines(program, width, output.palette)
                 output.show([*head, *time_report.target_times_view(times, width, output.palette)])

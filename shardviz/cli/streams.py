@@ -30,12 +30,12 @@ def escaped(text: str, control: re.Pattern[str]) -> str:
     """The text with ``\\x1b`` and the like for each control character; what the pattern's group is stays."""
     if text.isprintable():
         return text
-    return control.sub(lambda found: found[1] or found[0].encode("unicode_escape").decode(), text)
+    return control.sub(lambda match: match[1] or match[0].encode("unicode_escape").decode(), text)
 
 
 def escaped_json(text: str) -> str:
     """A JSON text that says the same with ``\\u009b`` and the like for each control character."""
-    return _IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 GREEK = "αβγδεζηθικλμνξοπρστυφχψω"

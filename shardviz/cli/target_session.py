@@ -99,7 +99,7 @@ class ProgramSession(WorkerSession):
 
     def run_file(self, file: str, name: str, mesh: Mesh, axis_types: str) -> UserProgram:
         """Call a function of a file with a mesh, in a process of its own. Raises what it has said."""
-        platforms = tuple(dict.fromkeys(each.platform for each in self._targets))
+        platforms = tuple(dict.fromkeys(target.platform for target in self._targets))
         request = user_file.UserFileRequest(file, name, mesh, platforms, axis_types == "explicit")
         process = user_file.UserFileProcess(request, os.environ)
         on_signal(process.kill)

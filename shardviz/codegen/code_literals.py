@@ -244,8 +244,8 @@ def axes_in(arrays: Iterable[ShardedArray]) -> set[str]:
 
 def problem_on_parts(problem: Problem) -> tuple[Problem, PartAxes]:
     """The problem on a mesh whose axes are the parts that its specs name."""
-    found = PartAxes.of(problem.mesh, axes_in(problem.arrays))
-    return found.problem(problem), found
+    axes = PartAxes.of(problem.mesh, axes_in(problem.arrays))
+    return axes.problem(problem), axes
 
 
 def plan_on_parts(plan: Plan) -> tuple[Plan, PartAxes]:
@@ -255,16 +255,16 @@ def plan_on_parts(plan: Plan) -> tuple[Plan, PartAxes]:
         for spec in (step.from_spec, step.to_spec, *step.operand_specs):
             used.update((*spec.axes, *spec.unreduced))
         used.update(step.axes)
-    found = PartAxes.of(plan.problem.mesh, used)
+    axes = PartAxes.of(plan.problem.mesh, used)
     steps = tuple(
         replace(
             step,
-            axes=found.axes(step.axes),
-            from_spec=found.spec(step.from_spec),
-            to_spec=found.spec(step.to_spec),
-            operand_specs=tuple(map(found.spec, step.operand_specs)),
+            axes=axes.axes(step.axes),
+            from_spec=axes.spec(step.from_spec),
+            to_spec=axes.spec(step.to_spec),
+            operand_specs=tuple(map(axes.spec, step.operand_specs)),
         )
         for step in plan.steps
     )
-    result = found.spec(plan.result_spec)
-    return replace(plan, problem=found.problem(plan.problem), steps=steps, result_spec=result), found
+    result = axes.spec(plan.result_spec)
+    return replace(plan, problem=axes.problem(plan.problem), steps=steps, result_spec=result), axes

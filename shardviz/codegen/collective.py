@@ -127,7 +127,7 @@ def _given(question: CollectiveQuestion) -> list[object]:
     whole = np.empty(layout.array.shape, dtype=shards.dtype)
     for position in range(layout.mesh.size):
         bounds = layout.slices(layout.block(position))
-        whole[tuple(slice(*each) for each in bounds)] = shards[position]
+        whole[tuple(slice(*bound) for bound in bounds)] = shards[position]
     found: list[object] = whole.reshape(-1).tolist()
     return found
 

@@ -164,14 +164,14 @@ class _Writer:
             if array.decided_spec.unreduced
         ]
         called = {self.copy(array.name, array.decided_spec): name for name, array in self.arguments.items()}
-        last_use = {copy: place for place, copies in enumerate(self.taken) for copy in copies}
-        for place, step in enumerate(self.plan.steps):
+        last_use = {copy: index for index, copies in enumerate(self.taken) for copy in copies}
+        for index, step in enumerate(self.plan.steps):
             made = self.copy(step.array, step.to_spec)
-            operands = [called[copy] for copy in self.taken[place]]
-            alive = {name for copy, name in called.items() if last_use.get(copy, -1) > place}
+            operands = [called[copy] for copy in self.taken[index]]
+            alive = {name for copy, name in called.items() if last_use.get(copy, -1) > index}
             called[made] = self._free_name(step.array, alive)
             shape = "×".join(map(str, self.shard(made))) or "one number"
-            lines += self._wrapped(f"{place + 1}. {step.reason}")
+            lines += self._wrapped(f"{index + 1}. {step.reason}")
             lines.append(f"    {called[made]} = {self._call(step, operands)}  # {shape}")
         results = [f"{called[copy]}[None]" if copy[1].unreduced else called[copy] for copy in self.taken[-1]]
         return [*lines, f"    return {', '.join(results)}"]
@@ -220,7 +220,7 @@ class _Writer:
                 return f"jnp.where(jax.lax.axis_index({axes}) == 0, {name}, 0)"
         for dim, places in enumerate(moved.appended):
             if places:
-                own = tuple(step.axes[place] for place in places)
+                own = tuple(step.axes[index] for index in places)
                 size = shape[dim] // mesh.group_size(own)
                 start = f"jax.lax.axis_index({axes_code(own)}) * {size}"
                 name = f"jax.lax.dynamic_slice_in_dim({name}, {start}, {size}, axis={dim})"
@@ -281,13 +281,13 @@ class _Writer:
         """Random values of an argument, such that neither sums nor products grow."""
         shape, dtype = self._stacked(array), dtype_code(array.dtype)
         uses = [
-            (part, place)
+            (part, index)
             for part in self.plan.problem.parts
-            for place, operand in enumerate(part.operands)
+            for index, operand in enumerate(part.operands)
             if operand.name == array.name
         ]
-        part, place = uses[0]
-        if part.function in ("take", "pick") and place == 1:
+        part, index = uses[0]
+        if part.function in ("take", "pick") and index == 1:
             rows = part.operands[0]
             most = next(n for dim, n in zip(rows.dims, rows.shape, strict=True) if dim not in array.dims)
             return f"rng.integers(0, {most}, {shape}).astype({dtype})"
@@ -300,7 +300,7 @@ class _Writer:
         is_first = array.name == self.plan.problem.arguments[0].name
         if not self._is_linear:
             largest = "1" if is_first or summed < 3 else f"{(3 / summed) ** 0.5:.3g}"
-            least = ", 0" if any(each.function in _ABOVE_ZERO for each, _ in uses) else ""
+            least = ", 0" if any(statement.function in _ABOVE_ZERO for statement, _ in uses) else ""
             return f"numbers({shape}, {largest}, {dtype}{least})"
         # About four ones meet in an element of the first product, one in those of others.
         wanted = 4 if part is self.plan.problem.parts[0] else 1
@@ -362,7 +362,7 @@ class _Writer:
         if len(returned) == 1:
             lines[-1] += ".sum(0)" if sums[0] else ""
         elif any(sums):
-            added = ", ".join(f"found[{place}]{'.sum(0)' if each else ''}" for place, each in enumerate(sums))
+            added = ", ".join(f"found[{index}]{'.sum(0)' if sum_ else ''}" for index, sum_ in enumerate(sums))
             lines.append(f"found = [{added}]")
         lines += [
             f"{name} = {name}.sum(0).astype({name}.dtype)"

@@ -150,11 +150,11 @@ def _placed(function: ProgramFunction, run: bool) -> list[str]:
         lines.append("    # Shapes are enough to compile; jax.device_put(array, sharding) places real ones.")
         lines.append(f"    return jax.ShapeDtypeStruct(shape, {dtype}, sharding={sharding})")
     lines += ["", ""]
-    for each in problem.arguments:
-        shape, spec = stacked(each.with_spec(each.decided_spec), problem)
+    for argument in problem.arguments:
+        shape, spec = stacked(argument.with_spec(argument.decided_spec), problem)
         assert spec is not None
-        other = "" if each.dtype == usual else f", {dtype_code(each.dtype)}"
-        lines.append(f"{function.names[each.name]} = place({shape}, {spec_code(spec)}{other})")
+        other = "" if argument.dtype == usual else f", {dtype_code(argument.dtype)}"
+        lines.append(f"{function.names[argument.name]} = place({shape}, {spec_code(spec)}{other})")
     return lines
 
 

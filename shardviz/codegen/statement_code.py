@@ -91,7 +91,7 @@ class _Writer:
         """Elements along each dimension, as the device has them."""
         arrays = (*self.statement.operands, self.statement.result)
         shapes = zip((*self.statement.einsum.operands, self.statement.einsum.result), arrays, strict=True)
-        found = {dim: size for dims, each in shapes for dim, size in zip(dims, each.shape, strict=True)}
+        found = {dim: size for dims, array in shapes for dim, size in zip(dims, array.shape, strict=True)}
         return found | dict(self.local.sizes)
 
     def _einsum(self, out_sharding: str) -> str:
@@ -240,7 +240,7 @@ class _Writer:
     def attention_gradient(self) -> str:
         """The gradient of queries, keys or values, from that of what they give and all three."""
         function, _, operand = self.statement.function.removesuffix("_gradient").rpartition("_")
-        place = ("query", "key", "value").index(operand)
+        index = ("query", "key", "value").index(operand)
         (given, *dims), (made, *arrays) = self.statement.einsum.operands, self.statement.operands
         forward = replace(
             self.statement,
@@ -250,10 +250,10 @@ class _Writer:
             function=function,
         )
         gradient, *operands = self.operands
-        own = operands[place]
-        operands[place] = "own"
+        own = operands[index]
+        operands[index] = "own"
         code = statement_code(forward, operands, local=self.local)
-        return self._ordered(f"jax.vjp(lambda own: {code}, {own})[1]({gradient})[0]", dims[place])
+        return self._ordered(f"jax.vjp(lambda own: {code}, {own})[1]({gradient})[0]", dims[index])
 
 
 _WRITERS: dict[str, Callable[[_Writer], str]] = {
@@ -283,7 +283,7 @@ def _aligned(name: str, dims: Sequence[str], every: Sequence[str]) -> str:
     kept = tuple(dim for dim in every if dim in dims)
     if tuple(dims) != kept:
         name = f"jnp.transpose({name}, {tuple(dims.index(dim) for dim in kept)})"
-    first = next((place for place, dim in enumerate(every) if dim in dims), len(every))
+    first = next((index for index, dim in enumerate(every) if dim in dims), len(every))
     if all(dim in dims for dim in every[first:]):
         return name
     places = ", ".join(":" if dim in dims else "None" for dim in every[first:])

@@ -268,7 +268,7 @@ def check_divides(shape: tuple[int, ...], dim: int, group_size: int) -> None:
         raise UnfitShard(
             f"dimension {dim} of a shard has {plural(size, 'element')}, which {group_size:,} devices do not "
             "divide",
-            f"{' or '.join(f'{each:,}' for each in sizes)} elements would work",
+            f"{' or '.join(f'{size:,}' for size in sizes)} elements would work",
             dim,
             sizes,
         )

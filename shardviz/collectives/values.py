@@ -72,15 +72,15 @@ def array_from_numbers(numbers: Sequence[str | int | float], dtype: str) -> Valu
     """
     kind = numpy_dtype(dtype)
     exact = is_integer(dtype) or dtype == "pred"
-    read = [_number(number, place, dtype, exact) for place, number in enumerate(numbers)]
+    read = [_number(number, index, dtype, exact) for index, number in enumerate(numbers)]
     if exact:
         low, high = 0, 1
         if dtype != "pred":
             bits = int(dtype[1:])
             low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if dtype[0] == "s" else (0, 2**bits - 1)
-        for place, value in enumerate(read):
+        for index, value in enumerate(read):
             if not low <= value <= high:
-                raise _unfit(numbers[place], place, dtype, f"holds {low:,} to {high:,}")
+                raise _unfit(numbers[index], index, dtype, f"holds {low:,} to {high:,}")
         wide = np.array(read, dtype="uint64" if dtype == "u64" else "int64")
         return wide.astype(kind)
     if is_complex(dtype):
@@ -94,14 +94,14 @@ def array_from_numbers(numbers: Sequence[str | int | float], dtype: str) -> Valu
         return wide.astype(kind)
 
 
-def _number(number: str | int | float, place: int, dtype: str, exact: bool) -> Any:
+def _number(number: str | int | float, index: int, dtype: str, exact: bool) -> Any:
     """A Python number of the kind that the dtype takes."""
-    value = _read(number, place) if isinstance(number, str) else number
+    value = _read(number, index) if isinstance(number, str) else number
     if isinstance(value, complex) and not is_complex(dtype):
-        raise _unfit(number, place, dtype, "has real numbers only", "use --dtype c64")
+        raise _unfit(number, index, dtype, "has real numbers only", "use --dtype c64")
     if exact and isinstance(value, float):
         if not value.is_integer():
-            raise _unfit(number, place, dtype, "has whole numbers only", "use --dtype f32")
+            raise _unfit(number, index, dtype, "has whole numbers only", "use --dtype f32")
         return int(value)
     try:
         # A text such as 1e999 reads as infinity without a word.
@@ -110,11 +110,11 @@ def _number(number: str | int | float, place: int, dtype: str, exact: bool) -> A
     except OverflowError:
         beyond = True
     if beyond:
-        raise _unfit(number, place, dtype, "ends far below it")
+        raise _unfit(number, index, dtype, "ends far below it")
     return value
 
 
-def _read(text: str, place: int) -> int | float | complex:
+def _read(text: str, index: int) -> int | float | complex:
     """A text as the narrowest Python number."""
     if text.strip().lower() in _TRUTH:
         return _TRUTH[text.strip().lower()]
@@ -124,7 +124,7 @@ def _read(text: str, place: int) -> int | float | complex:
         except ValueError:
             continue
         return value
-    problem = f"number {place + 1} of the data, {quote(text, 30)}, is not a number"
+    problem = f"number {index + 1} of the data, {quote(text, 30)}, is not a number"
     raise QuestionError(problem, "write for example 3,9,5,2")
 
 
@@ -141,8 +141,8 @@ def _check_floats(
     fits &= np.isnan(there) == np.isnan(parts)
     wrong = np.flatnonzero(~fits.all(axis=0))
     if len(wrong):
-        place = int(wrong[0])
-        bad = parts[:, place][~fits[:, place]][0]
+        index = int(wrong[0])
+        bad = parts[:, index][~fits[:, index]][0]
         if np.isnan(bad):
             why = "has no NaN"
         elif np.isinf(bad):
@@ -151,12 +151,12 @@ def _check_floats(
             why = f"ends at {top:g}"
         else:
             why = f"holds {float(float_limits(kind).tiny):g} to {top:g}"
-        raise _unfit(numbers[place], place, dtype, why)
+        raise _unfit(numbers[index], index, dtype, why)
 
 
-def _unfit(number: object, place: int, dtype: str, why: str, hint: str = "") -> QuestionError:
+def _unfit(number: object, index: int, dtype: str, why: str, hint: str = "") -> QuestionError:
     return QuestionError(
-        f"number {place + 1} of the data, {quote(str(number), 30)}, does not fit {dtype}, which {why}",
+        f"number {index + 1} of the data, {quote(str(number), 30)}, does not fit {dtype}, which {why}",
         hint or "change it, or use a wider --dtype",
     )
 

@@ -30,7 +30,7 @@ def cheaper_plan(plan: Plan, answers: Iterable[TargetResult], placed: PlacedMesh
     Of a program that is Shardy's way to split the arrays in between, with the planner's moves; of a problem
     that only reshards an array it is Shardy's moves. A plan that is proved to be the best is kept.
     """
-    shardy = next((each for each in answers if each.target == "shardy"), None)
+    shardy = next((answer for answer in answers if answer.target == "shardy"), None)
     if shardy is None or not may_be_beaten(plan, shardy.splits, shardy.moves):
         return plan
     return cheaper_if_split(plan, shardy.splits, shardy.moves, placed)
@@ -94,7 +94,7 @@ def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
         old, new = (tuple(map(mesh.group_size, dims)) for dims, _ in (before, after))
         if move.op in ("slice", "reduce-scatter"):
             old, new = new, old
-        dim = next((place for place, parts in enumerate(old) if parts > new[place]), None)
+        dim = next((index for index, parts in enumerate(old) if parts > new[index]), None)
         op = _JAX_OPS.get(move.op, move.op)
         planned.append(PathMove(op, move.axes, dim, before, after))
         before = after

@@ -139,7 +139,7 @@ def between_slices(comparison: Comparison) -> None:
         inside: list[ArrayTransfer] = []
         if not same:
             among = [one for one in comparison.theirs if one is not other and one.may_share_array(mine)]
-            inside = [one for one in among if not any(each.is_like(one) for each in comparison.ours)]
+            inside = [one for one in among if not any(transfer.is_like(one) for transfer in comparison.ours)]
         if inside:
             message = (
                 f"{target} splits the plan's {mine}: inside each slice {listed(inside)}, between slices "
@@ -149,11 +149,15 @@ def between_slices(comparison: Comparison) -> None:
 
 
 def fused_reduce_scatter(comparison: Comparison) -> None:
-    before = [each for each in comparison.answer.partitioned or () if each.op == "all-reduce"]
-    for one in [each for each in comparison.scheduled if each.op == "reduce-scatter"]:
+    before = [
+        collective for collective in comparison.answer.partitioned or () if collective.op == "all-reduce"
+    ]
+    for one in [collective for collective in comparison.scheduled if collective.op == "reduce-scatter"]:
         # It may be the second followed by a slice.
-        same = (each for each in before if {*each.axes} == {*one.axes})
-        reduced = next((each for each in same if elements_of(each) == elements_of(one)), None)
+        same = (collective for collective in before if {*collective.axes} == {*one.axes})
+        reduced = next(
+            (collective for collective in same if elements_of(collective) == elements_of(one)), None
+        )
         if reduced is not None:
             comparison.add(
                 "fused_reduce_scatter",

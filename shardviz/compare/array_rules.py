@@ -38,7 +38,7 @@ def gathered_again(comparison: Comparison) -> None:
             same = next((pair for pair in comparison.equal if _is_same_gather(one, pair[0])), None)
             if same is None or one not in side:
                 continue
-            several = [each for each in side if _is_same_gather(each, same[0])]
+            several = [transfer for transfer in side if _is_same_gather(transfer, same[0])]
             name, often = arrays([same[0]]), "again" if len(several) == 1 else f"{len(several)} times more"
             who, other = (target, "the plan") if again else ("the plan", target)
             message = (
@@ -199,13 +199,15 @@ def other_route(comparison: Comparison) -> None:
         if not ours or not theirs or one not in (*comparison.ours, *comparison.theirs):
             continue
         both = f"it {does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}"
-        name = one_of(min((each.arrays for each in (*ours, *theirs)), key=len))
-        code, how = _how(ours, theirs, [each for each in comparison.slices if each.shares_array(one)])
+        name = one_of(min((transfer.arrays for transfer in (*ours, *theirs)), key=len))
+        code, how = _how(
+            ours, theirs, [transfer for transfer in comparison.slices if transfer.shares_array(one)]
+        )
         comparison.add(
             code,
             f"{comparison.target} {verb(theirs)} {name} {how}: {both}.",
-            [each for each in ours if each in comparison.ours],
-            [each for each in theirs if each in comparison.theirs],
+            [transfer for transfer in ours if transfer in comparison.ours],
+            [transfer for transfer in theirs if transfer in comparison.theirs],
         )
 
 
@@ -305,8 +307,10 @@ def _later_gather(
     for one in _by(among, "all-gather"):
         if one.base_axes >= reduced.base_axes and one.shares_array(reduced):
             rest = one.base_axes - reduced.base_axes
-            same = (each for each in _by(others, "all-gather") if each.base_axes == rest)
-            partner = next((each for each in same if each.shares_array(one)), None) if rest else None
+            same = (transfer for transfer in _by(others, "all-gather") if transfer.base_axes == rest)
+            partner = (
+                next((transfer for transfer in same if transfer.shares_array(one)), None) if rest else None
+            )
             if partner is not None or not rest:
                 return one, [partner] if partner else []
     return None, []
@@ -314,7 +318,11 @@ def _later_gather(
 
 def _covering(one: ArrayTransfer, among: Sequence[ArrayTransfer], mesh: Mesh) -> list[ArrayTransfer]:
     """Two or more transfers of the same kind that share out the axes of `one` between them, if any do."""
-    same = [each for each in _by(among, one.op) if each.base_axes <= one.base_axes and each.shares_array(one)]
+    same = [
+        transfer
+        for transfer in _by(among, one.op)
+        if transfer.base_axes <= one.base_axes and transfer.shares_array(one)
+    ]
     for count in range(2, min(_MOST_SPLIT, len(same)) + 1):
         for several in combinations(same, count):
             covered = frozenset().union(*(other.base_axes for other in several))

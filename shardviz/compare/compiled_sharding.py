@@ -45,22 +45,22 @@ class CompiledSharding:
         return tuple(each for each in by_size if abs(each[2] - each[1]) > ALIKE * time.seconds)
 
 
-def one_layer(question: SearchQuestion, found: MeshSharding) -> Problem:
+def one_layer(question: SearchQuestion, sharding: MeshSharding) -> Problem:
     """The problem that is compiled for a row: one layer of the program, with the row's mesh and shardings."""
-    return replace(problem_of(question, found), layers=1)
+    return replace(problem_of(question, sharding), layers=1)
 
 
 def compiled_sharding(
-    question: SearchQuestion, found: MeshSharding, answer: TargetResult
+    question: SearchQuestion, sharding: MeshSharding, answer: TargetResult
 ) -> CompiledSharding:
     """A row with the times of the compiler's `answer` to `one_layer` of it; an answer without says why."""
-    told = answer_times(answer, one_layer(question, found).mesh, question.machine)
+    told = answer_times(answer, one_layer(question, sharding).mesh, question.machine)
     if told.times is None:
-        return CompiledSharding(found, error=answer.error or (told.error.message if told.error else ""))
+        return CompiledSharding(sharding, error=answer.error or (told.error.message if told.error else ""))
     layers = question.step.layers
     model = told.times.model
     return CompiledSharding(
-        found,
+        sharding,
         model.seconds * layers,
         model.compute_seconds * layers,
         sum(seconds for _, seconds in model.exposed_seconds) * layers,

@@ -79,7 +79,7 @@ def _summands(name: str, made: Mapping[str, Statement]) -> set[str]:
     if part is None or part.function != "add":
         return set()
     operands = {operand.name for operand in part.operands}
-    return operands.union(*(_summands(each, made) for each in operands))
+    return operands.union(*(_summands(operand, made) for operand in operands))
 
 
 def other_sums(comparison: Comparison) -> None:
@@ -176,7 +176,9 @@ def _instead(
 
     def is_left(one: ArrayTransfer) -> bool:
         alike = [other for other in others if one.shares_array(other)]
-        return not alike or bool(one.base_axes & axes and not any(each.base_axes & axes for each in alike))
+        return not alike or bool(
+            one.base_axes & axes and not any(transfer.base_axes & axes for transfer in alike)
+        )
 
     return [one for one in several if is_left(one)]
 

@@ -168,8 +168,8 @@ def summed_operands(part: Statement) -> dict[str, ShardedArray]:
     if part.function != "multiply":
         return {}
     summed = {}
-    for place, operand in enumerate(part.operands):
-        others = [each.dims for number, each in enumerate(part.operands) if number != place]
+    for index, operand in enumerate(part.operands):
+        others = [operand.dims for number, operand in enumerate(part.operands) if number != index]
         elsewhere = {dim for dims in (*others, part.result.dims) for dim in dims}
         alone = [dim for dim in dict.fromkeys(operand.dims) if dim not in elsewhere]
         if others and alone:

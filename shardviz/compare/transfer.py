@@ -104,9 +104,9 @@ def planned(plan: Plan) -> list[ArrayTransfer]:
             step.dtype,
             (step.array,),
             runs=layers,
-            place=place,
+            place=index,
         )
-        for place, step in enumerate(plan.collectives)
+        for index, step in enumerate(plan.collectives)
         if step.wire_bytes
     ]
 
@@ -118,7 +118,7 @@ def compiled(
     slices. One of `matmuls` stands as the gather or scatter that its permutes replace."""
     moved = MovedArrays(problem)
     transfers = []
-    for place, (given, matmul, permute_runs) in enumerate(_whole(collectives, matmuls, problem.layers)):
+    for index, (given, matmul, permute_runs) in enumerate(_whole(collectives, matmuls, problem.layers)):
         one = _of_one_run(given, problem.layers)
         if one.wire_bytes or one.op == "slice":
             transfers.append(
@@ -135,7 +135,7 @@ def compiled(
                     matmul,
                     one.count,
                     permute_runs,
-                    place,
+                    index,
                 )
             )
     return transfers
@@ -208,31 +208,34 @@ def taken_apart(
     """The collectives with the pieces of combined ones in their place, and those that were combined: all of
     whose pieces the module right after partitioning has."""
     pairs = [(one, _pieces(one, partitioned or ()) if one.arrays > 1 else []) for one in collectives]
-    taken = [each for one, several in pairs for each in several or [one]]
+    taken = [collective for one, several in pairs for collective in several or [one]]
     return taken, [one for one, several in pairs if several]
 
 
 def _pieces(one: Collective, partitioned: Sequence[Collective]) -> list[Collective]:
     alike = [
-        each
-        for each in partitioned
-        if (each.op, {*each.axes}, each.arrays) == (one.op, {*one.axes}, 1) and each.dtype in BITS
+        collective
+        for collective in partitioned
+        if (collective.op, {*collective.axes}, collective.arrays) == (one.op, {*one.axes}, 1)
+        and collective.dtype in BITS
     ]
     # A TPU's compiler keeps only one of the names.
     together = f"{one.source}:{':'.join(joined_names(one.source))}"
     wide = BITS.get(one.dtype, 8)
-    named = [each for each in alike if each.source.rpartition("jit(program)/")[2] in together]
+    named = [
+        collective for collective in alike if collective.source.rpartition("jit(program)/")[2] in together
+    ]
     for pieces in (named, alike):
         scaled = [
             replace(
-                each,
+                piece,
                 dtype=one.dtype,
-                bytes=each.bytes * wide // BITS[each.dtype],
-                wire_bytes=each.wire_bytes * wide // BITS[each.dtype],
+                bytes=piece.bytes * wide // BITS[piece.dtype],
+                wire_bytes=piece.wire_bytes * wide // BITS[piece.dtype],
             )
-            for each in pieces
+            for piece in pieces
         ]
-        if len(scaled) == one.arrays and sum(each.bytes for each in scaled) == one.bytes:
+        if len(scaled) == one.arrays and sum(collective.bytes for collective in scaled) == one.bytes:
             return scaled
     return []
 

@@ -342,7 +342,7 @@ class _Hub:
                 self._fail(member.process, Cause(cause), why)
             case {"done": _} if member.process >= 0:
                 member.is_done = True
-                if self._has_started and all(each.is_done for each in self._members.values()):
+                if self._has_started and all(member.is_done for member in self._members.values()):
                     self._tell(over=1)
             case {"alive": _} if member.process >= 0:
                 pass
@@ -401,7 +401,7 @@ class _Hub:
         on = f" on {host or self._members[process].host}"
         words = f"process {process:,} of {self._processes:,}{on} {why}"
         self._failures.setdefault(process, (cause, words))
-        refused = [each for each, _ in self._failures.values() if each == Cause.REFUSED]
+        refused = [cause for cause, _ in self._failures.values() if cause == Cause.REFUSED]
         if len(refused) == self._processes:
             self._failures.clear()
             self._decided_at = float("inf")

@@ -53,10 +53,10 @@ def lower_program(
             "at hand alone",
             "leave the callback out where shardviz asks",
         ) from error
-    lost = [str(each.message) for each in warned if _LOST_DONATION in str(each.message)]
-    for each in warned:  # all others are shown
-        if _LOST_DONATION not in str(each.message):
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    lost = [str(message.message) for message in warned if _LOST_DONATION in str(message.message)]
+    for message in warned:  # all others are shown
+        if _LOST_DONATION not in str(message.message):
+            warnings.warn_explicit(message.message, message.category, message.filename, message.lineno)
     lowered = getattr(lowered, "lowered", lowered)
     module = lowered.compiler_ir("stablehlo")
     code = io.BytesIO()

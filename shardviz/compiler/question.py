@@ -40,7 +40,7 @@ def question_for(problem: Problem, target: Target) -> Question:
         StatementPart(
             statement_code(
                 part,
-                [f"operands[{place}]" for place in range(len(part.operands))],
+                [f"operands[{index}]" for index in range(len(part.operands))],
                 "wanted" if is_explicit else "",
             ),
             part.operands,

@@ -97,8 +97,8 @@ def functions_of(file: Path, of_mesh: bool = False) -> list[str]:
         needed = named - len(args.defaults)
         return needed <= 1 and (named > 0 or args.vararg is not None) and None not in args.kw_defaults
 
-    functions = (each for each in tree.body if isinstance(each, ast.FunctionDef))
-    return [each.name for each in functions if not of_mesh or takes_one(each.args)]
+    functions = (stmt for stmt in tree.body if isinstance(stmt, ast.FunctionDef))
+    return [function.name for function in functions if not of_mesh or takes_one(function.args)]
 
 
 class UserFileProcess:

@@ -98,7 +98,7 @@ class TimeFit:
     @property
     def bandwidth_spread(self) -> float:
         """The largest standard error of a bandwidth, relative to it."""
-        return max(each.bandwidth_error / each.bandwidth for each in self.regimes)
+        return max(regime.bandwidth_error / regime.bandwidth for regime in self.regimes)
 
     def seconds(self, size: float) -> float:
         """The time of so many bytes by the lines."""
@@ -132,16 +132,16 @@ def fitted(rows: Sequence[Measurement]) -> tuple[Regime, ...]:
     noise = statistics.median((row.noise or 0.0) / math.sqrt(len(row.seconds)) for row in rows)
     line = cache(lambda start, stop: _Line(points[start:stop]))
     counts = range(1, max(1, min(MAX_REGIMES, len(rows) // OF_A_REGIME)) + 1)
-    found: list[Regime] = []
+    regimes: list[Regime] = []
     before: _Line | None = None
     for one in min((_best_cut(line, len(points), count) for count in counts), key=_information):
         begins = one.sizes[0] if before is None else _meeting(before, one)
         latency_error, slope_error = one.errors(noise)
         bandwidth = 1 / one.slope if one.slope else math.inf
         bandwidth_error = slope_error * bandwidth**2 if one.slope else 0.0
-        found.append(Regime(begins, one.latency, bandwidth, latency_error, bandwidth_error))
+        regimes.append(Regime(begins, one.latency, bandwidth, latency_error, bandwidth_error))
         before = one
-    return tuple(found)
+    return tuple(regimes)
 
 
 def _never_falling(times: Sequence[float]) -> list[float]:
@@ -151,7 +151,7 @@ def _never_falling(times: Sequence[float]) -> list[float]:
 
 def _held_back(rows: Sequence[Measurement]) -> float | None:
     """The median error of every second size but the ends, by the lines of the others."""
-    held = [row for place, row in enumerate(rows[:-1]) if place % 2]
+    held = [row for index, row in enumerate(rows[:-1]) if index % 2]
     kept = [row for row in rows if row not in held]
     if not held or len(kept) < OF_A_REGIME:
         return None

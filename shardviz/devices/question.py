@@ -129,7 +129,7 @@ def measure_question(
         raise QuestionError(problem, "leave out --axis")
     wide = tuple(axis for axis, size in mesh.shape.items() if size > 1)
     usual = tuple(dict.fromkeys((*((axis,) for axis in wide), *[wide] * bool(wide))))
-    groups = tuple(dict.fromkeys(_axes(each, mesh) for each in axes)) if axes else usual
+    groups = tuple(dict.fromkeys(_axes(axis, mesh) for axis in axes)) if axes else usual
     if has_collectives and not groups:
         problem = f"the mesh {mesh} has one device, which sends nothing"
         raise QuestionError(problem, "measure matmul,copy, or simulate devices: --devices 8")

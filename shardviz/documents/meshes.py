@@ -44,7 +44,7 @@ def job_beside(job: Job | None, mesh: Mesh, axes: Sequence[Sequence[str]]) -> Be
     if job is None or not job.runs(mesh):
         return None
     groups = []
-    for span in (group_span(job, mesh, each) for each in axes):
+    for span in (group_span(job, mesh, axis) for axis in axes):
         ids = ([mesh.device_id(position) for position in group] for group in span.groups)
         groups.append(
             Beside(span, across_hosts=[pair for pair in zip(ids, span.hosts, strict=True) if pair[1]])

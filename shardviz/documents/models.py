@@ -29,7 +29,7 @@ def model_document(
         step=answer.step,
         change=moved,
         targets=[target_answer(compiled, answer.question.mesh) for compiled, _ in told],
-        differences=[each for _, found in told for each in found],
+        differences=[difference for _, differences in told for difference in differences],
     )
 
 
@@ -39,7 +39,7 @@ SOURCES = {
     "parameters": lambda question: _folded(question.split.parameters),
     "training_over_bytes": lambda memory: memory.over(memory.training),
     "serving_over_bytes": lambda memory: memory.over(memory.serving),
-    "specs": lambda part: {each.name: each.decided_spec for each in part.part.problem.arguments},
+    "specs": lambda part: {argument.name: argument.decided_spec for argument in part.part.problem.arguments},
     "collectives": lambda part: (
         Beside(priced.step, priced, phase=phase) for phase, priced in part.collectives()
     ),

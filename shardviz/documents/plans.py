@@ -31,9 +31,9 @@ def _arrays(plan: Plan) -> Iterator[Beside]:
     problem, parts = plan.problem, decided_parts(plan)
     asked = {array.name: array.spec for array in problem.arrays if array.spec is not None}
     listed: set[str] = set()
-    for place, (operands, result) in enumerate(parts):
-        last = "result" if place == len(parts) - 1 else "intermediate"
-        for array, role in [*((each, "operand") for each in operands), (result, last)]:
+    for index, (operands, result) in enumerate(parts):
+        last = "result" if index == len(parts) - 1 else "intermediate"
+        for array, role in [*((operand, "operand") for operand in operands), (result, last)]:
             if array.name not in listed:
                 listed.add(array.name)
                 yield Beside(array, role=role, mesh=problem.mesh, asked_spec=asked.get(array.name))

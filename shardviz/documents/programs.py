@@ -52,7 +52,7 @@ def explain_document(
     return EXPLAIN.document(
         plan=cost.plan,
         cost=cost,
-        targets=[target_answer(each, mesh, with_text) for each in compiled],
+        targets=[target_answer(result, mesh, with_text) for result in compiled],
         differences=differences,
         timelines=None if times is None else told_times(cost, times),
         job=job_beside(job, mesh, [(axis,) for axis in mesh.axis_names]),
@@ -83,11 +83,13 @@ def passes_document(traced: PassTrace, problem: Problem, diffs: frozenset[int] =
 
 
 def rematerializations_document(
-    found: Iterable[Rematerialization], mesh: Mesh | None, given: Mesh | None
+    rematerializations: Iterable[Rematerialization], mesh: Mesh | None, given: Mesh | None
 ) -> Document:
     """The arrays of a log alone; `given` is the mesh that the user named."""
     return REMATERIALIZATIONS.document(
-        mesh=mesh, is_mesh_inferred=mesh is not None and given is None, rematerializations=[*found]
+        mesh=mesh,
+        is_mesh_inferred=mesh is not None and given is None,
+        rematerializations=[*rematerializations],
     )
 
 
@@ -132,16 +134,16 @@ def _hlo(
         reason = reason_of.get(entry.collective.name)
         why = reason and Beside(reason, suggestion=tried.get(reason))
         entries.append(Beside(entry.collective, entry, why=why))
-    slices = [each for each in module.collectives if each.op == "slice"]
-    within = [each for each in sums if not each.is_host_transfer]
+    slices = [collective for collective in module.collectives if collective.op == "slice"]
+    within = [sum_ for sum_ in sums if not sum_.is_host_transfer]
     return Beside(
         module if is_hlo else Beside(module, **_ONLY_HLO),
         collectives=[*entries, *slices],
         dialect="hlo" if is_hlo else "mlir",
         is_mesh_inferred=is_hlo and given is None and module.mesh is not None,
-        totals={each.op: each for each in within if not each.between_slices},
-        totals_between_slices={each.op: each for each in within if each.between_slices},
-        totals_of_host_transfers={each.op: each for each in sums if each.is_host_transfer},
+        totals={total.op: total for total in within if not total.between_slices},
+        totals_between_slices={total.op: total for total in within if total.between_slices},
+        totals_of_host_transfers={sum_.op: sum_ for sum_ in sums if sum_.is_host_transfer},
         rematerializations=rematerializations,
         timeline=report.timeline,
     )
@@ -178,11 +180,11 @@ def modules_document(
     read."""
     told = [
         Beside(
-            file=Path(each.file.path).name,
-            error=each.error,
-            program=None if each.report is None else _hlo(each.report, given, selection),
+            file=Path(module.file.path).name,
+            error=module.error,
+            program=None if module.report is None else _hlo(module.report, given, selection),
         )
-        for each in modules
+        for module in modules
     ]
     return MODULES.document(modules=told)
 
@@ -192,8 +194,10 @@ SOURCES = {
     "devices": lambda placed: [
         Beside(place, id=device) for device, place in zip(placed.ids, placed.places, strict=True)
     ],
-    "collectives": lambda program: [each for each in program.collectives if each.op != "slice"],
-    "slices": lambda program: [each for each in program.collectives if each.op == "slice"],
+    "collectives": lambda program: [
+        collective for collective in program.collectives if collective.op != "slice"
+    ],
+    "slices": lambda program: [collective for collective in program.collectives if collective.op == "slice"],
     "elapsed_s": lambda answer: round(answer.elapsed_s, 6),
     "result_unreduced": lambda answer: answer.result_spec.unreduced if answer.result_spec else (),
     "typeof": lambda answer: answer.typeof or None,

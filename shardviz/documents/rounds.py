@@ -101,14 +101,14 @@ def _rounds(run: CollectiveRun, numbers: Sequence[int]) -> Iterator[Beside]:
     from shardviz.stepping.transfers import TransferLog
 
     log = TransferLog(run)
-    for each in numbers:
+    for number in numbers:
         yield Beside(
-            run.timeline[each - 1],
-            round=each,
-            phase=_phase_name(run, each),
-            start_seconds=None if run.cost is None else run.cost.seconds(each - 1),
-            end_seconds=None if run.cost is None else run.cost.seconds(each),
-            transfers=_transfers(log, each),
+            run.timeline[number - 1],
+            round=number,
+            phase=_phase_name(run, number),
+            start_seconds=None if run.cost is None else run.cost.seconds(number - 1),
+            end_seconds=None if run.cost is None else run.cost.seconds(number),
+            transfers=_transfers(log, number),
         )
 
 
@@ -118,15 +118,15 @@ def _transfers(log: TransferLog, number: int) -> Iterator[Beside]:
 
     run = log.run
     frame = run.frames[number - 1] if run.has_numbers else None
-    found = [log.transfer(number, place) for place in range(log.count(number))]
-    for place, group in enumerate(run.groups):
-        for each in found:
+    transfers = [log.transfer(number, index) for index in range(log.count(number))]
+    for index, group in enumerate(run.groups):
+        for transfer in transfers:
             values = None
             if frame is not None:
-                carried = carried_values(frame, each, place)
+                carried = carried_values(frame, transfer, index)
                 values = [value for chunk in carried for value in plain_values(chunk)]
-            src, dst = (run.mesh.device_id(group[member]) for member in (each.source, each.target))
-            yield Beside(each, src=src, dst=dst, values=values)
+            src, dst = (run.mesh.device_id(group[member]) for member in (transfer.source, transfer.target))
+            yield Beside(transfer, src=src, dst=dst, values=values)
 
 
 def matmul_document(matmul: BlockwiseMatmul, step: int) -> Document:
@@ -136,11 +136,11 @@ def matmul_document(matmul: BlockwiseMatmul, step: int) -> Document:
 
 def _slots(matmul: BlockwiseMatmul) -> Iterator[Beside]:
     members = range(matmul.run.schedule.pattern.group_size)
-    for place, slot in enumerate(matmul.slots):
-        start, end = slot.sends if place else (None, None)
+    for index, slot in enumerate(matmul.slots):
+        start, end = slot.sends if index else (None, None)
         yield Beside(
-            slot=place,
-            blocks=[matmul.blocks(place, member) for member in members],
+            slot=index,
+            blocks=[matmul.blocks(index, member) for member in members],
             start_seconds=slot.work[0],
             end_seconds=slot.work[1],
             round_start_seconds=start,

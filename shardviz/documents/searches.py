@@ -18,15 +18,15 @@ def search_document(answer: MeshRanking, compiled: Sequence[CompiledSharding] | 
     """All meshes with their figures, and those that were `compiled`."""
     rows = None
     if compiled is not None:
-        rows = [Beside(each, row=answer.found.index(each.found) + 1) for each in compiled]
+        rows = [Beside(sharding, row=answer.found.index(sharding.found) + 1) for sharding in compiled]
     return SEARCH.document(answer, compiled=rows)
 
 
 def _found(answer: MeshRanking) -> Iterator[Beside]:
     from shardviz.planner.search.mesh_ranking import with_order
 
-    for found in answer.found:
-        yield Beside(found, problem_mesh=with_order(answer.question.machine, found.mesh))
+    for sharding in answer.found:
+        yield Beside(sharding, problem_mesh=with_order(answer.question.machine, sharding.mesh))
 
 
 SOURCES = {"found": _found, "is_train_step": lambda answer: answer.question.training is not None}

@@ -95,9 +95,9 @@ def enter_mesh(form: ProblemForm, text: str) -> ProblemForm:
     if before is None:
         return with_subscripts_moved(entered)
     names: dict[str, str | None] = {}
-    for place, name in enumerate(before.axis_names):
+    for index, name in enumerate(before.axis_names):
         if name not in after.axis_names:
-            there = after.axis_names[place] if place < len(after.axis_names) else None
+            there = after.axis_names[index] if index < len(after.axis_names) else None
             names[name] = None if there in before.axis_names else there
     return _settled(entered, before, names)
 
@@ -292,8 +292,8 @@ def _next_axes(here: tuple[str, ...], mesh: Mesh, used: Iterable[str]) -> tuple[
     """The next in the row of no axis, then each axis that is not used; several begin it anew."""
     taken = {whole_axis(axis) for axis in used}
     choices = [(), *((axis,) for axis in mesh.axis_names if axis not in taken)]
-    place = choices.index(here) + 1 if here in choices else 0
-    return choices[place % len(choices)]
+    index = choices.index(here) + 1 if here in choices else 0
+    return choices[index % len(choices)]
 
 
 def _without(spec: PartitionSpec, axes: Iterable[str]) -> PartitionSpec:

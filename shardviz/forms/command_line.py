@@ -61,7 +61,9 @@ def to_arguments(form: ProblemForm, command: CommandName = "explain") -> list[st
             raise ValueError("the form has no collective of its own")
         mesh = "" if form.mesh == ProblemForm.mesh else form.mesh
         options = [("--mesh", mesh), ("--machine", form.machine.strip())]
-        options += [(each.flag, getattr(own, name)) for name, each in COLLECTIVE_FIELDS.items() if each.flag]
+        options += [
+            (field.flag, getattr(own, name)) for name, field in COLLECTIVE_FIELDS.items() if field.flag
+        ]
         options += [(_flag(name), text) for name, text in own.parameters]
         return ["step", own.op, *_options(options)]
     einsum, specs, sizes = _problem_texts(form)
@@ -118,7 +120,7 @@ def _joined(specs: tuple[str, ...], einsums: Einsums | None = None) -> str:
         return f"{','.join(specs[:-1])}->{specs[-1]}" if len(specs) > 1 else "".join(specs)
     parts = []
     for operands, result in einsums.places:
-        text = ",".join(specs[place] for place in operands)
+        text = ",".join(specs[operand] for operand in operands)
         parts.append(text if specs[result] == "?" else f"{text}->{specs[result]}")
     return "; ".join(parts)
 
@@ -217,7 +219,9 @@ def _read(name: str, words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     try:
         params = command.make_context(name, list(words)).params
     except click.NoSuchOption as error:
-        known = sorted(each.opts[0] for each in command.params if each.expose_value and each.name != "words")
+        known = sorted(
+            param.opts[0] for param in command.params if param.expose_value and param.name != "words"
+        )
         problem = f"there is no option {quote(error.option_name, 30)} here"
         raise QuestionError(problem, f"a problem has {', '.join(known)}") from None
     except click.BadOptionUsage as error:
@@ -234,17 +238,21 @@ def _click_command(name: str) -> click.Command:
     texts = {"--mesh": "mesh", "--machine": "machine"}
     params: list[click.Parameter] = [click.Argument(["words"], nargs=-1, type=click.UNPROCESSED)]
     if name == "step":
-        texts |= {each.flag: each.name for each in COLLECTIVE_FIELDS.values() if each.flag}
-        texts |= {_flag(each): each for each in parameter_names() if each != "untiled"}
+        texts |= {field.flag: field.name for field in COLLECTIVE_FIELDS.values() if field.flag}
+        texts |= {
+            _flag(parameter_name): parameter_name
+            for parameter_name in parameter_names()
+            if parameter_name != "untiled"
+        }
         params.append(click.Option(["--untiled"], flag_value=FLAG, type=str))
     else:
-        texts |= {each.flag: each.name for each in PROBLEM_FIELDS.values() if each.flag}
+        texts |= {field.flag: field.name for field in PROBLEM_FIELDS.values() if field.flag}
         texts |= {"--example": "example"} if name == "explain" else {}
         params.append(click.Option(["--specs"], is_flag=False, flag_value="", type=click.UNPROCESSED))
-        for each in PROBLEM_FIELDS.values():
-            if each.choices == YES_OR_NO:
-                del texts[each.flag]
-                params.append(click.Option([each.flag, each.name], flag_value=YES_OR_NO[1], type=str))
+        for field in PROBLEM_FIELDS.values():
+            if field.choices == YES_OR_NO:
+                del texts[field.flag]
+                params.append(click.Option([field.flag, field.name], flag_value=YES_OR_NO[1], type=str))
     params += [click.Option([flag, name], type=click.UNPROCESSED) for flag, name in texts.items()]
     for flag in (_VIEW_FLAGS | _VIEW_VALUES) - {*texts}:
         params.append(click.Option([flag], is_flag=flag in _VIEW_FLAGS, expose_value=False))

@@ -55,7 +55,7 @@ def _text(default: str, label: str, **words: Any) -> Any:
 
 def _fields(form: type) -> dict[str, FormField]:
     texts = [each for each in fields(form) if each.metadata]
-    return {each.name: FormField(each.name, getattr(form, each.name), **each.metadata) for each in texts}
+    return {text.name: FormField(text.name, getattr(form, text.name), **text.metadata) for text in texts}
 
 
 @dataclass(frozen=True)

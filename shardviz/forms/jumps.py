@@ -67,4 +67,4 @@ def device_at(text: str, mesh: Mesh) -> DeviceJump | None:
 
 def instruction_names(text: str) -> tuple[str, ...]:
     """The names of a program's instructions, in the order of its text: the first `MOST_NAMES`."""
-    return tuple(islice((found[1] for found in INSTRUCTION.finditer(text)), MOST_NAMES))
+    return tuple(islice((match[1] for match in INSTRUCTION.finditer(text)), MOST_NAMES))

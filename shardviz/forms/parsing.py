@@ -103,11 +103,11 @@ class Einsums:
     def places(self) -> list[tuple[tuple[int, ...], int]]:
         """For every part of a chain the places in `rows` of its operands and of its result."""
         found = []
-        place = 0
+        index = 0
         for part in self.parts:
             count = len(part.operands)
-            found.append((tuple(range(place, place + count)), place + count))
-            place += count + 1
+            found.append((tuple(range(index, index + count)), index + count))
+            index += count + 1
         return found
 
     @property
@@ -169,7 +169,7 @@ def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int
     text, layers = split_layers(text)
     if is_program(text):
         program = read_program(text, {}, axis_sizes)
-        einsums = tuple(each.einsum for each in program.statements)
+        einsums = tuple(statement.einsum for statement in program.statements)
         return Einsums(einsums, (), tuple(_program_rows(program)), program=program, layers=layers)
     product = None
     if "[" in text:
@@ -184,17 +184,19 @@ def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int
 def _program_rows(program: LoweredProgram) -> Iterator[ArrayRow]:
     for use in program.arguments.values():
         yield ArrayRow(0, 0, use.name, use.dims, "operand")
-    for number, each in enumerate(program.statements):
-        if each.result.name in program.named:
-            yield ArrayRow(number, len(each.operands), each.result.name, each.result.dims, "result")
+    for number, statement in enumerate(program.statements):
+        if statement.result.name in program.named:
+            yield ArrayRow(
+                number, len(statement.operands), statement.result.name, statement.result.dims, "result"
+            )
 
 
 def _rows(parts: Sequence[Einsum], names: Sequence[Names]) -> list[ArrayRow]:
     rows = []
     for part, (einsum, (operands, result)) in enumerate(zip(parts, names, strict=True)):
-        for place, (name, dims) in enumerate(zip(operands, einsum.operands, strict=True)):
+        for index, (name, dims) in enumerate(zip(operands, einsum.operands, strict=True)):
             rows.append(
-                ArrayRow(part, place, name, dims, "intermediate" if part and not place else "operand")
+                ArrayRow(part, index, name, dims, "intermediate" if part and not index else "operand")
             )
         rows.append(ArrayRow(part, len(operands), result, einsum.result, "result"))
     return rows

@@ -53,9 +53,9 @@ class AskedQuestions:
 def earlier_questions(history: History, asked: AskedQuestions) -> Iterator[ResolvedProblem]:
     """The questions of the last steps of undo that were not asked in this session, the newest first. What is
     wrong, or takes long to plan, is left out."""
-    known = {each.draft for each in asked.newest_first}
+    known = {resolved.draft for resolved in asked.newest_first}
     steps = dict.fromkeys(reversed((*history.before, history.draft, *history.after)))
-    for draft in [each for each in steps if each not in known][:EARLIER]:
+    for draft in [step for step in steps if step not in known][:EARLIER]:
         try:
             resolved = resolve(draft, find_plan=_quick_plan)
         except ShardvizError:

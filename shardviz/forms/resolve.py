@@ -276,7 +276,7 @@ class _Resolver:
             problem = program_problem(einsums.program, mesh, by_name, size, dtype, axis_types)
         else:
             parts = (
-                Statement(part, tuple(arrays[place] for place in operands), arrays[result])
+                Statement(part, tuple(arrays[operand] for operand in operands), arrays[result])
                 for part, (operands, result) in zip(einsums.parts, einsums.places, strict=True)
             )
             problem = Problem(mesh, tuple(parts), axis_types)
@@ -427,6 +427,6 @@ def _rows_of(draft: ProblemForm, last: ResolvedProblem | None) -> tuple[ArrayRow
         return last.rows
     count = len(draft.specs)
     return tuple(
-        ArrayRow(0, place, f"array {place + 1}", (), "operand" if place + 1 < count else "result")
-        for place in range(count)
+        ArrayRow(0, index, f"array {index + 1}", (), "operand" if index + 1 < count else "result")
+        for index in range(count)
     )

@@ -141,8 +141,8 @@ def _carried_specs(form: ProblemForm, einsums: Einsums) -> list[Spec]:
     if before is None or len(before.rows) != len(specs):
         # Nobody knows what the rows were called: those of the same rank stay.
         return [
-            _same_rank(specs[place] if place < len(specs) else None, row)
-            for place, row in enumerate(einsums.rows)
+            _same_rank(specs[index] if index < len(specs) else None, row)
+            for index, row in enumerate(einsums.rows)
         ]
     if before.program is not None and einsums.program is not None:
         named = {row.name: (row, spec) for row, spec in zip(before.rows, specs, strict=True)}
@@ -158,12 +158,12 @@ def _keys(rows: Sequence[ArrayRow]) -> list[tuple[str, int]]:
     """The name of each row when rows of two einsums are compared."""
     keys = []
     operands = 0
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if row.role == "operand":
             keys.append(("operand", operands))
             operands += 1
         else:
-            keys.append(("last", 0) if place == len(rows) - 1 else (row.role, row.part))
+            keys.append(("last", 0) if index == len(rows) - 1 else (row.role, row.part))
     return keys
 
 

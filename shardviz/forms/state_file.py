@@ -181,7 +181,9 @@ class SavedSession:
 def save_session(session: SavedSession) -> None:
     """Write the session in place of the last one. Raises `StateError` where that cannot be written."""
     documents = (_document(session, steps) for steps in KEPT_STEPS)
-    document = next((each for each in documents if len(json.dumps(each, indent=1)) <= MAX_BYTES), None)
+    document = next(
+        (document for document in documents if len(json.dumps(document, indent=1)) <= MAX_BYTES), None
+    )
     document = document or _document(session, 0)
     try:
         _session(StrictTable(document, state_error))
@@ -195,8 +197,8 @@ def _document(session: SavedSession, steps: int) -> dict[str, Any]:
         "schema": SESSION_SCHEMA,
         "screen": session.screen,
         "draft": to_document(session.draft),
-        "before": [to_document(each) for each in session.before[max(0, len(session.before) - steps) :]],
-        "after": [to_document(each) for each in session.after[:steps]],
+        "before": [to_document(form) for form in session.before[max(0, len(session.before) - steps) :]],
+        "after": [to_document(form) for form in session.after[:steps]],
     }
 
 

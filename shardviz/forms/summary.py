@@ -83,9 +83,9 @@ def _problem(draft: ProblemForm) -> list[SummaryPart]:
         return [SummaryPart("einsum", (TextSpan(draft.einsum),)), SummaryPart("specs", tuple(spans))]
     for number, (operands, result) in enumerate(einsums.places):
         spans += [TextSpan("; ")] * bool(number)
-        for place in operands:
-            spans += [TextSpan(",")] * bool(place - operands[0])
-            spans += spec_spans(specs[place])
+        for operand in operands:
+            spans += [TextSpan(",")] * bool(operand - operands[0])
+            spans += spec_spans(specs[operand])
         if specs[result] is not None:
             spans += [TextSpan("->"), *spec_spans(specs[result])]
     return [SummaryPart("einsum", (TextSpan(draft.einsum),)), SummaryPart("specs", tuple(spans))]

@@ -8,9 +8,9 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, SPECS
 
 _FIELDS = {
-    each.flag.removeprefix("--"): each.label
-    for each in (*COLLECTIVE_FIELDS.values(), *PROBLEM_FIELDS.values(), SPECS)
-    if each.flag
+    field.flag.removeprefix("--"): field.label
+    for field in (*COLLECTIVE_FIELDS.values(), *PROBLEM_FIELDS.values(), SPECS)
+    if field.flag
 } | {"rank": "rank", "round": "round", "timeout": "time limit", "topology": "links"}
 """The application's names for the options of the command line."""
 _KEYS = {

@@ -217,7 +217,7 @@ def order_on_torus(chip: str, shape: tuple[int, ...], sizes: Sequence[int]) -> t
     others."""
     torus = (*shape, *(1,) * (3 - len(shape)))
     devices = math.prod(sizes)
-    trays = tuple(first + place for first in range(0, devices, 8) for place in _TRAY)
+    trays = tuple(first + index for first in range(0, devices, 8) for index in _TRAY)
     if chip in ("v2", "v3"):
         return trays if devices == 8 or sizes[-1] == 8 else tuple(range(devices))
     if chip in ("v5e", "v6e"):

@@ -322,12 +322,12 @@ def _sent(op: str, size: int, placed: list[tuple[LinkLevel, int]]) -> Collective
     loads = [(often * size / level.one_way, level) for level, _, often in moving]
     most, level = max(loads, key=lambda load: load[0])
     over = f"{_bytes(size)} over {rate(level.one_way)}"
-    if op in MESSAGES and len(moving) > 1 and all(each.is_torus for each, *_ in moving):
-        bandwidth = sum(each.one_way for each, *_ in moving)
+    if op in MESSAGES and len(moving) > 1 and all(level.is_torus for level, *_ in moving):
+        bandwidth = sum(level.one_way for level, *_ in moving)
         most, over = size / bandwidth, f"{_bytes(size)} over {len(moving)} links at once, {rate(bandwidth)}"
     elif most > 1.001 * size / level.one_way:
         over = f"{most * level.one_way / size:.3g} × {over}, as messages share links"
-    where = _names(each for each, *_ in moving)
+    where = _names(level for level, *_ in moving)
     told = f"{hops} hop{'s' * (hops > 1)} along {where}: {duration(latency)}, then {over}"
     bound = "latency" if latency >= most else where if op in MESSAGES else level.name
     return CollectiveTime(latency + most, latency, most, most, bound, told)

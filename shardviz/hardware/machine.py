@@ -331,12 +331,12 @@ def _busiest_link(placement: Placement, groups: Iterable[Sequence[int]], closes:
     from shardviz.hardware.routes import link_loads
     from shardviz.hardware.topology import Torus
 
-    slices = 1 + max(place.slice for place in placement.places)
+    slices = 1 + max(coords.slice for coords in placement.places)
     torus = Torus((slices, *placement.torus), (False, *placement.wrap))
     sends: list[tuple[int, int]] = []
     for group in groups:
         places = [placement.places[position] for position in group]
-        chips = [int(np.ravel_multi_index((place.slice, *place.coords), torus.dims)) for place in places]
+        chips = [int(np.ravel_multi_index((coords.slice, *coords.coords), torus.dims)) for coords in places]
         pairs = list(pairwise(chips)) + [(chips[-1], chips[0])] * (closes and len(chips) > 2)
         sends += [*pairs, *((after, before) for before, after in pairs)]
     src, dst = np.array(sends).T

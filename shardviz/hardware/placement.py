@@ -51,12 +51,12 @@ class Placement:
     @property
     def units(self) -> int:
         """The slices or nodes that have devices."""
-        return len({place.slice for place in self.places})
+        return len({coords.slice for coords in self.places})
 
     @cached_property
     def coordinates(self) -> tuple[Coordinates, ...]:
         """The place of each device along each of the `dimensions`."""
-        return tuple((*place.coords, place.core, place.slice) for place in self.places)
+        return tuple((*coords.coords, coords.core, coords.slice) for coords in self.places)
 
     def is_regular(self, mesh: Mesh) -> bool:
         """Return whether each step along an axis of the mesh leads as far everywhere, so that all groups
@@ -64,7 +64,7 @@ class Placement:
         for coords in zip(*self.coordinates, strict=True):
             expected = [coords[0]]
             for axis, size in mesh.shape.items():
-                steps = [each - coords[0] for each in coords[:: mesh.stride(axis)][:size]]
+                steps = [coord - coords[0] for coord in coords[:: mesh.stride(axis)][:size]]
                 expected = [each + step for each in expected for step in steps]
             if expected != [*coords]:
                 return False
@@ -75,7 +75,7 @@ class Placement:
         """The slice of each position, where TPU slices run a program each; GPUs' nodes run one together."""
         if self.unit != "slice" or self.units == 1:
             return None
-        return tuple(place.slice for place in self.places)
+        return tuple(coords.slice for coords in self.places)
 
     def on(self, mesh: Mesh) -> Mesh:
         """The mesh with its devices in the order of this placement."""

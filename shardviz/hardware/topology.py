@@ -89,8 +89,8 @@ class Torus:
     def ends(self, link: int) -> tuple[int, int]:
         for axis, count in enumerate(map(self.links_along, range(len(self.dims)))):
             if link < 2 * count:
-                down, place = divmod(link, count)
-                outer, rest = divmod(place, self.segments(axis) * self.stride(axis))
+                down, index = divmod(link, count)
+                outer, rest = divmod(index, self.segments(axis) * self.stride(axis))
                 segment, inner = divmod(rest, self.stride(axis))
                 low, high = (
                     (outer * self.dims[axis] + coordinate) * self.stride(axis) + inner

@@ -46,7 +46,7 @@ def read(
     """
     text_alone = without_comments(text)
     # What a log says before an HLO module may name operations of MLIR; no MLIR has that module's header.
-    languages = (each.lastgroup for each in _FIRST.finditer(text_alone) if each.lastgroup)
+    languages = (match.lastgroup for match in _FIRST.finditer(text_alone) if match.lastgroup)
     language = next(languages, None)
     if language == "mlir" and "HloModule" in text_alone and "hlo" in languages:
         language = "hlo"

@@ -97,7 +97,7 @@ class Origins(Generic[_Value]):
         moved = self._moved(values)
         if moved is not None or len(self._known) > MAX_LOOKS:
             return moved
-        return _joined([folded(each, self._known, self._step, self._fold, MAX_LOOKS) for each in values])
+        return _joined([folded(value, self._known, self._step, self._fold, MAX_LOOKS) for value in values])
 
     def _moved(self, values: Sequence[_Value]) -> Origin | None:
         """The origin of values that are moved, not computed, from the program's arguments to here.
@@ -173,7 +173,7 @@ def operation_made(value: OperationValue) -> Made[OperationValue] | Origin | Non
     if operation.name == "func.func":
         return Origin((value.number,))
     dialect, _, name = operation.name.rpartition(".")
-    operands = tuple(each for each in operation.operands if each is not None)
+    operands = tuple(operand for operand in operation.operands if operand is not None)
     is_open = value.is_argument or len(operands) < len(operation.operands)
     if is_open or dialect not in _DIALECTS or name in _REGIONS:
         return None

@@ -38,30 +38,36 @@ def collective_changes(
     return tuple(found)
 
 
-def reads(each: Collective) -> tuple[object, ...]:
+def reads(collective: Collective) -> tuple[object, ...]:
     """All that is said of a collective but the name of its instruction and what it leads back to."""
-    manner = each.is_async, matmuls_beside(each), each.algorithm, each.between_slices
-    sizes = each.operand_shape, each.result_shape, each.dtype, each.arrays, each.bytes
-    return each.op, *members(each), *sizes, each.count, *manner
+    manner = collective.is_async, matmuls_beside(collective), collective.algorithm, collective.between_slices
+    sizes = (
+        collective.operand_shape,
+        collective.result_shape,
+        collective.dtype,
+        collective.arrays,
+        collective.bytes,
+    )
+    return collective.op, *members(collective), *sizes, collective.count, *manner
 
 
 def lacking(these: Sequence[Collective], others: Sequence[Collective]) -> list[Collective]:
     """Those of `these` that `others` lack, as often as they lack them."""
     left = Counter(map(reads, others))
-    found = []
-    for each in these:
-        key = reads(each)
+    collectives = []
+    for collective in these:
+        key = reads(collective)
         left[key] -= 1
         if left[key] < 0:
-            found.append(each)
-    return found
+            collectives.append(collective)
+    return collectives
 
 
 def _moved(before: Sequence[Collective], after: Sequence[Collective]) -> tuple[str, ...]:
     """The first that runs at another's place, when the collectives are the same."""
     for old, new in zip(before, after, strict=True):
         if reads(old) != reads(new):
-            names = [f"{each.op}{over([each])}" for each in (new, old)]
+            names = [f"{collective.op}{over([collective])}" for collective in (new, old)]
             if names[0] == names[1]:
                 return (f"moved: the {new.op}s{over([new])} run in another order",)
             return (f"moved: {names[0]} now starts before {names[1]}",)
@@ -70,7 +76,9 @@ def _moved(before: Sequence[Collective], after: Sequence[Collective]) -> tuple[s
 
 def _with(op: str, like: Collective, those: Sequence[Collective]) -> list[Collective]:
     """Those of a kind between the same devices."""
-    return [each for each in those if each.op == op and members(each) == members(like)]
+    return [
+        collective for collective in those if collective.op == op and members(collective) == members(like)
+    ]
 
 
 def _joined(gone: list[Collective], here: list[Collective]) -> list[str]:
@@ -89,12 +97,12 @@ def _sums(many: list[Collective], few: list[Collective]) -> list[tuple[list[Coll
     """Takes out those of `few` that are as large as all of their kind in `many` together."""
     found = []
     for whole in [*few]:
-        parts = [each for each in _with(whole.op, whole, many) if each.dtype == whole.dtype]
-        rivals = [each for each in _with(whole.op, whole, few) if each.dtype == whole.dtype]
-        if len(rivals) == 1 < len(parts) and sum(each.bytes for each in parts) == whole.bytes:
+        parts = [collective for collective in _with(whole.op, whole, many) if collective.dtype == whole.dtype]
+        rivals = [collective for collective in _with(whole.op, whole, few) if collective.dtype == whole.dtype]
+        if len(rivals) == 1 < len(parts) and sum(part.bytes for part in parts) == whole.bytes:
             found.append((parts, whole))
             few.remove(whole)
-            many[:] = [each for each in many if each not in parts]
+            many[:] = [collective for collective in many if collective not in parts]
     return found
 
 
@@ -122,25 +130,27 @@ def _replaced(gone: list[Collective], here: list[Collective]) -> list[str]:
     """An all-reduce as its two halves, or as the one of which each device keeps a part."""
     found = []
     for op, others, says in _BECAME:
-        for old in [each for each in gone if each.op == op]:
+        for old in [collective for collective in gone if collective.op == op]:
             new = [next(iter(_with(other, old, here)), None) for other in others]
-            taken = [each for each in new if each is not None]
+            taken = [collective for collective in new if collective is not None]
             if len(taken) == len(new):
                 found.append(says.format(over=over([old]), bytes=bytes_of(old, taken[0])))
                 gone.remove(old)
-                for each in taken:
-                    here.remove(each)
+                for collective in taken:
+                    here.remove(collective)
     return found
 
 
 def _permuted(gone: list[Collective], here: list[Collective]) -> list[str]:
     """One gather or scatter that became permutes around a ring."""
-    permutes = [each for each in here if each.op == PERMUTE]
-    rings = [each for each in gone if each.op in ("all-gather", "reduce-scatter", "all-reduce")]
-    if not permutes or len(rings) != 1 or any(each.op == PERMUTE for each in gone):
+    permutes = [collective for collective in here if collective.op == PERMUTE]
+    rings = [
+        collective for collective in gone if collective.op in ("all-gather", "reduce-scatter", "all-reduce")
+    ]
+    if not permutes or len(rings) != 1 or any(collective.op == PERMUTE for collective in gone):
         return []
     gone.remove(rings[0])
-    here[:] = [each for each in here if each.op != PERMUTE]
+    here[:] = [collective for collective in here if collective.op != PERMUTE]
     became = f"{plural(len(permutes), PERMUTE)}{directions(permutes)}"
     return [f"{one(rings[0].op)}{over(rings)}{of_bytes(rings)} became {became}"]
 
@@ -150,9 +160,13 @@ def _altered(gone: list[Collective], here: list[Collective]) -> list[str]:
     found: Counter[tuple[str, str, str]] = Counter()
     for is_exact in (True, False):
         for old in [*gone]:
-            alike = (each for each in here if each.op == old.op)
+            alike = (collective for collective in here if collective.op == old.op)
             if is_exact:
-                alike = (each for each in alike if each.bytes == old.bytes and members(each) == members(old))
+                alike = (
+                    collective
+                    for collective in alike
+                    if collective.bytes == old.bytes and members(collective) == members(old)
+                )
             new = next(alike, None)
             if new is not None:
                 gone.remove(old)
@@ -166,7 +180,7 @@ def _altered(gone: list[Collective], here: list[Collective]) -> list[str]:
 
 def described(collectives: Iterable[Collective]) -> str:
     """``an all-gather``, ``2 all-gathers and 3 collective-permutes``; "" for none."""
-    counted = Counter(each.op for each in collectives)
+    counted = Counter(collective.op for collective in collectives)
     said = [one(op) if count == 1 else plural(count, op) for op, count in counted.items()]
     return " and ".join([", ".join(said[:-1]), said[-1]] if len(said) > 1 else said)
 
@@ -178,27 +192,27 @@ def one(op: str) -> str:
 
 def over(collectives: Sequence[Collective]) -> str:
     """`` over X, Y`` where all go over the same axes, else ""."""
-    axes = {each.axes for each in collectives}
+    axes = {collective.axes for collective in collectives}
     return f" over {', '.join(collectives[0].axes)}" if len(axes) == 1 and collectives[0].axes else ""
 
 
 def of_bytes(collectives: Sequence[Collective]) -> str:
     """`` of 64 KiB each`` where all are as large, else ""."""
-    sizes = {each.bytes for each in collectives}
+    sizes = {collective.bytes for collective in collectives}
     every = " each" if len(collectives) > 1 else ""
     return f" of {human_bytes(collectives[0].bytes)}{every}" if len(sizes) == 1 else ""
 
 
 def directions(permutes: Sequence[Collective]) -> str:
     """`` in two directions`` where some send against the others."""
-    pairs = {frozenset(each.groups) for each in permutes if each.groups}
-    back = {frozenset(group[::-1] for group in each) for each in pairs}
+    pairs = {frozenset(permute.groups) for permute in permutes if permute.groups}
+    back = {frozenset(group[::-1] for group in pair) for pair in pairs}
     return " in two directions" if len(pairs) > 1 and pairs & back else ""
 
 
-def matmuls_beside(each: Collective) -> int:
+def matmuls_beside(collective: Collective) -> int:
     """The number of matmuls that run while a collective is under way."""
-    return sum(work.op == "matmul" for work in each.overlapped)
+    return sum(work.op == "matmul" for work in collective.overlapped)
 
 
 def alterations(old: Collective, new: Collective) -> list[str]:
@@ -231,9 +245,9 @@ def alterations(old: Collective, new: Collective) -> list[str]:
     return said
 
 
-def members(each: Collective) -> tuple[object, ...]:
+def members(collective: Collective) -> tuple[object, ...]:
     """The devices that take part; the order in which the groups are listed counts for nothing."""
-    return each.axes, None if each.groups is None else frozenset(each.groups)
+    return collective.axes, None if collective.groups is None else frozenset(collective.groups)
 
 
 def bytes_of(old: Collective, new: Collective) -> str:
@@ -261,6 +275,6 @@ def _times(old: int | None, new: int | None) -> str:
     return f"runs {plural(new, 'time')} instead of {old:,}"
 
 
-def _shapes(each: Collective) -> str:
-    shapes = dict.fromkeys((each.operand_shape, each.result_shape))
+def _shapes(collective: Collective) -> str:
+    shapes = dict.fromkeys((collective.operand_shape, collective.result_shape))
     return "→".join(f"[{','.join(map(str, shape))}]" for shape in shapes)

@@ -150,7 +150,7 @@ class _Search:
         for ring in self._rings.values():
             self._look_back(ring)
             self._look_ahead(ring)
-        sums = {each for each, ring in self._rings.items() if ring.op == "reduce-scatter"}
+        sums = {value for value, ring in self._rings.items() if ring.op == "reduce-scatter"}
         for ring in self._rings.values():
             if not ring.op and not sums.isdisjoint(self._linked(ring)) and self._meets(ring, sums):
                 ring.op = "reduce-scatter"
@@ -162,9 +162,9 @@ class _Search:
     def _look_back(self, ring: Ring) -> None:
         """Find what a ring sends, and where that comes from."""
         flow = self._flow
-        found = {value for source in flow.sources(ring.value) for value in flow.back(source, flow.is_move)}
-        ring.earlier = found & self._rings.keys()
-        ring.sent = frozenset(found - ring.earlier)
+        values = {value for source in flow.sources(ring.value) for value in flow.back(source, flow.is_move)}
+        ring.earlier = values & self._rings.keys()
+        ring.sent = frozenset(values - ring.earlier)
         # It is made here, or comes from a computation around, which is not looked into.
         begins = (value for value in ring.sent if not flow.is_move(value) or not flow.sources(value))
         ring.origins = frozenset(begins)
@@ -220,10 +220,10 @@ class _Search:
 
     def _added(self, user: ProgramValue, sums: Set[ProgramValue]) -> set[ProgramValue]:
         """The matmuls to whose result an instruction adds one of the `sums`; none if they are made of it."""
-        found = {user} if self._flow.lines.is_matmul(user.line) else set()
-        if not found and user.line.opcode in _SUMS:
-            found = {value for value in self._others(user, sums) if self._flow.lines.is_matmul(value.line)}
-        return set() if any(self._depends(value, sums) for value in found) else found
+        values = {user} if self._flow.lines.is_matmul(user.line) else set()
+        if not values and user.line.opcode in _SUMS:
+            values = {value for value in self._others(user, sums) if self._flow.lines.is_matmul(value.line)}
+        return set() if any(self._depends(value, sums) for value in values) else values
 
     def _depends(self, matmul: ProgramValue, values: Set[ProgramValue]) -> bool:
         """Return whether a matmul multiplies what is made of one of the values in the same loop round."""
@@ -255,10 +255,10 @@ class _Search:
     def _others(self, user: ProgramValue, values: Collection[ProgramValue]) -> set[ProgramValue]:
         """The other values that an instruction takes, back to where they, or the whole of them, are made."""
         return {
-            each
+            value
             for source in self._flow.sources(user)[:MAX_TERMS]
             if source not in values
-            for each in self._flow.back(source, self._is_part)
+            for value in self._flow.back(source, self._is_part)
         }
 
     def _chains(self) -> list[Chain]:
@@ -272,20 +272,22 @@ class _Search:
         chain_of: dict[ProgramValue, Chain] = {}
         for value in [value for value in links if value not in first]:
             ring = self._rings[value]
-            begun_by = [first[each] for each in links[value] & first.keys()]
+            begun_by = [first[value] for value in links[value] & first.keys()]
             products = {matmul for each in begun_by for matmul in each.added_before([ring])}
-            others = [chain_of[each] for each in links[value] - first.keys() | products if each in chain_of]
+            others = [
+                chain_of[value] for value in links[value] - first.keys() | products if value in chain_of
+            ]
             chains = {id(other): other for other in others if other.rings[0].op == ring.op}.values()
             chain = max(chains, key=lambda other: len(other.rings), default=Chain([]))
             for other in chains:
                 if other is not chain:
                     chain.rings += other.rings
-                    chain_of.update((each, chain) for each, its in chain_of.items() if its is other)
+                    chain_of.update((value, chain) for value, its in chain_of.items() if its is other)
             chain.rings.append(ring)
-            chain_of.update((each, chain) for each in {value, *products})
+            chain_of.update((value, chain) for value in {value, *products})
         found = [*{id(chain): chain for chain in chain_of.values()}.values()]
         for value, ring in first.items():
-            begun = [chain for chain in found if any(value in links[each.value] for each in chain.rings)]
+            begun = [chain for chain in found if any(value in links[ring.value] for ring in chain.rings)]
             for chain in begun:
                 chain.rings.append(replace(ring, matmuls=ring.added_before(chain.rings)))
             if not begun:
@@ -340,13 +342,13 @@ class _Search:
         if not chain.goes_around or not is_interleaved:
             return None
         hops = [ring.record for ring in rings]
-        carried = [None if each.count is None else each.count * each.wire_bytes for each in hops]
+        carried = [None if hop.count is None else hop.count * hop.wire_bytes for hop in hops]
         return CollectiveMatmul(
             op=op,
             axes=first.axes,
             directions=min(len(chain.directions), 2),
             group_size=chain.group_size,
-            permutes=tuple(each.name for each in hops),
+            permutes=tuple(hop.name for hop in hops),
             matmuls=tuple(value.line.name for value in sorted(matmuls, key=lambda value: value.line.start)),
             bytes=chain.group_size * first.bytes * chain.pieces,
             wire_bytes=None if None in carried else sum(each or 0 for each in carried),
@@ -357,9 +359,9 @@ class _Search:
         """The matmuls that multiply a value, under any name, alone or beside others."""
         if value not in self._multiplied_by:
             names = self._flow.ahead(value, self._is_fetched)
-            found = {user for user in names if self._multiplies(user, names)}
-            found.update(*(self._multiplied_together(user, value) for user in names))
-            self._multiplied_by[value] = frozenset(found)
+            values = {user for user in names if self._multiplies(user, names)}
+            values.update(*(self._multiplied_together(user, value) for user in names))
+            self._multiplied_by[value] = frozenset(values)
         return self._multiplied_by[value]
 
 
@@ -390,19 +392,19 @@ def joined(chains: Iterable[Chain]) -> list[Chain]:
         others = [each for each in waiting if _are_opposite(found[each], chain)]
         begun_alike = [each for each in others if not found[each].origins.isdisjoint(chain.origins)]
         of_a_line = [each for each in others if found[each].rings[0].record.source == record.source]
-        place = next(iter(begun_alike or of_a_line[-1:]), None)
-        if place is None:
+        index = next(iter(begun_alike or of_a_line[-1:]), None)
+        if index is None:
             found[number] = chain
             waiting.append(number)
             del waiting[:-MAX_ALONE]
             continue
-        waiting.remove(place)
-        other = found[place]
+        waiting.remove(index)
+        other = found[index]
         whole = other.goes_around and chain.goes_around
         if None in (other.hops, chain.hops):
             whole = other.origins.isdisjoint(chain.origins)
         # Each goes all the way around with a half, or each goes half the way with the whole.
-        found[place] = Chain(other.rings + chain.rings, 2 if whole else 1)
+        found[index] = Chain(other.rings + chain.rings, 2 if whole else 1)
     return list(found.values())
 
 
@@ -554,7 +556,7 @@ class ValueFlow:
             followed = [elements for elements in map(self._elements_of, states) if elements]
             if followed or len(states) > 1:
                 for index, name in enumerate(line.operands):
-                    self._taken[line][name] += (each for taken in followed for each in taken.get(index, ()))
+                    self._taken[line][name] += (value for taken in followed for value in taken.get(index, ()))
         return self._taken[line]
 
 

@@ -57,17 +57,20 @@ def cut_gathers(
 
 def _chain(values: Values, line: Instruction, known: dict[str, Collective]) -> tuple[Collective, ...]:
     """The gathers one after another that end in one, between which the array is at most copied."""
-    found = [known[line.name]]
+    collectives = [known[line.name]]
     for _ in range(MAX_STEPS):
         before = values.lines.operand(line, 0) if len(line.operands) == 1 else None
         if before is None:
             break
         if before.name in known:
-            found.insert(0, known[before.name])
-        elif before.opcode not in ("copy", "bitcast", "fusion") or _sizes(before) != found[0].operand_shape:
+            collectives.insert(0, known[before.name])
+        elif (
+            before.opcode not in ("copy", "bitcast", "fusion")
+            or _sizes(before) != collectives[0].operand_shape
+        ):
             break
         line = before
-    return tuple(found)
+    return tuple(collectives)
 
 
 def _kept(values: Values, gather: Instruction) -> tuple[int, ...]:

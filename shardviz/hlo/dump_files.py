@@ -77,7 +77,7 @@ def dump_files(paths: Iterable[str], module: str) -> tuple[DumpFile, ...]:
     partitioned = [place for place, file in latest if f".after_{SHARDY}." in file.path]
     start = min(partitioned, default=(1, -1))
     in_order = sorted(
-        latest, key=lambda each: (*start, 0, each[0][1]) if each[0][0] == _SHARDY else (*each[0], 1, 0)
+        latest, key=lambda files: (*start, 0, files[0][1]) if files[0][0] == _SHARDY else (*files[0], 1, 0)
     )
     return tuple(file for _, file in in_order)
 
@@ -110,12 +110,12 @@ def final_programs(folder: Path) -> tuple[DumpFile, ...]:
         names = sorted(str(path) for path in folder.iterdir())
     except OSError as error:
         raise QuestionError(f"cannot read {where}: {error.strerror}", HOW) from None
-    found = final_files(names)
-    if not found:
+    files = final_files(names)
+    if not files:
         texts = [name for name in names if name.endswith((".txt", ".mlir"))]
         named = f"name a file in it, such as {texts[0]}" if texts else HOW
         raise QuestionError(f"{where} is a folder without the final program of a module", named)
-    return found
+    return files
 
 
 def pass_name(path: str) -> str:

@@ -61,7 +61,7 @@ def program_place(op_name: str) -> ProgramPlace:
     Of one that the compiler has made of several, that of the first, in the scopes that all of them share if
     there are such.
     """
-    first, *others = (_place(each) for each in joined_names(op_name))
+    first, *others = (_place(joined_name) for joined_name in joined_names(op_name))
     shared = list(first.scopes)
     for each in others:
         same = (one == other for one, other in zip(shared, each.scopes, strict=False))
@@ -87,7 +87,7 @@ def joined_names(op_name: str) -> tuple[str, ...]:
             names.append("")
         else:
             names[-1] += character
-    return tuple(shared + each for each in names)
+    return tuple(shared + name for name in names)
 
 
 def _place(op_name: str) -> ProgramPlace:

@@ -196,7 +196,10 @@ class Schedules:
         ends: dict[tuple[str, str], list[Computation]] = defaultdict(list)
         others: list[tuple[tuple[str, str], int]] = []
         fused = (
-            line for found in collectives.values() for line in found.values() if _says(line.words, _FUSED)
+            line
+            for collective in collectives.values()
+            for line in collective.values()
+            if _says(line.words, _FUSED)
         )
         for line in fused:
             key, home = (base_op(line.opcode), line.channel), line.home
@@ -206,7 +209,7 @@ class Schedules:
             others.append((key, line.start))
             if text.find(ENDS, home.start, home.stop) >= 0:
                 ends[key].append(home)
-        self._dones = {line: ends[key] for key, found in starts.items() for line in found}
+        self._dones = {line: ends[key] for key, instructions in starts.items() for line in instructions}
         # Of a channel whose start was cut off, the first line stands for all.
         kept = {key: position for key, position in reversed(others) if key not in starts}
         return frozenset(position for key, position in others if kept.get(key) != position)
@@ -252,10 +255,10 @@ def algorithm_of(attributes: str) -> str:
     are "rotated pincer, uni direction 1D ring", ``KERNEL_STRATEGY_TRITON_TWO_SHOT`` "triton two shot".
     """
     for marker in (ALGORITHM, _GPU):
-        place = attributes.find(marker)
-        if place >= 0:
-            end = attributes.find("}", place)
-            chosen = _CHOICE.findall(attributes, place, len(attributes) if end < 0 else end)
+        index = attributes.find(marker)
+        if index >= 0:
+            end = attributes.find("}", index)
+            chosen = _CHOICE.findall(attributes, index, len(attributes) if end < 0 else end)
             return ", ".join(filter(None, (_words(key, value) for key, value in chosen)))
     return ""
 
@@ -277,7 +280,7 @@ def with_matmul_order(
     """
     lines, collectives = Instructions(normal_form(text).text), tuple(collectives)
     wholes = {name: matmul for matmul in matmuls for name in matmul.matmuls}
-    wanted, before = {each.name for each in collectives}, dict[str, int]()
+    wanted, before = {collective.name for collective in collectives}, dict[str, int]()
     count, counted = 0, set[CollectiveMatmul]()
     inside: dict[Computation, int] = {}
     for line in _in_order(lines):
@@ -293,8 +296,10 @@ def with_matmul_order(
             count += 1
             counted.add(whole)
     return tuple(
-        replace(each, matmul_order=MatmulOrder(before[each.name], count)) if each.name in before else each
-        for each in collectives
+        replace(collective, matmul_order=MatmulOrder(before[collective.name], count))
+        if collective.name in before
+        else collective
+        for collective in collectives
     )
 
 

@@ -118,7 +118,7 @@ class _State:
 
 def _shardy_states(dumps: Sequence[Dump], mesh: Mesh | None) -> list[_State]:
     """The modules of Shardy: those that declare a mesh of its own."""
-    found: list[_State] = []
+    states: list[_State] = []
     for dump in dumps:
         if "sdy.mesh @" not in dump.text or not _IS_SHARDY.search(dump.text):
             continue
@@ -131,9 +131,9 @@ def _shardy_states(dumps: Sequence[Dump], mesh: Mesh | None) -> list[_State]:
                 break
             except QuestionError:
                 continue
-            found.append(_State(dump, read.collectives, tensor_shardings(module)))
+            states.append(_State(dump, read.collectives, tensor_shardings(module)))
             break
-    return found
+    return states
 
 
 def _shardy_stages(states: Sequence[_State]) -> Iterator[PassStage]:
@@ -168,7 +168,7 @@ def _hlo_stages(
     if not has_input:
         yield states[0].stage("input", PROGRAM, None)
     names = [state.dump.name for state in states]
-    partitioned = next((place for place, name in enumerate(names) if _PARTITIONED.search(name)), 0)
+    partitioned = next((index for index, name in enumerate(names) if _PARTITIONED.search(name)), 0)
     if partitioned:
         yield _partitioning(states[:partitioned], states[partitioned])
     shown = previous = states[partitioned]
@@ -194,8 +194,8 @@ def _partitioning(earlier: Sequence[_State], after: _State) -> PassStage:
     some may be gone at the end.
     """
     first = earlier[0]
-    inside = [place for place, state in enumerate(earlier) if len(state.collectives) > len(first.collectives)]
-    marked = [place + 1 for place, state in enumerate(earlier) if _BEFORE_PARTITIONING in state.dump.name]
+    inside = [index for index, state in enumerate(earlier) if len(state.collectives) > len(first.collectives)]
+    marked = [index + 1 for index, state in enumerate(earlier) if _BEFORE_PARTITIONING in state.dump.name]
     end = min([*marked, *inside, len(earlier)])
     tried = earlier[inside[0]].collectives if inside else ()
     return _partitioner(earlier[max(0, end - 1)], after, tried)
@@ -206,8 +206,8 @@ def _partitioner(before: _State, after: _State, tried: Sequence[Collective] = ()
     inserted = described(after.collectives) or "no collective"
     if before.collectives:
         return after.stage("partitioner", f"the partitioner leaves {inserted}", before, changes)
-    left = {each.op for each in after.collectives}
-    replaced = [each for each in tried if each.op not in left]
+    left = {collective.op for collective in after.collectives}
+    replaced = [collective for collective in tried if collective.op not in left]
     if replaced and left and not after.matmuls:
         changes += collective_changes(replaced, after.collectives)
     changes = tuple(change for change in changes if not change.startswith(INSERTED))
@@ -229,16 +229,16 @@ def _states(dumps: Sequence[Dump], mesh: Mesh | None, slices: Sequence[int] | No
 
 def _changes(before: _State, after: _State) -> tuple[str, ...]:
     """The collective matmuls that came to be, and the changes of collectives."""
-    known = {(each.op, each.axes, each.bytes, each.directions) for each in before.matmuls}
+    known = {(matmul.op, matmul.axes, matmul.bytes, matmul.directions) for matmul in before.matmuls}
     found = []
-    for each in after.matmuls:
-        if (each.op, each.axes, each.bytes, each.directions) in known:
+    for matmul in after.matmuls:
+        if (matmul.op, matmul.axes, matmul.bytes, matmul.directions) in known:
             continue
-        axes = f" over {', '.join(each.axes)}" if each.axes else ""
-        ways = "both directions" if each.directions == 2 else "one direction"
+        axes = f" over {', '.join(matmul.axes)}" if matmul.axes else ""
+        ways = "both directions" if matmul.directions == 2 else "one direction"
         found.append(
-            f"{one(each.op)}{axes} of {each.bytes:,} bytes is a collective matmul: "
-            f"permutes in {ways} around {plural(len(each.matmuls), 'partial matmul')}"
+            f"{one(matmul.op)}{axes} of {matmul.bytes:,} bytes is a collective matmul: "
+            f"permutes in {ways} around {plural(len(matmul.matmuls), 'partial matmul')}"
         )
     in_order = before.is_scheduled and after.is_scheduled
     return (*found, *collective_changes(before.collectives, after.collectives, in_order))
@@ -253,6 +253,8 @@ def _title(changes: Sequence[str]) -> str:
 def _schedule_title(state: _State) -> str:
     if not state.collectives:
         return "the final schedule: no collective"
-    overlapped = sum(any(work.op not in OPS for work in each.overlapped) for each in state.collectives)
+    overlapped = sum(
+        any(work.op not in OPS for work in collective.overlapped) for collective in state.collectives
+    )
     beside = f", {overlapped} beside other work" if overlapped else ""
     return f"the final schedule: {described(state.collectives)}{beside}"

@@ -65,7 +65,9 @@ class Members:
 
     def record(self, op: str, name: str, shapes: CollectiveShapes) -> Collective:
         """The collective `op` of these members, by the name of its instruction."""
-        operand, result = (sum(each.nbytes for each in those) for those in (shapes.operands, shapes.results))
+        operand, result = (
+            sum(shape.nbytes for shape in those) for those in (shapes.operands, shapes.results)
+        )
         larger = operand if op == RAGGED else max(operand, result)
         return Collective(
             op=op,
@@ -226,7 +228,11 @@ def collective_shapes(instruction: Instruction, group_size: int, sent: str = "")
         slices = tuple(_slices(instruction.attributes["slice_sizes"], results))
         return CollectiveShapes(slices, slices)
     written = _DIMENSION.match(instruction.attributes.get("dimensions", "").strip())
-    dim = int(written[0]) if written and all(int(written[0]) < len(each.sizes) for each in results) else None
+    dim = (
+        int(written[0])
+        if written and all(int(written[0]) < len(result.sizes) for result in results)
+        else None
+    )
     operands = given or results
     if not given and dim is not None and group_size > 0 and op in ("all-gather", "reduce-scatter"):
         lengths = (array.sizes[dim] for array in results)

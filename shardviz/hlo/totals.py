@@ -31,19 +31,21 @@ class Total:
 def totals(collectives: Iterable[Collective]) -> tuple[Total, ...]:
     """A total for each kind, in the order in which the kinds first come. Local slices are not collectives."""
     kinds: dict[tuple[str, bool, bool], list[Collective]] = {}
-    for each in collectives:
-        if each.op != "slice":
-            kinds.setdefault((each.op, each.between_slices, each.is_host_transfer), []).append(each)
+    for collective in collectives:
+        if collective.op != "slice":
+            kinds.setdefault(
+                (collective.op, collective.between_slices, collective.is_host_transfer), []
+            ).append(collective)
     return tuple(_total(kind, those) for kind, those in kinds.items())
 
 
 def _total(kind: tuple[str, bool, bool], those: Sequence[Collective]) -> Total:
-    known = [(each.count, each) for each in those if each.count is not None]
+    known = [(collective.count, collective) for collective in those if collective.count is not None]
     return Total(
         *kind,
         sum(count for count, _ in known),
-        sum(count * each.bytes for count, each in known),
-        sum(count * each.wire_bytes for count, each in known),
+        sum(count * collective.bytes for count, collective in known),
+        sum(count * collective.wire_bytes for count, collective in known),
         len(those) - len(known),
     )
 
@@ -75,11 +77,11 @@ class Tally:
 
     @property
     def found(self) -> int:
-        return sum(each.count for each in self.collectives if each.count is not None)
+        return sum(collective.count for collective in self.collectives if collective.count is not None)
 
     @property
     def uncounted(self) -> int:
-        return sum(each.count is None for each in self.collectives)
+        return sum(collective.count is None for collective in self.collectives)
 
     @property
     def is_met(self) -> bool:
@@ -97,21 +99,24 @@ def tallies(
     over others. Local slices, which move nothing, and transfers to and from the host are left out.
     """
     found: dict[str, list[Collective]] = {op: [] for op in expected}
-    for each in collectives:
-        if each.op != "slice" and not each.is_host_transfer:
-            found.setdefault(each.op, []).append(each)
+    for collective in collectives:
+        if collective.op != "slice" and not collective.is_host_transfer:
+            found.setdefault(collective.op, []).append(collective)
     named = [tally for op, wanted in expected.items() for tally in _tallies(op, wanted, found[op])]
     rest = {op: those for op, those in found.items() if op not in expected}
     if others is None:
         return (*named, *(Tally(op, None, tuple(those)) for op, those in rest.items()))
-    return (*named, Tally(OTHERS, others, tuple(each for those in rest.values() for each in those)))
+    return (
+        *named,
+        Tally(OTHERS, others, tuple(collective for those in rest.values() for collective in those)),
+    )
 
 
-def _tallies(op: str, wanted: Expected, found: Sequence[Collective]) -> list[Tally]:
+def _tallies(op: str, wanted: Expected, collectives: Sequence[Collective]) -> list[Tally]:
     if not isinstance(wanted, Mapping):
-        return [Tally(op, wanted, tuple(found))]
+        return [Tally(op, wanted, tuple(collectives))]
     keys = {frozenset(axes): axes for axes in wanted}
     by_axes: dict[tuple[str, ...], list[Collective]] = {axes: [] for axes in wanted}
-    for each in found:
-        by_axes.setdefault(keys.get(frozenset(each.axes), ()), []).append(each)
+    for collective in collectives:
+        by_axes.setdefault(keys.get(frozenset(collective.axes), ()), []).append(collective)
     return [Tally(op, wanted.get(axes, 0), tuple(those), axes) for axes, those in by_axes.items()]

@@ -141,7 +141,7 @@ def with_own(sent: Attempt, own: Attempt) -> Attempt:
 
 def attempt_at(lesson: Lesson, shared: Shared) -> Attempt:
     """The attempt at this lesson; a stage beyond its end is the last."""
-    place = min(shared.stage, len(stages(lesson)) - 1)
-    passed = sum(stage.kind == "reveal" for stage in stages(lesson)[: place + 1])
+    index = min(shared.stage, len(stages(lesson)) - 1)
+    passed = sum(stage.kind == "reveal" for stage in stages(lesson)[: index + 1])
     answers = (UNKNOWN,) * passed + (None,) * (len(lesson.predictions) - passed)
-    return replace(begin(lesson), place=place, answers=answers, draft=shared.draft)
+    return replace(begin(lesson), place=index, answers=answers, draft=shared.draft)

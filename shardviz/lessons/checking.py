@@ -38,12 +38,12 @@ def complaints(lesson: Lesson) -> list[Complaint]:
 def unchecked_figures(lesson: Lesson) -> list[str]:
     """The times and numbers of bytes in a valid lesson's text that nothing computes: neither one of its
     `figures`, nor an answer, nor a limit of its goal."""
-    said = [each.says for each in lesson.figures]
-    said += [answer_of(each).text for each in lesson.predictions]
+    said = [figure.says for figure in lesson.figures]
+    said += [answer_of(prediction).text for prediction in lesson.predictions]
     said += (lesson.goal.at_most or {}).values()
     known = set(figures("; ".join(said)).values())
     told = [lesson.see, lesson.explain, *lesson.hints]
-    told += [reason for each in lesson.predictions for reason in each.wrong.values()]
+    told += [reason for prediction in lesson.predictions for reason in prediction.wrong.values()]
     found = figures("; ".join(told))
     return [text for text, value in found.items() if value not in known]
 
@@ -108,8 +108,8 @@ def _figure(key: str, figure: TextFigure, lesson: Lesson) -> Iterator[Complaint]
         yield Complaint(f"{key}.says", f"{figure.ask} is {answer.text}, not {figure.says}")
         return
     told = [lesson.see, lesson.explain, *lesson.hints]
-    for each in lesson.predictions:
-        told += [each.question, *(text for pair in each.wrong.items() for text in pair)]
+    for prediction in lesson.predictions:
+        told += [prediction.question, *(text for pair in prediction.wrong.items() for text in pair)]
     number, _, unit = map(re.escape, figure.says.partition(" "))
     # Of several numbers only the last has the unit: 251, 89.4 or 35.8 ms.
     parts = rf"(?<![\d.,]){number}(?![.,]?\d)", rf"(?<!\w){unit}(?!\w)"

@@ -122,7 +122,7 @@ def _of_algorithm(resolved: ResolvedProblem) -> CollectiveFields | None:
     collective = resolved.shown.collective
     if collective is None:
         return None
-    parameters = tuple(each for each in collective.parameters if each[0] != "pieces")
+    parameters = tuple(parameter for parameter in collective.parameters if parameter[0] != "pieces")
     return replace(collective, algorithm="", parameters=parameters)
 
 
@@ -272,7 +272,7 @@ def layout_difference(
 def _first(held: Sequence[T], wanted: Sequence[T]) -> int | None:
     if held == wanted:
         return None
-    return next(place for place, pair in enumerate(zip(held, wanted, strict=True)) if pair[0] != pair[1])
+    return next(index for index, pair in enumerate(zip(held, wanted, strict=True)) if pair[0] != pair[1])
 
 
 def _sum_words(held: int, wanted: int) -> tuple[str, str]:
@@ -298,7 +298,7 @@ _VERBS = {
 
 def plan_difference(plan: Plan, wanted: Sequence[str]) -> str | None:
     """The first collective of a plan that is not the wanted one; `wanted` has texts: all_gather A X."""
-    wishes = [each for text in wanted for each in collectives(text)]
+    wishes = [collective for text in wanted for collective in collectives(text)]
     numbers = [number for number, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
     for number, sent, wish in zip_longest(numbers, sent_by(plan), wishes):
         if sent == wish:

@@ -71,7 +71,7 @@ class ArraysQuestion(_LessonQuestion):
 
     def disagreement(self, held: Sequence[HeldArray]) -> str:
         """Where JAX says otherwise; empty where it agrees."""
-        if refusals := [each.error for each in held if each.error]:
+        if refusals := [array.error for array in held if array.error]:
             return f"JAX refuses it: {refusals[0]}"
         if self.answer is not None:
             theirs = layouts_say(self.ask, self.mesh, held)
@@ -95,10 +95,10 @@ class RunQuestion(_LessonQuestion):
 
     def disagreement(self, verdict: Verdict) -> str:
         """Where JAX's numbers are others; empty where they are ours."""
-        mesh, found = self.question.layout.mesh, verdict.verification
+        mesh, result = self.question.layout.mesh, verdict.verification
         if not verdict.agrees:
-            where = "" if found.device is None else f"; device {mesh.device_id(found.device)} first"
-            return f"JAX ends with {found.theirs or found.note} where ours is {found.ours}{where}"
+            where = "" if result.device is None else f"; device {mesh.device_id(result.device)} first"
+            return f"JAX ends with {result.theirs or result.note} where ours is {result.ours}{where}"
         if self.answer is None:
             return ""
         assert verdict.ran.shards is not None
@@ -225,9 +225,9 @@ def collectives_say(ask: str, collectives: Sequence[Collective]) -> str | None:
     they do not answer."""
     name, *arguments = ask.split()
     if name == "sent":
-        return f"{sum(each.wire_bytes * (each.count or 1) for each in collectives)} B"
+        return f"{sum(collective.wire_bytes * (collective.count or 1) for collective in collectives)} B"
     if name == "count":
-        return str(sum(each.op == COLLECTIVES[arguments[0]] for each in collectives))
+        return str(sum(collective.op == COLLECTIVES[arguments[0]] for collective in collectives))
     return None
 
 
@@ -255,7 +255,7 @@ class _JaxLayouts:
         return next(str(device) for device, at in self._places if wanted.items() <= at.items())
 
     def coordinates(self, device: str) -> str:
-        return ", ".join(f"{name}={place}" for name, place in dict(self._places)[int(device)].items())
+        return ", ".join(f"{name}={index}" for name, index in dict(self._places)[int(device)].items())
 
     def shard_shape(self, _array: str) -> str:
         return "x".join(map(str, self.held[0].shard_shape))
@@ -276,7 +276,7 @@ class _JaxLayouts:
         return f"{_octets(prod(map(max, zip(*stops, strict=True))) * self.held[0].bits)} B"
 
     def shard_bytes(self, _array: str = "") -> str:
-        return f"{sum(_octets(prod(each.shard_shape) * each.bits) for each in self.held)} B"
+        return f"{sum(_octets(prod(array.shard_shape) * array.bits) for array in self.held)} B"
 
     def loads(self, _array: str, process: str, each: str) -> str:
         """The box around the parts of the devices of one process."""
@@ -289,7 +289,7 @@ class _JaxLayouts:
     def crossing(self, axis: str, each: str) -> str:
         hosts: dict[tuple[int, ...], set[int]] = {}
         for device, at in self._places:
-            group = tuple(place for name, place in at.items() if name != axis)
+            group = tuple(index for name, index in at.items() if name != axis)
             hosts.setdefault(group, set()).add(device // int(each))
         return str(sum(len(those) > 1 for those in hosts.values()))
 

@@ -84,7 +84,7 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
         hints=whole.texts("hints", MAX_HINTS),
         solution=_varied(whole, "solution", setup),
         program=_program(whole),
-        figures=tuple(_figure(each, setup, asked) for each in whole.tables("figures"))
+        figures=tuple(_figure(table, setup, asked) for table in whole.tables("figures"))
         if "figures" in whole
         else (),
     )

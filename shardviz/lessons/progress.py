@@ -200,5 +200,7 @@ def _attempt(document: Mapping[str, Any], lesson: Lesson, is_solved: bool) -> At
 
 def _print(lesson: Lesson) -> str:
     """Tells a lesson from the same with other questions, another problem or another goal."""
-    asked = [(each.ask, each.draft, sorted(each.wrong)) for each in lesson.predictions]
+    asked = [
+        (prediction.ask, prediction.draft, sorted(prediction.wrong)) for prediction in lesson.predictions
+    ]
     return hashlib.sha256(repr((lesson.setup, asked, lesson.goal)).encode()).hexdigest()[:16]

@@ -112,7 +112,8 @@ def in_dtype(model: Model, dtype: str) -> Model:
     """The model with all its parameters in a dtype, but those of whole numbers."""
     name = canonical_dtype(dtype)
     parameters = tuple(
-        each if each.dtype[0] in "sup" else replace(each, dtype=name) for each in model.parameters
+        parameter if parameter.dtype[0] in "sup" else replace(parameter, dtype=name)
+        for parameter in model.parameters
     )
     architecture = model.architecture
     return replace(
@@ -145,40 +146,40 @@ class ModelStep:
     @property
     def layer(self) -> PlannedPart:
         """The layers."""
-        return max(self.parts, key=lambda each: each.cost.layers)
+        return max(self.parts, key=lambda part: part.cost.layers)
 
     @cached_property
     def seconds_by_phase(self) -> dict[Phase, float]:
         """Seconds of all runs of all parts, by the part of a train step."""
         return sums_of(
-            (phase, each.cost.layers * seconds)
-            for each in self.parts
-            for phase, seconds in each.cost.seconds_by_phase.items()
+            (phase, part.cost.layers * seconds)
+            for part in self.parts
+            for phase, seconds in part.cost.seconds_by_phase.items()
         )
 
     @property
     def seconds(self) -> float:
-        return math.fsum(each.cost.layers_seconds for each in self.parts)
+        return math.fsum(part.cost.layers_seconds for part in self.parts)
 
     @property
     def communication_seconds(self) -> float:
         """Seconds of the collectives, as if none were hidden behind the work."""
-        return math.fsum(each.cost.layers * each.cost.communication_seconds for each in self.parts)
+        return math.fsum(part.cost.layers * part.cost.communication_seconds for part in self.parts)
 
     @property
     def wire_bytes(self) -> int:
         """Bytes that a device sends."""
-        return sum(each.cost.layers * each.cost.wire_bytes for each in self.parts)
+        return sum(part.cost.layers * part.cost.wire_bytes for part in self.parts)
 
     @property
     def flops(self) -> int:
         """Operations of a device."""
-        return sum(each.cost.layers * each.cost.flops for each in self.parts)
+        return sum(part.cost.layers * part.cost.flops for part in self.parts)
 
     @property
     def count(self) -> int:
         """Collectives that run."""
-        return sum(each.cost.layers * len(each.cost.plan.collectives) for each in self.parts)
+        return sum(part.cost.layers * len(part.cost.plan.collectives) for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -258,11 +259,15 @@ class ModelChange:
 
 def change(before: ModelAnswer, after: ModelAnswer) -> ModelChange:
     """The differences between two answers about the same parameters."""
-    split = {each.parameter.name: each for each in before.question.split.parameters}
-    pairs = [(split.get(each.parameter.name, each), each) for each in after.question.split.parameters]
-    others = folded(each for first, each in pairs if first.spec != each.spec)
+    split = {parameter.parameter.name: parameter for parameter in before.question.split.parameters}
+    pairs = [
+        (split.get(parameter.parameter.name, parameter), parameter)
+        for parameter in after.question.split.parameters
+    ]
+    others = folded(parameter for first, parameter in pairs if first.spec != parameter.spec)
     parameters = (
-        (FoldedParameter(each.name, split[each.first.parameter.name], each.count), each) for each in others
+        (FoldedParameter(parameter.name, split[parameter.first.parameter.name], parameter.count), parameter)
+        for parameter in others
     )
     return ModelChange(before, after, tuple(parameters), tuple(_moved(before.step, after.step)))
 
@@ -279,10 +284,10 @@ def _totals(step: ModelStep | None) -> dict[tuple[str, Phase, str, tuple[str, ..
     """The number, the bytes and the seconds of all runs of the collectives that are alike: by part, phase,
     operation and axes."""
     totals: dict[tuple[str, Phase, str, tuple[str, ...]], tuple[int, int, float]] = {}
-    for each in step.parts if step is not None else ():
-        runs = each.cost.layers
-        for phase, priced in each.collectives():
-            key = (each.part.name, phase, priced.step.op, priced.step.axes)
+    for part in step.parts if step is not None else ():
+        runs = part.cost.layers
+        for phase, priced in part.collectives():
+            key = (part.part.name, phase, priced.step.op, priced.step.axes)
             count, size, seconds = totals.get(key, (0, 0, 0.0))
             seconds += runs * (priced.seconds or 0.0)
             totals[key] = count + runs, size + runs * priced.step.bytes, seconds
@@ -299,7 +304,9 @@ def model_memory(question: ModelQuestion, step: ModelStep | None = None) -> Mode
     return ModelMemory(
         parameters=question.split.bytes_per_device,
         gradients=0 if training is None else _gradient_bytes(parameters, optimizer),
-        optimizer=0 if optimizer is None else sum(_state_bytes(each, optimizer) for each in parameters),
+        optimizer=0
+        if optimizer is None
+        else sum(_state_bytes(parameter, optimizer) for parameter in parameters),
         keys_and_values=_cache_bytes(question),
         activations=activations,
         working=None if step is None else _working_bytes(step, optimizer),
@@ -309,8 +316,10 @@ def model_memory(question: ModelQuestion, step: ModelStep | None = None) -> Mode
 
 def _gradient_bytes(parameters: Iterable[SplitParameter], optimizer: Optimizer | None) -> int:
     return sum(
-        array_bytes(each.shard_shape, each.parameter.dtype if optimizer is None else optimizer.gradients)
-        for each in parameters
+        array_bytes(
+            parameter.shard_shape, parameter.parameter.dtype if optimizer is None else optimizer.gradients
+        )
+        for parameter in parameters
     )
 
 
@@ -318,7 +327,7 @@ def _state_bytes(each: SplitParameter, optimizer: Optimizer) -> int:
     """Bytes of a master copy, where there is one, and of the moments, as `optimizer_statements` splits
     them."""
     parameter = each.parameter
-    dims = tuple(f"d{place}" for place in range(len(parameter.shape)))
+    dims = tuple(f"d{index}" for index in range(len(parameter.shape)))
     array = ShardedArray(parameter.name, dims, parameter.shape, parameter.dtype, each.spec)
     shard = shard_shape(parameter.shape, state_spec(array, optimizer.over, each.mesh), each.mesh)
     dtypes = [optimizer.master] if optimizer.master not in ("", parameter.dtype) else []
@@ -332,9 +341,9 @@ def _cache_bytes(question: ModelQuestion) -> int | None:
     if of is None:
         return None
     axes = (
-        each.spec.dims[place]
-        for each in question.split.parameters
-        for place, dim in enumerate(each.parameter.dims)
+        parameter.spec.dims[index]
+        for parameter in question.split.parameters
+        for index, dim in enumerate(parameter.parameter.dims)
         if dim in ("kv_heads", "qkv")
     )
     heads = spread(next(axes, ()), [of.kv_heads, of.head_size], question.mesh)[0]
@@ -349,12 +358,12 @@ def _working_bytes(step: ModelStep, optimizer: Optimizer | None) -> int:
     activations of the layers before it, then with the gradients of those behind it, whose backward pass is
     first."""
     most = kept = 0
-    for place, each in enumerate(step.parts):
-        memory, cost = each.cost.training_memory, each.cost
+    for index, part in enumerate(step.parts):
+        memory, cost = part.cost.training_memory, part.cost
         if memory is not None:
             beside = memory.peak - memory.parameters - memory.optimizer
             beside += sum(
-                _gradient_bytes(later.part.parameters, optimizer) for later in step.parts[place + 1 :]
+                _gradient_bytes(later.part.parameters, optimizer) for later in step.parts[index + 1 :]
             )
         else:
             mesh, given = cost.plan.problem.mesh, cost.plan.problem.arguments

@@ -56,7 +56,7 @@ def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -
     if of is None:
         problem = f"nothing says how {split.model.name} uses its parameters"
         raise QuestionError(problem, "put its config.json beside it")
-    known = {bare_name(each.parameter.name): each for each in split.parameters}
+    known = {bare_name(parameter.parameter.name): parameter for parameter in split.parameters}
     weights: dict[str, tuple[str, PartitionSpec]] = {}
     own_of_parts = []
     for group in described_parameters(of):
@@ -121,9 +121,9 @@ def _in_program(
 ) -> tuple[str, PartitionSpec]:
     """The letters and the spec of a weight. Raises `QuestionError` where layers have different ones."""
     first = own[0]
-    for each in own:
-        if each.spec != first.spec:
-            problem = f"{each.parameter.name} is split otherwise than {first.parameter.name}"
+    for parameter in own:
+        if parameter.spec != first.spec:
+            problem = f"{parameter.parameter.name} is split otherwise than {first.parameter.name}"
             raise QuestionError(problem, "a step is planned of layers that are split alike")
     letters = [_letters(dim, of) for dim in described.dims]
     dims: list[tuple[str, ...]] = []
@@ -241,17 +241,17 @@ def spread(axes: Sequence[str], sizes: Sequence[int], mesh: Mesh) -> list[tuple[
     Of 8 heads of 128 over tensor=16 the heads have ``tensor:(1)8`` and their size ``tensor:(8)2``.
     """
     found: list[list[str]] = [[] for _ in sizes]
-    left, place = list(sizes), 0
+    left, index = list(sizes), 0
     for axis in axes:
         size, before = mesh.axis_size(axis), 1
         while before < size:
-            part = math.gcd(size // before, left[place])
+            part = math.gcd(size // before, left[index])
             if part > 1:
-                found[place].append(axis if part == size else str(SubAxis(axis, before, part)))
-                left[place] //= part
+                found[index].append(axis if part == size else str(SubAxis(axis, before, part)))
+                left[index] //= part
                 before *= part
-            elif place + 1 < len(left):
-                place += 1
+            elif index + 1 < len(left):
+                index += 1
             else:
                 found[0].append(axis if before == 1 else str(SubAxis(axis, before, size // before)))
                 break

@@ -115,19 +115,19 @@ class Model:
     @property
     def elements(self) -> int:
         """The number of parameters, as models are called after it."""
-        return sum(each.elements for each in self.parameters)
+        return sum(parameter.elements for parameter in self.parameters)
 
     @property
     def nbytes(self) -> int:
         """Bytes of one whole copy of all parameters."""
-        return sum(each.nbytes for each in self.parameters)
+        return sum(parameter.nbytes for parameter in self.parameters)
 
     @property
     def dtypes(self) -> tuple[str, ...]:
         """The dtypes of the parameters, that of the most bytes first."""
         held: dict[str, int] = {}
-        for each in self.parameters:
-            held[each.dtype] = held.get(each.dtype, 0) + each.nbytes
+        for parameter in self.parameters:
+            held[parameter.dtype] = held.get(parameter.dtype, 0) + parameter.nbytes
         return tuple(sorted(held, key=lambda dtype: -held[dtype]))
 
 
@@ -139,9 +139,9 @@ def parameters(architecture: Architecture) -> tuple[ModelParameter, ...]:
     sizes = architecture.sizes
     before, of_layer, after = described_parameters(architecture)
     layers = (
-        each._replace(name=each.name.replace(LAYER, str(layer)))
+        parameter._replace(name=parameter.name.replace(LAYER, str(layer)))
         for layer in range(architecture.layers)
-        for each in of_layer
+        for parameter in of_layer
     )
     return tuple(
         ModelParameter(name, tuple(sizes[dim] for dim in dims), architecture.dtype, dims)

@@ -208,7 +208,7 @@ def _yaml_pairs(text: str, name: str) -> list[Pair]:
             raise fail(node, "is not a table or a list of pairs")
         for key, value in rows:
             values = value.value if isinstance(value, SequenceNode) else [value]
-            axes = [word(each) for each in values if each.tag != _NULL]
+            axes = [word(value) for value in values if value.tag != _NULL]
             yield word(key), axes, value.start_mark.line + 1
 
     try:
@@ -274,9 +274,9 @@ def _literals(tree: ast.AST) -> Iterator[tuple[str, list[Pair]]]:
         named: list[tuple[str, ast.expr]] = []
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            named = [(each.id, node.value) for each in targets if isinstance(each, ast.Name)]
+            named = [(target.id, node.value) for target in targets if isinstance(target, ast.Name)]
         elif isinstance(node, ast.FunctionDef):
-            own = (each for each in ast.walk(node) if isinstance(each, ast.Return))
+            own = (t for t in ast.walk(node) if isinstance(t, ast.Return))
             named = [(node.name, each.value) for each in own if each.value is not None]
         for name, value in named:
             with suppress(ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -291,7 +291,7 @@ def _pairs(node: ast.expr) -> list[Pair]:
         rows = [*zip(node.keys, node.values, strict=True)]
     elif isinstance(node, ast.List | ast.Tuple):
         # What is not a pair cannot be unpacked.
-        elements = (each.elts if isinstance(each, ast.List | ast.Tuple) else [] for each in node.elts)
+        elements = (elt.elts if isinstance(elt, ast.List | ast.Tuple) else [] for elt in node.elts)
         rows = [(key, value) for key, value in elements]
     else:
         raise ValueError
@@ -307,7 +307,7 @@ def _value(node: ast.expr) -> object:
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     if called not in _SPECS or node.keywords:
         raise ValueError
-    return PartitionSpec(tuple(_axes(ast.literal_eval(each)) for each in node.args))
+    return PartitionSpec(tuple(_axes(ast.literal_eval(arg)) for arg in node.args))
 
 
 def _function_rules(path: Path, wanted: str) -> RuleSet:

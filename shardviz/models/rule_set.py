@@ -143,7 +143,7 @@ class RuleSet:
                 raise RuleError(self.name, rule.place, reason, "write . for any character, \\. for a dot")
         try:
             numbers = first_found(
-                tuple(rule.subject for rule in rules), tuple(each.name for each in parameters)
+                tuple(rule.subject for rule in rules), tuple(parameter.name for parameter in parameters)
             )
         except _PatternSearchError as error:
             rule = rules[error.number]
@@ -179,16 +179,16 @@ def logical_spec(
         names = (rule.subject, ALIASES.get(rule.subject, rule.subject))
         if names[0] not in dims and names[1] not in dims:
             continue
-        places = [place for place, dim in enumerate(dims) if dim in names]
+        places = [index for index, dim in enumerate(dims) if dim in names]
         matched.append(rule)
         axes = tuple(axis for axis in rule.split if axis in mesh.axis_names)
-        free = next((place for place in places if place not in axes_of), None)
+        free = next((index for index in places if index not in axes_of), None)
         if free is not None and not used.intersection(axes):
             axes_of[free] = axes
             used.update(axes)
     if not matched:
         return None, []
-    return PartitionSpec(tuple(axes_of.get(place, ()) for place in range(len(dims)))), matched
+    return PartitionSpec(tuple(axes_of.get(index, ()) for index in range(len(dims)))), matched
 
 
 @lru_cache(maxsize=4096)
@@ -223,8 +223,8 @@ def _of_style(style: str, rank: int, dims: tuple[str, ...], mesh: Mesh) -> Parti
     if rank == 1:
         return PartitionSpec(((axis,) if style == "colwise" else (),))
     of_words = style == "rowwise" and dims[:1] == ("vocab",)
-    place = rank - 2 if style == "colwise" or of_words else rank - 1
-    return PartitionSpec(tuple((axis,) if number == place else () for number in range(rank)))
+    index = rank - 2 if style == "colwise" or of_words else rank - 1
+    return PartitionSpec(tuple((axis,) if number == index else () for number in range(rank)))
 
 
 def named_axis(mesh: Mesh, names: Sequence[str]) -> str | None:
@@ -270,7 +270,9 @@ def first_found(patterns: tuple[str, ...], names: tuple[str, ...]) -> Sequence[i
     `_PatternSearchError` for one that takes too long, and where no process can search."""
     if all(map(_NEVER_BACK.fullmatch, patterns)):
         searches = [re.compile(pattern).search for pattern in patterns]
-        return [next((number for number, each in enumerate(searches) if each(name)), -1) for name in names]
+        return [
+            next((number for number, search in enumerate(searches) if search(name)), -1) for name in names
+        ]
     try:
         done = subprocess.run(
             [sys.executable, "-I", "-S", "-W", "ignore", "-c", _SEARCH],

@@ -88,9 +88,10 @@ def _of_file(path: Path) -> Model:
     own = parameters(architecture)
     if is_weights:
         # The tensors with the logical axes that the architecture gives those of its shapes.
-        dims = {(bare_name(each.name), each.shape): each.dims for each in own}
+        dims = {(bare_name(parameter.name), parameter.shape): parameter.dims for parameter in own}
         own = tuple(
-            replace(each, dims=dims.get((bare_name(each.name), each.shape), each.dims)) for each in tensors
+            replace(tensor, dims=dims.get((bare_name(tensor.name), tensor.shape), tensor.dims))
+            for tensor in tensors
         )
     return Model(name, str(path), own, architecture)
 
@@ -268,9 +269,9 @@ def read_safetensors(path: Path) -> tuple[ModelParameter, ...]:
     lacks."""
     tensors = _tensors_of_index(path) if path.name.endswith(INDEX) else _tensors_of_file(path)
 
-    def natural(each: ModelParameter) -> list[tuple[int, int, str]]:
+    def natural(parameter: ModelParameter) -> list[tuple[int, int, str]]:
         """A key by which layer 10 comes after layer 9."""
-        pieces = _NUMBER.split(each.name)
+        pieces = _NUMBER.split(parameter.name)
         return [(1, int(piece), "") if piece.isdigit() else (0, 0, piece) for piece in pieces]
 
     return tuple(stacked_experts(sorted(tensors, key=natural)))
@@ -285,7 +286,7 @@ def _tensors_of_index(path: Path) -> Iterator[ModelParameter]:
             problem = f"{quote(file)} is not a file beside the index"
             index.fail(name, problem, "give the index of a checkpoint")
         if file not in tensors:
-            tensors[file] = {each.name: each for each in _tensors_of_file(path.with_name(file))}
+            tensors[file] = {tensor.name: tensor for tensor in _tensors_of_file(path.with_name(file))}
         if name not in tensors[file]:
             index.fail(name, f"{quote(file)} has no such tensor", "download the files anew")
         yield tensors[file][name]
@@ -315,19 +316,19 @@ def _parameter(table: StrictTable, name: str) -> ModelParameter:
     if dtype not in DTYPES:
         own.fail("dtype", f"{quote(dtype, 30)} is not a dtype of the format", f"it has {', '.join(DTYPES)}")
     sizes = own.listed("shape", MAX_RANK)
-    return ModelParameter(name, tuple(sizes.count(place, MAX_SIZE) for place in sizes.values), DTYPES[dtype])
+    return ModelParameter(name, tuple(sizes.count(value, MAX_SIZE) for value in sizes.values), DTYPES[dtype])
 
 
 def stacked_experts(parameters: Iterable[ModelParameter]) -> Iterator[ModelParameter]:
     """The parameters, of which those of a layer's experts (``experts.0.w1``, ``experts.1.w1``, …) are one, as
     JAX programs hold them; those that are not alike stay apart."""
     groups: dict[str, list[ModelParameter]] = {}
-    for each in parameters:
-        match = _EXPERT.fullmatch(each.name)
-        groups.setdefault(each.name if match is None else f"{match[1]}.{match[2]}", []).append(each)
+    for parameter in parameters:
+        match = _EXPERT.fullmatch(parameter.name)
+        groups.setdefault(parameter.name if match is None else f"{match[1]}.{match[2]}", []).append(parameter)
     for name, group in groups.items():
         first = group[0]
-        if first.name == name or len({(each.shape, each.dtype) for each in group}) > 1:
+        if first.name == name or len({(parameter.shape, parameter.dtype) for parameter in group}) > 1:
             yield from group
         else:
             yield ModelParameter(name, (len(group), *first.shape), first.dtype)

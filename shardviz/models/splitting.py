@@ -56,7 +56,7 @@ class SplitParameter:
     def uneven(self) -> tuple[UnevenDim, ...]:
         """The dimensions that their axes do not divide: JAX refuses such an array."""
         sizes = zip(self.parameter.shape, self.spec.parts(self.mesh), strict=True)
-        return tuple(UnevenDim(place, *each) for place, each in enumerate(sizes) if each[0] % each[1])
+        return tuple(UnevenDim(index, *size) for index, size in enumerate(sizes) if size[0] % size[1])
 
 
 @dataclass(frozen=True)
@@ -72,16 +72,16 @@ class SplitModel:
     @property
     def unmatched(self) -> tuple[SplitParameter, ...]:
         """The parameters of which no rule says anything."""
-        return tuple(each for each in self.parameters if not each.is_matched)
+        return tuple(parameter for parameter in self.parameters if not parameter.is_matched)
 
     @property
     def uneven(self) -> tuple[SplitParameter, ...]:
         """The parameters with a dimension that its axes do not divide."""
-        return tuple(each for each in self.parameters if each.uneven)
+        return tuple(parameter for parameter in self.parameters if parameter.uneven)
 
     @property
     def bytes_per_device(self) -> int:
-        return sum(each.bytes_per_device for each in self.parameters)
+        return sum(parameter.bytes_per_device for parameter in self.parameters)
 
 
 def split_model(model: Model, rules: RuleSet, mesh: Mesh) -> SplitModel:
@@ -135,19 +135,19 @@ class FoldedParameter:
 def folded(parameters: Iterable[SplitParameter]) -> tuple[FoldedParameter, ...]:
     """All parameters, those that are alike as one, in the order of the first of each."""
     groups: dict[tuple[object, ...], list[SplitParameter]] = {}
-    for each in parameters:
-        own = each.parameter
-        key = (_NUMBER.sub("#", own.name), own.shape, own.dtype, each.spec, each.is_matched)
-        groups.setdefault(key, []).append(each)
-    return tuple(found for group in groups.values() for found in _fold(group))
+    for parameter in parameters:
+        own = parameter.parameter
+        key = (_NUMBER.sub("#", own.name), own.shape, own.dtype, parameter.spec, parameter.is_matched)
+        groups.setdefault(key, []).append(parameter)
+    return tuple(parameter for group in groups.values() for parameter in _fold(group))
 
 
 def _fold(group: Sequence[SplitParameter]) -> list[FoldedParameter]:
     """One of all, where every combination of their numbers is there; else each by itself."""
-    numbers = [_NUMBER.findall(each.parameter.name) for each in group]
+    numbers = [_NUMBER.findall(parameter.parameter.name) for parameter in group]
     ranges = [sorted(set(map(int, column))) for column in zip(*numbers, strict=True)]
     if math.prod(map(len, ranges)) != len(group):
-        return [FoldedParameter(each.parameter.name, each, 1) for each in group]
+        return [FoldedParameter(parameter.parameter.name, parameter, 1) for parameter in group]
     words = map(number_ranges, ranges)
     name = _NUMBER.sub(lambda _: next(words), group[0].parameter.name)
     return [FoldedParameter(name, group[0], len(group))]

@@ -126,25 +126,25 @@ def _array_name(scanner: Scanner) -> str:
             name = scanner.match(_ARRAY_NAME) or scanner.fail_here("the name of an array")
             scanner.expect(closing)
             return name.text
-    found = scanner.next(_ARRAY_NAME)
-    if found is None:
+    word = scanner.next(_ARRAY_NAME)
+    if word is None:
         return ""
     if scanner.take("<sub>"):
         below = scanner.match(_SUBSCRIPT) or scanner.fail_here("a subscript")
         scanner.expect("</sub>")
-        return f"{found.text}_{below.text}"
-    return found.text
+        return f"{word.text}_{below.text}"
+    return word.text
 
 
 def _dim(scanner: Scanner) -> tuple[str, list[Word]]:
-    found = scanner.match(_DIM_NAME) or scanner.fail_here("a dimension")
+    word = scanner.match(_DIM_NAME) or scanner.fail_here("a dimension")
     if scanner.text.startswith(("_", "<sub>"), scanner.pos):
-        return found.text, _subscript_axes(scanner)
-    name, underscore, below = found.text.rpartition("_")
+        return word.text, _subscript_axes(scanner)
+    name, underscore, below = word.text.rpartition("_")
     if not underscore:
-        return found.text, []
-    start = found.stop - len(below)
-    axes = _cut(scanner, Word(below, start, found.stop))
+        return word.text, []
+    start = word.stop - len(below)
+    axes = _cut(scanner, Word(below, start, word.stop))
     return name, [*axes[:-1], scanner.part_of(axes[-1])]
 
 
@@ -250,17 +250,17 @@ class ProductFactors:
     def _summed(self, is_einsum: bool) -> tuple[Dims, ...]:
         found: list[Dims] = []
         left, last = self.dims[0], len(self.dims) - 1
-        for place, right in enumerate(self.dims[1:], 1):
+        for index, right in enumerate(self.dims[1:], 1):
             every = dict.fromkeys((*left, *right))
-            kept = {dim for dims in self.dims[place + 1 :] for dim in dims} if is_einsum else set()
-            if is_einsum or place == last:
+            kept = {dim for dims in self.dims[index + 1 :] for dim in dims} if is_einsum else set()
+            if is_einsum or index == last:
                 kept.update(self.needed if self.result is None else self.result)
-            said = self.sums[place - 1]
-            if place == last and self.result is not None:
+            said = self.sums[index - 1]
+            if index == last and self.result is not None:
                 found.append(tuple(dim for dim in every if dim not in kept or dim in (said or ())))
             elif said is not None:
                 found.append(said)
-            elif self.is_elementwise and {*left} == {*right} and (place == last or not is_einsum):
+            elif self.is_elementwise and {*left} == {*right} and (index == last or not is_einsum):
                 found.append(())
             else:
                 found.append(tuple(dim for dim in left if dim in right and dim not in kept))
@@ -296,12 +296,14 @@ def two_readings(
 ) -> tuple[str, str]:
     """The problem of a product that has two `readings`, and the hint: how both are written, of the texts of
     the factors and of the result."""
-    at_once, in_order = (", then ".join([", ".join(dims) for dims in each if dims]) for each in readings)
+    at_once, in_order = (
+        ", then ".join([", ".join(dims) for dims in reading if dims]) for reading in readings
+    )
     problem = (
         f"this product has two readings: from left to right it sums over {in_order or 'nothing'}; "
         f"as one einsum it sums over {at_once or 'nothing'},"
     )
-    if any(each is not None for each in sums):
+    if any(sum_ is not None for sum_ in sums):
         return problem, "write after each * what it sums over, as in A *_D W, or put brackets around products"
     matmuls = factors[0]
     for factor in factors[1:-1]:

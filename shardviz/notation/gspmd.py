@@ -84,10 +84,10 @@ def read_gspmd(text: str, context: Context) -> Reading:
     elif scanner.take("maximal", "single_device"):
         start = scanner.pos
         scanner.expect("device", "=")
-        place = scanner.integer("the number of the device")
+        index = scanner.integer("the number of the device")
         spec = PartitionSpec.replicated(context.known_rank(scanner))
-        scanner.on_devices(spec, [place], start)
-        reading = Reading(replace(spec, devices=(mesh.device_id(place),)))
+        scanner.on_devices(spec, [index], start)
+        reading = Reading(replace(spec, devices=(mesh.device_id(index),)))
     elif kind := scanner.take("replicated", "unreduced", "manual"):
         large = tuple(axis for axis, size in mesh.shape.items() if size > 1)
         dims = ((),) * context.known_rank(scanner)
@@ -147,7 +147,7 @@ def write_gspmd(reading: Reading, context: Context) -> str:
     devices = f"<=[{','.join(map(str, reshape))}]{transpose}"
     if spec.devices:
         positions = context.positions_of(spec.devices)
-        devices = ",".join(str(positions[place]) for place in numbers(transposed(sizes, order)))
+        devices = ",".join(str(positions[number]) for number in numbers(transposed(sizes, order)))
     return f"{{devices=[{','.join(map(str, parts))}]{devices}{suffix}}}"
 
 
@@ -332,8 +332,8 @@ def _of_listed(grid: _Grid, groups: Sequence[Digits], mesh: Mesh) -> Sequence[Se
     if sorted(grid.listed) != [*range(mesh.size)] or math.prod(counts) > mesh.size:
         return None
     holders: dict[tuple[int, ...], dict[int, list[int]]] = {}
-    for place, device in enumerate(grid.listed):
-        *block, pending, manual = (value(group, place) for group in groups)
+    for index, device in enumerate(grid.listed):
+        *block, pending, manual = (value(group, index) for group in groups)
         holders.setdefault((*block, manual), {}).setdefault(pending, []).append(device)
     blocks: list[tuple[int, ...]] = [()] * mesh.size
     for (*block, manual), sums in holders.items():

@@ -142,15 +142,15 @@ def spec_alone(text: str) -> str:
         return text
     mesh = _PYTHON.search(text)
     start = 0 if mesh is None else _closed(text, mesh.end())
-    found = _SPEC.search(text, start)
-    return text if found is None else text[found.start() : _closed(text, found.end())]
+    match = _SPEC.search(text, start)
+    return text if match is None else text[match.start() : _closed(text, match.end())]
 
 
 def _closed(text: str, start: int) -> int:
     """Behind the parenthesis that closes the one before `start`; the end of the text where none does."""
     depth = 1
-    for place in range(start, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[place], 0)
+    for index in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[index], 0)
         if not depth:
-            return place + 1
+            return index + 1
     return len(text)

@@ -142,13 +142,13 @@ def split_layers(text: str) -> tuple[str, int]:
 
     Raises `NotationError` for 0.
     """
-    found = _LAYERS.search(text)
-    if found is None:
+    match = _LAYERS.search(text)
+    if match is None:
         return text, 1
-    if not int(found.group(1)):
+    if not int(match.group(1)):
         scanner = Scanner(text, HINT)
-        scanner.fail("a program runs at least once, not 0 times,", found.start(1), found.end(1))
-    return text[: found.start()].rstrip(" \t\r\n;"), int(found.group(1))
+        scanner.fail("a program runs at least once, not 0 times,", match.start(1), match.end(1))
+    return text[: match.start()].rstrip(" \t\r\n;"), int(match.group(1))
 
 
 def joined_lines(text: str) -> str:
@@ -164,7 +164,7 @@ def joined_lines(text: str) -> str:
 def on_one_line(text: str) -> str:
     """The text with ``;`` for line breaks that end a statement, and blanks for comments and other breaks;
     every character stays in its place."""
-    text = _COMMENT.sub(lambda found: " " * len(found.group()), text)
+    text = _COMMENT.sub(lambda match: " " * len(match.group()), text)
     pieces, depth = [], 0
     lines = text.split("\n")
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
@@ -270,8 +270,8 @@ class _ProgramScanner(Scanner):
         return found
 
     def _bracket_follows(self) -> bool:
-        found = _NAME.match(self.text, self.pos)
-        return self.text.startswith("[", self.pos if found is None else found.end())
+        match = _NAME.match(self.text, self.pos)
+        return self.text.startswith("[", self.pos if match is None else match.end())
 
     def _sum(self) -> Expression:
         start = self.skip()

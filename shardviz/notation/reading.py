@@ -58,7 +58,7 @@ class Context:
         order = None if self.mesh is None else self.mesh.device_order
         if order is None:
             return tuple(devices)
-        places = {device: place for place, device in enumerate(order)}
+        places = {device: index for index, device in enumerate(order)}
         return tuple(places[device] for device in devices)
 
     def check_rank(self, scanner: Scanner, rank: int) -> None:
@@ -77,7 +77,7 @@ class Context:
 
     def mesh_order(self, axes: Sequence[str]) -> tuple[str, ...]:
         """`axes` in the order in which the mesh has them, as JAX prints sets of axes."""
-        places = {name: place for place, name in enumerate(self.axis_names or ())}
+        places = {name: index for index, name in enumerate(self.axis_names or ())}
 
         def place(name: str) -> tuple[int, int]:
             part = axis_part(name)

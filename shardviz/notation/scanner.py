@@ -60,9 +60,9 @@ class Scanner:
         start, stop = (at.start, at.stop) if isinstance(at, Word) else (at, stop)
         raise NotationError(problem, self.text, start, stop, hint or self.hint)
 
-    def at_most(self, most: int, found: Sized, what: str, at: int | Word, hint: str = "") -> None:
+    def at_most(self, most: int, sized: Sized, what: str, at: int | Word, hint: str = "") -> None:
         """Fail where so many things were found that nobody means them."""
-        if len(found) > most:
+        if len(sized) > most:
             self.fail(f"more than {most} {what}", at, hint=hint or f"use fewer {what}")
 
     def fail_here(self, expected: str, hint: str = "") -> NoReturn:
@@ -142,11 +142,11 @@ class Scanner:
 
     def match(self, pattern: re.Pattern[str]) -> Word | None:
         """Pass a match of `pattern` that begins right here, without skipping spaces."""
-        found = pattern.match(self.text, self.pos)
-        if found is None or found.end() == found.start():
+        match = pattern.match(self.text, self.pos)
+        if match is None or match.end() == match.start():
             return None
-        self.pos = found.end()
-        return Word(found.group(), found.start(), found.end())
+        self.pos = match.end()
+        return Word(match.group(), match.start(), match.end())
 
     def next(self, pattern: re.Pattern[str]) -> Word | None:
         """Pass spaces and a match of `pattern` behind them."""
@@ -163,11 +163,11 @@ class Scanner:
 
     def part_of(self, axis: Word) -> Word:
         """The part of the axis that stands next, ``:(1)2``; the axis itself where none does."""
-        found = _PART.match(self.text, self.pos)
-        if found is None:
+        match = _PART.match(self.text, self.pos)
+        if match is None:
             return axis
-        self.pos = found.end()
-        return Word(f"{axis.text}:({int(found[1])}){int(found[2])}", axis.start, found.end())
+        self.pos = match.end()
+        return Word(f"{axis.text}:({int(match[1])}){int(match[2])}", axis.start, match.end())
 
     def braces(self, axis: Callable[[Scanner], T]) -> tuple[list[T], bool]:
         """``{"X", "Y", ?}``: each `axis` as it is read, and whether ``?`` stands behind them."""
@@ -242,7 +242,7 @@ class Scanner:
         sizes = self.axis_sizes
         size = max(devices, default=0) + 1 if sizes is None else math.prod(sizes.values())
         known = range(size)
-        unknown = next((each for each in devices if each not in known), None)
+        unknown = next((device for device in devices if device not in known), None)
         if unknown is not None:
             problem = f"the mesh has no device {unknown}"
             self.fail(problem, start, self.pos, f"its devices are 0 to {known[-1]}")

@@ -327,14 +327,14 @@ def _pieces(scanner: Scanner, span: Word, spaced: bool, marks: str = "") -> Iter
             continue
         is_mark = scanner.text[start] in marks
         pattern = _MARK if is_mark else _NAME if spaced else _LETTER
-        found = pattern.match(scanner.text, start, span.stop)
-        if is_mark and found is None:
+        match = pattern.match(scanner.text, start, span.stop)
+        if is_mark and match is None:
             scanner.fail("'(' is not closed,", start, hint=_HINT)
-        if found is None or not (is_mark or (found[0][0].isascii() and found[0][0].isalpha())):
+        if match is None or not (is_mark or (match[0][0].isascii() and match[0][0].isalpha())):
             scanner.pos = start
             scanner.fail_here("an axis, '_' or '('")
-        yield Word(found[0], start, found.end())
-        start = found.end()
+        yield Word(match[0], start, match.end())
+        start = match.end()
 
 
 def _long_name(scanner: Scanner, word: Word) -> Word | None:

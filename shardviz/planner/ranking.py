@@ -58,7 +58,7 @@ def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
     if len(choices) > MAX_PLANS:
         raise _too_many(problem)
     planner = Planner(problem.mesh, placed, problem.objective)
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     refusal: QuestionError | None = None
     for given in choices:
         try:
@@ -67,10 +67,10 @@ def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
             # A result that is asked for cannot be had from every sharding of the operands.
             refusal = error
             continue
-        found.append(_candidate(plan, placed))
-    if not found and refusal is not None:
+        candidates.append(_candidate(plan, placed))
+    if not candidates and refusal is not None:
         raise refusal
-    return tuple(_ranked(found))
+    return tuple(_ranked(candidates))
 
 
 def _choices(problem: Problem) -> Iterator[dict[str, PartitionSpec]]:
@@ -91,8 +91,8 @@ def _choices(problem: Problem) -> Iterator[dict[str, PartitionSpec]]:
         if any(chosen[one] > chosen[other] for one, other in twins):
             continue
         placed = [
-            [(axis, ways[way][place]) for axis, way in zip(axes, chosen, strict=True)]
-            for place in range(len(arrays))
+            [(axis, ways[way][index]) for axis, way in zip(axes, chosen, strict=True)]
+            for index in range(len(arrays))
         ]
         if any(map(_uses_twice, arrays, placed)):
             continue

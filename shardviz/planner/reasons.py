@@ -101,12 +101,12 @@ class _MoveReason:
     def _cut_further(self, fewer: PartitionSpec, more: PartitionSpec) -> dict[int, Axes]:
         """The dimensions that are cut further in the second of two specs, with the axes of each."""
         size = self.choice.mesh.group_size
-        places = [place for place, axes in enumerate(more.dims) if size(axes) > size(fewer.dims[place])]
+        places = [index for index, axes in enumerate(more.dims) if size(axes) > size(fewer.dims[index])]
         if len(places) == 1:
             return {places[0]: self.move.axes}
         return {
-            place: tuple(axis for axis in more.dims[place] if axis not in fewer.dims[place])
-            for place in places
+            index: tuple(axis for axis in more.dims[index] if axis not in fewer.dims[index])
+            for index in places
         }
 
     @cached_property
@@ -125,30 +125,30 @@ class _MoveReason:
         stays_split = self._finest(self.move.axes) & self._finest(sum(self.goal.dims, ()))
         # Axes that this move leaves out, and that split the same dimension in the end.
         is_cut = any(
-            self._finest(self.goal.dims[place]) - self._finest(self.move.to_spec.dims[place])
-            for place in lost
+            self._finest(self.goal.dims[index]) - self._finest(self.move.to_spec.dims[index])
+            for index in lost
         )
         # An earlier move has brought an operand's axes to where this one takes them away.
         start = self.choice.start(array)[0] if self.is_operand else ()
-        was_moved = any(not set(axes) <= set(start[place]) for place, axes in lost.items() if start)
+        was_moved = any(not set(axes) <= set(start[index]) for index, axes in lost.items() if start)
         if stays_split or (was_moved if self.is_operand else is_cut):
             return f"On the way to the wanted split of {array.name}, {doing}; {self.price}."
         if self.is_operand:
             return self._gather_operand(doing) if len(lost) == 1 else self._gather_dims(doing)
-        is_whole = all(self.shapes[1][place] == array.shape[place] for place in lost)
-        dims = " and of ".join(array.dims[place] for place in lost)
+        is_whole = all(self.shapes[1][index] == array.shape[index] for index in lost)
+        dims = " and of ".join(array.dims[index] for index in lost)
         wanted = f"{'All' if is_whole else 'More'} of {dims} of {array.name} is wanted on every device"
         return f"{wanted} of {self.axes}{self._given()}: {doing}; {self.price}."
 
     def _gather_dims(self, doing: str) -> str:
         array, keeping, dims = self.array, self.choice.keeping, self.array.dims
-        if needed := [dims[place] for place in self.lost if dims[place] in self.part.whole]:
+        if needed := [dims[index] for index in self.lost if dims[index] in self.part.whole]:
             all_of = (
                 f"{self.part.function} needs all of {' and of '.join(needed)} of {array.name} on a device"
             )
             return f"{all_of}: {doing}; {self.price}."
-        split = [f"along {self._splits({place: axes})}" for place, axes in self.lost.items()]
-        ways = [keeping and keeping(dims[place], axes) for place, axes in self.lost.items()]
+        split = [f"along {self._splits({index: axes})}" for index, axes in self.lost.items()]
+        ways = [keeping and keeping(dims[index], axes) for index, axes in self.lost.items()]
         more = [way.more() for way in ways if way]
         why = f"No cheaper plan was found that leaves {array.name} split {' and '.join(split)}"
         if len(more) == len(split) and all(more):
@@ -187,7 +187,9 @@ class _MoveReason:
                     f"{dim}: {gathers}{self._instead()}."
                 )
         mates = [
-            (each, held[each.dims.index(dim)]) for each, (held, _) in choice.others(array) if dim in each.dims
+            (array, held[array.dims.index(dim)])
+            for array, (held, _) in choice.others(array)
+            if dim in array.dims
         ]
         if is_summed and mates and not {axis for _, held in mates for axis in held} & set(self.move.axes):
             before, after = (shape[array.dims.index(dim)] for shape in self.shapes)
@@ -197,7 +199,7 @@ class _MoveReason:
             )
         more = self._more()
         own = choice.start(array)[0][array.dims.index(dim)]
-        alike = [each.name for each, held in mates if held == own]
+        alike = [array.name for array, held in mates if held == own]
         if is_summed and alike:
             why = f"and adding partial sums {more}" if more else "but no cheaper plan adds partial sums"
             return (
@@ -263,21 +265,21 @@ class _MoveReason:
 
     def _splits(self, changed: Mapping[int, Axes], verb: str = "") -> str:
         """Such as ``b over X and d over Y``, or with a verb ``b is split over X and d over Y``."""
-        first, *rest = [(self.array.dims[place], axes_words(axes)) for place, axes in changed.items()]
+        first, *rest = [(self.array.dims[index], axes_words(axes)) for index, axes in changed.items()]
         return " and ".join(
             [f"{first[0]}{verb} over {first[1]}", *(f"{dim} over {axes}" for dim, axes in rest)]
         )
 
     def slice(self) -> str:
         sizes = "×".join(f"{self.shapes[1][place]:,}" for place in self.gained)
-        dims = " and ".join(self.array.dims[place] for place in self.gained)
+        dims = " and ".join(self.array.dims[index] for index in self.gained)
         return (
             f"{self._purpose()}, each device keeps its own 1/{self.n} of {dims} ({sizes}); it already has "
             "it, so no byte moves."
         )
 
     def exchange(self) -> str:
-        names = " and ".join(self.array.dims[place] for place in self.gained)
+        names = " and ".join(self.array.dims[index] for index in self.gained)
         why = self._purpose()
         if not self.is_operand and self._stays():
             why = f"With a split along {names} wanted{self._given()}"
@@ -290,11 +292,11 @@ class _MoveReason:
     def _purpose(self) -> str:
         if not self._stays():
             return f"On the way to the wanted split of {self.array.name}"
-        first, *rest = dict.fromkeys(self._purpose_of(place, axes) for place, axes in self.gained.items())
+        first, *rest = dict.fromkeys(self._purpose_of(index, axes) for index, axes in self.gained.items())
         return " and ".join([first, *(each[0].lower() + each[1:] for each in rest)])
 
-    def _purpose_of(self, place: int, axes: Axes) -> str:
-        dim, over = self.array.dims[place], axes_words(axes)
+    def _purpose_of(self, index: int, axes: Axes) -> str:
+        dim, over = self.array.dims[index], axes_words(axes)
         for other, (placed, _) in self.choice.others(self.array) if self.is_operand else ():
             splits = zip(other.dims, placed, strict=True)
             if any(name == dim and set(axes) <= set(held) for name, held in splits):
@@ -305,7 +307,7 @@ class _MoveReason:
 
     def _stays(self) -> bool:
         return all(
-            self._finest(axes) <= self._finest(self.goal.dims[place]) for place, axes in self.gained.items()
+            self._finest(axes) <= self._finest(self.goal.dims[index]) for index, axes in self.gained.items()
         )
 
     def _finest(self, axes: Axes) -> set[str]:

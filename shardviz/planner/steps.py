@@ -102,14 +102,16 @@ def first_steps(problem: Problem) -> Iterator[Step]:
         step = _taken_apart(array, mesh) if spec.only_device is not None else _permuted(array, mesh)
         if step.axes:
             numbered = enumerate(problem.parts)
-            user = next(n for n, part in numbered if array.name in [each.name for each in part.operands])
+            user = next(
+                n for n, part in numbered if array.name in [operand.name for operand in part.operands]
+            )
             yield replace(step, from_spec=spec, part=user)
 
 
 def _taken_apart(array: ShardedArray, mesh: Mesh) -> Step:
     """One device's array as a pending sum."""
     spec = array.decided_spec
-    before, after = (state_of(each, mesh) for each in (PartitionSpec.replicated(array.rank), spec))
+    before, after = (state_of(spec, mesh) for spec in (PartitionSpec.replicated(array.rank), spec))
     reason = (
         f"Device {spec.only_device} alone holds {array.name}. The others take zeros, so that it is a "
         f"partial sum over {axes_words(after[1])}, and the step that adds or scatters that sends it; no byte "
@@ -122,8 +124,8 @@ def _permuted(array: ShardedArray, mesh: Mesh) -> Step:
     """The blocks of an array sent to the devices that hold them in the mesh's order."""
     state = state_of(array.decided_spec, mesh)
     given, wanted = Layout(array, mesh), Layout(array.with_spec(spec_of(state)), mesh)
-    held = {given.mesh.device_id(place): given.block(place) for place in range(mesh.size)}
-    stays = all(held[mesh.device_id(place)] == wanted.block(place) for place in range(mesh.size))
+    held = {given.mesh.device_id(index): given.block(index) for index in range(mesh.size)}
+    stays = all(held[mesh.device_id(index)] == wanted.block(index) for index in range(mesh.size))
     axes = () if stays else tuple(axis for axis, size in mesh.shape.items() if size > 1)
     step = move_step(array, mesh, PathMove("ppermute", axes, None, state, state))
     reason = (

@@ -74,7 +74,7 @@ class _Backward:
 
     def __init__(self, problem: Problem, training: Training) -> None:
         self._problem, self._training = problem, training
-        self._arguments = {each.name: each for each in problem.arguments}
+        self._arguments = {argument.name: argument for argument in problem.arguments}
         self._made = {part.result.name: part for part in problem.parts}
         self._taken = {*self._arguments, *self._made}
         self._trained = () if training.optimizer is None else problem.parameters
@@ -83,7 +83,7 @@ class _Backward:
         self._kept = {*problem.results, *(part.result.name for part in kept if training.remat != "layer")}
         self._left = _uses(problem)
         arrays = (*self._arguments.values(), *(part.result for part in problem.parts))
-        self._gradients = {each.name: self._gradient(each) for each in arrays if self._left[each.name]}
+        self._gradients = {array.name: self._gradient(array) for array in arrays if self._left[array.name]}
         self._given: dict[str, str] = {}
         self._sums: dict[str, ShardedArray] = {}
         self._recomputed: dict[str, str] = {}
@@ -114,7 +114,7 @@ class _Backward:
             parts=(*self._problem.parts, *self._parts, *updates.values()),
             returned=(*self._problem.results, *gradients, *news),
             training=self._training,
-            gradients=tuple((self._given | {name: each.name for name, each in made.items()}).items()),
+            gradients=tuple((self._given | {name: array.name for name, array in made.items()}).items()),
             updates=tuple(zip(updates, news, strict=True)),
         )
 
@@ -230,8 +230,8 @@ class _Backward:
         source: Statement,
         number: float | None,
     ) -> None:
-        taken = tuple(self._available(each) for each in operands)
-        einsum = Einsum(tuple(each.dims for each in taken), result.dims)
+        taken = tuple(self._available(operand) for operand in operands)
+        einsum = Einsum(tuple(array.dims for array in taken), result.dims)
         whole = tuple(dim for dim in source.whole if dim in einsum.dims)
         self._parts.append(
             Statement(

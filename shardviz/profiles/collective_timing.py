@@ -96,7 +96,7 @@ def collective_timings(
 ) -> tuple[tuple[CollectiveTiming, ...], tuple[Straggler, ...]]:
     """The collectives by the time that they leave exposed, and those who were waited for, the most first."""
     timings, stragglers = [], []
-    traces = [each.device.trace for each in devices]
+    traces = [device.device.trace for device in devices]
     facts, found = _runs(devices)
     for (name, program), runs in found.items():
         fact, joined = facts[name, program], programs.get(program)
@@ -111,9 +111,9 @@ def collective_timings(
         seconds, waits = [], []
         waited_for: defaultdict[str, list[int]] = defaultdict(list)
         for group in groups:
-            late = max(group, key=lambda each: each.start)
-            seconds.append(max(max(each.end for each in group) - late.start, 0))
-            waits.append(sum(late.start - each.start for each in group))
+            late = max(group, key=lambda arrival: arrival.start)
+            seconds.append(max(max(arrival.end for arrival in group) - late.start, 0))
+            waits.append(sum(late.start - arrival.start for arrival in group))
             if len(group) > 1 and is_whole:
                 waited_for[late.device.name].append(waits[-1])
         most = max(waited_for, key=lambda device: len(waited_for[device]), default="")
@@ -128,9 +128,9 @@ def collective_timings(
                 min(seconds) * PICO,
                 max(seconds) * PICO,
                 waited=sum(waits) * PICO / events if is_whole else None,
-                exposed=sum(each.exposed for group in groups for each in group) * PICO / events,
+                exposed=sum(arrival.exposed for group in groups for arrival in group) * PICO / events,
                 runs=len(groups),
-                groups=len({tuple(each.device.name for each in group) for group in groups}),
+                groups=len({tuple(arrival.device.name for arrival in group) for group in groups}),
                 last=most,
                 last_share=len(waited_for[most]) / len(groups) if most else 0.0,
                 collective=fact.collective,
@@ -141,9 +141,9 @@ def collective_timings(
             Straggler(device, name, len(each), len(groups), sum(each) * PICO)
             for device, each in waited_for.items()
         ]
-    timings.sort(key=lambda each: (-each.exposed * each.runs, each.name))
-    stragglers.sort(key=lambda each: -each.seconds)
-    return tuple(timings), tuple(each for each in stragglers if each.seconds > 0)
+    timings.sort(key=lambda timing: (-timing.exposed * timing.runs, timing.name))
+    stragglers.sort(key=lambda straggler: -straggler.seconds)
+    return tuple(timings), tuple(straggler for straggler in stragglers if straggler.seconds > 0)
 
 
 def _runs(
@@ -158,18 +158,18 @@ def _runs(
     for stretch in devices:
         trace, computed = stretch.device.trace, Covered(stretch.compute)
         seen: Counter[tuple[int, int]] = Counter()
-        for each in sorted(stretch.transfers):
-            fact = stretch.device.facts[each.instruction]
+        for transfer in sorted(stretch.transfers):
+            fact = stretch.device.facts[transfer.instruction]
             if not fact.is_communication:
                 continue
-            traced = trace.instruction_table[each.instruction]
+            traced = trace.instruction_table[transfer.instruction]
             key = traced.name, traced.program
             facts.setdefault(key, fact)
-            seen[each.instruction, each.run] += 1
-            number = seen[each.instruction, each.run]
-            exposed = each.end - each.start - computed.within(each.start, each.end)
-            arrival = _Arrival(trace, each.start, each.end, exposed)
-            found[key][trace.host, each.run, number].append(arrival)
+            seen[transfer.instruction, transfer.run] += 1
+            number = seen[transfer.instruction, transfer.run]
+            exposed = transfer.end - transfer.start - computed.within(transfer.start, transfer.end)
+            arrival = _Arrival(trace, transfer.start, transfer.end, exposed)
+            found[key][trace.host, transfer.run, number].append(arrival)
     return facts, found
 
 
@@ -181,7 +181,7 @@ def _groups(
 
     Devices of which nobody knows the group are one each: then none waits for another.
     """
-    alone = {each.name: -1 - number for number, each in enumerate(traces)}
+    alone = {trace.name: -1 - number for number, trace in enumerate(traces)}
     if collective is None or collective.op in ("send", "recv"):
         return (alone, False) if is_lost else ({}, True)
     if collective.group_count < 2:
@@ -210,11 +210,11 @@ def _device_ids(program: JoinedProgram | None, traces: Sequence[DeviceTrace]) ->
     A host counts its devices from 0: where the program has others besides, that is not their number.
     """
     if program is None:
-        return {each.name: each.number for each in traces}
+        return {trace.name: trace.number for trace in traces}
     total = program.module.num_partitions * program.module.replica_count
     wanted = {*program.device_ids} or {*range(total)}
-    told = {each.name: each.device_id for each in traces if each.device_id is not None}
-    counted = {each.name: each.number for each in traces} if len(traces) >= total else {}
+    told = {trace.name: trace.device_id for trace in traces if trace.device_id is not None}
+    counted = {trace.name: trace.number for trace in traces} if len(traces) >= total else {}
     for found in (told, counted):
         if len({*found.values()}) == len(traces) and {*found.values()} <= wanted:
             return found

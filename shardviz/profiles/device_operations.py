@@ -56,10 +56,10 @@ class Covered:
         return self._until(end) - self._until(start)
 
     def _until(self, time: int) -> int:
-        place = bisect_right(self._starts, time) - 1
-        if place < 0:
+        index = bisect_right(self._starts, time) - 1
+        if index < 0:
             return 0
-        return self._before[place] + min(time, self._ends[place]) - self._starts[place]
+        return self._before[index] + min(time, self._ends[index]) - self._starts[index]
 
 
 class Transfer(NamedTuple):
@@ -106,14 +106,14 @@ class DeviceOperations:
 
     def __init__(self, trace: DeviceTrace, facts_of: Callable[[TracedInstruction], InstructionFacts]) -> None:
         self.trace = trace
-        self.facts = facts = [facts_of(each) for each in trace.instruction_table]
+        self.facts = facts = [facts_of(instruction) for instruction in trace.instruction_table]
         self.frames: list[int] = []
         self.computed: list[int] = []
         self.transfers: list[Transfer] = []
         # XLA's line of asynchronous operations has those of a TPU whole, but not every TPU has that line; a
         # GPU's stream runs what was begun.
         own = map(trace.instruction_table.__getitem__, set(trace.instructions))
-        whole = {each.name for each in own if each.is_async}
+        whole = {instruction.name for instruction in own if instruction.is_async}
         is_stream = trace.kind == "GPU"
         # What one run begins, no other ends.
         begun_in: defaultdict[int, defaultdict[str, deque[int]]] = defaultdict(lambda: defaultdict(deque))
@@ -121,25 +121,25 @@ class DeviceOperations:
         # TPUs write some operations with one and the same time, in any order: there an end comes last.
         is_end = [fact.role == "ends" for fact in facts]
         moments = [2 * start + is_end[number] for start, number in zip(starts, numbers, strict=True)]
-        for place in sorted(range(len(starts)), key=moments.__getitem__):
-            number = numbers[place]
+        for index in sorted(range(len(starts)), key=moments.__getitem__):
+            number = numbers[index]
             fact, instruction = facts[number], trace.instruction_table[number]
-            begun = begun_in[runs[place]]
+            begun = begun_in[runs[index]]
             if fact.role == "frame":
-                self.frames.append(place)
+                self.frames.append(index)
             elif fact.lane.kind == "compute" and fact.role == "work":
-                self.computed.append(place)
+                self.computed.append(index)
             elif fact.role == "work" or is_stream or instruction.is_async:
-                self.transfers.append(Transfer(starts[place], ends[place], number, runs[place]))
+                self.transfers.append(Transfer(starts[index], ends[index], number, runs[index]))
             elif instruction.name in whole or fact.awaited in whole:
                 continue
             elif fact.role == "begins":
-                begun[instruction.name].append(place)
+                begun[instruction.name].append(index)
             else:
                 first = self._beginning(fact, begun)
                 number = number if first is None else numbers[first]
-                start = starts[place] if first is None else starts[first]
-                self.transfers.append(Transfer(start, ends[place], number, runs[place]))
+                start = starts[index] if first is None else starts[first]
+                self.transfers.append(Transfer(start, ends[index], number, runs[index]))
         for waiting in (each for begun in begun_in.values() for each in begun.values()):
             self.transfers += [Transfer(starts[p], ends[p], numbers[p], runs[p]) for p in waiting]
         self._drop_empty_frames()
@@ -150,8 +150,8 @@ class DeviceOperations:
             waiting = begun[fact.awaited]
             return waiting.popleft() if waiting else None
 
-        def may_end(place: int) -> bool:
-            other = self.facts[self.trace.instructions[place]]
+        def may_end(index: int) -> bool:
+            other = self.facts[self.trace.instructions[index]]
             return fact.op == other.op or (fact.op in ANY_OPS and other.is_communication)
 
         alike = [places for places in begun.values() if places and may_end(places[0])]
@@ -161,7 +161,7 @@ class DeviceOperations:
         """A call around which nothing is traced computes by itself."""
         trace = self.trace
         inner = sorted(
-            [trace.starts[place] for place in self.computed] + [each.start for each in self.transfers]
+            [trace.starts[index] for index in self.computed] + [transfer.start for transfer in self.transfers]
         )
         covered = Covered([(time, time + 1) for time in dict.fromkeys(inner)])
         empty = [p for p in self.frames if not covered.within(trace.starts[p], trace.ends[p])]
@@ -177,17 +177,17 @@ class DeviceOperations:
 
         def step_of(run: int, time: int) -> int | None:
             if lines:
-                place = bisect_right(begins, time) - 1
-                return lines[place][0] if place >= 0 and time < lines[place][2] else None
+                index = bisect_right(begins, time) - 1
+                return lines[index][0] if index >= 0 and time < lines[index][2] else None
             return 0 if steps is None else steps.get(run)
 
         computed: defaultdict[int | None, list[int]] = defaultdict(list)
         transfers: defaultdict[int | None, list[Transfer]] = defaultdict(list)
         starts, runs = self.trace.starts, self.trace.runs
-        for place in self.computed:
-            computed[step_of(runs[place], starts[place])].append(place)
-        for each in self.transfers:
-            transfers[step_of(each.run, each.start)].append(each)
+        for index in self.computed:
+            computed[step_of(runs[index], starts[index])].append(index)
+        for transfer in self.transfers:
+            transfers[step_of(transfer.run, transfer.start)].append(transfer)
         spans = {number: (start, end) for number, start, end in lines}
         return {
             step: DeviceStretch(self, computed[step], transfers[step], spans.get(step))
@@ -215,8 +215,8 @@ class DeviceStretch:
     ) -> None:
         self.device, self.computed, self.transfers = device, computed, transfers
         trace = device.trace
-        found = [(trace.starts[place], trace.ends[place]) for place in computed]
-        found += [(each.start, each.end) for each in transfers]
+        found = [(trace.starts[index], trace.ends[index]) for index in computed]
+        found += [(transfer.start, transfer.end) for transfer in transfers]
         lasting = [(start, end) for start, end in found if end > start]
         self.is_empty = not lasting
         first, last = min(lasting, default=(0, 0))[0], max((end for _, end in lasting), default=0)
@@ -226,11 +226,15 @@ class DeviceStretch:
     def compute(self) -> list[Stretch]:
         """When something is computed."""
         trace = self.device.trace
-        return union((trace.starts[place], trace.ends[place]) for place in self.computed)
+        return union((trace.starts[index], trace.ends[index]) for index in self.computed)
 
     def _moving(self, is_counted: Callable[[InstructionFacts], bool]) -> list[Stretch]:
         facts = self.device.facts
-        return union((each.start, each.end) for each in self.transfers if is_counted(facts[each.instruction]))
+        return union(
+            (transfer.start, transfer.end)
+            for transfer in self.transfers
+            if is_counted(facts[transfer.instruction])
+        )
 
     def activity(self) -> DeviceActivity:
         """The sums, in seconds."""

@@ -263,8 +263,8 @@ class TraceReading:
             if begun is None:
                 self._ended[joined] = event.end
             else:
-                trace, place = begun
-                trace.ends[place] = max(trace.ends[place], event.end)
+                trace, index = begun
+                trace.ends[index] = max(trace.ends[index], event.end)
         elif "step_num" in stats:
             self._marks.append((event.line, event.start, event.end, _int(stats["step_num"]) or 0))
         elif "run_id" in stats:
@@ -310,23 +310,23 @@ class TraceReading:
         orders = _joined_runs(sorted_modules)
         for device, modules in sorted_modules.items():
             runs = []
-            for each, order in zip(modules, orders[device], strict=True):
-                runs.append(self._run(ProgramRun(each.program, order)))
-                if each.run_id is not None:
-                    self._by_number[None, each.run_id].add(runs[-1])
-                    self._by_number[device[1], each.run_id].add(runs[-1])
+            for module, order in zip(modules, orders[device], strict=True):
+                runs.append(self._run(ProgramRun(module.program, order)))
+                if module.run_id is not None:
+                    self._by_number[None, module.run_id].add(runs[-1])
+                    self._by_number[device[1], module.run_id].add(runs[-1])
             trace, table = self._devices[device], [*self._instructions]
-            begins = [each.start for each in modules]
+            begins = [module.start for module in modules]
             changed: dict[tuple[int, Program], int] = {}
-            for place, start in enumerate(trace.starts):
+            for index, start in enumerate(trace.starts):
                 at = bisect_right(begins, start) - 1
                 if at < 0 or start >= modules[at].end:
                     continue
-                trace.runs[place] = runs[at]
-                key = trace.instructions[place], modules[at].program
+                trace.runs[index] = runs[at]
+                key = trace.instructions[index], modules[at].program
                 if key not in changed:
                     changed[key] = self._instruction(table[key[0]]._replace(program=key[1]))
-                trace.instructions[place] = changed[key]
+                trace.instructions[index] = changed[key]
 
     def _steps_of_runs(self) -> dict[int, int]:
         """The step of each run: the one during which it was begun, on the thread that marked the step, or on
@@ -355,25 +355,25 @@ def _joined_runs(found: Mapping[_Device, Sequence[_ModuleRun]]) -> dict[_Device,
     """
     by_program: defaultdict[Program, defaultdict[_Device, list[int]]] = defaultdict(lambda: defaultdict(list))
     for device, modules in found.items():
-        for place, each in enumerate(modules):
-            by_program[each.program][device].append(place)
+        for index, module in enumerate(modules):
+            by_program[module.program][device].append(index)
     orders = {device: [0] * len(modules) for device, modules in found.items()}
     for places in by_program.values():
         most = max(places, key=lambda device: len(places[device]))
-        reference = [found[most][place] for place in places[most]]
+        reference = [found[most][index] for index in places[most]]
         for device, own in places.items():
-            shift = _shift([found[device][place] for place in own], reference)
-            for number, place in enumerate(own):
-                orders[device][place] = number + shift
+            shift = _shift([found[device][index] for index in own], reference)
+            for number, index in enumerate(own):
+                orders[device][index] = number + shift
     return orders
 
 
 def _shift(own: Sequence[_ModuleRun], reference: Sequence[_ModuleRun]) -> int:
     """By how many runs a device began later than the reference; 0 where nothing tells."""
-    begins = [each.start for each in reference]
+    begins = [run.start for run in reference]
     shifts = {0}
-    for place in (0, len(own) // 2, len(own) - 1):
-        last = bisect_right(begins, own[place].end) - 1 - place
+    for index in (0, len(own) // 2, len(own) - 1):
+        last = bisect_right(begins, own[index].end) - 1 - index
         shifts |= {last, last - 1}
 
     def overlap(shift: int) -> int:

@@ -98,7 +98,7 @@ class JoinedProgram:
     @cached_property
     def collectives(self) -> dict[str, Collective]:
         """The collectives by their names."""
-        return {each.name: each for each in self.module.collectives}
+        return {collective.name: collective for collective in self.module.collectives}
 
     @cached_property
     def ops(self) -> dict[str, TimedOp]:

@@ -77,9 +77,9 @@ class Profile:
 
 def programs_that_ran(files: ProfileFiles) -> list[ProgramRecord]:
     """The programs of which operations are traced, as far as the profile brings them, the main one first."""
-    ran = {each.program for device in files.devices for each in device.instruction_table}
-    found = [each for each in files.programs if each.program in ran]
-    return sorted(found, key=lambda each: each.program != files.main)
+    ran = {instruction.program for device in files.devices for instruction in device.instruction_table}
+    records = [program for program in files.programs if program.program in ran]
+    return sorted(records, key=lambda record: record.program != files.main)
 
 
 def profile_of(
@@ -109,16 +109,16 @@ def profile_of(
         return facts_of(instruction, programs.get(instruction.program))
 
     # By the program, with `jax.profiler.StepTraceAnnotation`.
-    marked = any(each.step_spans or each.steps_of_runs for each in files.devices)
-    devices = [DeviceOperations(each, facts) for each in files.devices if len(each.starts)]
-    wholes = [each.whole for each in devices]
+    marked = any(device.step_spans or device.steps_of_runs for device in files.devices)
+    devices = [DeviceOperations(device, facts) for device in files.devices if len(device.starts)]
+    wholes = [device.whole for device in devices]
     # Without marks each run of the main program is a step; where no program is told, all of it is one.
     runs = None if main is None else runs_in_order(files.devices, main)
 
     def steps_of(trace: DeviceTrace) -> Mapping[int, int] | None:
         return trace.steps_of_runs if marked else None if runs is None else runs.get(trace.host, {})
 
-    by_step = {each.trace.name: each.by_step(steps_of(each.trace)) for each in devices}
+    by_step = {device.trace.name: device.by_step(steps_of(device.trace)) for device in devices}
     steps = _steps(by_step, len(files.hosts) > 1)
     if not steps:
         problem = "no operation of the profile is in a step"
@@ -138,7 +138,7 @@ def profile_of(
     return Profile(
         title,
         files.hosts,
-        tuple(each.activity() for each in wholes),
+        tuple(whole.activity() for whole in wholes),
         steps,
         marked,
         collectives,
@@ -154,13 +154,13 @@ def profile_of(
 def _gaps(files: ProfileFiles, marked: bool, devices: int, communicates: bool) -> list[str]:
     """Sentences on what the profile does not tell apart, and on the devices that it lacks."""
     main, found = files.main, []
-    tables = (run for each in files.devices for run in each.run_table)
+    tables = (run for device in files.devices for run in device.run_table)
     if main and not marked and all(run.run_id is None for run in tables if run.program == main):
         found.append(
             f"the profile does not tell the runs of {main[0]} apart: all of them count as one step; mark "
             "steps with jax.profiler.StepTraceAnnotation, and wait for the results in each"
         )
-    ran = max((sum(map(len, each.device_ids)) for each in programs_that_ran(files)), default=0)
+    ran = max((sum(map(len, record.device_ids)) for record in programs_that_ran(files)), default=0)
     if ran > devices:
         consequence = ": the time of a collective with others includes the wait for them" * communicates
         found.append(f"the profile has {devices} of the {ran} devices that ran{consequence}")
@@ -178,13 +178,15 @@ def _joined(
     found: dict[Program, JoinedProgram] = {}
     notes, main = [], files.main
     records = {record.program: record for record in files.programs}
-    traced = {each for device in files.devices for each in device.instruction_table}
+    traced = {instruction for device in files.devices for instruction in device.instruction_table}
     for key, text in texts.items():
         ids = records[key].device_ids if key in records else ()
         flat = tuple(device for row in ids for device in row)
         priced = machine if key == main else None
-        of_program = (each for each in traced if each.program == key and each.replica_groups)
-        said = {each.name: each.replica_groups for each in of_program}
+        of_program = (
+            instruction for instruction in traced if instruction.program == key and instruction.replica_groups
+        )
+        said = {instruction.name: instruction.replica_groups for instruction in of_program}
         text, lost = with_groups(with_devices(text, ids), said)
         if lost:
             notes.append(
@@ -199,10 +201,10 @@ def _joined(
             notes.append(f"the text of {key[0]} cannot be used: {error.message}")
     if hlo:
         joined = join_program(hlo, mesh, machine)
-        ran = {each.program for each in traced}
+        ran = {instruction.program for instruction in traced}
         named = [each for each in ran if each[0] == joined.module.name]
         meant = named or [main or ("", 0)]
-        names = {each.name for each in traced if each.program in meant}
+        names = {instruction.name for instruction in traced if instruction.program in meant}
         alike = len(names & joined.lines.keys())
         # Any two programs have a copy.1.
         if not alike or (not named and alike < len(names) / 2):
@@ -212,8 +214,8 @@ def _joined(
                 f"the profile is of {quote((main or ('', 0))[0])}: give the text of that compiled program",
             )
         found |= dict.fromkeys(meant, joined)
-    if mesh is not None and found and not any(each.module.mesh == mesh for each in found.values()):
-        sizes = {each.module.num_partitions * each.module.replica_count for each in found.values()}
+    if mesh is not None and found and not any(program.module.mesh == mesh for program in found.values()):
+        sizes = {program.module.num_partitions * program.module.replica_count for program in found.values()}
         problem = f"the mesh {mesh} has {mesh.size} devices, and what ran had {max(sizes)}"
         raise QuestionError(problem, f"give a mesh of {max(sizes)} devices")
     return found, notes
@@ -248,17 +250,17 @@ def _chosen(
     step: int | None,
 ) -> tuple[DeviceStretch, int]:
     """The part of the trace that the timeline shows."""
-    numbered = {each.number: each for each in steps}
+    numbered = {step.number: step for step in steps}
     if step is None:
-        middle = median(each.seconds for each in steps)
-        chosen = min(steps, key=lambda each: abs(each.seconds - middle))
+        middle = median(step.seconds for step in steps)
+        chosen = min(steps, key=lambda step: abs(step.seconds - middle))
     elif step in numbered:
         chosen = numbered[step]
     else:
         told = " to ".join(map(str, dict.fromkeys((steps[0].number, steps[-1].number))))
         raise QuestionError(f"the profile has no step {step}", f"its {plural(len(steps), 'step')}: {told}")
-    busiest = max(chosen.devices, key=lambda each: each.busy).device
-    names = [each.device for each in chosen.devices]
+    busiest = max(chosen.devices, key=lambda activity: activity.busy).device
+    names = [device.device for device in chosen.devices]
     asked = [name for name in names if device and (name == device or name.rpartition(" ")[2] == device)]
     if device and len(asked) != 1:
         problem = f"{quote(device)} is {'more than one' if asked else 'not a'} device of step {chosen.number}"
@@ -287,11 +289,11 @@ def measured_timeline(stretch: DeviceStretch, title: str) -> ProgramTimeline:
     trace, facts = stretch.device.trace, stretch.device.facts
     start, end = stretch.span
     activity, computed = stretch.activity(), Covered(stretch.compute)
-    lanes_found = {facts[each.instruction].lane: None for each in stretch.transfers}
+    lanes_found = {facts[transfer.instruction].lane: None for transfer in stretch.transfers}
     lanes = sorted({COMPUTE, *lanes_found}, key=lambda lane: (LANE_KINDS.index(lane.kind), lane.name))
     numbers = {lane: number for number, lane in enumerate(lanes)}
     rows = [(trace.starts[p], trace.ends[p], trace.instructions[p]) for p in stretch.computed]
-    rows += [(each.start, each.end, each.instruction) for each in stretch.transfers]
+    rows += [(transfer.start, transfer.end, transfer.instruction) for transfer in stretch.transfers]
     left_out = max(len(rows) - MAX_OPS, 0)
     if left_out:
         rows = sorted(rows, key=lambda row: row[0] - row[1])[:MAX_OPS]
@@ -342,8 +344,8 @@ def _by_lane(stretch: DeviceStretch) -> tuple[dict[Lane, int], dict[Lane, int]]:
     """Picoseconds by lane: in use, and exposed; what is exposed on two lanes at once counts on the first."""
     facts = stretch.device.facts
     pieces: defaultdict[Lane, list[tuple[int, int]]] = defaultdict(list)
-    for each in stretch.transfers:
-        pieces[facts[each.instruction].lane].append((each.start, each.end))
+    for transfer in stretch.transfers:
+        pieces[facts[transfer.instruction].lane].append((transfer.start, transfer.end))
     unions = {lane: union(found) for lane, found in pieces.items()}
     counted, exposed = list(stretch.compute), {}
     # Communication before copies, as `exposed` counts it: |communication ∪ compute| − |compute|.
@@ -358,17 +360,17 @@ def _spans(stretch: DeviceStretch) -> tuple[TimeSpan, ...]:
     """The loops that ran, around what ran in them."""
     trace, (start, end) = stretch.device.trace, stretch.span
     frames = [p for p in stretch.device.frames if start <= trace.starts[p] and trace.ends[p] <= end]
-    found: list[TimeSpan] = []
+    spans: list[TimeSpan] = []
     around: list[int] = []
-    for place in sorted(frames, key=lambda p: (trace.starts[p], -trace.ends[p])):
-        number = trace.instructions[place]
+    for frame in sorted(frames, key=lambda p: (trace.starts[p], -trace.ends[p])):
+        number = trace.instructions[frame]
         if stretch.device.facts[number].op != "while":
             continue
-        while around and around[-1] <= trace.starts[place]:
+        while around and around[-1] <= trace.starts[frame]:
             around.pop()
         name = trace.instruction_table[number].name
-        first, last = ((time - start) * PICO for time in (trace.starts[place], trace.ends[place]))
+        first, last = ((time - start) * PICO for time in (trace.starts[frame], trace.ends[frame]))
         # Drawn as it ran, not once for all iterations as a "loop" is.
-        found.append(TimeSpan("call", name, first, last, 1, len(around)))
-        around.append(trace.ends[place])
-    return tuple(found)
+        spans.append(TimeSpan("call", name, first, last, 1, len(around)))
+        around.append(trace.ends[frame])
+    return tuple(spans)

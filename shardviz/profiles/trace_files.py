@@ -76,7 +76,10 @@ class ProfileFiles:
         """The program that runs longest on all devices; None where no operation names its program."""
         found: defaultdict[Program, int] = defaultdict(int)
         for device in self.devices:
-            programs = [each.program if each.program[0] else None for each in device.instruction_table]
+            programs = [
+                instruction.program if instruction.program[0] else None
+                for instruction in device.instruction_table
+            ]
             for number, start, end in zip(device.instructions, device.starts, device.ends, strict=True):
                 if (program := programs[number]) is not None:
                     found[program] += end - start
@@ -122,10 +125,10 @@ def profile_files(name: str) -> list[Path]:
     path, where = Path(name), quote(name)
     try:
         if name and path.is_dir():
-            found = [*path.rglob(f"*{XPLANE}")] or [*path.rglob(f"*{CHROME}")]
-            if not found:
+            paths = [*path.rglob(f"*{XPLANE}")] or [*path.rglob(f"*{CHROME}")]
+            if not paths:
                 raise QuestionError(f"{where} is a folder without a profile (*{XPLANE})", HOW)
-            return _of_newest_session(found)
+            return _of_newest_session(paths)
         if not name or not path.exists():
             raise QuestionError(f"file {where} does not exist", HOW)
     except (OSError, ValueError) as error:
@@ -148,7 +151,7 @@ def _of_newest_session(files: Sequence[Path]) -> list[Path]:
     sessions: defaultdict[Path, list[Path]] = defaultdict(list)
     for file in files:
         sessions[file.parent].append(file)
-    last, *before = sorted(sessions, key=lambda each: (each.name, each.stat().st_mtime), reverse=True)
+    last, *before = sorted(sessions, key=lambda path: (path.name, path.stat().st_mtime), reverse=True)
     newest, found = _written(last), {file.name: file for file in sessions[last]}
     for folder in before:
         own, written = {file.name: file for file in sessions[folder]}, _written(folder)
@@ -204,9 +207,9 @@ def chrome_events(file: IO[str], on_progress: Callable[[], None]) -> Iterator[Tr
     event, so that its size does not matter. Raises `ValueError` for what is not such a trace, or breaks off.
     """
     names: dict[tuple[str, ...], str] = {}
-    for each in _objects(file, on_progress):
-        kind, name, given = each.get("ph"), str(each.get("name", "")), each.get("args")
-        process, thread = (str(each.get("pid")),), (str(each.get("pid")), str(each.get("tid")))
+    for object_ in _objects(file, on_progress):
+        kind, name, given = object_.get("ph"), str(object_.get("name", "")), object_.get("args")
+        process, thread = (str(object_.get("pid")),), (str(object_.get("pid")), str(object_.get("tid")))
         told = given if isinstance(given, dict) else {}
         if kind == "M" and name in ("process_name", "thread_name"):
             names[process if name == "process_name" else thread] = str(told.get("name", ""))
@@ -214,7 +217,7 @@ def chrome_events(file: IO[str], on_progress: Callable[[], None]) -> Iterator[Tr
             plane, line = names.get(process, ""), names.get(thread, "")
             stats = {key: _value(key, told[key]) for key in told.keys() & _TOLD}
             if is_read(plane, line) and (stats or not plane.startswith("/host:")):
-                start, length = _picoseconds(each.get("ts")), _picoseconds(each.get("dur", 0))
+                start, length = _picoseconds(object_.get("ts")), _picoseconds(object_.get("dur", 0))
                 yield TraceEvent(plane, line, name, start, start + max(length, 0), stats)
 
 

@@ -90,8 +90,8 @@ def xplane_events(data: Bytes, on_progress: Callable[[int], None]) -> Iterator[T
 
 def programs(data: Bytes) -> list[ProgramRecord]:
     """The programs that a profile brings with it; none where it was taken without them."""
-    found = []
-    for plane in (each for each in _planes(data) if each.name == PROTOS):
+    records = []
+    for plane in (plane for plane in _planes(data) if plane.name == PROTOS):
         for key, (first, last) in plane.events.items():
             # ``jit_step(12)``
             name, _, number = _string(data, first, last, _METADATA_NAME).removesuffix(")").rpartition("(")
@@ -100,8 +100,8 @@ def programs(data: Bytes) -> list[ProgramRecord]:
                 if field_number == _METADATA_STATS and (hlo := _message(data, begin, end, plane, PROTO_STAT)):
                     module = find(data, *hlo, _HLO_MODULE)
                     if proto := data[slice(*module)] if module else b"":
-                        found.append(ProgramRecord(name, program_id, proto, _device_ids(proto)))
-    return found
+                        records.append(ProgramRecord(name, program_id, proto, _device_ids(proto)))
+    return records
 
 
 def device_ids(data: Bytes) -> dict[str, int]:

@@ -116,14 +116,14 @@ def lens_text(mesh: Mesh, position: int | None, palette: Palette) -> Text:
 
 def marked_group(ids: Sequence[int], device: int, palette: Palette, separator: str = ",") -> Text:
     """``{1,▹5◃}``, of many ``{0,1,…,▹37◃,…,511}``: a group with the device that is marked everywhere."""
-    members = [Text(str(each)) for each in ids]
-    place = ids.index(device)
-    members[place] = Text(f"▹{device}◃", palette.lens)
+    members = [Text(str(id_)) for id_ in ids]
+    index = ids.index(device)
+    members[index] = Text(f"▹{device}◃", palette.lens)
     if len(ids) > LISTED_MEMBERS:  # the first two, the one that is marked, and the last
-        kept = sorted({0, 1, place, len(ids) - 1})
+        kept = sorted({0, 1, index, len(ids) - 1})
         gaps = [after - before > 1 for before, after in pairwise(kept)]
         pairs = zip(kept, [*gaps, False], strict=True)
-        members = [each for at, gap in pairs for each in (members[at], *[Text("…")] * gap)]
+        members = [text for at, gap in pairs for text in (members[at], *[Text("…")] * gap)]
     return Text.assemble("{", Text(separator).join(members), "}")
 
 

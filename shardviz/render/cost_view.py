@@ -40,8 +40,8 @@ def cost_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
     aligned = table(cells, width, INDENT, RIGHT)
     fits = len(aligned) == len(rows)
     told: set[str] = set()
-    for place, row in enumerate(rows):
-        lines += [aligned[place]] if fits else table([cells[place]], width, INDENT)
+    for index, row in enumerate(rows):
+        lines += [aligned[index]] if fits else table([cells[index]], width, INDENT)
         convention = row.priced[-1].convention
         if row.is_moving and convention not in told:
             told.add(convention)
@@ -86,7 +86,7 @@ def padding_lines(cost: PlanCost, width: int) -> list[Text]:
 
 def padding_words(padding: Iterable[PaddedDim], time: float, sent: int, whole: str) -> str:
     """``v=50,257 to 50,260, which the axes divide: 2 µs and 8 KiB sent of the plan are padding. …``"""
-    dims = ", ".join(f"{each.dim}={each.size:,} to {each.padded:,}" for each in padding)
+    dims = ", ".join(f"{dim.dim}={dim.size:,} to {dim.padded:,}" for dim in padding)
     return (
         f"{dims}, which the axes divide: {seconds(time)} and {human_bytes(sent)} sent of {whole} are "
         "padding. JAX refuses arguments that are not padded; compilers are asked about the padded ones"
@@ -128,8 +128,8 @@ def total_words(cost: PlanCost) -> list[str]:
 def _unknown_words(cost: PlanCost) -> str:
     if not cost.unknown:
         return ""
-    numbers = [str(cost.steps.index(each) + 1) for each in cost.unknown]
-    least = max(each.hbm_seconds or 0.0 for each in cost.unknown)
+    numbers = [str(cost.steps.index(step) + 1) for step in cost.unknown]
+    least = max(step.hbm_seconds or 0.0 for step in cost.unknown)
     more = f" (by memory alone {seconds(least)})" if least and len(numbers) == 1 else ""
     return f"the time of step {', '.join(numbers)} is unknown{more}: the totals leave it out"
 
@@ -180,9 +180,13 @@ def _layers_words(cost: PlanCost) -> str:
 
 def threshold_words(thresholds: Sequence[Threshold]) -> str:
     """``compute-bound from b = 12,240 on (now 1,024); at every size of d; at no size of f``."""
-    always = [each.dim for each in thresholds if each.is_every_size]
-    never = [each.dim for each in thresholds if each.least is None]
-    said = [_range_words(each) for each in thresholds if each.least is not None and not each.is_every_size]
+    always = [threshold.dim for threshold in thresholds if threshold.is_every_size]
+    never = [threshold.dim for threshold in thresholds if threshold.least is None]
+    said = [
+        _range_words(threshold)
+        for threshold in thresholds
+        if threshold.least is not None and not threshold.is_every_size
+    ]
     if always:
         said.append(f"at every size of {', '.join(always)}")
     if never and not said:
@@ -283,13 +287,13 @@ def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text
     costs more or less than the plan, and its collectives; then how far the plan may be from the best, where
     that is not proved to be it."""
     lines = sentence(division_words(cost.plan), width, INDENT)
-    for each in cost.alternatives:
-        found = " found" if each.name == "fastest" and not each.plan.optimal else ""
-        words = f"{LEADS[each.name]}{found} {comparison_words(each.cost, cost)}"
-        if each.name == "fastest" and cost.plan.objective == "given":
-            words = faster_words(each.cost, cost)
+    for alternative in cost.alternatives:
+        found = " found" if alternative.name == "fastest" and not alternative.plan.optimal else ""
+        words = f"{LEADS[alternative.name]}{found} {comparison_words(alternative.cost, cost)}"
+        if alternative.name == "fastest" and cost.plan.objective == "given":
+            words = faster_words(alternative.cost, cost)
         lines += sentence(words, width, INDENT)
-        lines += sentence(collectives_text(each.plan, palette).plain, width, HOW_INDENT, style="dim")
+        lines += sentence(collectives_text(alternative.plan, palette).plain, width, HOW_INDENT, style="dim")
     return lines + sentence(bound_words(cost), width, INDENT)
 
 
@@ -342,8 +346,10 @@ def bound_words(cost: PlanCost) -> str:
     one is known: this, or the fastest."""
     plan = cost.plan
     by_time = plan.objective != "bytes"
-    faster = [each.plan for each in cost.alternatives if by_time and each.name == "fastest"]
-    if any(each is not None and each.optimal for each in (plan, plan.faster, *faster)):
+    faster = [
+        alternative.plan for alternative in cost.alternatives if by_time and alternative.name == "fastest"
+    ]
+    if any(plan is not None and plan.optimal for plan in (plan, plan.faster, *faster)):
         return ""
     if plan.at_most is None:
         better = "a faster plan" if by_time else "a plan that sends less"

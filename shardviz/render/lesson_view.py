@@ -243,8 +243,8 @@ def _stages(lesson: Lesson) -> Iterator[str]:
     width, height = GUIDE
     attempt = begin(lesson)
     too_long: set[int] = set()
-    for place, stage in enumerate(stages(lesson)):
-        at = replace(attempt, place=place)
+    for index, stage in enumerate(stages(lesson)):
+        at = replace(attempt, place=index)
         # A question that is too long is so again above each answer.
         if stage.kind == "change" or (stage.kind == "reveal" and stage.number in too_long):
             continue
@@ -322,8 +322,8 @@ def lesson_page(lesson: Lesson, width: int) -> list[Text]:
     lines += sentences(lesson.see.split("\n"), width)
     command = to_command_line(lesson.setup, "explain" if lesson.setup.collective is None else "step")
     lines += [Text.assemble("  ", (line, "dim")) for line in command_lines(command, width - 2)]
-    for place, prediction in enumerate(lesson.predictions, 1):
-        lines += [Text(), *sentence(prediction.question, width, lead=f"Predict {place}  ")]
+    for index, prediction in enumerate(lesson.predictions, 1):
+        lines += [Text(), *sentence(prediction.question, width, lead=f"Predict {index}  ")]
         lines += sentences((*stage_facts(prediction).choices, UNKNOWN), width, 2, "· ")
     lines += [Text(), *sentence(lesson.goal.text, width, lead="Change  ")]
     opened = f"shardviz lesson {lesson.number}" if lesson.number else "the same command"

@@ -113,10 +113,10 @@ def columns(
     lines = []
     for row in texts:
         line = Text(" " * indent)
-        for place, i in enumerate(kept):
+        for index, i in enumerate(kept):
             cell = row[i] if i < len(row) else Text()
             blank = " " * (widths[i] - cell.cell_len)
-            line.append(" " * (GAP if place else 0))
+            line.append(" " * (GAP if index else 0))
             line.append_text(Text.assemble(blank, cell) if i in right else Text.assemble(cell, blank))
         line.rstrip()
         lines.append(line)
@@ -134,12 +134,12 @@ def records(rows: Sequence[Sequence[Cell]], width: int, indent: int = 0) -> list
             (piece, number) for cell in row for number, piece in enumerate(_pieces(as_text(cell), room))
         ]
         line = Text(" " * indent)
-        for place, (piece, number) in enumerate(pieces):
+        for index, (piece, number) in enumerate(pieces):
             gap = 1 if number else GAP
-            if place and line.cell_len + gap + piece.cell_len > width:
+            if index and line.cell_len + gap + piece.cell_len > width:
                 lines.append(line)
                 line = Text(" " * (indent + GAP))
-            elif place:
+            elif index:
                 line.append(" " * gap)
             line.append_text(piece)
         lines.append(line)
@@ -170,9 +170,9 @@ def fitting_columns(
     whole = [[(word, style) for word in head], *rows] if head else rows
     for left_out in ((), *without):
         kept = [[Text() if i in left_out else cell for i, cell in enumerate(row)] for row in whole]
-        found = columns(kept, width, indent, right)
-        if found is not None:
-            return found
+        texts = columns(kept, width, indent, right)
+        if texts is not None:
+            return texts
     return None
 
 
@@ -188,9 +188,9 @@ def table(
 ) -> list[Text]:
     """`fitting_columns` where there are any, else records: under the head, or, where a word is `told` for
     each column, without it and with the word behind a cell that has something to say."""
-    found = fitting_columns(rows, width, indent, right, head, without, style)
-    if found is not None:
-        return found
+    texts = fitting_columns(rows, width, indent, right, head, without, style)
+    if texts is not None:
+        return texts
     if not told:
         return records([[(word, style) for word in head], *rows] if head else rows, width, indent)
     named = [zip(map(as_text, row), told, strict=False) for row in rows]

@@ -56,9 +56,9 @@ FIGURES = ("bf16", "HBM", "its bandwidth", "link one way", "network")
 def figures_table(machines: Sequence[Machine], width: int) -> list[Text]:
     """The most important figures of one device of each; a sentence each where a table is too wide."""
     rows = [[machine.chip, *_figures(machine)] for machine in machines]
-    found = fitting_columns(rows, width, 2, (), ("one device", *FIGURES), style="dim")
-    if found is not None:
-        return found
+    texts = fitting_columns(rows, width, 2, (), ("one device", *FIGURES), style="dim")
+    if texts is not None:
+        return texts
     named = ((chip, map(" ".join, zip(FIGURES, cells, strict=True))) for chip, *cells in rows)
     return [line for chip, cells in named for line in sentence(", ".join(cells), width, 2, f"{chip}: ")]
 
@@ -131,10 +131,10 @@ def _link_lines(machine: Machine, width: int) -> list[Text]:
 
 def _measured_lines(machine: Machine, width: int) -> list[Text]:
     rows = []
-    for each in machine.measured:
-        over = f"{','.join(each.axes)} of {each.mesh}"
-        first, *others = map(regime_cells, each.regimes)
-        rows.append([each.op, over, *first, "–" if each.noise is None else f"{each.noise:.0%}"])
+    for times in machine.measured:
+        over = f"{','.join(times.axes)} of {times.mesh}"
+        first, *others = map(regime_cells, times.regimes)
+        rows.append([times.op, over, *first, "–" if times.noise is None else f"{times.noise:.0%}"])
         rows += [["", "", *cells] for cells in others]
     heads = ("", "over", "from", "latency", "bandwidth", "noise")
     return table([[(head, "dim") for head in heads], *rows], width, 2, {2, 3, 4, 5})
@@ -284,11 +284,11 @@ def _plane(
         return line
 
     lines = [vertical(DOWN_WRAP)] if wrap[1] else []
-    for place, y in enumerate(rows):
+    for index, y in enumerate(rows):
         if y is None:
             continue
-        if place:
-            lines.append(vertical(MORE_DOWN if rows[place - 1] is None else DOWN))
+        if index:
+            lines.append(vertical(MORE_DOWN if rows[index - 1] is None else DOWN))
         line = Text("  ").append(WRAP if wrap[0] else "", along_x)
         for column, x in enumerate(columns):
             before = column > 0 and x is not None and columns[column - 1] is not None
@@ -320,10 +320,10 @@ def _node(node: Dimension, labels: _Labels, number: int | None, width: int) -> l
     if number is None:
         return [Text(f"  {MORE}")]
     first = number * node.size
-    wide = max(labels.chip(first + place).cell_len for place in (0, node.size - 1))
+    wide = max(labels.chip(first + index).cell_len for index in (0, node.size - 1))
     fitting = max((width - 2) // (wide + 2), 3)
     devices = _shown(node.size, fitting)
-    cells = [Text(MORE) if place is None else labels.chip(first + place) for place in devices]
+    cells = [Text(MORE) if device is None else labels.chip(first + device) for device in devices]
     for cell in cells:
         cell.align("center", wide)
     row = Text("  ").append_text(Text("  ").join(cells))
@@ -332,8 +332,8 @@ def _node(node: Dimension, labels: _Labels, number: int | None, width: int) -> l
     middle, style = (wide - 1) // 2, labels.link(level.name)
     pitch = wide + 2
     bar = ["─"] * ((len(devices) - 1) * pitch + 1)
-    for place in range(len(devices)):
-        bar[place * pitch] = "┴"
+    for index in range(len(devices)):
+        bar[index * pitch] = "┴"
     bar[0], bar[-1] = "└", "┘"
     joined = Text(" " * (2 + middle)).append("".join(bar) if len(devices) > 1 else DOWN, style)
     switch = Text(f"  {level.name} {rate(level.spec.bandwidth)}", style)
@@ -361,7 +361,7 @@ def job_lines(
     said = f"{job.processes:,} processes on {where}, {plural(mesh.size, 'device')}"
     lines = sentence(said, width, lead="job  ")
     lines += _grid(job, mesh, width, palette) or _processes(job, width)
-    rows = [_span_cells(group_span(job, mesh, each), mesh, palette) for each in axes]
+    rows = [_span_cells(group_span(job, mesh, axis), mesh, palette) for axis in axes]
     return [*lines, *table(rows, width, 1), Text()]
 
 
@@ -434,9 +434,9 @@ def targets_view(groups: Sequence[TargetGroup], width: int) -> list[Text]:
     lines: list[Text] = []
     for group in groups:
         lines += [Text()] * bool(lines) + _group_heading(group, width)
-        lines += table([[each.name, each.what] for each in group.choices], width, 2)
+        lines += table([[choice.name, choice.what] for choice in group.choices], width, 2)
         lines += sentence(group.takes, width, 2, style="dim")
-        if machines := [each.machine for each in group.choices if each.machine is not None]:
+        if machines := [choice.machine for choice in group.choices if choice.machine is not None]:
             lines += [Text(), *figures_table(machines, width)]
     return lines
 

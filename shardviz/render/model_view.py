@@ -60,10 +60,10 @@ def parameters_view(question: ModelQuestion, width: int, palette: Palette) -> li
     rows: list[Sequence[Cell]] = []
     for heading, group in layer_groups(folded(question.split.parameters)):
         if heading:
-            held = sum(each.bytes_per_device for _, each in group)
-            count = max(each.count for _, each in group)
+            held = sum(parameter.bytes_per_device for _, parameter in group)
+            count = max(parameter.count for _, parameter in group)
             rows.append([(heading, "bold"), (f"× {count}", "bold"), "", "", (human_bytes(held), "bold")])
-        rows += [_parameter_cells(name, each, palette) for name, each in group]
+        rows += [_parameter_cells(name, parameter, palette) for name, parameter in group]
     head = [[Text(word, "dim") for word in HEADINGS]]
     return [*lines, Text(), *table([*head, *rows], width, right={4, 5}), *_rule_lines(question.split, width)]
 
@@ -83,21 +83,21 @@ def layer_groups(parameters: Iterable[FoldedParameter]) -> list[tuple[str, list[
     """The parameters in order, those in a row of the same layers under the name of these, which is "" for
     others."""
 
-    def layers_of(each: FoldedParameter) -> str:
-        match = _LAYERS.fullmatch(each.name)
+    def layers_of(parameter: FoldedParameter) -> str:
+        match = _LAYERS.fullmatch(parameter.name)
         return "" if match is None else match[1]
 
     return [
-        (layers, [(each.name[len(layers) + bool(layers) :], each) for each in group])
+        (layers, [(parameter.name[len(layers) + bool(layers) :], parameter) for parameter in group])
         for layers, group in groupby(parameters, layers_of)
     ]
 
 
-def _parameter_cells(name: str, each: FoldedParameter, palette: Palette) -> list[Cell]:
+def _parameter_cells(name: str, parameter: FoldedParameter, palette: Palette) -> list[Cell]:
     """The cells of one parameter, of which a device's bytes are those of one layer."""
-    first = each.first
+    first = parameter.first
     return [
-        "  " * (_LAYERS.fullmatch(each.name) is not None) + name.removesuffix(".weight"),
+        "  " * (_LAYERS.fullmatch(parameter.name) is not None) + name.removesuffix(".weight"),
         times(first.parameter.shape),
         split_text(first.spec, first.mesh, palette) if first.is_matched else ("no rule", "italic"),
         times(first.shard_shape),
@@ -116,9 +116,9 @@ def split_text(spec: PartitionSpec, mesh: Mesh, palette: Palette) -> Text:
 
 def _rule_lines(split: SplitModel, width: int) -> list[Text]:
     """The parameters that no rule matches, the rules that match nothing, and what does not divide."""
-    unmatched = _some([each.name for each in folded(split.unmatched)])
+    unmatched = _some([parameter.name for parameter in folded(split.unmatched)])
     unused = _some(
-        [quote(each.subject) + (f" ({each.place})" if each.place else "") for each in split.unused]
+        [quote(rule.subject) + (f" ({rule.place})" if rule.place else "") for rule in split.unused]
     )
     words = f"{unmatched}; every device has all of it" if unmatched else ""
     return [
@@ -133,15 +133,15 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _uneven_words(each: FoldedParameter) -> str:
+def _uneven_words(parameter: FoldedParameter) -> str:
     """``lm_head.weight: 50,257 over tensor=4 is padded to 50,260; JAX refuses it …``."""
-    first = each.first
+    first = parameter.first
     said = []
     for dim in first.uneven:
         axes = ", ".join(f"{axis}={first.mesh.axis_size(axis)}" for axis in first.spec.dims[dim.place])
         said.append(f"{dim.size:,} over {axes} is padded to {dim.padded:,}")
     hint = "jax.device_put refuses it: pad the parameter, or split another dimension"
-    return f"{each.name}: {', '.join(said)}; {hint}"
+    return f"{parameter.name}: {', '.join(said)}; {hint}"
 
 
 def memory_lines(memory: ModelMemory, question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
@@ -216,10 +216,10 @@ def step_lines(step: ModelStep, question: ModelQuestion, width: int, palette: Pa
         lines += _part_lines(part, question.mesh, width, palette)
     padded = [part.cost for part in step.parts if part.cost.plan.problem.padding]
     if padded:
-        wasted = [(each.layers, each.padding_cost) for each in padded]
-        time = sum(runs * each.seconds for runs, each in wasted)
-        sent = sum(runs * each.wire_bytes for runs, each in wasted)
-        dims = dict.fromkeys(each for one in padded for each in one.plan.problem.padding)
+        wasted = [(cost.layers, cost.padding_cost) for cost in padded]
+        time = sum(runs * cost.seconds for runs, cost in wasted)
+        sent = sum(runs * cost.wire_bytes for runs, cost in wasted)
+        dims = dict.fromkeys(dim for one in padded for dim in one.plan.problem.padding)
         lines += sentence(padding_words(dims, time, sent, "the step"), width, 2, lead="padded: ")
     return [*lines, *sentences(_step_words(step), width, 2)]
 
@@ -233,9 +233,9 @@ def _part_lines(part: PlannedPart, mesh: Mesh, width: int, palette: Palette) -> 
         [
             PHASES[phase],
             Text(f"{len(steps)} {op} over ").append_text(axes_text(axes, mesh, palette, ",")),
-            human_bytes(sum(each.step.bytes for each in steps)),
-            seconds(sum(each.seconds or 0.0 for each in steps)),
-            (", ".join(each.step.array for each in steps), "dim"),
+            human_bytes(sum(step.step.bytes for step in steps)),
+            seconds(sum(step.seconds or 0.0 for step in steps)),
+            (", ".join(step.step.array for step in steps), "dim"),
         ]
         for wanted in PHASES
         for (phase, op, axes), steps in groups.items()
@@ -295,13 +295,15 @@ def change_lines(change: ModelChange, width: int, palette: Palette) -> list[Text
     memory = [[name.strip(), _bytes(old, new)] for (name, old), (_, new) in held if old != new]
     sent: list[Sequence[Cell]] = [
         [
-            each.part,
-            PHASES[each.phase],
-            Text(f"{each.op} over ").append_text(axes_text(each.axes, after.question.mesh, palette, ",")),
-            f" {ARROW} ".join(dict.fromkeys(f"{count} ×" for count in each.counts)),
-            _bytes(*each.bytes),
+            collective.part,
+            PHASES[collective.phase],
+            Text(f"{collective.op} over ").append_text(
+                axes_text(collective.axes, after.question.mesh, palette, ",")
+            ),
+            f" {ARROW} ".join(dict.fromkeys(f"{count} ×" for count in collective.counts)),
+            _bytes(*collective.bytes),
         ]
-        for each in change.collectives
+        for collective in change.collectives
     ]
     lines += [*table(moved, width, 2), *table(memory, width, 2), *table(sent, width, 2, {3, 4})]
     if before.step is not None and after.step is not None:

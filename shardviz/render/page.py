@@ -61,9 +61,9 @@ def highlighted(code: str, theme: str) -> list[Text]:
     text = Syntax("", "python", theme=theme).highlight(code)
     text.rstrip()
     text.style = ""
-    for place, (start, end, style) in enumerate(text.spans):
+    for index, (start, end, style) in enumerate(text.spans):
         full = style if isinstance(style, Style) else Style.parse(style)
         # Without its background.
         bare = Style(color=full.color, bold=full.bold, italic=full.italic, underline=full.underline)
-        text.spans[place] = Span(start, end, bare)
+        text.spans[index] = Span(start, end, bare)
     return list(text.split("\n", allow_blank=True))

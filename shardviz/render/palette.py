@@ -83,7 +83,7 @@ def _places(names: tuple[str, ...], count: int) -> dict[str, int]:
     for name in sorted(names):
         wanted = (sum(name.upper().encode()) - ord("X")) % count
         free = ((wanted + step) % count for step in range(count))
-        places[name] = next((place for place in free if place not in places.values()), wanted)
+        places[name] = next((index for index in free if index not in places.values()), wanted)
     return places
 
 

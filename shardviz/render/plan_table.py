@@ -162,7 +162,7 @@ class PlanTable:
 
     def _drawn(self, row: TableRow) -> Text:
         line = Text(" " * INDENT)
-        for place, (column, width) in enumerate(self._widths.items()):
+        for index, (column, width) in enumerate(self._widths.items()):
             cell = row.cells[column].copy()
             if column == BAR:
                 cell = Text(bar(row.seconds, self._longest, width), row.colour)
@@ -170,7 +170,7 @@ class PlanTable:
                 cell = self._operation(row)
             cell.truncate(width, overflow="ellipsis")
             blank = " " * (width - cell.cell_len)
-            line.append(" " * GAP * bool(place))
+            line.append(" " * GAP * bool(index))
             line.append_text(Text.assemble(blank, cell) if column in RIGHT else Text.assemble(cell, blank))
         line.rstrip()
         return line
@@ -202,7 +202,7 @@ class PlanTable:
         time = Text(row.time, "dim" if row.is_in_place else "bold")
         bound = "" if row.bound == axes_words(step.axes) else row.bound
         cells = [Text(row.number), operation, made, axes, *map(Text, moves), time, Text(), Text(bound, "dim")]
-        taken = sum(each.seconds or 0.0 for each in row.priced)
+        taken = sum(step.seconds or 0.0 for step in row.priced)
         return TableRow(cells, short, taken, colour)
 
     def _rounds_in_all(self, costs: Mapping[int, StepCost]) -> list[Text]:

@@ -52,7 +52,7 @@ class StepRow:
     @property
     def seconds(self) -> float | None:
         """The time of all its steps; None where one of them has none."""
-        known = [each.seconds for each in self.priced if each.seconds is not None]
+        known = [step.seconds for step in self.priced if step.seconds is not None]
         return sum(known) if len(known) == len(self.priced) else None
 
     @property
@@ -80,7 +80,7 @@ class StepRow:
         if last.is_collective:
             return f"{human_bytes(last.wire_bytes)} sent"
         if self.is_update or last.bound == HBM:
-            return f"{human_bytes(sum(each.hbm_bytes for each in self.priced))} of HBM"
+            return f"{human_bytes(sum(step.hbm_bytes for step in self.priced))} of HBM"
         return flops(last.flops)
 
 
@@ -113,7 +113,7 @@ def step_row(plan: Plan, number: int, palette: Palette, priced: Sequence[PricedS
     dims = next(array.dims for array in arrays if array.name == step.array)
     if step.einsum is not None and not problem.is_chain:
         pieces, part = value_pieces(problem.parts[step.part]), problem.parts[step.part]
-        value = "".join(each if isinstance(each, str) else part.operands[each].name for each in pieces)
+        value = "".join(piece if isinstance(piece, str) else part.operands[piece].name for piece in pieces)
         operation = Text.assemble((step.array, "bold"), f" = {value}")
     elif step.einsum is not None:
         operation = Text.assemble((step.op, "bold"), f" {step.einsum}")

@@ -76,13 +76,13 @@ def _in_columns(
     ) -> list[Text] | None:
         return fitting_columns(rows, width, 0, {1, 2, 3}, (of_layers, *called), without)
 
-    found = fitting(names, [*figures, last], ())
-    if found is not None:
-        return found
+    texts = fitting(names, [*figures, last], ())
+    if texts is not None:
+        return texts
     # The longest row does not take the figures out of their columns.
-    found = fitting(names, figures, ())
-    if found is not None:
-        return [*found, *records([last], width)]
+    texts = fitting(names, figures, ())
+    if texts is not None:
+        return [*texts, *records([last], width)]
     above = [
         line
         for called, name, done in zip(ORDINALS, names, last[1:], strict=True)
@@ -167,8 +167,8 @@ def ranking_rows(candidates: Sequence[Candidate], width: int, palette: Palette) 
     """The heads of the columns that fit, then a line for each candidate."""
     rows = _ranking_cells(candidates, palette)
     without = [*GIVING_WAY, *(range(stop, 10) for stop in (7, 6, 4))]
-    found = fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, without)
-    return found or [Text("specs  time", "bold"), *(Text("  ").join(map(as_text, row[2:4])) for row in rows)]
+    texts = fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, without)
+    return texts or [Text("specs  time", "bold"), *(Text("  ").join(map(as_text, row[2:4])) for row in rows)]
 
 
 def _ranking_cells(candidates: Sequence[Candidate], palette: Palette) -> list[list[Cell]]:

@@ -186,9 +186,9 @@ class FieldsPicture:
             if number == MAX_LINES - 1:
                 yield text[: stop - 1].append("…")
                 return
-            place = max(text.plain.rfind(char, stop // 2, stop) for char in BREAKS) + 1
-            yield text[: place or stop]
-            text = text[place or stop :]
+            index = max(text.plain.rfind(char, stop // 2, stop) for char in BREAKS) + 1
+            yield text[: index or stop]
+            text = text[index or stop :]
 
     def _text(self, cell: FieldCell) -> Text:
         if cell.kind == "array":
@@ -255,7 +255,7 @@ def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
         name: replace(PROBLEM_FIELDS[name], empty=text) for name, text in usual.items()
     }
     hidden = {"mesh"} if draft.backward == FLAG else {"mesh", "remat", "optimizer"}
-    texts = [_text_row(each, getattr(draft, name)) for name, each in fields.items() if name not in hidden]
+    texts = [_text_row(field, getattr(draft, name)) for name, field in fields.items() if name not in hidden]
     rows = [_mesh_row(draft, parsed(draft).mesh), *texts, *_array_rows(scene)]
     rows.sort(key=lambda row: row.group)
     return [
@@ -281,8 +281,10 @@ def default_sizes(scene: ResolvedProblem) -> str:
 def default_machine(scene: ResolvedProblem) -> str:
     """The machine where none is named: the rule of `shardviz.targets.hardware.machine_for`, by name."""
     size = scene.problem.mesh.size
-    fitting = (each for each in scene.targets if each.machine is not None and each.machine.devices == size)
-    return next((each.name for each in fitting), "v5e rings, assumed")
+    fitting = (
+        target for target in scene.targets if target.machine is not None and target.machine.devices == size
+    )
+    return next((target.name for target in fitting), "v5e rings, assumed")
 
 
 def _mesh_row(draft: ProblemForm, mesh: Mesh | None) -> FieldRow:

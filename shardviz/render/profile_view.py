@@ -23,12 +23,12 @@ from shardviz.units import estimated_seconds, human_bytes, measured_rate
 MOST_DEVICES, MOST_STEPS = 16, 12
 """Rows of a table; what is more, --json lists."""
 _PARTS: dict[str, Callable[[DeviceActivity], float]] = {
-    "in all": lambda each: each.seconds,
-    "compute": lambda each: each.compute,
-    "communication": lambda each: each.communication,
-    "exposed": lambda each: each.exposed,
-    "copies": lambda each: each.exposed_copies,
-    "idle": lambda each: each.idle,
+    "in all": lambda activity: activity.seconds,
+    "compute": lambda activity: activity.compute,
+    "communication": lambda activity: activity.communication,
+    "exposed": lambda activity: activity.exposed,
+    "copies": lambda activity: activity.exposed_copies,
+    "idle": lambda activity: activity.idle,
 }
 _SHARES = ("exposed", "copies", "idle")
 """What is given as a share of the whole, too: with compute they add up to it."""
@@ -56,9 +56,9 @@ def profile_view(profile: Profile, width: int, palette: Palette) -> list[Text]:
 
 
 def _heading(profile: Profile, width: int) -> list[Text]:
-    names = [each.device for each in profile.devices]
+    names = [device.device for device in profile.devices]
     devices = names[0] if len(names) == 1 else f"{len(names)} devices, {_between(names)}"
-    lengths = [each.seconds for each in profile.steps]
+    lengths = [step.seconds for step in profile.steps]
     words = f"{plural(len(lengths), 'step')} of {estimated_seconds(median(lengths))}"
     if len(lengths) > 1:
         words += f" ({estimated_seconds(min(lengths))} to {estimated_seconds(max(lengths))})"
@@ -71,7 +71,7 @@ def _heading(profile: Profile, width: int) -> list[Text]:
 def _between(names: list[str]) -> str:
     """``TPU 0 to TPU 3``, where it is all of those; else ``GPU 0 and GPU 7``, ``a TPU 0 … b TPU 3``."""
     kind, _, first = names[0].rpartition(" ")
-    if names == [f"{kind} {int(first) + place}" for place in range(len(names))]:
+    if names == [f"{kind} {int(first) + index}" for index in range(len(names))]:
         return f"{names[0]} to {names[-1]}"
     return " and ".join(names) if len(names) == 2 else f"{names[0]} … {names[-1]}"
 
@@ -93,15 +93,15 @@ def _timeline(profile: Profile, width: int, palette: Palette) -> list[Text]:
             words = f"the prediction is not of the whole step: the model has no estimate (?) of {count}"
             lines += sentence(words, width, 2)
     lines += stacked_pictures(tellers, width, palette)
-    for _, each in tellers:
-        notes = note_lines(each, width)
+    for _, timeline in tellers:
+        notes = note_lines(timeline, width)
         lines += [Text(), *notes] if notes else []
     return lines
 
 
 def _device_lines(profile: Profile, width: int) -> list[Text]:
     devices = profile.devices
-    rows = [_activity_cells(each.device, [each]) for each in devices[:MOST_DEVICES]]
+    rows = [_activity_cells(device.device, [device]) for device in devices[:MOST_DEVICES]]
     if len(devices) > 1:
         rows.append(_activity_cells("median", devices))
     lines = _activity_table("device", rows, profile, width) + _rest(len(devices) - MOST_DEVICES, "device")
@@ -113,9 +113,9 @@ def _step_lines(profile: Profile, width: int) -> list[Text]:
     steps = profile.steps
     if len(steps) < 2:
         return []
-    longest = sorted(steps, key=lambda each: -each.seconds)[:MOST_STEPS]
+    longest = sorted(steps, key=lambda step: -step.seconds)[:MOST_STEPS]
     rows = []
-    for step in sorted(longest, key=lambda each: each.number):
+    for step in sorted(longest, key=lambda step: step.number):
         name, _, *rest = _activity_cells(str(step.number), step.devices)
         rows.append([name, estimated_seconds(step.seconds), *rest])
     lines = _activity_table("step" if profile.steps_are_marked else "run", rows, profile, width)
@@ -124,7 +124,7 @@ def _step_lines(profile: Profile, width: int) -> list[Text]:
 
 
 def _has_copies(profile: Profile) -> bool:
-    return any(each.copies for each in profile.devices)
+    return any(device.copies for device in profile.devices)
 
 
 def _activity_table(name: str, rows: Sequence[Sequence[Cell]], profile: Profile, width: int) -> list[Text]:
@@ -134,12 +134,12 @@ def _activity_table(name: str, rows: Sequence[Sequence[Cell]], profile: Profile,
     communication, copies = head.index("communication"), head.index("copies")
     if not _has_copies(profile):
         head[copies] = ""
-        rows = [["" if place == copies else cell for place, cell in enumerate(row)] for row in rows]
+        rows = [["" if index == copies else cell for index, cell in enumerate(row)] for row in rows]
     return table(rows, width, 2, range(1, 7), head, [[communication]] if head[copies] else ())
 
 
 def _activity_cells(name: str, activities: Sequence[DeviceActivity]) -> list[Cell]:
-    values = {part: median(value(each) for each in activities) for part, value in _PARTS.items()}
+    values = {part: median(value(activity) for activity in activities) for part, value in _PARTS.items()}
     cells: list[Cell] = [(name, "bold")]
     for part, value in values.items():
         cell = Text(estimated_seconds(value))
@@ -167,11 +167,11 @@ def _timing_lines(profile: Profile, width: int, palette: Palette) -> list[Text]:
     shown = profile.collectives[:MOST]
     if not shown:
         return []
-    rows = [_timing_cells(each, profile, palette) for each in shown]
+    rows = [_timing_cells(timing, profile, palette) for timing in shown]
     names = [name for name in rows[0] if any(row[name] for row in rows)]
-    right = [place for place, name in enumerate(names) if name not in _LEFT]
+    right = [index for index, name in enumerate(names) if name not in _LEFT]
     without = [
-        [place for place, name in enumerate(names) if name in _GIVING_WAY[:count]]
+        [index for index, name in enumerate(names) if name in _GIVING_WAY[:count]]
         for count in range(1, len(_GIVING_WAY) + 1)
     ]
     told = ["" if name in _LEFT else f" {name}" for name in names]
@@ -181,34 +181,34 @@ def _timing_lines(profile: Profile, width: int, palette: Palette) -> list[Text]:
     return [*lines, *sentence(_wait_words(profile.collectives), width, 2, style="dim")]
 
 
-def _timing_cells(each: CollectiveTiming, profile: Profile, palette: Palette) -> dict[str, Text]:
+def _timing_cells(timing: CollectiveTiming, profile: Profile, palette: Palette) -> dict[str, Text]:
     """The cells of a row by their columns; empty ones where it is not known."""
-    collective, mesh = each.collective, profile.mesh
+    collective, mesh = timing.collective, profile.mesh
     # The steps are those of the profile's main program: of another one its name is told.
-    other = f" in {each.module}" if each.module not in ("", profile.program) else ""
-    label = each.name if each.op in each.name else f"{each.op} {each.name}"
-    axes = Text() if mesh is None or not each.axes else axes_text(each.axes, mesh, palette)
+    other = f" in {timing.module}" if timing.module not in ("", profile.program) else ""
+    label = timing.name if timing.op in timing.name else f"{timing.op} {timing.name}"
+    axes = Text() if mesh is None or not timing.axes else axes_text(timing.axes, mesh, palette)
     predicted = Text()
-    if each.predicted is not None:
-        times = each.seconds / each.predicted if each.predicted else 0.0
+    if timing.predicted is not None:
+        times = timing.seconds / timing.predicted if timing.predicted else 0.0
         ratio = f" × {times:,.0f}" if times >= 9.5 else f" × {times:.2g}" if times else ""
-        predicted = Text.assemble(estimated_seconds(each.predicted), (ratio, "dim"))
-    runs = Text(f"{each.runs:,}")
-    if each.groups > 1 and each.runs % each.groups == 0:
+        predicted = Text.assemble(estimated_seconds(timing.predicted), (ratio, "dim"))
+    runs = Text(f"{timing.runs:,}")
+    if timing.groups > 1 and timing.runs % timing.groups == 0:
         # Of groups that ran unequally often all runs are told.
-        runs = Text.assemble(f"{each.runs // each.groups:,}", (f" × {each.groups:,}", "dim"))
+        runs = Text.assemble(f"{timing.runs // timing.groups:,}", (f" × {timing.groups:,}", "dim"))
     return {
         "collective": Text.assemble((label, "bold"), (other, "dim")),
         "axes": axes,
         "bytes": Text("" if collective is None else human_bytes(collective.bytes)),
         "runs": runs,
-        "time": Text(estimated_seconds(each.seconds), "bold"),
-        "least to most": Text(f"{estimated_seconds(each.least)} to {estimated_seconds(each.most)}"),
-        "algbw": Text(measured_rate(each.algbw) if each.algbw else ""),
-        "busbw": Text(measured_rate(each.busbw) if each.busbw else ""),
+        "time": Text(estimated_seconds(timing.seconds), "bold"),
+        "least to most": Text(f"{estimated_seconds(timing.least)} to {estimated_seconds(timing.most)}"),
+        "algbw": Text(measured_rate(timing.algbw) if timing.algbw else ""),
+        "busbw": Text(measured_rate(timing.busbw) if timing.busbw else ""),
         "predicted": predicted,
-        "waited": Text("?", "bold") if each.waited is None else Text(estimated_seconds(each.waited)),
-        "exposed": Text(estimated_seconds(each.exposed)),
+        "waited": Text("?", "bold") if timing.waited is None else Text(estimated_seconds(timing.waited)),
+        "exposed": Text(estimated_seconds(timing.exposed)),
         "source": Text("" if collective is None else _FILE.sub(r"\1", collective.source), "dim"),
     }
 
@@ -216,24 +216,24 @@ def _timing_cells(each: CollectiveTiming, profile: Profile, palette: Palette) ->
 def _straggler_lines(profile: Profile, width: int) -> list[Text]:
     """The devices for which others waited, and where; the worst first."""
     lines = []
-    for each in profile.stragglers[:MOST_STRAGGLERS]:
-        share = percent(each.times / each.runs)
+    for straggler in profile.stragglers[:MOST_STRAGGLERS]:
+        share = percent(straggler.times / straggler.runs)
         words = (
-            f"was the last in {each.times:,} of {plural(each.runs, 'run')} ({share}) "
-            f"of {each.collective}; others waited {estimated_seconds(each.seconds)} in all"
+            f"was the last in {straggler.times:,} of {plural(straggler.runs, 'run')} ({share}) "
+            f"of {straggler.collective}; others waited {estimated_seconds(straggler.seconds)} in all"
         )
-        lines += sentence(words, width, 2, f"{each.device} ")
+        lines += sentence(words, width, 2, f"{straggler.device} ")
     return lines
 
 
 def _wait_words(timings: Sequence[CollectiveTiming]) -> str:
     words = "time is from the last device's arrival to the last one's end; waited is the time before"
-    if any(each.waited is None for each in timings):
+    if any(timing.waited is None for timing in timings):
         words += (
             "; ? where devices of a group are not in the profile, or not known: then time includes the wait "
             "for them"
         )
-    elif any(each.waited for each in timings):
+    elif any(timing.waited for timing in timings):
         words += ", for the last to arrive"
-    has_groups = any(each.groups > 1 for each in timings)
+    has_groups = any(timing.groups > 1 for timing in timings)
     return f"runs × groups of devices; {words}" if has_groups else words

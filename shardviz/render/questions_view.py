@@ -70,13 +70,18 @@ def question_rows(
     """Headings, and a line for each question: what of it is not the same in all, with a mark before the one
     that is shown now; then its time, its bytes, its memory and its collectives, as many of these as leave
     room for the problem."""
-    problems = [[part for part in summary(each) if part.kind not in BESIDE] for each in questions]
+    problems = [[part for part in summary(question) if part.kind not in BESIDE] for question in questions]
     shared = [part for part in problems[0] if all(part in parts for parts in problems)]
     if len(problems) == 1:
         shared = []
     cells = [[Text(heading, DIM) for heading in HEADINGS]]
-    for each in questions:
-        texts = (_time(each.cost), _sent(each.cost), _memory(each.cost), collective_counts(each.cost))
+    for question in questions:
+        texts = (
+            _time(question.cost),
+            _sent(question.cost),
+            _memory(question.cost),
+            collective_counts(question.cost),
+        )
         cells.append([Text(text) for text in texts])
     widths = [max(row[column].cell_len for row in cells) for column in range(len(HEADINGS))]
     kept = len(HEADINGS)
@@ -87,11 +92,11 @@ def question_rows(
     for number, row in enumerate(cells):
         line = Text(" " * GAP)
         if number:
-            each, parts = questions[number - 1], problems[number - 1]
-            if is_same_question(each, now):
+            question, parts = questions[number - 1], problems[number - 1]
+            if is_same_question(question, now):
                 line = Text(MARK.ljust(GAP))
             own = tuple(part for part in parts if part not in shared)
-            line.append_text(parts_line(own, each.problem.mesh, room - GAP, palette))
+            line.append_text(parts_line(own, question.problem.mesh, room - GAP, palette))
         line.pad_right(room - line.cell_len)
         for column, cell in enumerate(row[:kept]):
             cell.align("left" if HEADINGS[column] == "collectives" else "right", widths[column])
@@ -145,10 +150,10 @@ def _bytes_by_part(cost: PlanCost, palette: Palette) -> list[Part]:
             ("acts", trained.activations),
         ]
         return [(name, size, style) for name, size in uses if size]
-    held = sorted(cost.peak_step.resident, key=lambda each: -each.bytes)
-    parts = [(each.name, each.bytes) for each in held[:MOST_ARRAYS]]
+    held = sorted(cost.peak_step.resident, key=lambda array: -array.bytes)
+    parts = [(array.name, array.bytes) for array in held[:MOST_ARRAYS]]
     if held[MOST_ARRAYS:]:
-        parts.append(("others", sum(each.bytes for each in held[MOST_ARRAYS:])))
+        parts.append(("others", sum(array.bytes for array in held[MOST_ARRAYS:])))
     if cost.layers > 1:
         parts.append(("layers", cost.layers_peak_bytes - cost.peak_bytes))
     return [(name, size, style) for name, size in parts]

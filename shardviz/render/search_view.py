@@ -56,10 +56,10 @@ def compiled_view(
     wrong."""
     cells: list[list[Cell]] = []
     for row in rows:
-        found, number = row.found, answer.found.index(row.found) + 1
-        told = (row.seconds, found.seconds, row.work, row.exposed)
+        sharding, number = row.found, answer.found.index(row.found) + 1
+        told = (row.seconds, sharding.seconds, row.work, row.exposed)
         times = ("–" if each is None else seconds(each) for each in told)
-        cells.append([(str(number), "dim"), _mesh_text(found.mesh, palette), *times])
+        cells.append([(str(number), "dim"), _mesh_text(sharding.mesh, palette), *times])
     head = ("", "mesh", "compiled", "estimate", "compute", "exposed")
     lines = [Text(), *table(cells, width, 0, {0, 2, 3, 4, 5}, head)]
     for row in rows:
@@ -103,11 +103,11 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
     return [*lines, Text()]
 
 
-def found_rows(found: Sequence[MeshSharding], width: int, palette: Palette) -> tuple[list[Text], int]:
+def found_rows(shardings: Sequence[MeshSharding], width: int, palette: Palette) -> tuple[list[Text], int]:
     """A text of headings, and one for each mesh: without its last columns where they do not fit, and of
     several lines where these do not either. Then the number of columns."""
     head = [Text(heading, "bold") for heading in HEADINGS]
-    rows = [head, *(_cells(number, each, palette) for number, each in enumerate(found, 1))]
+    rows = [head, *(_cells(number, sharding, palette) for number, sharding in enumerate(shardings, 1))]
     for stop in STOPS:
         lines = columns([row[:stop] for row in rows], width, right=RIGHT)
         if lines is not None:
@@ -115,21 +115,21 @@ def found_rows(found: Sequence[MeshSharding], width: int, palette: Palette) -> t
     return [Text("\n").join(records([row[: STOPS[-1]]], width)) for row in rows], STOPS[-1]
 
 
-def _cells(number: int, found: MeshSharding, palette: Palette) -> list[Text]:
-    time = found.time
+def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
+    time = sharding.time
     sent = Text(", ").join(
-        Text.assemble(axes_text(axes, found.mesh, palette, "·"), f" {seconds(each)}")
+        Text.assemble(axes_text(axes, sharding.mesh, palette, "·"), f" {seconds(each)}")
         for axes, each in time.communication
     )
     return [
         Text(str(number), "dim"),
-        _mesh_text(found.mesh, palette),
+        _mesh_text(sharding.mesh, palette),
         Text(seconds(time.seconds), "bold"),
         Text(seconds(time.work)),
         Text(seconds(time.exposed)),
-        Text(human_bytes(found.memory_bytes)),
-        Text(found.bound),
-        Text("" if found.utilisation is None else f"{found.utilisation:.0%}"),
+        Text(human_bytes(sharding.memory_bytes)),
+        Text(sharding.bound),
+        Text("" if sharding.utilisation is None else f"{sharding.utilisation:.0%}"),
         sent if time.communication else Text("none", "dim"),
     ]
 
@@ -143,20 +143,20 @@ def _mesh_text(mesh: Mesh, palette: Palette) -> Text:
 
 
 def sharding_lines(
-    answer: MeshRanking, found: MeshSharding, width: int, palette: Palette, shown: int | None = None
+    answer: MeshRanking, sharding: MeshSharding, width: int, palette: Palette, shown: int | None = None
 ) -> list[Text]:
     """The number of a row, its mesh, the figures that are not in its first `shown` columns, and the
     sharding of every array of the forward pass."""
-    arrays = {each.name: each for each in answer.question.problem.arrays}
-    mesh = found.mesh
-    arguments = {each.name for each in answer.question.problem.arguments}
+    arrays = {array.name: array for array in answer.question.problem.arrays}
+    mesh = sharding.mesh
+    arguments = {argument.name for argument in answer.question.problem.arguments}
     said = [
         (name in arguments, spec_text(name, arrays[name].dims, spec, mesh, palette))
-        for name, spec in found.specs
+        for name, spec in sharding.specs
     ]
-    number = answer.found.index(found) + 1
+    number = answer.found.index(sharding) + 1
     lines = [Text.assemble((f"{number}  ", "dim"), _mesh_text(mesh, palette))]
-    figures = list(zip(HEADINGS, _cells(number, found, palette), strict=True))
+    figures = list(zip(HEADINGS, _cells(number, sharding, palette), strict=True))
     figures = figures[len(figures) if shown is None else shown :]
     if figures:
         named = [Text.assemble((heading, "dim"), " ", cell) for heading, cell in figures if cell]
@@ -171,8 +171,8 @@ def sharding_lines(
 def infeasible_words(answer: MeshRanking) -> str:
     """Why meshes are left out, as far as there is room: those on which nothing is possible, and those with
     too many shardings."""
-    said = [f"{without_ones(each.mesh)}: {each.reason}" for each in answer.infeasible if not each.is_skipped]
-    skipped = [str(without_ones(each.mesh)) for each in answer.infeasible if each.is_skipped]
+    said = [f"{without_ones(mesh.mesh)}: {mesh.reason}" for mesh in answer.infeasible if not mesh.is_skipped]
+    skipped = [str(without_ones(mesh.mesh)) for mesh in answer.infeasible if mesh.is_skipped]
     words = []
     if said:
         words.append(f"{plural(len(said), 'mesh is', 'meshes are')} not possible: {_first(said)}.")
@@ -202,7 +202,7 @@ def _first(said: Sequence[str]) -> str:
 def _space_sentences(answer: MeshRanking) -> Iterator[str]:
     question = answer.question
     if answer.is_complete:
-        skipped = sum(each.is_skipped for each in answer.infeasible)
+        skipped = sum(mesh.is_skipped for mesh in answer.infeasible)
         meshes = plural(answer.meshes - skipped, "mesh", "meshes")
         count = answer.shardings
         many = f"{count:,}" if count < 10**12 else f"10^{len(str(count)) - 1}"

@@ -48,7 +48,7 @@ def chart_lines(sweep: Sweep, width: int, palette: Palette, height: int = HEIGHT
     times = [time for curve in curves for time in curve if time > 0] or [1e-6]
     chart = LogChart(times, sweep.sizes, min(width, MAX_WIDTH), height, seconds, size_text)
     field = chart.cells
-    crossed = {chart.column(each.size): each.size for each in sweep.crossings}
+    crossed = {chart.column(crossing.size): crossing.size for crossing in sweep.crossings}
     for column in crossed:
         for cells in field:
             cells[column] = (CROSSING, DIM)
@@ -63,10 +63,10 @@ def chart_lines(sweep: Sweep, width: int, palette: Palette, height: int = HEIGHT
         name = f"{sweep.name} = {size:,}"
         for start in (column + 2, column - len(name) - 1):
             room = range(max(start, 0), start + len(name))
-            free = [cells for cells in field if all(cells[place : place + 1] == [BLANK] for place in room)]
+            free = [cells for cells in field if all(cells[index : index + 1] == [BLANK] for index in room)]
             if start >= 0 and free:
-                for place, letter in zip(room, name, strict=True):
-                    free[0][place] = (letter, BOLD)
+                for index, letter in zip(room, name, strict=True):
+                    free[0][index] = (letter, BOLD)
                 break
     return chart.lines(crossed, sweep.name)
 
@@ -108,10 +108,10 @@ def _words(sweep: Sweep) -> Iterator[str]:
     first = sweep.costs[0]
     if sweep.crossings:
         yield from (_crossing_words(sweep, crossing) for crossing in sweep.crossings)
-    elif any(each.communication_seconds for each in sweep.costs):
+    elif any(cost.communication_seconds for cost in sweep.costs):
         longer = first.compute_seconds >= first.communication_seconds
         yield f"{'compute' if longer else 'communication'} takes longer at all of these sizes"
-    elif any(each.wire_bytes for each in sweep.costs):
+    elif any(cost.wire_bytes for cost in sweep.costs):
         yield "what is sent takes no time here"
     else:
         yield "nothing is sent at any of these sizes"

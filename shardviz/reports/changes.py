@@ -86,7 +86,7 @@ class ReportSummary:
     @property
     def wire_bytes(self) -> int:
         """Bytes that a device sends at least, without loops of unknown length."""
-        return sum(each.all_wire_bytes or 0 for each in self.lines)
+        return sum(line.all_wire_bytes or 0 for line in self.lines)
 
 
 def summary(report: ProgramReport, memory: int | None = None) -> ReportSummary:
@@ -118,12 +118,12 @@ def together(programs: Mapping[str, ReportSummary]) -> ReportSummary:
         for name, each in programs.items()
         for line in each.lines
     ]
-    seconds = [each.seconds for each in programs.values() if each.seconds is not None]
-    memory = [each.memory for each in programs.values() if each.memory is not None]
-    meshes = (each.mesh for each in programs.values())
+    seconds = [program.seconds for program in programs.values() if program.seconds is not None]
+    memory = [program.memory for program in programs.values() if program.memory is not None]
+    meshes = (program.mesh for program in programs.values())
     return ReportSummary(
         max(meshes, key=lambda mesh: math.prod(size for _, size in mesh), default=()),
-        next((each.machine for each in programs.values() if each.machine), ""),
+        next((program.machine for program in programs.values() if program.machine), ""),
         _sorted(named),
         _three_digits(math.fsum(seconds)) if seconds else None,
         max(memory, default=None),
@@ -141,7 +141,7 @@ def _line(group: AlikeEntries) -> SummaryLine:
     shape = f"{one.dtype}[{operand}]" + (f"→[{result}]" if result != operand else "")
     if one.arrays > 1:
         shape += f" × {one.arrays}"
-    overlapped = sum(each.runs or 1 for each in group.entries if each.collective.overlapped)
+    overlapped = sum(entry.runs or 1 for entry in group.entries if entry.collective.overlapped)
     return SummaryLine(
         one.op,
         one.axes,
@@ -152,7 +152,7 @@ def _line(group: AlikeEntries) -> SummaryLine:
         one.bytes,
         one.wire_bytes,
         overlapped,
-        any(each.runs != 1 for each in group.entries),
+        any(entry.runs != 1 for entry in group.entries),
         one.source,
     )
 
@@ -230,7 +230,7 @@ def report_changes(before: ReportSummary, after: ReportSummary) -> ReportChanges
     changes = [change for old, line in pairs for change in _changes_of(old, line)]
     changes += [Change("removed", line, None) for line in gone]
     changes += [Change("added", None, line) for line in new]
-    return ReportChanges(before, after, tuple(sorted(changes, key=lambda each: -abs(each.wire_bytes))))
+    return ReportChanges(before, after, tuple(sorted(changes, key=lambda change: -abs(change.wire_bytes))))
 
 
 _Key = Callable[[SummaryLine], object]
@@ -371,9 +371,9 @@ def _limit(piece: str, text: str, start: int) -> Limit:
     return Limit(quantity, stripped, float(match[2]) * units[match[3]])
 
 
-def broken_limits(limits: tuple[Limit, ...], found: ReportChanges) -> tuple[BrokenLimit, ...]:
+def broken_limits(limits: tuple[Limit, ...], changes: ReportChanges) -> tuple[BrokenLimit, ...]:
     """The limits that the changes do not keep. What only one of the programs tells breaks its limit."""
-    messages = [(limit, _broken(limit, found)) for limit in limits]
+    messages = [(limit, _broken(limit, changes)) for limit in limits]
     return tuple(BrokenLimit(limit, message) for limit, message in messages if message)
 
 
@@ -381,19 +381,21 @@ def _named(line: SummaryLine) -> str:
     return f"{line.op} over {', '.join(line.axes)}" if line.axes else line.op
 
 
-def _broken(limit: Limit, found: ReportChanges) -> str:
+def _broken(limit: Limit, changes: ReportChanges) -> str:
     quantity = limit.quantity
     if quantity == "new-collective":
-        new = [each.after for each in found.changes if each.kind == "added" and each.after is not None]
+        new = [
+            change.after for change in changes.changes if change.kind == "added" and change.after is not None
+        ]
         others = f" and {plural(len(new) - 1, 'other')}" if len(new) > 1 else ""
         return f"{_named(new[0])}{others} {'is' if len(new) == 1 else 'are'} new" if new else ""
-    before, after = (_FIGURES[quantity](each) for each in (found.before, found.after))
+    before, after = (_FIGURES[quantity](each) for each in (changes.before, changes.after))
     if before is None and after is None:
         return ""
     if before is None or after is None:
         return f"{quantity}: one of the two programs has no figure for it"
     # A collective may cost more than before of which nobody knows how often it runs.
-    rising = (each.after for each in found.changes if quantity == "bytes" and each.kind in RISING)
+    rising = (change.after for change in changes.changes if quantity == "bytes" and change.kind in RISING)
     for line in rising:
         if line is not None and line.runs is None:
             return f"bytes: {_named(line)} is in a loop of unknown length"

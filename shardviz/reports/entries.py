@@ -98,8 +98,8 @@ def entries_of(
 
     The module's `argument_names` and the collectives' origins are there where it was read with origins.
     """
-    moving = [each for each in module.collectives if each.op != "slice"]
-    places = [program_place(each.op_name) for each in moving]
+    moving = [collective for collective in module.collectives if collective.op != "slice"]
+    places = [program_place(collective.op_name) for collective in moving]
     takes_gradients = any(place.phase == "backward" for place in places)
     compiled = None if isinstance(module, ShardyModule) else module
     names = () if compiled is None else compiled.argument_names
@@ -151,23 +151,23 @@ class AlikeEntries:
 
     @property
     def runs(self) -> int | None:
-        return _sum(each.runs for each in self.entries)
+        return _sum(entry.runs for entry in self.entries)
 
     @property
     def bytes(self) -> int | None:
-        return _sum(each.all_bytes for each in self.entries)
+        return _sum(entry.all_bytes for entry in self.entries)
 
     @property
     def wire_bytes(self) -> int | None:
-        return _sum(each.all_wire_bytes for each in self.entries)
+        return _sum(entry.all_wire_bytes for entry in self.entries)
 
     @property
     def seconds(self) -> float | None:
-        return _sum((each.all_seconds for each in self.entries), math.fsum)
+        return _sum((entry.all_seconds for entry in self.entries), math.fsum)
 
     @property
     def exposed(self) -> float | None:
-        return _sum((each.all_exposed for each in self.entries), math.fsum)
+        return _sum((entry.all_exposed for entry in self.entries), math.fsum)
 
 
 def _sum(amounts: Iterable[_Amount | None], add: Callable[[list[_Amount]], _Amount] = sum) -> _Amount | None:
@@ -183,20 +183,20 @@ def alike(entries: Iterable[CollectiveEntry], by_schedule: bool = True) -> tuple
     and so are those of several source lines.
     """
     groups: dict[tuple[object, ...], list[CollectiveEntry]] = {}
-    for each in entries:
-        one = each.collective
+    for entry in entries:
+        one = entry.collective
         key = (
             (one.op, one.axes, one.operand_shape, one.result_shape, one.dtype, one.arrays, one.bytes),
             (one.source, one.is_async) if by_schedule else (),
             (one.between_slices, one.is_host_transfer, one.count is None),
             # Without axes the groups tell who takes part.
             () if one.axes else one.groups,
-            (each.phase, numberless("/".join(each.scopes)), numberless(each.argument), each.link),
-            numberless(" ".join(each.gradient_of)),
+            (entry.phase, numberless("/".join(entry.scopes)), numberless(entry.argument), entry.link),
+            numberless(" ".join(entry.gradient_of)),
         )
-        groups.setdefault(key, []).append(each)
+        groups.setdefault(key, []).append(entry)
     return tuple(
-        AlikeEntries(tuple(those), common_name(each.place for each in those)) for those in groups.values()
+        AlikeEntries(tuple(those), common_name(entry.place for entry in those)) for those in groups.values()
     )
 
 
@@ -234,19 +234,19 @@ class CostSum:
 
 
 _KEYS: dict[By, Callable[[CollectiveEntry], str]] = {
-    "op": lambda each: each.collective.op,
-    "axes": lambda each: ", ".join(each.collective.axes),
-    "link": lambda each: each.link,
-    "phase": lambda each: each.phase or "",
-    "source": lambda each: each.collective.source,
+    "op": lambda entry: entry.collective.op,
+    "axes": lambda entry: ", ".join(entry.collective.axes),
+    "link": lambda entry: entry.link,
+    "phase": lambda entry: entry.phase or "",
+    "source": lambda entry: entry.collective.source,
 }
 
 
 def sums(entries: Iterable[CollectiveEntry], by: By) -> tuple[CostSum, ...]:
     """A sum for each name, the most expensive first: by exposed seconds, then by bytes sent."""
     named: defaultdict[str, list[CollectiveEntry]] = defaultdict(list)
-    for each in entries:
-        named[_KEYS[by](each)].append(each)
+    for entry in entries:
+        named[_KEYS[by](entry)].append(entry)
     made = [cost_sum(those, name) for name, those in named.items()]
     return tuple(sorted(made, key=lambda each: (-(each.exposed or 0.0), -each.wire_bytes)))
 
@@ -254,16 +254,16 @@ def sums(entries: Iterable[CollectiveEntry], by: By) -> tuple[CostSum, ...]:
 def cost_sum(entries: Iterable[CollectiveEntry], name: str = "") -> CostSum:
     """The sum of some entries."""
     every = list(entries)
-    known = [each for each in every if each.runs is not None]
-    timed = [each for each in known if each.seconds is not None]
+    known = [entry for entry in every if entry.runs is not None]
+    timed = [entry for entry in known if entry.seconds is not None]
     return CostSum(
         name,
         len(every),
-        sum(each.runs or 0 for each in known),
-        sum(each.all_bytes or 0 for each in known),
-        sum(each.all_wire_bytes or 0 for each in known),
-        math.fsum(each.all_seconds or 0.0 for each in timed) if timed else None,
-        math.fsum(each.all_exposed or 0.0 for each in timed) if timed else None,
+        sum(entry.runs or 0 for entry in known),
+        sum(entry.all_bytes or 0 for entry in known),
+        sum(entry.all_wire_bytes or 0 for entry in known),
+        math.fsum(entry.all_seconds or 0.0 for entry in timed) if timed else None,
+        math.fsum(entry.all_exposed or 0.0 for entry in timed) if timed else None,
         len(every) - len(known),
         len(known) - len(timed),
     )
@@ -292,7 +292,7 @@ class Selection:
     def chosen(self, entries: Iterable[CollectiveEntry]) -> tuple[CollectiveEntry, ...]:
         """The entries that pass the filters, in program order. Those of loops of unknown length may have any
         number of bytes."""
-        return tuple(each for each in entries if self._has(each))
+        return tuple(entry for entry in entries if self._has(entry))
 
     def groups(self, entries: Iterable[CollectiveEntry]) -> tuple[AlikeEntries, ...]:
         """All that pass the filters, alike ones together, in the order that is asked for."""
@@ -303,7 +303,7 @@ class Selection:
         tell first."""
         if self.sort == "order":
             return groups
-        by_time = self.sort == "cost" and any(each.exposed is not None for each in groups)
+        by_time = self.sort == "cost" and any(group.exposed is not None for group in groups)
 
         def cost(group: AlikeEntries) -> list[float]:
             amounts = (group.exposed if by_time else 0.0, group.wire_bytes)
@@ -314,15 +314,15 @@ class Selection:
     def shown(self, entries: Iterable[CollectiveEntry]) -> tuple[CollectiveEntry, ...]:
         """The entries of the first `top` groups, in program order."""
         chosen = self.chosen(entries)
-        first = {id(each) for group in self.groups(chosen)[: self.top] for each in group.entries}
-        return tuple(each for each in chosen if id(each) in first)
+        first = {id(entry) for group in self.groups(chosen)[: self.top] for entry in group.entries}
+        return tuple(entry for entry in chosen if id(entry) in first)
 
     def check(self, entries: Iterable[CollectiveEntry], mesh: Mesh | None = None) -> None:
         """Raise `QuestionError` for an operation or an axis that the program does not have."""
-        moving = [each.collective for each in entries]
-        ops = dict.fromkeys(each.op for each in moving)
+        moving = [entry.collective for entry in entries]
+        ops = dict.fromkeys(collective.op for collective in moving)
         axes = dict.fromkeys(() if mesh is None else mesh.axis_names)
-        axes |= dict.fromkeys(axis.partition(":")[0] for each in moving for axis in each.axes)
+        axes |= dict.fromkeys(axis.partition(":")[0] for collective in moving for axis in collective.axes)
         # A collective that this program happens to lack is a fair question.
         for names, known, fair, article, kind in (
             (self.ops, ops, OPS, "an", "operation"),

@@ -88,7 +88,7 @@ class Rematerialization:
     @property
     def route_bytes(self) -> int | None:
         """Bytes that one device sends on the route; None without one."""
-        return sum(each.wire_bytes for each in self.route) if self.route else None
+        return sum(step.wire_bytes for step in self.route) if self.route else None
 
 
 def rematerializations(
@@ -102,11 +102,11 @@ def rematerializations(
     if MARK not in log:
         return ()
     lines = Counter(match.group() for match in _WARNING.finditer(log))
-    found = [each for line in lines if (each := _WARNING.match(line))]
-    mesh = mesh or mesh_of_warnings(each.group() for each in found)
+    matches = [each for line in lines if (each := _WARNING.match(line))]
+    mesh = mesh or mesh_of_warnings(match.group() for match in matches)
     locations = SourceLocations(module_text)
     kinds: Counter[Rematerialization] = Counter()
-    for each in found:
+    for each in matches:
         kinds[_read(each, mesh, locations)] += lines[each.group()]
     return tuple(_with_route(kind, mesh, times) for kind, times in kinds.items())
 
@@ -124,11 +124,14 @@ def unwarned_rematerializations(
 ) -> tuple[Rematerialization, ...]:
     """Arrays that a compiler makes whole and does not warn of, as it does of those in `warned`: it gathers
     all of what is split before and after."""
-    known = {(each.before, each.after, each.shape) for each in warned}
+    known = {
+        (rematerialization.before, rematerialization.after, rematerialization.shape)
+        for rematerialization in warned
+    }
     made: dict[tuple[object, ...], Rematerialization] = {}
     for entry in entries:
         fitting = meetings_of(entry, meetings, mesh) if entry.collective.op == "all-gather" else []
-        if len({(each.before, each.after, each.shape) for each in fitting}) != 1:
+        if len({(meeting.before, meeting.after, meeting.shape) for meeting in fitting}) != 1:
             continue
         meeting = fitting[0]
         key = before, after, shape = meeting.before, meeting.after, meeting.shape
@@ -138,7 +141,7 @@ def unwarned_rematerializations(
             place = entry.collective.op_name, entry.collective.source
             cuts = math.prod(before.parts(mesh))
             made.setdefault(key, Rematerialization(None, *key, meeting.dtype, *place, parts=cuts))
-    return tuple(_with_route(each, mesh, 1) for each in made.values())
+    return tuple(_with_route(rematerialization, mesh, 1) for rematerialization in made.values())
 
 
 def _is_made_whole(gather: Collective, meeting: Meeting, mesh: Mesh) -> bool:
@@ -167,10 +170,10 @@ def rematerializations_of(module: HloModule) -> tuple[Rematerialization, ...]:
     for gathers, kept in module.cut_gathers:
         last = gathers[-1]
         dims: list[tuple[str, ...]] = [()] * len(last.result_shape)
-        for each in gathers:
-            if each.dim is not None:
-                dims[each.dim] = (*each.axes, *dims[each.dim])
-        known = module.mesh is not None and all(each.axes and each.dim is not None for each in gathers)
+        for gather in gathers:
+            if gather.dim is not None:
+                dims[gather.dim] = (*gather.axes, *dims[gather.dim])
+        known = module.mesh is not None and all(gather.axes and gather.dim is not None for gather in gathers)
         one = Rematerialization(
             None,
             PartitionSpec(tuple(dims)) if known else None,
@@ -178,7 +181,7 @@ def rematerializations_of(module: HloModule) -> tuple[Rematerialization, ...]:
             dtype=last.dtype,
             op_name=last.op_name,
             source=last.source,
-            parts=math.prod(each.group_size for each in gathers),
+            parts=math.prod(gather.group_size for gather in gathers),
             kept=kept,
         )
         kinds[one] += 1

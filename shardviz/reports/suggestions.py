@@ -105,7 +105,7 @@ def suggestions(ask: AskChanged, compiled: TargetProgram) -> dict[Reason, Sugges
             found[reason] = helps
         elif changes and looked_at < MOST_REASONS:
             looked_at += 1
-            likely = filter(None, (on_shardy(each, reason) for each in changes))
+            likely = filter(None, (on_shardy(change, reason) for change in changes))
             by_saving = sorted(likely, key=lambda each: -each.saved_bytes)[:MOST_COMPILED]
             tried = filter(None, map(on_target, by_saving))
             if kept := [each for each in tried if each.is_worth(sent) and each.saved_bytes >= least]:
@@ -201,7 +201,7 @@ def _candidates(
 
 
 def _of_argument(one: SplitArgument, spec: PartitionSpec, mesh: Mesh) -> ShardingCandidate:
-    before, after = (array_bytes(shard_shape(one.shape, each, mesh), one.dtype) for each in (one.spec, spec))
+    before, after = (array_bytes(shard_shape(one.shape, spec, mesh), one.dtype) for spec in (one.spec, spec))
     return ShardingCandidate(spec, one, memory_bytes=after - before)
 
 

@@ -140,7 +140,11 @@ def without_program(target: str, error: ShardvizError) -> TargetProgram:
 def widened_types(text: str, collectives: Sequence[Collective]) -> list[str]:
     """Sentences where XLA for CPU may have computed the floats of the arguments and results, which the first
     line of its text lists, in a wider type, and moved them so."""
-    moved = {each.dtype for each in collectives if each.wire_bytes and _FLOAT.match(f"{each.dtype}[")}
+    moved = {
+        collective.dtype
+        for collective in collectives
+        if collective.wire_bytes and _FLOAT.match(f"{collective.dtype}[")
+    }
     widest = max(moved, key=BITS.__getitem__, default="")
     given = dict.fromkeys(_FLOAT.findall(text.partition("\n")[0]))
     narrower = [dtype for dtype in given if widest and BITS[dtype] < BITS[widest]]

@@ -69,7 +69,7 @@ class AlikeReasons(AlikeEntries):
     @property
     def sources(self) -> tuple[str, ...]:
         """The lines of the user's program that they come from, each once."""
-        return tuple(dict.fromkeys(filter(None, (each.collective.source for each in self.entries))))
+        return tuple(dict.fromkeys(filter(None, (entry.collective.source for entry in self.entries))))
 
 
 def alike_reasons(told: Iterable[tuple[CollectiveEntry, Reason]]) -> tuple[AlikeReasons, ...]:
@@ -92,12 +92,12 @@ def alike_reasons(told: Iterable[tuple[CollectiveEntry, Reason]]) -> tuple[Alike
 
 
 def reasons(
-    entries: Iterable[CollectiveEntry], mesh: Mesh | None, found: ExplicitReshards | None = None
+    entries: Iterable[CollectiveEntry], mesh: Mesh | None, reshards: ExplicitReshards | None = None
 ) -> tuple[Reason, ...]:
     """The reason of each entry; `found` is the same program with explicit reshards, where its StableHLO is at
     hand."""
-    step = TrainStep(found or ExplicitReshards())
-    return tuple(_reason(each, step, mesh) for each in entries)
+    step = TrainStep(reshards or ExplicitReshards())
+    return tuple(_reason(entry, step, mesh) for entry in entries)
 
 
 def _reason(entry: CollectiveEntry, step: TrainStep, mesh: Mesh | None) -> Reason:
@@ -344,13 +344,15 @@ class TrainStep:
 
     @property
     def _gradients(self) -> Iterator[Meeting]:
-        return (each for each in self.program.meetings if self.is_gradient(each))
+        return (meeting for meeting in self.program.meetings if self.is_gradient(meeting))
 
     def sums_once(self, meeting: Meeting, runs: int | None) -> bool:
         """Return whether all gradients like this one are summed no more often than there are parameters of
         its shape: not in every micro-batch. `runs` are those of a collective for it."""
         key = meeting.axes, _dims(meeting.shape)
-        calls = sum(each.calls for each in self._gradients if (each.axes, _dims(each.shape)) == key)
+        calls = sum(
+            gradient.calls for gradient in self._gradients if (gradient.axes, _dims(gradient.shape)) == key
+        )
         return runs is not None and 0 < calls * runs <= self._places(meeting.shape)
 
     def gathers_parameter(self, path: str, meeting: Meeting, runs: int | None) -> bool:
@@ -360,17 +362,20 @@ class TrainStep:
         layers = 0 if one is None else _layers(one, meeting.shape)
         if one is None or runs is None or not 0 < layers >= runs or not axes <= self.batch_axes:
             return False
-        return any(axes <= {*each.axes} and _layers(one, each.shape) == layers for each in self._gradients)
+        return any(
+            axes <= {*gradient.axes} and _layers(one, gradient.shape) == layers
+            for gradient in self._gradients
+        )
 
     def lost_batch(self) -> Meeting | None:
         """The first place at which a value that is split as the batch is, outside of the gradients, is split
         over its axes no longer: from there on every device works on more than its part."""
-        for each in self.program.meetings:
-            before, after = (frozenset(chain(*spec.dims)) for spec in (each.before, each.after))
+        for meeting in self.program.meetings:
+            before, after = (frozenset(chain(*spec.dims)) for spec in (meeting.before, meeting.after))
             lost = (before - after) & self.batch_axes
-            is_backward = program_place(each.name).phase == "backward"
-            if each.kind == "reshard" and lost and not is_backward and each.argument not in self.state:
-                return each
+            is_backward = program_place(meeting.name).phase == "backward"
+            if meeting.kind == "reshard" and lost and not is_backward and meeting.argument not in self.state:
+                return meeting
         return None
 
     def _places(self, shape: Sequence[int]) -> int:

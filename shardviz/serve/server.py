@@ -305,10 +305,10 @@ def _number(request: web.Request, name: str, usual: int) -> int:
 def new_connection(server: web.Server, visitors: Set[asyncio.BaseProtocol]) -> web.RequestHandler:
     """The protocol of one more connection. Where there are too many, the oldest that is not a visitor's is
     closed: a connection costs the machine a descriptor, also one that never sends a request."""
-    others = [each for each in server.connections if each not in visitors]
-    for each in others[: max(0, len(others) + 1 - OTHERS)]:
-        if each.transport is not None:
-            each.transport.abort()
+    others = [connection for connection in server.connections if connection not in visitors]
+    for handler in others[: max(0, len(others) + 1 - OTHERS)]:
+        if handler.transport is not None:
+            handler.transport.abort()
     return server()
 
 

@@ -84,14 +84,14 @@ def value(digits: Iterable[Digit], number: int) -> int:
 
 def merged(nest: Iterable[Digit]) -> Nest:
     """The same numbers in the same order with the fewest digits."""
-    found: list[Digit] = []
+    digits: list[Digit] = []
     for digit in nest:
         if digit.size == 1:
             continue
-        if found and found[-1].stride == digit.size * digit.stride:
-            digit = Digit(found.pop().size * digit.size, digit.stride)
-        found.append(digit)
-    return tuple(found)
+        if digits and digits[-1].stride == digit.size * digit.stride:
+            digit = Digit(digits.pop().size * digit.size, digit.stride)
+        digits.append(digit)
+    return tuple(digits)
 
 
 def cut(nest: Iterable[Digit], count: int) -> tuple[Nest, Nest] | None:

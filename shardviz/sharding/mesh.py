@@ -145,7 +145,7 @@ class Mesh:
         loops = []
         for axis in self.axis_names:
             whole, stride, done = self.axis_size(axis), self.stride(axis), 1
-            for part in (*(each for each in parts if each.axis == axis), SubAxis(axis, whole, 1)):
+            for part in (*(part for part in parts if part.axis == axis), SubAxis(axis, whole, 1)):
                 loops.append((part.before // done, stride * (whole // part.before)))
                 done = part.before * part.size
             if axis in used:

@@ -86,7 +86,7 @@ class BlockwiseMatmul:
         """
         each = self.matmul_seconds / self.run.schedule.chunks
         counts = [int((self.slot_of == slot).sum(axis=1).max(initial=0)) for slot in range(self.rounds + 1)]
-        found = []
+        slots = []
         worked = sent = 0.0
         for slot, count in enumerate(counts):
             round_begin = sent if self.is_gather else max(sent, worked)
@@ -94,8 +94,8 @@ class BlockwiseMatmul:
             sent = round_begin + took if slot else 0.0
             begin = max(worked, sent) if self.is_gather else worked
             worked = begin + count * each
-            found.append(Slot((begin, worked), (round_begin, sent)))
-        return tuple(found)
+            slots.append(Slot((begin, worked), (round_begin, sent)))
+        return tuple(slots)
 
     @cached_property
     def rest_seconds(self) -> float:
@@ -149,21 +149,21 @@ def matmul_of_step(plan: Plan, placed: PlacedMesh, number: int, run: CollectiveR
     pattern = run.schedule.pattern
     if pattern.group_size * run.schedule.chunks > MAX_BLOCKS or pattern.group_size < 2:
         return None
-    place = _beside(plan, number)
-    if place is None or plan.steps[place - 1].einsum is None:
+    index = _beside(plan, number)
+    if index is None or plan.steps[index - 1].einsum is None:
         return None
-    seconds = [each.seconds for each in price(plan, placed).steps]
-    took = seconds[place - 1]
+    seconds = [step.seconds for step in price(plan, placed).steps]
+    took = seconds[index - 1]
     if took is None:
         return None
     is_gather = step.op == "all_gather"
     before = None
     earlier = plan.steps[: number - 1]
     if is_gather and not any(each.array == step.array and (each.einsum or each.function) for each in earlier):
-        matmuls = [place for place, each in enumerate(earlier, 1) if each.einsum is not None]
+        matmuls = [index for index, step in enumerate(earlier, 1) if step.einsum is not None]
         hides = seconds[matmuls[-1] - 1] if matmuls else None
         before = None if hides is None else (matmuls[-1], hides)
-    return BlockwiseMatmul(run, step, plan.steps[place - 1], is_gather, took, before)
+    return BlockwiseMatmul(run, step, plan.steps[index - 1], is_gather, took, before)
 
 
 def _beside(plan: Plan, number: int) -> int | None:
@@ -171,7 +171,7 @@ def _beside(plan: Plan, number: int) -> int | None:
     step = plan.steps[number - 1]
     if step.op == "all_gather":
         later = range(number + 1, len(plan.steps) + 1)
-        place = next((each for each in later if plan.steps[each - 1].op in LOCAL_OPS), None)
-        return place if place is not None and step.array in plan.steps[place - 1].operands else None
+        index = next((each for each in later if plan.steps[each - 1].op in LOCAL_OPS), None)
+        return index if index is not None and step.array in plan.steps[index - 1].operands else None
     is_sum = step.op in ("psum", "psum_scatter") and number > 1
     return number - 1 if is_sum and plan.steps[number - 2].array == step.array else None

@@ -337,5 +337,5 @@ def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: Executio
     before, after = frames.before, frames.after
     assert before is not None
     assert after is not None
-    found = verify(question.operation, question.layout.mesh, before, after, ran.shards)
-    return Verdict(ran, found, question.layout.array.elements if question.is_smaller else 0)
+    result = verify(question.operation, question.layout.mesh, before, after, ran.shards)
+    return Verdict(ran, result, question.layout.array.elements if question.is_smaller else 0)

@@ -148,7 +148,7 @@ def _final(step: Step, before: Layout) -> tuple[str, tuple[int, ...]]:
 def _which(plan: Plan, collectives: list[int]) -> str:
     if not collectives:
         return "this plan has no collective"
-    named = [f"{place} ({plan.steps[place - 1].op})" for place in collectives]
+    named = [f"{collective} ({plan.steps[collective - 1].op})" for collective in collectives]
     if len(named) == 1:
         return f"its collective is step {named[0]}"
     return f"its collectives are steps {', '.join(named[:-1])} and {named[-1]}"

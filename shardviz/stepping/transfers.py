@@ -70,21 +70,21 @@ class TransferLog:
         """The transfers of a round."""
         return len(self._round(number).messages)
 
-    def transfer(self, number: int, place: int) -> LoggedTransfer:
+    def transfer(self, number: int, index: int) -> LoggedTransfer:
         """A transfer of a round, by its place in it."""
         found, chunks = self._round(number), self.run.schedule.chunks
-        entries = found.entries[found.first[place] : found.first[place + 1]]
+        entries = found.entries[found.first[index] : found.first[index + 1]]
         carried = (found.sends.chunk[entries][:, None] + np.arange(found.sends.span)).reshape(-1) % chunks
         return LoggedTransfer(
             number,
-            int(found.messages.src[place]),
-            int(found.messages.dst[place]),
+            int(found.messages.src[index]),
+            int(found.messages.dst[index]),
             tuple(sorted(set(carried.tolist()))),
             bool(found.sends.reduce[entries].any()),
-            int(found.messages.bytes[place]),
-            int(found.level[place]),
-            int(found.hops[place]),
-            float(found.seconds[place]),
+            int(found.messages.bytes[index]),
+            int(found.level[index]),
+            int(found.hops[index]),
+            float(found.seconds[index]),
         )
 
     def _of_round(self, number: int) -> _Round:
@@ -97,8 +97,8 @@ class TransferLog:
         merged = Messages(sends.src[entries][first], sends.dst[entries][first], sizes)
         level, hops = np.zeros((2, len(merged)), dtype=np.int64)
         seconds = np.zeros(len(merged))
-        for place, (linked, chosen, own) in enumerate(messages_by_level(run.links.linked_levels, merged)):
-            level[chosen], hops[chosen] = place, route_hops(linked.topology, own.src, own.dst)
+        for index, (linked, chosen, own) in enumerate(messages_by_level(run.links.linked_levels, merged)):
+            level[chosen], hops[chosen] = index, route_hops(linked.topology, own.src, own.dst)
             seconds[chosen] = hops[chosen] * (linked.spec.latency + own.bytes / linked.spec.bandwidth)
         return _Round(sends, entries, np.append(first, len(entries)), merged, level, hops, seconds)
 

@@ -172,7 +172,7 @@ def _check_axes(expected: Mapping[str, Expected], report: Report) -> None:
     if mesh is None:
         return
     for op, wanted in expected.items():
-        for axis in (each for axes in wanted for each in axes) if isinstance(wanted, Mapping) else ():
+        for axis in (axis for axes in wanted for axis in axes) if isinstance(wanted, Mapping) else ():
             if not {axis, axis.partition(":")[0]} & {*mesh.axis_names}:
                 problem = f"{op.replace('-', '_')}: the mesh {mesh} has no axis {quote(axis)}"
                 raise QuestionError(problem, did_you_mean(axis, mesh.axis_names) + AXES_HINT)

@@ -78,14 +78,14 @@ def check_baseline(
         _write(after, file, renews)
         return
     answer = diff(before, after, limits)
-    found, broken = answer.changes, answer.broken
-    if found.is_same_hardware and not broken and (fail_on is not None or not _differs(found)):
+    changes, broken = answer.changes, answer.broken
+    if changes.is_same_hardware and not broken and (fail_on is not None or not _differs(changes)):
         return
     from shardviz.render.programs.changes_view import changes_text
 
     raise BaselineChanged(
         f"the program is not as {short_path(file)} has it; if it should be so, run again with {UPDATE}=1",
-        changes_text(found, broken, WIDTH),
+        changes_text(changes, broken, WIDTH),
     )
 
 
@@ -101,9 +101,9 @@ def _write(after: ReportSummary, file: Path, renews: bool) -> None:
     print(f"shardviz: {quote(short_path(file), 200)} is {reason}", file=sys.stderr)
 
 
-def _differs(found: ReportChanges) -> bool:
+def _differs(changes: ReportChanges) -> bool:
     """Return whether a collective has changed, or a figure has fallen; what rises breaks a limit."""
-    before, after = found.before, found.after
+    before, after = changes.before, changes.after
     figures = (before.seconds, after.seconds), (before.memory, after.memory)
     has_fallen = (old is not None and new is not None and new * SLACK < old for old, new in figures)
-    return bool(found.changes) or any(has_fallen)
+    return bool(changes.changes) or any(has_fallen)

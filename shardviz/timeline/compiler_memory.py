@@ -108,10 +108,10 @@ def memory_over_limit(report: MemoryReport, message: str) -> MemoryReport:
     The message counts everything that is needed, and rounds to a hundredth; where the reports say it to the
     byte they are right. A message about other memory than HBM changes nothing.
     """
-    found = _OVER.search(message)
-    if found is None or found[3] != "HBM":
+    match = _OVER.search(message)
+    if match is None or match[3] != "HBM":
         return report
-    needed, limit = _bytes(found[1], found[2]), _bytes(found[4], found[5])
+    needed, limit = _bytes(match[1], match[2]), _bytes(match[4], match[5])
     is_exact = abs(report.peak_bytes - needed) <= GIB // 100
     return replace(
         report,
@@ -136,12 +136,12 @@ def does_not_fit(report: MemoryReport) -> str:
 def on_chip_misfit(report: MemoryReport, message: str) -> tuple[str, str]:
     """A sentence and a hint for a message about on-chip memory, which a kernel's blocks fill; both "" for any
     other message."""
-    found = _ON_CHIP.search(message)
-    if found is None:
+    match = _ON_CHIP.search(message)
+    if match is None:
         return "", ""
-    space, name, shape = found[1], found[2], _LAYOUT.sub("", found[3])
-    needed, limit = _bytes(found[4], found[5]), _bytes(found[6], found[7])
-    sources = (each.source for each in report.buffers if each.name == name)
+    space, name, shape = match[1], match[2], _LAYOUT.sub("", match[3])
+    needed, limit = _bytes(match[4], match[5]), _bytes(match[6], match[7])
+    sources = (buffer.source for buffer in report.buffers if buffer.name == name)
     line = "".join(f" ({source})" for source in sources if source)
     needs = f"{name} {shape}{line} needs {_four_digits(needed)} of on-chip memory ({space})"
     hint = "give its kernel smaller blocks, or set the option xla_tpu_scoped_vmem_limit_kib="
@@ -199,7 +199,8 @@ def _spans(buffer: Iterable[_Value], instructions: int) -> list[tuple[int, int, 
     """(from, until, bytes) of the values at one offset: of those that are live at once the largest."""
     spans: list[tuple[int, int, int]] = []
     for start, last, size in sorted(
-        (each.start or 0, instructions - 1 if each.end is None else each.end, each.bytes) for each in buffer
+        (value.start or 0, instructions - 1 if value.end is None else value.end, value.bytes)
+        for value in buffer
     ):
         end = min(last + 1, instructions)
         if spans and start < spans[-1][1]:

@@ -56,7 +56,7 @@ class ScheduledComputation:
     @property
     def cycles(self) -> float:
         """The length of one run, as it is simulated."""
-        return max((each.end for each in self.instructions), default=self.sum_cycles)
+        return max((instruction.end for instruction in self.instructions), default=self.sum_cycles)
 
     @property
     def busy_cycles(self) -> float:
@@ -112,7 +112,7 @@ def read_schedule(text: str) -> CompilerSchedule:
         raise NotationError("this is not a schedule of XLA's latency-hiding scheduler", text, 0, hint=hint)
     messages, is_complete = _read_messages(text, begin)
     # A program that does not fit is scheduled again: the last simulation of a computation counts.
-    simulated = {each.get("computation_id", ""): each for each in messages}.values()
+    simulated = {message.get("computation_id", ""): message for message in messages}.values()
     entry, names, instructions = _read_module(text[:begin])
     cycles = (_number(each, "cycles_per_microsecond") for each in simulated)
     return CompilerSchedule(
@@ -218,9 +218,9 @@ def _number(message: dict[str, Any], field: str) -> float:
 def is_dummy(schedule: CompilerSchedule) -> bool:
     """Return whether XLA has no estimates for this GPU, as for an A100: all durations are the same."""
     lasting = [
-        each.end - each.start
+        instruction.end - instruction.start
         for computation in schedule.computations
-        for each in computation.instructions
-        if each.end - each.start > 1
+        for instruction in computation.instructions
+        if instruction.end - instruction.start > 1
     ]
     return schedule.cycles_per_microsecond == 1 and bool(lasting) and {*lasting} == {_DUMMY_CYCLES}

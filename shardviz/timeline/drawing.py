@@ -48,8 +48,8 @@ def draw(run: BlockRun) -> Drawing:
     order = sorted(range(len(ops)), key=[op.start for op in ops].__getitem__)
     # The place of each operation in that order, and of none (-1).
     places = [0] * len(order) + [-1]
-    for place, number in enumerate(order):
-        places[number] = place
+    for index, number in enumerate(order):
+        places[number] = index
     for op, cause in zip(ops, causes, strict=True):
         op.lane = lane_places[op.lane]
         waited = op.after if cause < 0 else (cause, *op.after)
@@ -91,12 +91,12 @@ class _Clock:
         """A tick on the drawn clock; with `ends` what ends there does so before what begins there."""
         if not self._starts:
             return tick
-        place = bisect_right(self._starts, tick) - 1
-        while ends and place >= 0 and self._pieces[place][0] == tick:
-            place -= 1
-        if place < 0:
+        index = bisect_right(self._starts, tick) - 1
+        while ends and index >= 0 and self._pieces[index][0] == tick:
+            index -= 1
+        if index < 0:
             return tick
-        start, end, drawn_start, drawn_end = self._pieces[place]
+        start, end, drawn_start, drawn_end = self._pieces[index]
         if tick >= end:
             return drawn_end + tick - end
         return drawn_start + (tick - start) * (drawn_end - drawn_start) // (end - start)
@@ -162,12 +162,12 @@ class _Drawer:
                 numbers[number] = len(self.ops)
                 self._op(step, begin + start, begin + end, count, run.exposed[number] + late, reads, cause)
             elif isinstance(step, RunStep) and len(self.ops) < MAX_DRAWN:
-                place = begin + clock.at(run.starts[number], ends=True)
-                numbers[number] = self._inner(step, run.inner[number], place, count, depth, cause)
+                index = begin + clock.at(run.starts[number], ends=True)
+                numbers[number] = self._inner(step, run.inner[number], index, count, depth, cause)
         for code, (path, ended) in enumerate(run.waited, 1):
             numbers[CARRIED - code] = begun.get(path, numbers.get(ended, before))
-        for place, code in pending:
-            self.causes[place] = numbers[code]
+        for index, code in pending:
+            self.causes[index] = numbers[code]
         return numbers.get(run.last, before)
 
     def _op(

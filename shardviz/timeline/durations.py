@@ -106,14 +106,14 @@ class Durations:
         self.flops_by_dtype[matmuls.dtype] += matmuls.flops
         hbm = self.work.hbm_bytes(line)
         key = compiled, matmuls, hbm
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._duration(compiled, cycles, matmuls, hbm)
-        if line.opcode != "custom-call" or found.seconds is None or compiled is not None or matmuls.flops:
-            return found
+        duration = self._known.get(key)
+        if duration is None:
+            duration = self._known[key] = self._duration(compiled, cycles, matmuls, hbm)
+        if line.opcode != "custom-call" or duration.seconds is None or compiled is not None or matmuls.flops:
+            return duration
         # A kernel whose work nobody has written down may take any time.
         is_known = self.work.estimated_bytes(line) is not None
-        return found if is_known else Duration(None, detail="a kernel without an estimate", bytes=hbm)
+        return duration if is_known else Duration(None, detail="a kernel without an estimate", bytes=hbm)
 
     def _duration(
         self, compiled: float | None, cycles: re.Match[str] | None, matmuls: Matmuls, hbm: int

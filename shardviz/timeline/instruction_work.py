@@ -234,13 +234,13 @@ class InstructionWork:
             if is_move and first in behind and not line.is_root:
                 behind[line.name] = behind[first]
                 continue
-            for place, name in enumerate(names):
+            for index, name in enumerate(names):
                 number = behind.get(name)
                 if number is None:
                     continue
-                if not place and (opcode in SLICES or opcode == "dynamic-update-slice"):
+                if not index and (opcode in SLICES or opcode == "dynamic-update-slice"):
                     read[number] += _unplaced(line.shape) if opcode in SLICES else 0
-                elif place < 2 or opcode not in ("dynamic-slice", "dynamic-update-slice"):
+                elif index < 2 or opcode not in ("dynamic-slice", "dynamic-update-slice"):
                     whole.add(number)
             if opcode == "dynamic-update-slice" and first in behind and len(names) > 1:
                 update = self.lines.named(callee, names[1])
@@ -251,7 +251,10 @@ class InstructionWork:
                 written = results[line.name]
             elif line.is_root and opcode == "tuple" and not results.keys().isdisjoint(names):
                 made = ((name, self.lines.named(callee, name)) for name in names)
-                written = sum(results.get(name, bytes_in(each.shape) if each else 0) for name, each in made)
+                written = sum(
+                    results.get(name, bytes_in(instruction.shape) if instruction else 0)
+                    for name, instruction in made
+                )
         return {number: size for number, size in read.items() if number not in whole}, written
 
 

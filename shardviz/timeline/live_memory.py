@@ -253,10 +253,10 @@ class _Liveness:
                         # It is made where the output lies, which nothing else takes.
                         buffer.kind, buffer.bytes = "output", 0
                     break
-        arguments = sum(each.bytes for each in self._buffers if each.kind == "argument")
-        fixed = arguments + sum(each.bytes for each in self._buffers if each.kind == "output")
-        temporaries = [each for each in self._buffers if each.kind == "temporary" and each.bytes]
-        spans = ((each.start, each.end + 1, each.bytes) for each in temporaries)
+        arguments = sum(buffer.bytes for buffer in self._buffers if buffer.kind == "argument")
+        fixed = arguments + sum(buffer.bytes for buffer in self._buffers if buffer.kind == "output")
+        temporaries = [buffer for buffer in self._buffers if buffer.kind == "temporary" and buffer.bytes]
+        spans = ((temporary.start, temporary.end + 1, temporary.bytes) for temporary in temporaries)
         curve = live_bytes(spans, max(1, len(self._order)), fixed)
         peak = max(curve)
         return MemoryReport(
@@ -274,7 +274,7 @@ class _Liveness:
     def _largest(self, at: int) -> Iterator[LiveBuffer]:
         names = self._order or [""]
         live = [buffer for buffer in self._buffers if buffer.bytes and buffer.start <= at <= buffer.end]
-        for buffer in sorted(live, key=lambda each: -each.bytes)[:MAX_BUFFERS]:
+        for buffer in sorted(live, key=lambda buffer: -buffer.bytes)[:MAX_BUFFERS]:
             whole = buffer.kind != "temporary"
             source = self._source(buffer.line)
             is_named = buffer.kind == "argument" and bool(source)
@@ -322,7 +322,9 @@ def _buffers(*values: Value) -> Iterator[_Buffer]:
 
 
 def _together(elements: Iterable[Value]) -> Value:
-    return {(index, *path): buffer for index, each in enumerate(elements) for path, buffer in each.items()}
+    return {
+        (index, *path): buffer for index, element in enumerate(elements) for path, buffer in element.items()
+    }
 
 
 def _replaced(value: Value, path: Path, part: Value) -> Value:

@@ -141,7 +141,7 @@ def _memory(cost: PlanCost, edges: tuple[float, ...]) -> MemoryReport:
         temporary_bytes=max(0, cost.peak_bytes - argument_bytes - output_bytes),
         peak_bytes=cost.peak_bytes,
         limit_bytes=cost.limit_bytes,
-        buffers=tuple(sorted(buffers, key=lambda each: -each.bytes)),
+        buffers=tuple(sorted(buffers, key=lambda buffer: -buffer.bytes)),
         curve=tuple((edges[number], priced.live_bytes) for number, priced in enumerate(cost.steps)),
         peak_at=edges[peak],
     )

@@ -129,7 +129,8 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
             before = now, live
             curve.append(before)
     buffers = (
-        replace(each, start=begins.get(each.first), end=finishes.get(each.last)) for each in report.buffers
+        replace(buffer, start=begins.get(buffer.first), end=finishes.get(buffer.last))
+        for buffer in report.buffers
     )
     peak_at = max(curve, key=lambda each: each[1], default=(0.0, 0))[0]
     return replace(report, buffers=tuple(buffers), curve=tuple(curve), peak_at=peak_at)

@@ -102,24 +102,24 @@ def _transfers(home: ScheduledComputation) -> list[_Transfer]:
     """
     open_: dict[int, ScheduledInstruction] = {}
     pairs: list[tuple[ScheduledInstruction, ScheduledInstruction]] = []
-    for each in home.instructions:
-        begun = next((open_.pop(id_) for id_ in each.operands if id_ in open_), None)
-        if each.begins:
-            open_[each.id] = begun or each
-        elif each.opcode.endswith("-done") and begun is not None:
-            pairs.append((begun, each))
+    for instruction in home.instructions:
+        begun = next((open_.pop(id_) for id_ in instruction.operands if id_ in open_), None)
+        if instruction.begins:
+            open_[instruction.id] = begun or instruction
+        elif instruction.opcode.endswith("-done") and begun is not None:
+            pairs.append((begun, instruction))
     waited: defaultdict[int, float] = defaultdict(float)
     before, number = 0.0, 0
-    for each in home.instructions:
-        idle = each.start - before
-        while number < len(pairs) and pairs[number][1].start < each.start:
+    for instruction in home.instructions:
+        idle = instruction.start - before
+        while number < len(pairs) and pairs[number][1].start < instruction.start:
             number += 1
         if idle > _NEGLIGIBLE:
-            under_way = (place for place in range(number, len(pairs)) if pairs[place][0].end <= before)
-            if (place := next(under_way, None)) is not None:
-                waited[place] += idle
-        before = max(before, each.end)
-    return [_Transfer(*pair, waited[place]) for place, pair in enumerate(pairs)]
+            under_way = (index for index in range(number, len(pairs)) if pairs[index][0].end <= before)
+            if (index := next(under_way, None)) is not None:
+                waited[index] += idle
+        before = max(before, instruction.end)
+    return [_Transfer(*pair, waited[index]) for index, pair in enumerate(pairs)]
 
 
 class _Drawer:
@@ -149,7 +149,7 @@ class _Drawer:
     def all(self) -> float:
         """Draw every computation that no other one runs, and return the seconds of one run of the program."""
         homes, entry = self._schedule.computations, self._schedule.entry
-        called = {id_ for home in homes for each in home.instructions for id_ in each.calls}
+        called = {id_ for home in homes for instruction in home.instructions for id_ in instruction.calls}
         seconds = 0.0
         for home in homes:
             if home.id in called:
@@ -181,25 +181,28 @@ class _Drawer:
         started: dict[int, float] = {}
         per_cycle = self._schedule.seconds(1.0)
         extra = drawn = 0.0  # By how much real and drawn times are later than the simulation's.
-        for each in home.instructions:
-            start, took = begin + drawn + each.start * per_cycle, (each.end - each.start) * per_cycle
-            bodies = [self._by_id[id_] for id_ in each.calls if id_ in self._by_id]
+        for instruction in home.instructions:
+            start, took = (
+                begin + drawn + instruction.start * per_cycle,
+                (instruction.end - instruction.start) * per_cycle,
+            )
+            bodies = [self._by_id[id_] for id_ in instruction.calls if id_ in self._by_id]
             if bodies and depth < MAX_DEPTH:
-                real, width = self._inner(each, bodies, start, took, runs, depth)
+                real, width = self._inner(instruction, bodies, start, took, runs, depth)
                 extra += real - took
                 drawn += width - took
-            elif each.begins:
-                started[each.id] = start + took
-            elif each.opcode.endswith("-done"):
-                if (transfer := transfers.get(each.id)) is not None:
+            elif instruction.begins:
+                started[instruction.id] = start + took
+            elif instruction.opcode.endswith("-done"):
+                if (transfer := transfers.get(instruction.id)) is not None:
                     begun = started.get(transfer.started.id, start)
                     cycles = transfer.cycles or self._cycles.get(self._kind(transfer.started))
                     seconds = None if cycles is None else min(self._schedule.seconds(cycles), start - begun)
                     end = start if seconds is None else begun + seconds
                     waited = self._schedule.seconds(transfer.waited)
                     self._op(transfer.started, begun, end, seconds, runs, waited)
-            elif each.end - each.start > _NEGLIGIBLE:
-                self._op(each, start, start + took, took, runs)
+            elif instruction.end - instruction.start > _NEGLIGIBLE:
+                self._op(instruction, start, start + took, took, runs)
         length = home.cycles * per_cycle
         return length + extra, length + drawn
 
@@ -214,7 +217,7 @@ class _Drawer:
     ) -> tuple[float, float]:
         """Draw what an instruction runs: the seconds that it really takes, and those on the drawn clock."""
         if caller.opcode == "while":
-            body = max(bodies, key=lambda each: each.cycles)
+            body = max(bodies, key=lambda computation: computation.cycles)
             once = self._schedule.seconds(body.busy_cycles)
             # The number of its trips is the model's, else what its time in its parent tells.
             ratio = took / once if once else 0.0
@@ -247,8 +250,8 @@ class _Drawer:
     def _runs(self, body: ScheduledComputation, around: int | None) -> int | None:
         """The number of runs that the model has of a computation in one run of what is around it; None where
         it has none of its operations."""
-        for each in body.instructions:
-            op = self._like(each)
+        for instruction in body.instructions:
+            op = self._like(instruction)
             if op is not None and op.runs is not None and not (around and op.runs % around):
                 return op.runs // (around or 1)
         return None
@@ -268,7 +271,7 @@ class _Drawer:
         if not rest:
             return
         known = {*self._final.values()} | {
-            each.name for home in self._schedule.computations for each in home.instructions
+            instruction.name for home in self._schedule.computations for instruction in home.instructions
         }
         for opcode, names in rest.items():
             others = [op.name for op in self._model.ops if op.op == opcode and op.name not in known]
@@ -277,7 +280,7 @@ class _Drawer:
 
     def _op(
         self,
-        each: ScheduledInstruction,
+        instruction: ScheduledInstruction,
         start: float,
         end: float,
         seconds: float | None,
@@ -285,8 +288,8 @@ class _Drawer:
         waited: float | None = None,
     ) -> None:
         """Draw an operation; one that is `waited` for is asynchronous."""
-        like, is_async = self._like(each), waited is not None
-        opcode = each.opcode.removesuffix("-start")
+        like, is_async = self._like(instruction), waited is not None
+        opcode = instruction.opcode.removesuffix("-start")
         lane = LINKS if is_async or opcode in OPS else COMPUTE
         if like is not None and (of_model := self._model.lanes[like.lane]) in self.lanes:
             # A fusion may be a collective: the model has looked inside.
@@ -297,11 +300,11 @@ class _Drawer:
         else:
             cycles = round(seconds / self._schedule.seconds(1.0))
             detail = f"{cycles:,} cycles of the scheduler's simulation"
-            if each.memory and not is_async:
-                detail += f", {human_bytes(each.memory)} of temporaries after it"
+            if instruction.memory and not is_async:
+                detail += f", {human_bytes(instruction.memory)} of temporaries after it"
         self.ops.append(
             TimedOp(
-                name=like.name if like is not None else each.name,
+                name=like.name if like is not None else instruction.name,
                 op=like.op if like is not None else opcode,
                 lane=self.lanes.setdefault(lane, len(self.lanes)),
                 start=start,
@@ -319,6 +322,6 @@ class _Drawer:
             )
         )
 
-    def _like(self, each: ScheduledInstruction) -> TimedOp | None:
+    def _like(self, instruction: ScheduledInstruction) -> TimedOp | None:
         """The model's operation of the same name, or of the one that the final module has for it."""
-        return self._models.get(each.name) or self._models.get(self._final.get(each.name, ""))
+        return self._models.get(instruction.name) or self._models.get(self._final.get(instruction.name, ""))

@@ -228,7 +228,7 @@ class _Device:
         longest = lengths.index(max(lengths))
         taken, before = ways[longest], self._now
         self._run.inner[number] = [
-            runs if place == longest else [(run, 0) for run, _ in runs] for place, runs in enumerate(ways)
+            runs if index == longest else [(run, 0) for run, _ in runs] for index, runs in enumerate(ways)
         ]
         self._now += lengths[longest]
         self._run.ends[number] = self._now
@@ -253,9 +253,9 @@ class _Device:
             if end > self._now and channel in block.channels
         )
         carried = tuple(
-            (path, max(0, found.end - self._now), found.lane)
+            (path, max(0, way.end - self._now), way.lane)
             for path, token in sorted(step.enters.items())
-            if (found := self._under_way.get(token)) is not None
+            if (way := self._under_way.get(token)) is not None
         )
         state: State = in_use, carried
         left = 1 if step.count is None else step.count

@@ -121,15 +121,15 @@ def compare_tellers(model: ProgramTimeline, scheduler: ProgramTimeline, text: st
             EstimateDifference(told.name, told.op, ours, theirs, told.runs, seconds, cause, told.source)
         )
     causes: defaultdict[str, float] = defaultdict(float)
-    for each in (*alike, *differ):
-        causes[each.cause] += each.seconds
+    for difference in (*alike, *differ):
+        causes[difference.cause] += difference.seconds
     least = MATTERS * max(model.seconds, scheduler.seconds)
-    differ.sort(key=lambda each: -abs(each.seconds))
+    differ.sort(key=lambda difference: -abs(difference.seconds))
     by_cause = sorted(causes.items(), key=lambda pair: -abs(pair[1]))
     return TellerComparison(
         model.seconds,
         scheduler.seconds,
-        tuple(each for each in differ if abs(each.seconds) >= least),
+        tuple(difference for difference in differ if abs(difference.seconds) >= least),
         tuple((cause, seconds) for cause, seconds in by_cause if abs(seconds) >= least),
     )
 
@@ -153,11 +153,11 @@ def _pairs(
             alone.append(op)
     others = [op for rest in theirs.values() for op in rest]
     for runs in {op.runs for op in others}:
-        fused = [[op for op in each if op.op in _FUSED and op.runs == runs] for each in (alone, others)]
+        fused = [[op for op in ops if op.op in _FUSED and op.runs == runs] for ops in (alone, others)]
         if len(fused[0]) == len(fused[1]):
             yield from zip(*fused, strict=True)
-            paired = {id(op) for each in fused for op in each}
-            alone, others = ([op for op in each if id(op) not in paired] for each in (alone, others))
+            paired = {id(op) for ops in fused for op in ops}
+            alone, others = ([op for op in ops if id(op) not in paired] for ops in (alone, others))
     yield from ((op, None) for op in alone)
     yield from ((None, op) for op in others)
 
@@ -208,5 +208,5 @@ def _is_on_chip(lines: Mapping[str, str], name: str) -> bool:
     """Return whether an instruction's result or an operand lies in on-chip memory (space 1)."""
     shape, _, operands = lines.get(name, "").partition("(%")
     names = _OPERANDS.findall(f"%{operands}".partition(")")[0])
-    shapes = (lines.get(each, "").partition("(%")[0] for each in names)
-    return _ON_CHIP in shape or any(_ON_CHIP in each for each in shapes)
+    shapes = (lines.get(name, "").partition("(%")[0] for name in names)
+    return _ON_CHIP in shape or any(_ON_CHIP in shape for shape in shapes)

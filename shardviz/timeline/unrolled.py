@@ -46,11 +46,11 @@ def unrolled(timeline: ProgramTimeline, limit: int) -> ProgramTimeline:
     if done < root.seconds - slack:
         # The end of what goes on after a loop is not known where it queues in each run for another's links.
         unroller.spans.append(TimeSpan("call", "not drawn", done, root.seconds, 1, 0))
-    place = sorted(range(len(unroller.ops)), key=lambda number: unroller.ops[number].start)
-    new = {old: number for number, old in enumerate(place)}
+    indexes = sorted(range(len(unroller.ops)), key=lambda number: unroller.ops[number].start)
+    new = {old: number for number, old in enumerate(indexes)}
     ops = (
         replace(op, after=tuple(new[each] for each in op.after))
-        for op in map(unroller.ops.__getitem__, place)
+        for op in map(unroller.ops.__getitem__, indexes)
     )
     memory = timeline.memory and replace(timeline.memory, curve=tuple(unroller.curve))
     return replace(
@@ -96,50 +96,56 @@ class _Stretch:
 
     def _last(self, time: float) -> _Stretch | None:
         """The last inside that begins at a time or before it."""
-        place = bisect_right(self.starts, time) - 1
-        return self.inside[place] if place >= 0 else None
+        index = bisect_right(self.starts, time) - 1
+        return self.inside[index] if index >= 0 else None
 
     def around(self, span: TimeSpan, slack: float) -> _Stretch:
         """The innermost that a span is in."""
-        found = self._last(span.start + slack)
-        if found is None or found.span.depth >= span.depth or span.end > found.span.end + slack:
+        stretch = self._last(span.start + slack)
+        if stretch is None or stretch.span.depth >= span.depth or span.end > stretch.span.end + slack:
             return self
-        return found.around(span, slack)
+        return stretch.around(span, slack)
 
     def of_op(self, op: TimedOp, slack: float) -> _Stretch:
         """The innermost that runs an operation; what runs beside a loop lies in it too but runs less."""
-        found = self._last(op.start + slack)
-        if found is None or op.end > found.span.end + slack or found.span.seconds == 0:
+        stretch = self._last(op.start + slack)
+        if stretch is None or op.end > stretch.span.end + slack or stretch.span.seconds == 0:
             return self
-        inner = found.of_op(op, slack)
-        is_beside = (op.is_async or op.end <= op.start) and inner is found and op.runs != found.runs
+        inner = stretch.of_op(op, slack)
+        is_beside = (op.is_async or op.end <= op.start) and inner is stretch and op.runs != stretch.runs
         return self if is_beside else inner
 
     def at_time(self, time: float) -> _Stretch:
-        found = self._last(time)
-        return self if found is None or time >= found.span.end else found.at_time(time)
+        stretch = self._last(time)
+        return self if stretch is None or time >= stretch.span.end else stretch.at_time(time)
 
     def measure(self) -> None:
         """Find the real lengths, from the inside outwards."""
         shift = 0.0
-        for each in self.inside:
-            each.measure()
+        for stretch in self.inside:
+            stretch.measure()
             self.shifts.append(shift)
-            shift += each.seconds - (each.span.end - each.span.start)
+            shift += stretch.seconds - (stretch.span.end - stretch.span.start)
         self.body = self.span.end - self.span.start + shift
         known = self.span.seconds
         self.seconds = self.body * self.count if known is None else known
 
     def offset(self, time: float) -> float:
         """Real seconds of one run until a drawn time."""
-        found = self._last(time)
-        if found is None:
+        stretch = self._last(time)
+        if stretch is None:
             return time - self.span.start
-        span, shift = found.span, self.shifts[bisect_right(self.starts, time) - 1]
+        span, shift = stretch.span, self.shifts[bisect_right(self.starts, time) - 1]
         width = span.end - span.start
         inside = min(time - span.start, width)
         return (
-            span.start - self.span.start + shift + inside / width * found.seconds + time - span.start - inside
+            span.start
+            - self.span.start
+            + shift
+            + inside / width * stretch.seconds
+            + time
+            - span.start
+            - inside
         )
 
     def events(self, timeline: ProgramTimeline, most: int) -> int:
@@ -147,7 +153,7 @@ class _Stretch:
         if not self.seconds:
             return 0
         once = sum(1 + 2 * len(timeline.ops[number].after) for number in self.ops) + len(self.curve) + 1
-        once += sum(1 + each.events(timeline, most) for each in self.inside)
+        once += sum(1 + stretch.events(timeline, most) for stretch in self.inside)
         return min(self.count, most) * once + 1
 
 
@@ -166,45 +172,45 @@ class _Unroller:
         self.spans: list[TimeSpan] = []
         self.curve: list[tuple[float, int]] = []
 
-    def stretch(self, each: _Stretch, begin: float, scale: float, since: int) -> None:
+    def stretch(self, stretch: _Stretch, begin: float, scale: float, since: int) -> None:
         """All runs of a stretch from `begin` on, `scale` times as long.
 
         Operations wait for the last copies of others, not for those before the one numbered `since`.
         """
-        span, length = each.span, each.seconds * scale
+        span, length = stretch.span, stretch.seconds * scale
         if span.depth >= 0 and length:
             self.spans.append(replace(span, start=begin, end=begin + length, seconds=length))
         if not length:
             self._level(span.end, begin)
             return
-        once = length / each.count
-        drawn = min(each.count, self._most)
+        once = length / stretch.count
+        drawn = min(stretch.count, self._most)
         for run in range(drawn):
             here = len(self.ops)
             if run:
                 self._level(span.start, begin + run * once)
-            self._run(each, begin + run * once, once / each.body if each.body else 1.0, since)
+            self._run(stretch, begin + run * once, once / stretch.body if stretch.body else 1.0, since)
             since = max(since, here)
-        if left := each.count - drawn:
+        if left := stretch.count - drawn:
             name, start = f"{span.name}, the rest", begin + drawn * once
             self.spans.append(TimeSpan("loop", name, start, begin + length, left, span.depth + 1))
 
-    def _run(self, each: _Stretch, begin: float, scale: float, since: int) -> None:
-        items = [(self._of.ops[number].start, 1, number) for number in each.ops]
-        items += [(inner.span.start, 0, place) for place, inner in enumerate(each.inside)]
-        items += [(time, 2, size) for time, size in each.curve]
+    def _run(self, stretch: _Stretch, begin: float, scale: float, since: int) -> None:
+        items = [(self._of.ops[number].start, 1, number) for number in stretch.ops]
+        items += [(inner.span.start, 0, index) for index, inner in enumerate(stretch.inside)]
+        items += [(time, 2, size) for time, size in stretch.curve]
         for time, kind, which in sorted(items):
-            start = begin + each.offset(time) * scale
+            start = begin + stretch.offset(time) * scale
             if kind == 0:
-                self.stretch(each.inside[which], start, scale, since)
+                self.stretch(stretch.inside[which], start, scale, since)
             elif kind == 2:
                 self.curve.append((start, which))
             else:
                 op = self._of.ops[which]
                 found = (self._latest.get(number, -1) for number in op.after)
                 after = tuple(number for number in found if number >= since)
-                end = max(start, begin + each.offset(op.end) * scale)
-                if op.is_async and op.seconds and each.count > 1 and op.end >= each.span.end:
+                end = max(start, begin + stretch.offset(op.end) * scale)
+                if op.is_async and op.seconds and stretch.count > 1 and op.end >= stretch.span.end:
                     # Drawn elsewhere up to the end of the run, it goes on in the next one or after the loop.
                     end = max(end, min(start + op.seconds, self._total))
                 self._latest[which] = len(self.ops)
@@ -212,6 +218,6 @@ class _Unroller:
 
     def _level(self, drawn: float, time: float) -> None:
         """Live memory is as it was at a drawn time."""
-        place = bisect_right(self._times, drawn) - 1
-        if place >= 0:
-            self.curve.append((time, self._drawn_curve[place][1]))
+        index = bisect_right(self._times, drawn) - 1
+        if index >= 0:
+            self.curve.append((time, self._drawn_curve[index][1]))

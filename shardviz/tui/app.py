@@ -193,8 +193,8 @@ class ShardvizApp(ResilientApp):
     def _look_at_keys(self, path: Path) -> None:
         """Use the keys of one's own, at first and whenever their file has changed."""
         try:
-            found = path.stat()
-            as_of: tuple[int, ...] = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+            result = path.stat()
+            as_of: tuple[int, ...] = (result.st_mtime_ns, result.st_ctime_ns, result.st_size, result.st_ino)
         except FileNotFoundError:
             as_of = ()
         except OSError as error:
@@ -295,7 +295,11 @@ class ShardvizApp(ResilientApp):
         may_not = {"export", "restore"} if self.is_guest else set()
         if not self.workspace.has_room:
             may_not.add("alone")
-        everywhere = [APP[0], *part.commands, *(each for each in APP[1:] if each.name not in may_not)]
+        everywhere = [
+            APP[0],
+            *part.commands,
+            *(command for command in APP[1:] if command.name not in may_not),
+        ]
         if self.lesson is not None:
             everywhere = self.lesson.commands_among(everywhere)
         free = (command.without(letters) for command in everywhere)
@@ -492,20 +496,20 @@ class ShardvizApp(ResilientApp):
         except ShardvizError as error:
             self.notify(error_words(error), severity="error")
 
-    async def _show_file(self, found: Openable) -> None:
+    async def _show_file(self, kind: Openable) -> None:
         draft = self.state.history.draft
-        if found.kind == "notation":
-            self.push_screen(pages.TranslationDialog(found.name))
-        elif found.kind == "model":
-            kinds.read_options(found.options, ())
-            self._model.edit(self._model.form.with_field("source", found.path))
+        if kind.kind == "notation":
+            self.push_screen(pages.TranslationDialog(kind.name))
+        elif kind.kind == "model":
+            kinds.read_options(kind.options, ())
+            self._model.edit(self._model.form.with_field("source", kind.path))
             self.action_model()
-        elif found.kind == "machine":
-            self.state.edit(entering.enter(draft, "machine", found.path))
-        elif found.kind == "line":
+        elif kind.kind == "machine":
+            self.state.edit(entering.enter(draft, "machine", kind.path))
+        elif kind.kind == "line":
             await self.leave_lesson()
-            self.state.edit(entering.enter(draft, "einsum", found.name))
-        elif (shared := share.from_string(found.name)).lesson:
+            self.state.edit(entering.enter(draft, "einsum", kind.name))
+        elif (shared := share.from_string(kind.name)).lesson:
             await self.open_lesson(attempt.attempt_of(shared))
         else:
             await self.leave_lesson()

@@ -100,7 +100,7 @@ class ScreenTabs(Widget):
         line = Text()
         for area in (PROBLEM, *SCREENS):
             action = PROBLEM if area == PROBLEM else f"show('{area}')"
-            command = next(each for each in APP if each.name == action)
+            command = next(command for command in APP if command.name == action)
             title = command.title if area != PROBLEM else self._left if is_named else ""
             text = f"{command.key_text}{blank}{title}".rstrip()
             text = f" {text} " if is_roomy else text
@@ -140,9 +140,12 @@ class KeyFooter(Widget):
 
     def render(self) -> Content:
         # The help closes by its own key, which is its first.
-        out = [self._piece(each) for each in self._commands[1:] if each.name in WAYS_OUT]
+        out = [self._piece(command) for command in self._commands[1:] if command.name in WAYS_OUT]
         shown, room = [], self.size.width + GAP - sum(piece.cell_length + GAP for piece in out)
-        others = (*self._commands[:1], *(each for each in self._commands[1:] if each.name not in WAYS_OUT))
+        others = (
+            *self._commands[:1],
+            *(command for command in self._commands[1:] if command.name not in WAYS_OUT),
+        )
         for piece in map(self._piece, others):
             room -= piece.cell_length + GAP
             if room < 0:

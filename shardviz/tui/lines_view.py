@@ -158,8 +158,8 @@ class Ground:
     def strip(self, text: Text, width: int, console: Console) -> Strip:
         """A line of so many columns that begins with a text."""
         length = text.cell_len
-        found = Strip(self._segments(text, width - length, console), max(width, length))
-        return found if length <= width else found.crop(0, width)
+        strip = Strip(self._segments(text, width - length, console), max(width, length))
+        return strip if length <= width else strip.crop(0, width)
 
     def _segments(self, text: Text, blanks: int, console: Console) -> Iterable[Segment]:
         """A text with blanks behind it in as few pieces as it has styles beside one another; where none

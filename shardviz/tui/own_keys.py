@@ -65,7 +65,7 @@ def _table(where: str, table: str, rows: object) -> dict[str, tuple[str, ...]]:
     found = {}
     for name, value in rows.items():
         texts = [value] if isinstance(value, str) else value
-        if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             problem = f"{where}: [{table}] {name} is not a key"
             raise QuestionError(problem, 'write it in quotes, several in brackets: ["p", "f2"]')
         for text in texts:
@@ -127,6 +127,8 @@ def check_clashes(chosen: Collection[str], path: Path) -> None:
         keys = set(one.keys) & set(other.keys) - (set(one.usual) & set(other.usual))
         works_with = one.area == other.area or "app" in (one.area, other.area)
         if keys and works_with and (one.id in chosen or other.id in chosen):
-            both = " and of ".join(f"[{table_of(each.area)}] {each.setting}" for each in (one, other))
+            both = " and of ".join(
+                f"[{table_of(command.area)}] {command.setting}" for command in (one, other)
+            )
             problem = f"{quote(str(path), 120)}: {min(keys)} is the key of {both}"
             raise QuestionError(problem, "give one of them another key")

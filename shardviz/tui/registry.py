@@ -93,8 +93,11 @@ def set_own_keys(own: Mapping[str, tuple[str, ...]]) -> None:
 def keymap() -> dict[str, str]:
     """The keys that a person has chosen, as Textual has them of a keymap; those that work everywhere are
     bindings of their own, which it leaves alone."""
-    chosen = (each for each in COMMANDS if each.id in _own)
-    return {each.id: ",".join(key for key in each.keys if key not in EVERYWHERE) or NO_KEY for each in chosen}
+    chosen = (command for command in COMMANDS if command.id in _own)
+    return {
+        command.id: ",".join(key for key in command.keys if key not in EVERYWHERE) or NO_KEY
+        for command in chosen
+    }
 
 
 def table_of(area: str) -> str:

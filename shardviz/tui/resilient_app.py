@@ -71,12 +71,12 @@ class ResilientApp(App[None]):
         self._waiting: asyncio.Queue[tuple[Message, Screen[object]]] = asyncio.Queue()
         self._typing_ends = inf
 
-    def _register_child(self, parent: DOMNode, child: Widget, *place: int | None) -> None:
+    def _register_child(self, parent: DOMNode, child: Widget, *indexes: int | None) -> None:
         """Have a hand in what a widget is sent: screens and Textual's own pass here too, before all of it."""
         if self._is_known and "_dispatch_message" not in vars(child):
             dispatch = partial(self._dispatch, child, child._dispatch_message)
             child._dispatch_message = dispatch  # type: ignore[method-assign]
-        super()._register_child(parent, child, *place)
+        super()._register_child(parent, child, *indexes)
 
     async def _dispatch_message(self, message: Message) -> None:
         if not self._is_up or not is_input(message) or message.is_forwarded:

@@ -95,7 +95,7 @@ class TargetsPane(Pane):
             self._clock.pause()
 
     def _keep_time(self, is_under_way: bool) -> None:
-        is_asked = any(each.state == "asked" for each in self._answers.values())
+        is_asked = any(answer.state == "asked" for answer in self._answers.values())
         self._clock.resume() if is_under_way or is_asked else self._clock.pause()
 
     def _choose(self, name: str) -> None:
@@ -110,8 +110,8 @@ class TargetsPane(Pane):
     def action_target(self, step: int) -> None:
         names = self._names
         if names:
-            place = names.index(self._chosen) + step if self._chosen in names else 0
-            self._choose(names[place % len(names)])
+            index = names.index(self._chosen) + step if self._chosen in names else 0
+            self._choose(names[index % len(names)])
 
     def action_ask(self) -> None:
         self.state.queries.ask_now(self._chosen if self._chosen in self._answers else "")
@@ -156,8 +156,8 @@ def program_heading(
         return Text.assemble((answer.target.name, "bold"), f"  {state or 'reading…'}")
     if program.compiled is not compiled:
         return Text.assemble(("of the problem before", "bold"), f"  {state or 'reading…'}")
-    moving = [each for each in program.compiled.collectives if each.op != "slice"]
-    sent = sum(each.wire_bytes * (each.count or 1) for each in moving)
+    moving = [collective for collective in program.compiled.collectives if collective.op != "slice"]
+    sent = sum(collective.wire_bytes * (collective.count or 1) for collective in moving)
     how = "on all devices at once" if answer.target.name == "shardy" else "on each device"
     facts = [plural(len(moving), "collective"), *[f"{human_bytes(sent)} sent"] * bool(moving)]
     facts.append(how if folded else "all of the text")
@@ -191,9 +191,11 @@ def all_answers(
     if not answers:
         return sentence(NO_TARGETS, width)
     here = [
-        (reworded(each.compiled), each.differences) for each in answers.values() if each.compiled is not None
+        (reworded(answer.compiled), answer.differences)
+        for answer in answers.values()
+        if answer.compiled is not None
     ]
     lines = targets_table(here, problem, width, palette, rounded=True)[1:] if here else []
-    waits = [wait_of(each) for each in answers.values() if each.compiled is None]
+    waits = [wait_of(answer) for answer in answers.values() if answer.compiled is None]
     missing = wait_lines(waits, width, moving)
     return [printable_line(line) for line in [*lines, *[Text()] * bool(lines and missing), *missing]]

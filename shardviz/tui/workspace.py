@@ -265,7 +265,7 @@ class Workspace(Horizontal):
         self._mark_pane()
         part, focused = self.part, self.screen.focused
         if focused is None or part not in focused.ancestors_with_self:
-            self.screen.set_focus(next((each for each in part.query("*") if each.focusable), None))
+            self.screen.set_focus(next((widget for widget in part.query("*") if widget.focusable), None))
 
     def on_descendant_focus(self) -> None:
         """The keys went elsewhere, by the mouse or from part to part."""

@@ -63,7 +63,7 @@ def schedule_for(
     if algorithm is None:
         from difflib import get_close_matches
 
-        known = [each.name for each in ALGORITHMS.values() if pattern.kind in each.kinds]
+        known = [algorithm.name for algorithm in ALGORITHMS.values() if pattern.kind in algorithm.kinds]
         close = get_close_matches(name[:40].lower().replace("_", "-"), known, 1)
         hint = f"did you mean {close[0]}?" if close else _able(pattern, called)
         raise QuestionError(f"unknown algorithm {quote(name)}", hint)
@@ -85,7 +85,7 @@ def schedule_for(
 def schedules_for(pattern: Pattern) -> tuple[Schedule, ...]:
     """A schedule of every algorithm that can carry out the pattern, in the order of `ALGORITHMS`."""
     _check_size(pattern)
-    return tuple(found for found in candidates(pattern).values() if isinstance(found, Schedule))
+    return tuple(candidate for candidate in candidates(pattern).values() if isinstance(candidate, Schedule))
 
 
 def candidates(pattern: Pattern) -> dict[str, Schedule | str]:

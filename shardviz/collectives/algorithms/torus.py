@@ -92,8 +92,8 @@ def _turns(dims: Sequence[int], order: Sequence[int], base: int, reduce: bool) -
 
     They scatter over the axes as they come where `reduce`; else they gather over them backwards.
     """
-    found = [AxisTurn(tuple(dims), axis, tuple(order[:n]), base, reduce) for n, axis in enumerate(order)]
-    return found if reduce else found[::-1]
+    turns = [AxisTurn(tuple(dims), axis, tuple(order[:n]), base, reduce) for n, axis in enumerate(order)]
+    return turns if reduce else turns[::-1]
 
 
 def _side_by_side(name: str, parts: Sequence[Sequence[AxisTurn]]) -> Iterator[Phase]:

@@ -15,8 +15,10 @@ _ALL = (AllGather, PSum, PMean, PMax, PMin, PSumScatter, AllToAll, PPermute, PBr
 OPERATIONS: dict[str, type[Operation]] = {operation.name: operation for operation in _ALL}
 """Every operation by JAX's name."""
 
-_LAST_FIRST = [each for kind in reversed(OPERATIONS.values()) for each in reversed(kind.takes)]
-PARAMETERS: dict[str, Parameter] = {each.name: each for each in reversed(dict.fromkeys(_LAST_FIRST))}
+_LAST_FIRST = [parameter for kind in reversed(OPERATIONS.values()) for parameter in reversed(kind.takes)]
+PARAMETERS: dict[str, Parameter] = {
+    parameter.name: parameter for parameter in reversed(dict.fromkeys(_LAST_FIRST))
+}
 """Every parameter of an operation by name, in the order of the last operation that takes it."""
 
 OTHER_NAMES = {
@@ -65,7 +67,7 @@ def check_operation(name: str, given: Mapping[str, Any]) -> None:
     for option, value in given.items():
         parameter = PARAMETERS[option]
         if value is not None and value is not False and parameter not in takes:
-            flags = " and ".join(each.flag for each in takes) or "no parameter"
+            flags = " and ".join(parameter.flag for parameter in takes) or "no parameter"
             raise QuestionError(f"{parameter.flag} is not a parameter of {name}", f"{name} takes {flags}")
 
 

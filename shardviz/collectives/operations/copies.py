@@ -100,7 +100,7 @@ class PPermute(Operation):
             _check_member(number, n, least=-n)
         perm = tuple((source % n, target % n) for source, target in self.perm)
         for does, members in (("sends", [s for s, _ in perm]), ("receives", [t for _, t in perm])):
-            twice = next((each for place, each in enumerate(members) if each in members[:place]), None)
+            twice = next((member for index, member in enumerate(members) if member in members[:index]), None)
             if len(set(members)) < len(members):
                 problem = f"device {twice} of the group {does} twice in the permutation"
                 raise QuestionError(problem, "each device can send to one device and receive from one")

@@ -41,13 +41,13 @@ def dealt(shape: Sequence[int], places: Places, sizes: Sequence[int]) -> Rearran
     where: dict[int, int] = {}
     rest = []
     for size, own in zip(shape, places, strict=True):
-        for place in own:
-            where[place] = len(grid)
-            grid.append(sizes[place])
+        for index in own:
+            where[index] = len(grid)
+            grid.append(sizes[index])
         rest.append(len(grid))
-        grid.append(size // math.prod(sizes[place] for place in own))
+        grid.append(size // math.prod(sizes[index] for index in own))
     pieces = tuple(grid[dim] for dim in rest)
-    order = (*(where[place] for place in range(len(sizes))), *rest)
+    order = (*(where[index] for index in range(len(sizes))), *rest)
     return Rearrangement(tuple(grid), order, (math.prod(sizes), *pieces))
 
 
@@ -57,7 +57,7 @@ def collected(pieces: Sequence[int], places: Places, sizes: Sequence[int]) -> Re
     shape = []
     for dim, (size, own) in enumerate(zip(pieces, places, strict=True)):
         order += [*own, len(sizes) + dim]
-        shape.append(size * math.prod(sizes[place] for place in own))
+        shape.append(size * math.prod(sizes[index] for index in own))
     return Rearrangement((*sizes, *pieces), tuple(order), tuple(shape))
 
 
@@ -73,7 +73,7 @@ class _OfSeveral:
         return dealt(shape, self.split, self.sizes)
 
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
-        *shape, last = (math.prod(self.sizes[place] for place in own) for own in self.split)
+        *shape, last = (math.prod(self.sizes[index] for index in own) for own in self.split)
         return (*shape, last * pieces)
 
     def check_pieces(self, shape: tuple[int, ...]) -> None:
@@ -82,7 +82,7 @@ class _OfSeveral:
             problem = f"the shard has {len(shape)} dimensions, and {len(self.split)} are split"
             raise QuestionError(problem, "take the array of the plan")
         for dim, own in enumerate(self.split):
-            check_divides(shape, dim, math.prod(self.sizes[place] for place in own))
+            check_divides(shape, dim, math.prod(self.sizes[index] for index in own))
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,6 @@ OfSeveral = AllToAllOfSeveral | PSumScatterOfSeveral
 
 def _pieces(shape: Sequence[int], places: Places, sizes: Sequence[int]) -> Ints:
     """The flat index of every element, in a row for each member's piece."""
-    found = dealt(shape, places, sizes)
-    rows: Ints = np.arange(math.prod(shape)).reshape(found.grid).transpose(found.order)
-    return rows.reshape(found.shape[0], -1)
+    rearrangement = dealt(shape, places, sizes)
+    rows: Ints = np.arange(math.prod(shape)).reshape(rearrangement.grid).transpose(rearrangement.order)
+    return rows.reshape(rearrangement.shape[0], -1)

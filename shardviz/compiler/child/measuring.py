@@ -316,7 +316,7 @@ def _device_seconds(run: Callable[[], object], text: str) -> tuple[float, ...]:
 def passes(profile: Any, text: str) -> tuple[float, ...]:
     """Seconds of each pass: of the collective, from when the last device has come to it until the last one is
     done, or without one of what took longest of all."""
-    names = [found[1] for found in _COLLECTIVE.finditer(text)]
+    names = [match[1] for match in _COLLECTIVE.finditer(text)]
     by_device: list[list[Span]] = []
     for plane in profile.planes:
         if _DEVICE.fullmatch(plane.name):
@@ -338,7 +338,7 @@ def passes(profile: Any, text: str) -> tuple[float, ...]:
 
 def _joined(spans: list[list[Span]]) -> list[Span]:
     """Start and end of an asynchronous one as one; of several equal parts of a pass the whole."""
-    if len({len(each) for each in spans}) > 1:
+    if len({len(span) for span in spans}) > 1:
         return []
     return [
         (min(begin for begin, _ in each), max(end for _, end in each)) for each in zip(*spans, strict=True)
@@ -350,8 +350,8 @@ def _events(plane: Any) -> Iterator[tuple[str, Span]]:
     for line in plane.lines:
         for event in line.events if line.name == "XLA Ops" or line.name.startswith("Stream") else ():
             name = dict(event.stats).get("hlo_op") if line.name.startswith("Stream") else None
-            found = _TPU_NAME.match(event.name)
-            if name is None and line.name == "XLA Ops" and found is not None:
-                name = found[1]
+            match = _TPU_NAME.match(event.name)
+            if name is None and line.name == "XLA Ops" and match is not None:
+                name = match[1]
             if name is not None:
                 yield str(name), (event.start_ns, event.start_ns + event.duration_ns)

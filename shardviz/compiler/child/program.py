@@ -43,8 +43,10 @@ class Program:
         question = self.question
 
         def program(*values: Any) -> Any:
-            made = self._run(dict(zip((each.name for each in question.arguments), values, strict=True)))
-            results = tuple(made[each.name] for each in question.results)
+            made = self._run(
+                dict(zip((argument.name for argument in question.arguments), values, strict=True))
+            )
+            results = tuple(made[result.name] for result in question.results)
             return results if len(results) > 1 else results[0]
 
         # Under these names the compilers speak of the arguments.
@@ -53,7 +55,7 @@ class Program:
             program.__signature__ = Signature(  # type: ignore[attr-defined]
                 [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
             )
-        specs = [self._stacked_spec(each) for each in question.results]
+        specs = [self._stacked_spec(result) for result in question.results]
         wanted = tuple(None if spec is None else named_sharding(self.mesh, spec) for spec in specs)
         options = {"out_shardings": wanted if len(wanted) > 1 else wanted[0]} if any(specs) else {}
         return jax.jit(program, **options).trace(*map(self._argument, question.arguments))
@@ -98,7 +100,7 @@ class Program:
         question = self.question
         forward = [part for part in question.parts if part.is_forward]
         made = {part.result.name: part.result for part in forward}
-        returned = [each.name for each in question.results if each.name in made]
+        returned = [result.name for result in question.results if result.name in made]
         wanted = list(dict.fromkeys((*returned, *(name for name, _ in question.cotangents))))
 
         def once(own: dict[str, Any]) -> dict[str, Any]:
@@ -114,7 +116,9 @@ class Program:
             results: dict[str, Any] = once(own)
             return results
         last = made[question.results[-1].name]
-        first = next(each for each in question.arguments if each.name in taken.difference(question.stacked))
+        first = next(
+            argument for argument in question.arguments if argument.name in taken.difference(question.stacked)
+        )
         if (last.shape, last.dtype) != (first.shape, first.dtype):
             problem = f"{last.name} cannot be the next layer's {first.name}: it has another shape"
             raise CompilerError(problem, "a program that runs several times returns what it takes first")

@@ -83,8 +83,8 @@ class Reshards:
     def __init__(self, module: ir.Module) -> None:
         self._module = module  # without it, its operations would go
         top = {
-            ir.StringAttr(each.attributes["sym_name"]).value: each.operation
-            for each in module.body.operations
+            ir.StringAttr(operation.attributes["sym_name"]).value: operation.operation
+            for operation in module.body.operations
         }
         self._meshes = {
             name: _sizes(each.attributes["mesh"]) for name, each in top.items() if each.name == "sdy.mesh"
@@ -108,7 +108,7 @@ class Reshards:
             calls = [self._callers[each][2] for each in self._around(change.function)]
             return (*reversed(calls), change.number)
 
-        meetings = tuple(self._meeting(each, arguments) for each in sorted(self._changes, key=order))
+        meetings = tuple(self._meeting(change, arguments) for change in sorted(self._changes, key=order))
         return ExplicitReshards(meetings, arguments, self._products)
 
     def _walk(self) -> None:
@@ -182,7 +182,10 @@ class Reshards:
         sharding = sdy.TensorShardingAttr(sharding)
         mesh = sharding.mesh_or_ref
         sizes = self._meshes[mesh.value] if isinstance(mesh, ir.FlatSymbolRefAttr) else _sizes(mesh)
-        dims = [_axes(sdy.DimensionShardingAttr(each).axes) for each in sharding.dimension_shardings]
+        dims = [
+            _axes(sdy.DimensionShardingAttr(dimension_sharding).axes)
+            for dimension_sharding in sharding.dimension_shardings
+        ]
         unreduced = () if manual else _axes(sharding.unreduced_axes)
         if manual:
             dims = [tuple(axis for axis in dim if axis.partition(":")[0] not in manual) for dim in dims]

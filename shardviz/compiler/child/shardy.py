@@ -79,7 +79,7 @@ def passes(module: ir.Module) -> Iterator[str]:
 
 def change(module: ir.Module, change: ShardingCandidate) -> None:
     """Split an argument, or what some operations make, in another way."""
-    mesh = next(each for each in module.body.operations if each.operation.name == "sdy.mesh")
+    mesh = next(operation for operation in module.body.operations if operation.operation.name == "sdy.mesh")
     name = ir.StringAttr(mesh.attributes["sym_name"]).value
     dims = ", ".join("{" + ", ".join(f'"{axis}"' for axis in dim) + "}" for dim in change.spec.dims)
     with module.context:
@@ -105,8 +105,10 @@ def change(module: ir.Module, change: ShardingCandidate) -> None:
 
 def main_of(module: ir.Module) -> Any:
     """The function that a module is called by."""
-    functions = (each for each in module.body.operations if "sym_name" in each.attributes)
-    return next(each for each in functions if ir.StringAttr(each.attributes["sym_name"]).value == "main")
+    functions = (operation for operation in module.body.operations if "sym_name" in operation.attributes)
+    return next(
+        function for function in functions if ir.StringAttr(function.attributes["sym_name"]).value == "main"
+    )
 
 
 def name_in(location: Any) -> str:

@@ -69,11 +69,11 @@ class UserFile:
     ) -> LoweredModule | ShardvizError:
         try:
             with self._blamed(f"tracing what {self.request.function} returns"):
-                found = _traced(program, args, mesh, platform)
+                module = _traced(program, args, mesh, platform)
         except ShardvizError as error:
             return error
-        if found.meshes or mesh.size == 1:
-            return found
+        if module.meshes or mesh.size == 1:
+            return module
         problem = f"{self._return()}nothing that {self.request.function} returns has a sharding on the mesh"
         hint = "give an argument sharding=NamedSharding(mesh, P(…)), or the jit in_shardings"
         return QuestionError(problem, hint)
@@ -132,10 +132,10 @@ class UserFile:
     def _return(self) -> str:
         """``FILE:12: `` with the line in which the function returns; "" where it is not in the file."""
         with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            for each in ast.parse(self.path.read_bytes()).body:
-                if isinstance(each, ast.FunctionDef) and each.name == self.request.function:
-                    lines = [one.lineno for one in ast.walk(each) if isinstance(one, ast.Return)]
-                    return f"{self.request.file}:{max(lines, default=each.lineno)}: "
+            for stmt in ast.parse(self.path.read_bytes()).body:
+                if isinstance(stmt, ast.FunctionDef) and stmt.name == self.request.function:
+                    lines = [one.lineno for one in ast.walk(stmt) if isinstance(one, ast.Return)]
+                    return f"{self.request.file}:{max(lines, default=stmt.lineno)}: "
         return ""
 
     @contextmanager
@@ -164,7 +164,9 @@ class UserFile:
         which the function returns."""
         if isinstance(error, SyntaxError) and error.filename == str(self.path) and error.lineno:
             return f"{self.request.file}:{error.lineno}: "
-        own = [each for each in traceback.extract_tb(error.__traceback__) if self._is_own(each.filename)]
+        own = [
+            summary for summary in traceback.extract_tb(error.__traceback__) if self._is_own(summary.filename)
+        ]
         if not own:
             return self._return() or f"{self.request.file}: "
         file = self.request.file if own[-1].filename == str(self.path) else own[-1].filename
@@ -176,7 +178,7 @@ class UserFile:
 
     def _raised_in(self, frames: Sequence[traceback.FrameSummary]) -> str:
         """``, in FILE:12`` of a library other than JAX that raised an exception, "" for any other file."""
-        others = [each for each in frames if not each.filename.startswith((_OURS, _JAX, "<"))]
+        others = [frame for frame in frames if not frame.filename.startswith((_OURS, _JAX, "<"))]
         if not others or self._is_own(others[-1].filename):
             return ""
         return f", in {others[-1].filename}:{others[-1].lineno}"
@@ -197,12 +199,12 @@ def _traced(program: Any, args: Sequence[Any], mesh: Any, platform: str) -> Lowe
         except Exception as error:
             failure = error
     try:
-        found = lower_program(program, args, {}, platform)
+        module = lower_program(program, args, {}, platform)
     except Exception:
         raise failure from None
     words = refusal_of(failure).message.partition(": ")[2]
     note = f"it is traced without a mesh in context, and constraints that look for one are left out: {words}"
-    return replace(found, notes=(note,))
+    return replace(module, notes=(note,))
 
 
 def _kind(value: Any) -> str:

@@ -160,7 +160,7 @@ def program_mesh(
     may_have_orders = (given or (infer and mesh is None)) and numbers.slices is None
     if may_have_orders and (given is None or given.device_order is None):
         written = [*written, *meshes_of_groups(instructions)]
-        ordered = {each.axes for each in written if each.order is not None and _fits(each, numbers.total)}
+        ordered = {mesh.axes for mesh in written if mesh.order is not None and _fits(mesh, numbers.total)}
         if mesh is None and len(ordered) == 1:
             mesh = Mesh(*zip(*ordered.pop(), strict=True))
         orders = {each.order for each in written if mesh and each.axes == tuple(mesh.shape.items())}
@@ -180,23 +180,25 @@ def written_meshes(header: str, text: str, sharding: int) -> list[WrittenMesh]:
     The sharding stands at a position in the text, -1 where it has none.
     """
     try:
-        found = [WrittenMesh(tuple(sizes.items()), order) for sizes, order in mesh_literals(header) if sizes]
+        meshes = [WrittenMesh(tuple(sizes.items()), order) for sizes, order in mesh_literals(header) if sizes]
         sharded = mesh_of_sharding(text, sharding) if sharding >= 0 else None
     except NotationError:
         return []
-    return found if sharded is None else [*found, sharded]
+    return meshes if sharded is None else [*meshes, sharded]
 
 
 def meshes_of_groups(instructions: Iterable[Instruction]) -> list[WrittenMesh]:
     """The meshes that the groups of collectives write out, each once, where they can be read."""
-    found = []
-    for text in dict.fromkeys(each.attributes.get("replica_groups", "") for each in instructions):
+    meshes = []
+    for text in dict.fromkeys(
+        instruction.attributes.get("replica_groups", "") for instruction in instructions
+    ):
         try:
             mesh = written_mesh(text)
         except NotationError:
             continue
-        found += [mesh] if mesh is not None else []
-    return found
+        meshes += [mesh] if mesh is not None else []
+    return meshes
 
 
 def mesh_of_instructions(
@@ -211,28 +213,29 @@ def mesh_of_instructions(
     """
     keys = ("replica_groups", "source_target_pairs", "use_global_device_ids")
     cases = {
-        (*map(each.attributes.get, keys), bool(each.channel), each.opcode): each for each in instructions
+        (*map(instruction.attributes.get, keys), bool(instruction.channel), instruction.opcode): instruction
+        for instruction in instructions
     }
     groups, permutes = [], []
     written = [*written, *meshes_of_groups(instructions)]
     total = numbers.total
-    for each in cases.values():
-        if each.opcode.startswith(("send", "recv")):
+    for case in cases.values():
+        if case.opcode.startswith(("send", "recv")):
             continue
         try:
-            if each.opcode.startswith("collective-permute"):
-                permutes.append(numbers.pairs(each))
+            if case.opcode.startswith("collective-permute"):
+                permutes.append(numbers.pairs(case))
             else:
-                groups.append(numbers.groups(each))
+                groups.append(numbers.groups(case))
         except NotationError:
             continue
     if not numbers.is_known:
         highest = [i for pairs in permutes for pair in pairs for i in pair]
-        sizes = [each.size for each in written]
-        total = max([*(found.total for found in groups), *(i + 1 for i in highest), *sizes], default=0)
+        sizes = [mesh.size for mesh in written]
+        total = max([*(group.total for group in groups), *(i + 1 for i in highest), *sizes], default=0)
     if numbers.slices is not None:
         groups.append(across(numbers.slices))
-        written = [each for each in written if each.order is None]
+        written = [mesh for mesh in written if mesh.order is None]
     return mesh_of_groups(total, groups, permutes, written)
 
 
@@ -241,7 +244,11 @@ def mesh_of_collectives(collectives: Iterable[Collective], devices: int) -> Mesh
 
     There are so many `devices`, or as many as the groups name.
     """
-    listed = {(each.op == "collective-permute", each.groups) for each in collectives if each.groups}
+    listed = {
+        (collective.op == "collective-permute", collective.groups)
+        for collective in collectives
+        if collective.groups
+    }
     ids = [i for _, groups in listed for group in groups for i in group]
     return mesh_of_groups(
         max([devices - 1, *ids]) + 1,
@@ -265,10 +272,10 @@ def mesh_of_groups(
     # over a part of an axis is as likely as an axis of its own, so that the longest are asked first.
     if not 0 < devices <= MAX_DEVICES:
         return None
-    groups = [each for each in groups if each.size > 1]
-    if any(each.total != devices for each in groups):
+    groups = [group for group in groups if group.size > 1]
+    if any(group.total != devices for group in groups):
         return None
-    nests = {each.member_loops for each in groups}
+    nests = {group.member_loops for group in groups}
     permutes = [*permutes]
     cuts = _cuts([nest for nest in nests if nest is not None], {1, devices})
     # XLA's own axes of size 1 say nothing.
@@ -276,23 +283,23 @@ def mesh_of_groups(
         mesh._replace(axes=tuple(axis for axis in mesh.axes if axis[1] > 1)) if _is_unnamed(mesh) else mesh
         for mesh in written
     }
-    found = [mesh for mesh in distinct if mesh.axes and _fits(mesh, devices)]
+    meshes = [mesh for mesh in distinct if mesh.axes and _fits(mesh, devices)]
     # Names that somebody chose come before XLA's own, devices that count up before others, more axes before
     # fewer.
     for mesh in sorted(
-        found, key=lambda each: (_is_unnamed(each), each.order is not None, -len(each.axes), each)
+        meshes, key=lambda mesh: (_is_unnamed(mesh), mesh.order is not None, -len(mesh.axes), mesh)
     ):
         names, sizes = zip(*mesh.axes, strict=True)
         placed = nests
         if mesh.order is not None:
             positions = reordered(mesh.order)
-            placed = {each.placed(positions).member_loops for each in groups}
+            placed = {group.placed(positions).member_loops for group in groups}
         is_explained = all(
             nest is not None and all(pieces(loop, sizes) is not None for loop in nest) for nest in placed
         )
         if is_explained and (not _is_unnamed(mesh) or cuts <= _cuts([row_major(sizes)], {1})):
             return Mesh(names, sizes, mesh.order)
-    if None in nests or not _is_chain(cuts) or not (nests or permutes or found):
+    if None in nests or not _is_chain(cuts) or not (nests or permutes or meshes):
         return None
     rings = {nest for pairs in permutes if (nest := _ring(pairs, devices)) is not None}
     for ring in sorted(rings, key=lambda nest: (-length(nest), nest)):
@@ -316,7 +323,7 @@ def _fits(mesh: WrittenMesh, devices: int) -> bool:
 
 
 def _cuts(nests: Iterable[Sequence[Digit]], known: set[int]) -> set[int]:
-    return known | {place for nest in nests for size, stride in nest for place in (stride, size * stride)}
+    return known | {index for nest in nests for size, stride in nest for index in (stride, size * stride)}
 
 
 def _is_chain(cuts: set[int]) -> bool:

@@ -123,8 +123,8 @@ def check_ids(text: str, highest: int, devices: int) -> None:
     """Raise `NotationError` when the largest id in `text`, groups or pairs, is not one of so many devices."""
     if highest < devices:
         return
-    found = re.search(rf"(?<!\d){highest}(?!\d)", text)
-    start, stop = found.span() if found else (0, len(text))
+    match = re.search(rf"(?<!\d){highest}(?!\d)", text)
+    start, stop = match.span() if match else (0, len(text))
     raise NotationError(f"there is no device {highest} among the {devices} of the program", text, start, stop)
 
 

@@ -206,7 +206,7 @@ def axis_groups(axes: Iterable[SubAxis], sizes: AxisSizes) -> ReplicaGroups:
     inner = part_digits(axes, sizes)
     outer: list[Digit] = []
     top = math.prod(sizes.values())
-    for size, stride in sorted((each for each in inner if each.size > 1), key=lambda each: -each.stride):
+    for size, stride in sorted((digit for digit in inner if digit.size > 1), key=lambda digit: -digit.stride):
         if top % (size * stride):
             raise NotationError("the axes of a group overlap", str(inner), 0)
         outer.append(Digit(top // (size * stride), size * stride))

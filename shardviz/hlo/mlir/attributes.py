@@ -100,8 +100,8 @@ def mesh_literals(header: str) -> list[tuple[AxisSizes, tuple[int, ...] | None]]
     return list(map(_mesh, _LITERAL.finditer(header)))
 
 
-def _mesh(found: re.Match[str]) -> tuple[AxisSizes, tuple[int, ...] | None]:
-    return _axis_sizes(found[1]), tuple(map(int, _NUMBER.findall(found[2] or ""))) or None
+def _mesh(match: re.Match[str]) -> tuple[AxisSizes, tuple[int, ...] | None]:
+    return _axis_sizes(match[1]), tuple(map(int, _NUMBER.findall(match[2] or ""))) or None
 
 
 def parse_sharding(text: str, start: int, meshes: Meshes) -> tuple[TensorSharding, int]:
@@ -127,14 +127,14 @@ def parse_sharding(text: str, start: int, meshes: Meshes) -> tuple[TensorShardin
 
 def parse_sharding_list(text: str, start: int, meshes: Meshes) -> list[TensorSharding]:
     """The shardings of a list ``[<...>, <...>]``, whose bracket is at `start`."""
-    position, found = start + text.startswith("[", start), []
+    position, shardings = start + text.startswith("[", start), []
     while text.startswith("<", position):
         sharding, position = parse_sharding(text, position, meshes)
-        found.append(sharding)
+        shardings.append(sharding)
         if (comma := _COMMA.match(text, position)) is None:
             break
         position = comma.end() + text.startswith(" ", comma.end())
-    return found
+    return shardings
 
 
 def parse_dims(text: str, start: int, sizes: AxisSizes) -> tuple[Dims, int]:
@@ -154,18 +154,18 @@ def parse_axes(body: str, sizes: AxisSizes) -> tuple[SubAxis, ...]:
     return tuple(axis_of(match, sizes) for match in _AXIS.finditer(body))
 
 
-def axis_of(found: re.Match[str], sizes: AxisSizes) -> SubAxis:
+def axis_of(match: re.Match[str], sizes: AxisSizes) -> SubAxis:
     """The axis whose name, and maybe the parts above it and its own size, are groups of a match.
 
     Raises `NotationError` for an axis, or a part of one, that the mesh does not have.
     """
-    name, size = found[1], sizes.get(found[1])
+    name, size = match[1], sizes.get(match[1])
     if size is None:
-        raise NotationError(f"the mesh has no axis {name}", found.string, found.start(), found.end())
-    before, part = (1, size) if found[2] is None else (int(found[2]), int(found[3]))
+        raise NotationError(f"the mesh has no axis {name}", match.string, match.start(), match.end())
+    before, part = (1, size) if match[2] is None else (int(match[2]), int(match[3]))
     if before < 1 or part < 1 or size % (before * part):
         problem = f"axis {name} of size {size} has no such part"
-        raise NotationError(problem, found.string, found.start(), found.end())
+        raise NotationError(problem, match.string, match.start(), match.end())
     return SubAxis(name, before, part)
 
 

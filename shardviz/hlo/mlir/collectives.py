@@ -120,7 +120,7 @@ def sdy_collective(operation: MlirOperation, meshes: Meshes, mesh: Mesh | None) 
             for count, moved in zip(parts, dims, strict=True)
         ]
         touched = [index for index, moved in enumerate(dims) if moved]
-        dim, axes = touched[0] if len(touched) == 1 else None, tuple(each for moved in dims for each in moved)
+        dim, axes = touched[0] if len(touched) == 1 else None, tuple(axis for moved in dims for axis in moved)
     if op == "collective-permute":
         names, groups, group_size = _permuted(operation, after, meshes)
         count = math.prod(sizes.values()) if names else 0
@@ -198,7 +198,7 @@ def _refined(digits: Sequence[SubAxis], edges: dict[str, set[int]]) -> list[SubA
     """The digits cut at all the places known so far."""
     refined: list[SubAxis] = []
     for name, above, size in digits:
-        places = sorted(place for place in edges.get(name, ()) if above < place < above * size)
+        places = sorted(index for index in edges.get(name, ()) if above < index < above * size)
         for low, high in pairwise([above, *places, above * size]):
             if high % low:
                 return list(digits)
@@ -208,7 +208,7 @@ def _refined(digits: Sequence[SubAxis], edges: dict[str, set[int]]) -> list[SubA
 
 def _matched(old: list[SubAxis], new: list[SubAxis]) -> list[tuple[SubAxis, SubAxis]] | None:
     """Two lists of digits cut into pairs of equal size, major first; None when they do not match."""
-    old, new, found = old[::-1], new[::-1], []
+    old, new, axeses = old[::-1], new[::-1], []
     while old and new:
         (a, above_a, m), (b, above_b, n) = old.pop(), new.pop()
         size = min(m, n)
@@ -218,8 +218,8 @@ def _matched(old: list[SubAxis], new: list[SubAxis]) -> list[tuple[SubAxis, SubA
             old.append(SubAxis(a, above_a * size, m // size))
         if n > size:
             new.append(SubAxis(b, above_b * size, n // size))
-        found.append((SubAxis(a, above_a, size), SubAxis(b, above_b, size)))
-    return None if old or new else found
+        axeses.append((SubAxis(a, above_a, size), SubAxis(b, above_b, size)))
+    return None if old or new else axeses
 
 
 def _closed(moves: Moves) -> Moves:
@@ -287,8 +287,8 @@ def _groups(text: str, op: str, meshes: Meshes, replicas: int, partitions: int) 
         if sizes is None:
             raise NotationError(f"the mesh {named[1]} is not declared", text, named.start(1), named.end(1))
         stop = text.find("]", named.end())
-        found = _AXIS.finditer(text, named.end(), len(text) if stop < 0 else stop)
-        return axis_groups([axis_of(axis, sizes) for axis in found], sizes)
+        matches = _AXIS.finditer(text, named.end(), len(text) if stop < 0 else stop)
+        return axis_groups([axis_of(axis, sizes) for axis in matches], sizes)
     rows = _rows(text)
     if not any(rows):
         return one_group(replicas * partitions)
@@ -350,8 +350,8 @@ def reshard_moves(module: MlirModule) -> tuple[ShardyMove, ...]:
     moves: list[ShardyMove] = []
     try:
         for operation in module.operations:
-            if operation.name == "stablehlo.transpose" and (found := _TRANSPOSE.search(operation.text)):
-                order = [int(dim) for dim in found[1].split(",") if dim.strip()]
+            if operation.name == "stablehlo.transpose" and (match := _TRANSPOSE.search(operation.text)):
+                order = [int(dim) for dim in match[1].split(",") if dim.strip()]
                 moves = [
                     replace(
                         move,

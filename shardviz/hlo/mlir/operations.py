@@ -141,7 +141,9 @@ class MlirOperation:
             _, _, made = text[stop:].partition("-> ")
             results = items(made, 1)[0] if made.startswith("(") else [made.partition(" attributes ")[0]]
             is_public = own[1] in (None, "public")
-            return FunctionHeader(own[2].strip('"'), is_public, arguments, [each for each in results if each])
+            return FunctionHeader(
+                own[2].strip('"'), is_public, arguments, [result for result in results if result]
+            )
         told = self.attributes
         label = self.regions[0].label if self.regions else ""
         made = told.get("function_type", "").partition(" -> ")[2]
@@ -223,13 +225,15 @@ class MlirModule:
     def main(self) -> MlirOperation | None:
         """The function called main, else the first public one, else the first."""
         own = self.functions[1:]
-        named = [each for each in own if each.header.name == "main"]
-        return next(iter(named or [each for each in own if each.header.is_public] or own), None)
+        named = [operation for operation in own if operation.header.name == "main"]
+        return next(
+            iter(named or [operation for operation in own if operation.header.is_public] or own), None
+        )
 
     @cached_property
     def meshes(self) -> Meshes:
         """The meshes that it declares. Raises `NotationError` for one of too many devices."""
-        return Meshes(each.text for each in self.operations if each.name == "sdy.mesh")
+        return Meshes(operation.text for operation in self.operations if operation.name == "sdy.mesh")
 
     def place(self, operation: MlirOperation) -> str:
         """The name of the place where an operation stands in the program, "" where the text has none."""
@@ -238,11 +242,13 @@ class MlirModule:
     @property
     def name(self) -> str:
         """The module's own name."""
-        found = next((each for each in self.operations if each.name == "builtin.module"), None)
-        if found is None:
+        operation = next(
+            (operation for operation in self.operations if operation.name == "builtin.module"), None
+        )
+        if operation is None:
             return ""
-        own = _SYMBOL.match(found.text)
-        return (own[1] if own else found.attributes.get("sym_name", "")).strip('"')
+        own = _SYMBOL.match(operation.text)
+        return (own[1] if own else operation.attributes.get("sym_name", "")).strip('"')
 
     def _read(self) -> None:
         text, line, counted = self.text, 0, 0
@@ -314,10 +320,10 @@ class MlirModule:
     def _value(self, name: str) -> OperationValue | None:
         """The value that a name means where the text has come to: an element of several as ``%0#1``."""
         name, _, index = name.partition("#")
-        found = self._values[-1].get(name)
-        if found is None or not index:
-            return found
-        return found._replace(number=int(index)) if index.isdecimal() and len(index) < 7 else found
+        value = self._values[-1].get(name)
+        if value is None or not index:
+            return value
+        return value._replace(number=int(index)) if index.isdecimal() and len(index) < 7 else value
 
     def _open(self, operation: MlirOperation, head: str) -> None:
         """Open the next region of an operation, whose arguments may stand in front of it."""
@@ -362,8 +368,8 @@ class MlirModule:
             return
         if operation.name == "func.func":
             self._values.pop()
-        if (found := _PLACE.search(text)) is not None:
-            text, operation.place = text[: found.start()], found[1] or found[2]
+        if (match := _PLACE.search(text)) is not None:
+            text, operation.place = text[: match.start()], match[1] or match[2]
         operation.text, operation.is_open = f"{operation.text} {text.strip()}".rstrip(), False
 
 

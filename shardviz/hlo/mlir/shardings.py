@@ -43,11 +43,11 @@ def sharding_of(value: OperationValue, meshes: Meshes, rank: int) -> TensorShard
         arguments = operation.header.arguments
         text, index = arguments[index] if index < len(arguments) else "", 0
     elif is_argument and operation.name != LOOP:
-        place, manual = _LISTS[0].search(text), _MANUAL_AXES.search(text)
-        inside = _numbered(text, place.end(), index, meshes) if place else None
+        match, manual = _LISTS[0].search(text), _MANUAL_AXES.search(text)
+        inside = _numbered(text, match.end(), index, meshes) if match else None
         return inside.without(_QUOTED.findall(manual[1])) if inside and manual else inside
-    if place := _LISTS[1].search(text):
-        return _numbered(text, place.end(), index, meshes)
+    if match := _LISTS[1].search(text):
+        return _numbered(text, match.end(), index, meshes)
     if (at := text.rfind(PER_VALUE)) >= 0:
         return _numbered(text, at + len(PER_VALUE), index, meshes)
     told = one_sharding(text, meshes)
@@ -56,8 +56,8 @@ def sharding_of(value: OperationValue, meshes: Meshes, rank: int) -> TensorShard
 
 def one_sharding(text: str, meshes: Meshes) -> TensorSharding | None:
     """The one that an operation's text, or that of an argument or a result, ends with; None without one."""
-    *_, place = (None, *_SINGLE.finditer(text))
-    return None if place is None else parse_sharding(text, place.end(), meshes)[0]
+    *_, match = (None, *_SINGLE.finditer(text))
+    return None if match is None else parse_sharding(text, match.end(), meshes)[0]
 
 
 def _numbered(text: str, start: int, index: int, meshes: Meshes) -> TensorSharding | None:
@@ -90,7 +90,7 @@ def tensor_shardings(module: MlirModule) -> tuple[ShardedTensor, ...]:
 
     `before` is open but for reshards. What cannot be read is passed over.
     """
-    main = next((each for each in module.functions if each.header.name == "main"), None)
+    main = next((function for function in module.functions if function.header.name == "main"), None)
     arguments, results, values = [], [], []
     known: dict[OperationValue, Axes | None] = {}
     if main is not None:
@@ -98,7 +98,7 @@ def tensor_shardings(module: MlirModule) -> tuple[ShardedTensor, ...]:
             arguments += _tensors(str(number), ARGUMENT, argument, argument, module.meshes)
         for number, result in enumerate(main.header.results):
             results += _tensors(str(number), RESULT, result, result, module.meshes)
-        known = {OperationValue(main, int(each.name), True): each.dims for each in arguments}
+        known = {OperationValue(main, int(argument.name), True): argument.dims for argument in arguments}
     for operation in module.operations:
         for split in _values(operation, module.meshes, known):
             _, _, index = split.name.partition("#")
@@ -121,7 +121,7 @@ def changed_shardings(
     many = Counter(split.op for split in after)
     alike = Counter(map(_known_as, before))
     place: Counter[str] = Counter()
-    found = []
+    tensors = []
     for split in after:
         place[split.op] += 1
         if split.op == RESHARD and split.before == split.dims:
@@ -130,12 +130,12 @@ def changed_shardings(
             same = old[split.op][place[split.op] - 1]
             if (same.dims, same.unreduced) != (split.dims, split.unreduced):
                 is_same = split.op != RESHARD and same.shape == split.shape
-                found.append(replace(split, before=same.dims) if is_same else split)
+                tensors.append(replace(split, before=same.dims) if is_same else split)
         elif alike[_known_as(split)]:
             alike[_known_as(split)] -= 1
         elif any(split.dims or ()) or split.unreduced:
-            found.append(split)
-    return tuple(found)
+            tensors.append(split)
+    return tuple(tensors)
 
 
 def _known_as(split: ShardedTensor) -> tuple[object, ...]:
@@ -152,11 +152,11 @@ def _values(
     types = types[max(types.rfind(" -> "), types.rfind(" : "), 0) :]
     is_reshard = operation.name in _RESHARDS
     op = RESHARD if is_reshard else operation.name.rpartition(".")[2]
-    found = _tensors(operation.value, op, types, operation.text, meshes)
+    tensors = _tensors(operation.value, op, types, operation.text, meshes)
     if not is_reshard:
-        return found
+        return tensors
     operand = next(iter(operation.operands), None)
-    return [replace(split, before=known.get(operand) if operand else None) for split in found]
+    return [replace(split, before=known.get(operand) if operand else None) for split in tensors]
 
 
 def _tensors(name: str, op: str, types: str, text: str, meshes: Meshes) -> list[ShardedTensor]:

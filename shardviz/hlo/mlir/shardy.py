@@ -93,8 +93,8 @@ class _Reader:
         if mesh is not None and declared and str(mesh) not in declared:
             problem = f"the mesh of the module is {declared[0]}, not {mesh}"
             raise QuestionError(problem, "give the module's own mesh, or none")
-        found = (_NUMBER[key].search(module.text) for key in ("num_partitions", "num_replicas"))
-        self.partitions, self.replicas = (max(1, int(number[1])) if number else 1 for number in found)
+        matches = (_NUMBER[key].search(module.text) for key in ("num_partitions", "num_replicas"))
+        self.partitions, self.replicas = (max(1, int(number[1])) if number else 1 for number in matches)
         self.unread: list[str] = []
         self.unread_collectives = 0
         self.is_plan = False
@@ -118,10 +118,12 @@ class _Reader:
             )
             for operation, callee in called
         ]
-        uncalled = [each for each in functions[1:] if each.line not in {call.callee for call in calls}]
-        roots = [0, *(each.line for each in uncalled if each.header.is_public)]
+        uncalled = [
+            function for function in functions[1:] if function.line not in {call.callee for call in calls}
+        ]
+        roots = [0, *(operation.line for operation in uncalled if operation.header.is_public)]
         if len(roots) == 1:
-            roots += [each.line for each in uncalled]
+            roots += [operation.line for operation in uncalled]
         counts, chosen = run_counts(dict.fromkeys(roots, 1), calls)
         callers: dict[int, set[str]] = defaultdict(set)
         for operation, callee in called:
@@ -152,7 +154,7 @@ class _Reader:
             tuple(map(self._spec, header.results)),
             tuple(self.unread[:MAX_UNREAD]),
             self.unread_collectives,
-            not self.is_plan and any(_SPLIT.search(each.text) for each in module.operations),
+            not self.is_plan and any(_SPLIT.search(operation.text) for operation in module.operations),
             self.partitions * self.replicas,
         )
 
@@ -186,13 +188,13 @@ class _Reader:
             start = text.find("%")
             key = operation.name, text if start < 0 else text[:start] + text[text.find(" ", start) :]
             if key not in self.known:
-                found = sdy_collective(operation, self.meshes, self.mesh)
-                if found is None:
+                collective = sdy_collective(operation, self.meshes, self.mesh)
+                if collective is None:
                     return None
                 self.is_plan = True
-                if found.op == "collective-permute":
-                    return found
-                self.known[key] = found
+                if collective.op == "collective-permute":
+                    return collective
+                self.known[key] = collective
             return replace(self.known[key], name=operation.value)
         except NotationError as error:
             self.unread_collectives += 1

@@ -49,13 +49,13 @@ class CallGraph:
         calls: list[Call] = []
 
         def callers(callee: Computation) -> list[Computation]:
-            found = []
+            computations = []
             for position in () if callee.is_entry else self._computations.callers(callee):
                 times, opcode = self._runs(position, callee.name)
                 if times != 0:
-                    found.append(self._computations.around(position))
-                    calls.append(Call(found[-1].start, callee.start, position, times, opcode))
-            return found
+                    computations.append(self._computations.around(position))
+                    calls.append(Call(computations[-1].start, callee.start, position, times, opcode))
+            return computations
 
         for _ in reached(wanted, callers):
             pass

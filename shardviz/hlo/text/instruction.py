@@ -238,11 +238,11 @@ def parse_instruction(text: str, start: int = 0, home: Computation = NOWHERE) ->
     # A tuple of tuples of tuples.
     head = _TUPLE.match(text, start, stop)
     end = closing(text, head.end() + 1, stop) if head else stop
-    found = _OPCODE.match(text, end, stop) if head else None
-    if head is None or found is None:
+    match = _OPCODE.match(text, end, stop) if head else None
+    if head is None or match is None:
         return None
     return Instruction(
-        text, start, stop, found.end(), home, (*head.groups(), text[head.end() : end], found[1])
+        text, start, stop, match.end(), home, (*head.groups(), text[head.end() : end], match[1])
     )
 
 

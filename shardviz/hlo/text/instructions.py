@@ -102,7 +102,9 @@ class Computations:
     @property
     def head(self) -> str:
         """The text in front of the first computation, with the line that begins it: header and tables."""
-        return self.text[: next((each.start for each in self.all if each.name), len(self.text))]
+        return self.text[
+            : next((computation.start for computation in self.all if computation.name), len(self.text))
+        ]
 
     @cached_property
     def entry(self) -> Computation | None:
@@ -125,12 +127,14 @@ class Computations:
 
         A text may hold several modules, which use names again.
         """
-        found = self._named.get(name)
-        if not found or not name:
+        computations = self._named.get(name)
+        if not computations or not name:
             return None
-        if len(found) == 1:
-            return found[0]
-        return found[max(0, bisect_right(found, position, key=lambda each: each.start) - 1)]
+        if len(computations) == 1:
+            return computations[0]
+        return computations[
+            max(0, bisect_right(computations, position, key=lambda computation: computation.start) - 1)
+        ]
 
     def breaks_off(self) -> str | None:
         """The name of the computation in which the text ends, None when its last one is complete."""
@@ -142,13 +146,13 @@ class Computations:
         """The places that seem to call a computation, by its name; a string may pretend to."""
         sites: dict[str, list[int]] = defaultdict(list)
         for match in _CALL.finditer(self.text):
-            place = match.start() + 1
-            sites[match[2]].append(place)
+            index = match.start() + 1
+            sites[match[2]].append(index)
             following = _NEXT_NAME.match(self.text, match.end()) if match[1] else None
             while following:
                 places = sites[following[1]]
-                if not places or places[-1] != place:
-                    places.append(place)
+                if not places or places[-1] != index:
+                    places.append(index)
                 following = _NEXT_NAME.match(self.text, following.end())
         return sites
 
@@ -159,9 +163,9 @@ class Computations:
             return self.sites.get(name, [])
         if name not in self._callers:
             found = self._callers[name] = defaultdict(list)
-            for place in self.sites.get(name, ()):
-                if (callee := self.named(name, place)) is not None:
-                    found[callee].append(place)
+            for index in self.sites.get(name, ()):
+                if (callee := self.named(name, index)) is not None:
+                    found[callee].append(index)
         return self._callers[name][computation]
 
 
@@ -219,20 +223,20 @@ class Instructions:
         text, start, searched = self.text, home.start, self._searched.get(home, 0)
         if searched < MAX_SEARCHED * (home.stop - start):
             stop, definition = before, f"{name} = "
-            while (place := text.rfind(definition, start, stop)) >= 0:
-                instruction = self.at(place, home)
+            while (index := text.rfind(definition, start, stop)) >= 0:
+                instruction = self.at(index, home)
                 if instruction is not None and instruction.name == name:
-                    self._searched[home] = searched + before - place
+                    self._searched[home] = searched + before - index
                     return instruction
-                stop = place
+                stop = index
             self._searched[home] = searched + before - start
             return None if before == home.stop else self._find(home, name, home.stop)
         if home not in self._places:
-            found = _NAMED.finditer(text, start, home.stop)
-            self._places[home] = {match[1]: match.start() + 1 for match in found}
-        place = self._places[home].get(name, -1)
-        instruction = self.at(place, home) if place >= 0 else None
-        if place < 0 or (instruction is not None and instruction.name == name):
+            matches = _NAMED.finditer(text, start, home.stop)
+            self._places[home] = {match[1]: match.start() + 1 for match in matches}
+        index = self._places[home].get(name, -1)
+        instruction = self.at(index, home) if index >= 0 else None
+        if index < 0 or (instruction is not None and instruction.name == name):
             return instruction
         # Its last definition is damaged.
         return next((line for line in reversed(self.of(home)) if line.name == name), None)
@@ -294,9 +298,9 @@ class Instructions:
             first: dict[str, int] = {}
             others: dict[str, list[int]] = defaultdict(list)
             for mention in (_MENTION if is_signed else _MENTION_WITHOUT_SIGN).finditer(text, *span):
-                name, place = mention[1], mention.start()
-                if first.setdefault(name, place) != place:
-                    others[name].append(place)
+                name, index = mention[1], mention.start()
+                if first.setdefault(name, index) != index:
+                    others[name].append(index)
             self._mentioned[home] = first, others
         return self._mentioned[home]
 
@@ -304,8 +308,8 @@ class Instructions:
         """The computation that a fusion, a call or an async wrapper runs."""
         if instruction not in self._callees:
             called = instruction.search(_CALLEE)
-            found = self.computations.named(called[1], instruction.start) if called else None
-            self._callees[instruction] = found
+            computation = self.computations.named(called[1], instruction.start) if called else None
+            self._callees[instruction] = computation
         return self._callees[instruction]
 
     def body(self, loop: Instruction) -> Computation | None:

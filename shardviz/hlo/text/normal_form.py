@@ -116,13 +116,13 @@ def without_comments(text: str) -> str:
     return _COMMENT.sub(_lines, text[:closed]) + _LINE_COMMENT.sub(_lines, text[closed:])
 
 
-def _lines(found: re.Match[str]) -> str:
+def _lines(match: re.Match[str]) -> str:
     """The line ends of a comment, or a space where it alone parts two words; all of a string."""
-    if not found["comment"]:
-        return found[0]
-    text, (start, stop) = found.string, found.span()
+    if not match["comment"]:
+        return match[0]
+    text, (start, stop) = match.string, match.span()
     is_parted = text[start - 1 : start].isspace() or text[stop : stop + 1].isspace()
-    return "\n" * found[0].count("\n") or " " * (not is_parted)
+    return "\n" * match[0].count("\n") or " " * (not is_parted)
 
 
 def normal_form(text: str) -> NormalForm:
@@ -136,8 +136,8 @@ def _on_lines_of_their_own(text: str) -> tuple[str, tuple[int, ...]]:
     """The text with each statement on one line, and the positions at which lines were joined."""
     # Outside of strings, other spaces than those that XLA prints.
     has_other_spaces = any(
-        text.find('"', text.rfind("\n", 0, found.start()) + 1, found.start()) < 0
-        for found in _OTHER_SPACES.finditer(text, 0, MAX_SAMPLE)
+        text.find('"', text.rfind("\n", 0, match.start()) + 1, match.start()) < 0
+        for match in _OTHER_SPACES.finditer(text, 0, MAX_SAMPLE)
     )
     others = _OTHER_LINE.finditer(text, 0, _line_end(text, text.find(" = ") + MAX_SAMPLE))
     is_printed = not has_other_spaces
@@ -146,7 +146,7 @@ def _on_lines_of_their_own(text: str) -> tuple[str, tuple[int, ...]]:
     if not has_other_spaces and _ORDINARY_LINE.match(text) and other_line.search(text) is None:
         return text, ()
     if "origin_recovery_table=" in text:
-        text = _QUOTED_MODULE.sub(lambda found: "\n".join(['""'] * (1 + found[0].count("\n"))), text)
+        text = _QUOTED_MODULE.sub(lambda match: "\n".join(['""'] * (1 + match[0].count("\n"))), text)
     kept: list[str] = []
     breaks: list[int] = []
     length = position = 0
@@ -243,21 +243,21 @@ def _respaced(instruction: str) -> str:
     name, _, rest = instruction.partition("=")
     brackets: list[str] = []
 
-    def spaced(found: re.Match[str]) -> str:
-        piece = found[0]
-        if found["opens"]:
+    def spaced(match: re.Match[str]) -> str:
+        piece = match[0]
+        if match["opens"]:
             piece = piece if brackets else piece.strip()
             brackets.append(piece.strip())
-        elif found["closes"]:
+        elif match["closes"]:
             del brackets[-1:]
-        elif not brackets and (found["mark"] or found["gap"]):
+        elif not brackets and (match["mark"] or match["gap"]):
             return (
                 ", "
-                if found["mark"] == ","
-                else found["mark"] or ("" if found["transposed"] is not None else " ")
+                if match["mark"] == ","
+                else match["mark"] or ("" if match["transposed"] is not None else " ")
             )
-        elif brackets[:1] == ["["] and (found["mark"] or found["gap"]):
-            return found["mark"] or ""
+        elif brackets[:1] == ["["] and (match["mark"] or match["gap"]):
+            return match["mark"] or ""
         return piece
 
     rest = rest.strip()
@@ -283,8 +283,8 @@ def _spelled_out(computation: str) -> str:
     lines = []
     for line in computation.split("\n"):
         lines.append(line)
-        found = _DEFINITION.match(line)
-        made = parse_instruction(line) if found is not None and found[1] in wanted else None
+        match = _DEFINITION.match(line)
+        made = parse_instruction(line) if match is not None and match[1] in wanted else None
         if made is not None:
             lines += (
                 f"  %{made.name}#{index} = {shape} get-tuple-element(%{made.name}), index={index}"

@@ -100,10 +100,10 @@ def arrays(shape: Shape) -> Iterator[ArrayShape]:
 def one_array(text: str) -> ArrayShape | None:
     """The one array of a shape, maybe in a tuple; None where there are several, or the text is damaged."""
     try:
-        found = [*arrays(parse_shape(text))]
+        shapes = [*arrays(parse_shape(text))]
     except NotationError:
         return None
-    return found[0] if len(found) == 1 else None
+    return shapes[0] if len(shapes) == 1 else None
 
 
 def _array(text: str, token: re.Match[str]) -> ArrayShape:
@@ -136,7 +136,7 @@ def placed_arrays(shape: str) -> tuple[PlacedArray, ...]:
 
     Tokens, unknown types and impossible sizes are left out.
     """
-    found = []
+    arraies = []
     for dtype, sizes, order, rest in _ARRAY.findall(shape):
         bits = BITS.get(dtype, 0)
         if not bits:
@@ -144,10 +144,10 @@ def placed_arrays(shape: str) -> tuple[PlacedArray, ...]:
         lengths = tuple(map(int, _LENGTH.findall(sizes)))
         space = _SPACE.search(rest) if rest else None
         padded = _padded(lengths, order, rest) if rest else lengths
-        found.append(
+        arraies.append(
             PlacedArray(dtype, lengths, -(-math.prod(padded) * bits // 8), int(space[1]) if space else HBM)
         )
-    return tuple(found)
+    return tuple(arraies)
 
 
 @lru_cache(maxsize=16384)
@@ -165,6 +165,6 @@ def _padded(sizes: tuple[int, ...], order: str, rest: str) -> tuple[int, ...]:
     lengths = [int(length) for length in tile[1].split(",") if length]
     found = [sizes[dim] for dim in reversed(by_place)]
     found = [1] * (len(lengths) - len(found)) + found
-    for place, length in zip(range(len(found) - len(lengths), len(found)), lengths, strict=True):
-        found[place] = -(-found[place] // max(1, length)) * max(1, length)
+    for index, length in zip(range(len(found) - len(lengths), len(found)), lengths, strict=True):
+        found[index] = -(-found[index] // max(1, length)) * max(1, length)
     return tuple(found)

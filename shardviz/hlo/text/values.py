@@ -247,13 +247,13 @@ class Values:
     def caller_of(self, called: Computation) -> Instruction | None:
         """The loop, fusion, call or async wrapper that alone runs a computation."""
         if called not in self._callers:
-            found = [
+            instructions = [
                 line
-                for place in self.lines.computations.callers(called)
-                if (line := self.lines.at(place)) is not None
+                for caller in self.lines.computations.callers(called)
+                if (line := self.lines.at(caller)) is not None
                 and (line.opcode == "while" or base_op(line.opcode) in RUNNING)
             ]
-            self._callers[called] = found[0] if len(found) == 1 else None
+            self._callers[called] = instructions[0] if len(instructions) == 1 else None
         return self._callers[called]
 
 

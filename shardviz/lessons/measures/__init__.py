@@ -150,5 +150,5 @@ def _rank(answer: ComputedAnswer, text: str) -> tuple[bool, tuple[object, ...] |
     except ShardvizError:
         return True, text
     values = value if isinstance(value, tuple) else (value,)
-    are_numbers = all(isinstance(each, (int, float, Fraction)) for each in values)
+    are_numbers = all(isinstance(value, (int, float, Fraction)) for value in values)
     return (False, values) if are_numbers else (True, shown)

@@ -69,12 +69,12 @@ def whole_number(text: str) -> int:
 
 def byte_count(text: str) -> Fraction:
     """``2 KiB``, ``2048 B`` and ``2,048`` → 2048; a kB has 1000."""
-    found = _BYTES.fullmatch(text.strip())
-    unit = _UNITS.get(found[2].lower()) if found else None
-    if found is None or unit is None or len(text) > 60:
+    match = _BYTES.fullmatch(text.strip())
+    unit = _UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None or len(text) > 60:
         problem = f"{quote(text, 30)} is not a number of bytes"
         raise QuestionError(problem, "write for example 2 KiB or 2048 B")
-    return Fraction(found[1].replace(",", "")) * unit
+    return Fraction(match[1].replace(",", "")) * unit
 
 
 def bytes_text(count: Fraction | int) -> str:
@@ -88,10 +88,10 @@ def bytes_text(count: Fraction | int) -> str:
 
 def seconds(text: str) -> Fraction:
     """``22 µs``, ``1.5 ms`` → seconds, rounded to three digits: times that are shown alike are the same."""
-    found = _SECONDS.fullmatch(text.strip())
-    if found is None or len(text) > 60:
+    match = _SECONDS.fullmatch(text.strip())
+    if match is None or len(text) > 60:
         raise QuestionError(f"{quote(text, 30)} is not a time", "write for example 22 µs or 1.5 ms")
-    return Fraction(f"{float(Fraction(found[1].replace(',', '')) * _SCALES[found[2]]):.2e}")
+    return Fraction(f"{float(Fraction(match[1].replace(',', '')) * _SCALES[match[2]]):.2e}")
 
 
 def seconds_text(duration: Fraction) -> str:
@@ -102,16 +102,16 @@ def seconds_text(duration: Fraction) -> str:
 def figures(text: str) -> dict[str, Fraction]:
     """The times and numbers of bytes in a sentence, with the seconds or bytes of each: ``164 µs``, ``8 MiB``;
     rates, ``45 GB/s``, are neither."""
-    found = [each[0] for each in _FIGURE.finditer(text)]
+    found = [match[0] for match in _FIGURE.finditer(text)]
     return {each: seconds(each) if _SECONDS.fullmatch(each) else byte_count(each) for each in found}
 
 
 def percent(text: str) -> Fraction:
     """``61 %`` → 0.61."""
-    found = _PERCENT.fullmatch(text.strip())
-    if found is None:
+    match = _PERCENT.fullmatch(text.strip())
+    if match is None:
         raise QuestionError(f"{quote(text, 30)} is not a percentage", "write for example 61 %")
-    return Fraction(found[1]) / 100
+    return Fraction(match[1]) / 100
 
 
 def shape(text: str) -> tuple[int, ...]:
@@ -164,7 +164,7 @@ def coordinates(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def coordinates_text(places: tuple[tuple[str, int], ...]) -> str:
-    return ", ".join(f"{axis}={place}" for axis, place in places)
+    return ", ".join(f"{axis}={index}" for axis, index in places)
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -175,7 +175,7 @@ def numbers(text: str) -> tuple[float, ...]:
     if found.kind == "complex":
         raise QuestionError(f"{quote(text, 40)} is not a list of real numbers", "write for example 3, 9")
     truth = {"true": 1.0, "false": 0.0}
-    return tuple(truth[each.lower()] if found.kind == "bool" else float(each) for each in found.texts)
+    return tuple(truth[text.lower()] if found.kind == "bool" else float(text) for text in found.texts)
 
 
 def numbers_text(values: tuple[float, ...]) -> str:

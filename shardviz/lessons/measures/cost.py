@@ -103,7 +103,7 @@ def fastest(resolved: ResolvedProblem, *meshes: str) -> ComputedAnswer:
         raise QuestionError("fastest compares meshes", "write for example fastest X=4,Y=2 X=2,Y=4")
     taken = seconds if resolved.problem.training is None else step
     times = [taken(resolve_once(replace(resolved.draft, mesh=mesh))) for mesh in meshes]
-    values = [SECONDS.read(each.text) for each in times]
+    values = [SECONDS.read(time.text) for time in times]
     best = min(values)
     if values.count(best) > 1:
         raise QuestionError("several meshes take the same time", "take other meshes")
@@ -151,7 +151,7 @@ def compiled_timeline(program: str, machine: Machine, mesh: Mesh) -> ProgramTime
 def programs() -> tuple[str, ...]:
     """The names of the programs that ship with the lessons."""
     folder = files("shardviz.lessons") / "compiled"
-    return tuple(sorted(each.name.removesuffix(".txt") for each in folder.iterdir()))
+    return tuple(sorted(traversable.name.removesuffix(".txt") for traversable in folder.iterdir()))
 
 
 def priced(resolved: ResolvedProblem) -> PlanCost:

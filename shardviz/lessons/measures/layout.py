@@ -102,7 +102,7 @@ def shard_bytes(resolved: ResolvedProblem, array: str = "") -> ComputedAnswer:
     """Bytes of an array on each device; of all operands together where none is named."""
     mesh = resolved.problem.mesh
     arrays = [array_named(resolved, array)] if array else resolved.problem.arguments
-    return BYTES.answer(sum(each.bytes_per_device(mesh) for each in arrays))
+    return BYTES.answer(sum(array.bytes_per_device(mesh) for array in arrays))
 
 
 def spelled(resolved: ResolvedProblem, array: str, notation: str) -> ComputedAnswer:
@@ -142,13 +142,13 @@ def _by_device(mesh: Mesh, axes: tuple[str, ...]) -> list[int]:
         weight *= mesh.axis_size(axis)
     places = [0]
     for axis, size in mesh.shape.items():
-        steps = [weights[axis] * place for place in range(size)]
+        steps = [weights[axis] * index for index in range(size)]
         places = [before + step for before in places for step in steps]
     if mesh.device_order is None:
         return places
     found = [0] * mesh.size
-    for device, place in zip(mesh.device_order, places, strict=True):
-        found[device] = place
+    for device, index in zip(mesh.device_order, places, strict=True):
+        found[device] = index
     return found
 
 

@@ -65,7 +65,7 @@ def busy(resolved: ResolvedProblem, axis: str, dim: str, tick: str) -> ComputedA
 
 def bubble(resolved: ResolvedProblem, axis: str, dim: str) -> ComputedAnswer:
     """The share of its time for which a stage has nothing to do."""
-    works = [each is not None for stages in _schedule(resolved, axis, dim) for each in stages]
+    works = [stage is not None for stages in _schedule(resolved, axis, dim) for stage in stages]
     return PERCENT.answer(1 - Fraction(sum(works), len(works)))
 
 
@@ -105,9 +105,9 @@ def loads(resolved: ResolvedProblem, array: str, holder: str, each: str) -> Comp
         problem = f"there is no process {number:,}"
         raise QuestionError(problem, f"there are {plural(job.processes, 'process', 'processes')}")
     places = range(layout.mesh.size)
-    own = {layout[place].slices for place in places if job.holder(layout.mesh, place) == number}
+    own = {layout[index].slices for index in places if job.holder(layout.mesh, index) == number}
     sides = zip(*own, strict=True)
-    bounds = tuple((min(start for start, _ in each), max(stop for _, stop in each)) for each in sides)
+    bounds = tuple((min(start for start, _ in side), max(stop for _, stop in side)) for side in sides)
     if sum(map(_elements, own)) != _elements(bounds):
         problem = f"the parts of {array} on the devices of process {number} are apart"
         raise QuestionError(problem, "take another mesh, or another spec")

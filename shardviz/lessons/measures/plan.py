@@ -42,11 +42,11 @@ def count(resolved: ResolvedProblem, op: str) -> ComputedAnswer:
 
 def case(resolved: ResolvedProblem) -> ComputedAnswer:
     """The number of the case, of four, that a matmul is."""
-    found = re.fullmatch(r"case (\d)(?: over [^,]+(?:, \w+)*)?", resolved.plan.cases[0])
-    if found is None or len(resolved.plan.cases) > 1 or ", case" in resolved.plan.cases[0]:
+    match = re.fullmatch(r"case (\d)(?: over [^,]+(?:, \w+)*)?", resolved.plan.cases[0])
+    if match is None or len(resolved.plan.cases) > 1 or ", case" in resolved.plan.cases[0]:
         several = "; ".join(resolved.plan.cases)
         raise QuestionError(f"this is not one case alone, but {several}", "take one einsum that is one case")
-    return NUMBER.answer(int(found[1]))
+    return NUMBER.answer(int(match[1]))
 
 
 def line(resolved: ResolvedProblem, op: str) -> ComputedAnswer:

@@ -30,7 +30,7 @@ def resolve_once(draft: ProblemForm) -> ResolvedProblem:
 def array_named(resolved: ResolvedProblem, name: str) -> ShardedArray:
     """An array as it is split: as the problem says, or as the plan decides. An intermediate is as the einsum
     that makes it leaves it. Raises `QuestionError` for another name."""
-    arrays = [each for part in resolved.problem.parts for each in (*part.operands, part.result)]
+    arrays = [array for part in resolved.problem.parts for array in (*part.operands, part.result)]
     known = list(dict.fromkeys(array.name for array in arrays))
     found = next((array for array in arrays if array.name == name), None)
     if found is None:

@@ -74,7 +74,9 @@ class PlanCost(PricedPlan):
         literal = textbook_plan(problem, placed)
         if literal is not None:
             textbook = PricedPlan(literal, placed)
-            if not any(_same(textbook, other) for other in (self, *(each.cost for each in others))):
+            if not any(
+                _same(textbook, other) for other in (self, *(alternative.cost for alternative in others))
+            ):
                 others.append(Alternative("textbook", textbook))
         return tuple(others)
 
@@ -124,7 +126,9 @@ def _textbook_statements(problem: Problem, ways: StatementWays) -> Iterator[Plan
 
     held: dict[str, State] = {}
     for part, following in zip_longest(problem.parts, problem.parts[1:]):
-        starts = tuple(held.get(each.name) or ways.pool.state(each.decided_spec) for each in part.operands)
+        starts = tuple(
+            held.get(operand.name) or ways.pool.state(operand.decided_spec) for operand in part.operands
+        )
         split = _textbook_split(part, starts, ways.space.group_size)
         # The result passes: as it is wanted, and as the next statement is given it; where both are open, as
         # the multiplication leaves it, its sums added.
@@ -160,13 +164,13 @@ def _textbook_axes(
     """The axes that split a dimension while the devices multiply, the major first."""
     dims_of, contracted = part.einsum.operands, part.einsum.contracted
     holders = [
-        (place, state[0][dims.index(dim)])
-        for place, (dims, state) in enumerate(zip(dims_of, starts, strict=True))
+        (index, state[0][dims.index(dim)])
+        for index, (dims, state) in enumerate(zip(dims_of, starts, strict=True))
         if dim in dims
     ]
     if not holders or any(dims.count(dim) > 1 for dims in dims_of):
         return
-    place, axes = max(holders, key=lambda holder: len(holder[1]))
+    index, axes = max(holders, key=lambda holder: len(holder[1]))
     if any(own and own != axes for _, own in holders):
         return  # two orders: no case; it is gathered
 
@@ -178,11 +182,11 @@ def _textbook_axes(
         # The dimension of the other operand, if any, that the axis splits.
         for other, (dims, (held, _)) in enumerate(zip(dims_of, starts, strict=True)):
             for name, own in zip(dims, held, strict=True):
-                if other != place and axis in own and name == dim:
+                if other != index and axis in own and name == dim:
                     keeps = True
-                elif other != place and axis in own:
+                elif other != index and axis in own:
                     # Of two operands that use it for dimensions of their own one is gathered.
-                    is_less = (gathered_bytes(other), other) <= (gathered_bytes(place), place)
+                    is_less = (gathered_bytes(other), other) <= (gathered_bytes(index), index)
                     keeps = dim not in contracted and (name in contracted or is_less)
         if not keeps:
             return  # what is minor to an axis that is gathered is gathered with it

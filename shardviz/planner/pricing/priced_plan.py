@@ -107,7 +107,7 @@ class PricedStep:
     @property
     def live_bytes(self) -> int:
         """Bytes of all arrays that a device holds while the step runs."""
-        return sum(each.bytes for each in self.resident)
+        return sum(array.bytes for array in self.resident)
 
     @property
     def is_collective(self) -> bool:
@@ -164,29 +164,29 @@ def _resident(plan: Plan, bytes_of: Callable[[str, PartitionSpec], int]) -> list
         made = ResidentArray(name, spec, bytes_of(name, spec), is_argument)
         spans.append((made, start, last if is_argument else start))
 
-    def use(name: str, spec: PartitionSpec | None, place: int, in_place: bool = False) -> None:
+    def use(name: str, spec: PartitionSpec | None, index: int, in_place: bool = False) -> None:
         number = newest[name] if spec is None else copies.get((name, spec), newest[name])
         array, start, stop = spans[number]
-        spans[number] = (array, start, max(stop, place - (in_place and not array.is_argument)))
+        spans[number] = (array, start, max(stop, index - (in_place and not array.is_argument)))
 
     for array in plan.problem.arguments:
         make(array.name, array.decided_spec, 0, is_argument=True)
-    for place, step in enumerate(plan.steps):
+    for index, step in enumerate(plan.steps):
         if step.op in ("einsum", "apply"):
             for name, spec in zip(step.operands, step.operand_specs, strict=True):
-                use(name, spec, place)
+                use(name, spec, index)
         else:
-            use(step.array, step.from_spec, place, in_place=step.op in ("psum", "pmax"))
+            use(step.array, step.from_spec, index, in_place=step.op in ("psum", "pmax"))
         if step.array in replaced and step.array not in newest:
             number = newest[replaced[step.array]]
-            spans[number] = (*spans[number][:2], place - 1)
-        make(step.array, step.to_spec, place)
+            spans[number] = (*spans[number][:2], index - 1)
+        make(step.array, step.to_spec, index)
     wanted = {part.result.name: part.result.spec for part in plan.problem.parts}
     for name in plan.problem.results:
         use(name, wanted[name], last)
     return [
-        tuple(array for array, start, stop in spans if start <= place <= stop)
-        for place in range(len(plan.steps))
+        tuple(array for array, start, stop in spans if start <= index <= stop)
+        for index in range(len(plan.steps))
     ]
 
 
@@ -257,14 +257,14 @@ class PricedPlan:
     @property
     def unknown(self) -> tuple[PricedStep, ...]:
         """The steps whose time is not known."""
-        return tuple(each for each in self.steps if each.seconds is None)
+        return tuple(step for step in self.steps if step.seconds is None)
 
     @property
     def missing_figure(self) -> str:
         """Why the time of a step is not known: ``no peak in f32 is published for v5e``; "" where all are."""
-        unpriced = (each.step.dtype for each in self.unknown if each.compute_seconds is None)
+        unpriced = (step.step.dtype for step in self.unknown if step.compute_seconds is None)
         figures = [f"no peak in {dtype}" for dtype in dict.fromkeys(unpriced)][:1]
-        if any(each.hbm_seconds is None for each in self.unknown):
+        if any(step.hbm_seconds is None for step in self.unknown):
             figures.append("no HBM bandwidth")
         return lacking_words(figures, self.machine)
 
@@ -282,17 +282,17 @@ class PricedPlan:
     @property
     def compute_seconds(self) -> float:
         """Seconds of the local steps."""
-        return math.fsum(each.seconds or 0.0 for each in self.steps if not each.is_collective)
+        return math.fsum(step.seconds or 0.0 for step in self.steps if not step.is_collective)
 
     @property
     def communication_seconds(self) -> float:
         """Seconds of the collectives."""
-        return math.fsum(each.seconds or 0.0 for each in self.steps if each.is_collective)
+        return math.fsum(step.seconds or 0.0 for step in self.steps if step.is_collective)
 
     @property
     def communication_by_axes(self) -> dict[tuple[str, ...], float]:
         """Seconds of the collectives by the mesh axes of their groups, in the order of the steps."""
-        return sums_of((each.step.axes, each.seconds or 0.0) for each in self.steps if each.is_collective)
+        return sums_of((step.step.axes, step.seconds or 0.0) for step in self.steps if step.is_collective)
 
     @property
     def serial_seconds(self) -> float:
@@ -304,18 +304,18 @@ class PricedPlan:
 
     @property
     def _work_and_sent(self) -> tuple[Passes, Passes]:
-        local = [each for each in self.steps if not each.is_collective]
-        return self._by_pass(local), self._by_pass(each for each in self.steps if each.is_collective)
+        local = [step for step in self.steps if not step.is_collective]
+        return self._by_pass(local), self._by_pass(step for step in self.steps if step.is_collective)
 
     def _by_pass(self, steps: Iterable[PricedStep]) -> Passes:
-        return by_pass((self.phase_of(each), each.seconds or 0.0) for each in steps)
+        return by_pass((self.phase_of(step), step.seconds or 0.0) for step in steps)
 
     @cached_property
     def step_seconds(self) -> float:
-        roles, sent = roles_of(self.plan.problem), [each for each in self.steps if each.is_collective]
+        roles, sent = roles_of(self.plan.problem), [step for step in self.steps if step.is_collective]
         work, waited = self._work_and_sent
         hidden = self._by_pass(
-            each for each in sent if roles.is_hideable(each.step.array, self.phase_of(each))
+            step for step in sent if roles.is_hideable(step.step.array, self.phase_of(step))
         )
         return overlapped(work, hidden) + sum(waited) - sum(hidden)
 
@@ -328,25 +328,25 @@ class PricedPlan:
         if self.unknown:
             return UNKNOWN
         collective = is_mostly_sent(*self._work_and_sent)
-        longer = [each for each in self.steps if each.is_collective == collective]
-        return max(longer, key=lambda each: each.seconds or 0.0).bound if longer else ""
+        longer = [step for step in self.steps if step.is_collective == collective]
+        return max(longer, key=lambda step: step.seconds or 0.0).bound if longer else ""
 
     @property
     def flops(self) -> int:
-        return sum(each.flops for each in self.steps)
+        return sum(step.flops for step in self.steps)
 
     @property
     def hbm_bytes(self) -> int:
-        return sum(each.hbm_bytes for each in self.steps)
+        return sum(step.hbm_bytes for step in self.steps)
 
     @property
     def wire_bytes(self) -> int:
-        return sum(each.wire_bytes for each in self.steps)
+        return sum(step.wire_bytes for step in self.steps)
 
     @property
     def flops_per_hbm_byte(self) -> float | None:
         """Arithmetic intensity of the local steps; None where they read and write nothing."""
-        moved = sum(each.hbm_bytes for each in self.steps if not each.is_collective)
+        moved = sum(step.hbm_bytes for step in self.steps if not step.is_collective)
         return self.flops / moved if moved else None
 
     @property
@@ -377,7 +377,7 @@ class PricedPlan:
     @property
     def peak_step(self) -> PricedStep:
         """The first step at which a device holds the most."""
-        return max(self.steps, key=lambda each: each.live_bytes)
+        return max(self.steps, key=lambda step: step.live_bytes)
 
     @property
     def peak_bytes(self) -> int:
@@ -424,24 +424,24 @@ class PricedPlan:
     def padding_cost(self) -> PaddingCost:
         """The cost of the padding of the plan's problem."""
         problem = self.plan.problem
-        full = {each.dim: each.size / each.padded for each in problem.padding}
+        full = {dim.dim: dim.size / dim.padded for dim in problem.padding}
         dims_of = {array.name: array.dims for array in problem.arrays}
 
         def share(step: Step) -> float:
             dims = dims_of[step.array] if step.einsum is None else step.einsum.dims
             return 1 - math.prod(full.get(dim, 1.0) for dim in dict.fromkeys(dims))
 
-        shares = [(each, share(each.step)) for each in self.steps]
+        shares = [(step, share(step.step)) for step in self.steps]
         return PaddingCost(
-            round(math.fsum(each.flops * part for each, part in shares)),
-            round(math.fsum(each.wire_bytes * part for each, part in shares)),
-            math.fsum((each.seconds or 0.0) * part for each, part in shares if each.bound != LATENCY),
+            round(math.fsum(step.flops * part for step, part in shares)),
+            round(math.fsum(step.wire_bytes * part for step, part in shares)),
+            math.fsum((step.seconds or 0.0) * part for step, part in shares if step.bound != LATENCY),
         )
 
     @property
     def seconds_by_phase(self) -> dict[Phase, float]:
         """Seconds of all steps by the part of a train step that they belong to, in order."""
-        return sums_of((self.phase_of(each), each.seconds or 0.0) for each in self.steps)
+        return sums_of((self.phase_of(step), step.seconds or 0.0) for step in self.steps)
 
 
 def _training_memory(problem: Problem, steps: Sequence[PricedStep]) -> TrainingMemory:

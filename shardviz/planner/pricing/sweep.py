@@ -58,7 +58,7 @@ def sweep(problem: Problem, sizes: SizeRange, placed: Callable[[Mesh], PlacedMes
             "name no machine and no target: each mesh axis is then a ring of v5e links",
         )
     problems = [_of_size(problem, sizes, is_axis, size) for size in sizes.sizes]
-    costs = tuple(_priced(each, placed) for each in problems)
+    costs = tuple(_priced(problem, placed) for problem in problems)
     crossings = tuple(_crossings(costs, sizes, is_axis))
     changes = tuple(
         size for size, pair in zip(sizes.sizes[1:], pairwise(costs), strict=True) if not _same_steps(*pair)

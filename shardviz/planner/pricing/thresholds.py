@@ -89,12 +89,12 @@ def _excess(cost: PricedPlan, dim: str, size: int) -> tuple[Callable[[int], floa
     sent = [number for number, step in enumerate(cost.steps) if step.is_collective]
     local = [number for number, step in enumerate(cost.steps) if not step.is_collective]
     work = [
-        line(lambda each: each.flops, [number for number in local if later[number] is is_later])
+        line(lambda step: step.flops, [number for number in local if later[number] is is_later])
         for is_later in (False, True)
     ]
-    traffic = line(lambda each: each.hbm_bytes, local)
-    held = {number: line(lambda each: each.step.bytes, [number]) for number in sent}
-    moved = {number: line(lambda each: each.hbm_bytes, [number]) for number in sent}
+    traffic = line(lambda step: step.hbm_bytes, local)
+    held = {number: line(lambda step: step.step.bytes, [number]) for number in sent}
+    moved = {number: line(lambda step: step.hbm_bytes, [number]) for number in sent}
 
     def seconds(number: int, count: int) -> float:
         step = cost.steps[number].step

@@ -118,7 +118,10 @@ def statement_text(part: Statement, written: Callable[[ShardedArray], str] | Non
     """A statement with the dimensions of all arrays, which a program's text may have, or with its arrays
     `written` otherwise: by their names alone, ``H = X * W1``."""
     written = written or dimensions
-    pieces = (each if isinstance(each, str) else written(part.operands[each]) for each in value_pieces(part))
+    pieces = (
+        value_piece if isinstance(value_piece, str) else written(part.operands[value_piece])
+        for value_piece in value_pieces(part)
+    )
     return f"{written(part.result)} = {''.join(pieces)}"
 
 
@@ -245,15 +248,21 @@ class Problem:
         if self.layers == 1:
             return None
         result, arguments = self.forward[-1].result, self.forward_arguments
-        alike = [each for each in arguments if (each.dims, each.shape) == (result.dims, result.shape)]
-        return next((each for each in (*alike, arguments[0]) if each.shape == result.shape), None)
+        alike = [
+            argument
+            for argument in arguments
+            if (argument.dims, argument.shape) == (result.dims, result.shape)
+        ]
+        return next((array for array in (*alike, arguments[0]) if array.shape == result.shape), None)
 
     @property
     def own_arguments(self) -> tuple[str, ...]:
         """The names of the forward arguments of which each of several runs has its own: weights, caches."""
         passed = self.passed_on
         arguments = self.forward_arguments if self.layers > 1 else ()
-        return tuple(each.name for each in arguments if passed is None or each.name != passed.name)
+        return tuple(
+            argument.name for argument in arguments if passed is None or argument.name != passed.name
+        )
 
     @property
     def wanted_spec(self) -> PartitionSpec | None:
@@ -269,9 +278,9 @@ class Problem:
         first: dict[str, str] = {}
         places: dict[tuple[str, int], str] = {}
         for array in self.arrays:
-            for place, dim in enumerate(array.dims):
+            for index, dim in enumerate(array.dims):
                 first.setdefault(dim, dim)
-                both = {first[dim], first[places.setdefault((array.name, place), dim)]}
+                both = {first[dim], first[places.setdefault((array.name, index), dim)]}
                 if len(both) > 1:
                     root = next(name for name in first if name in both)
                     first |= {name: root for name, known in first.items() if known in both}

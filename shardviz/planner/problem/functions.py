@@ -66,8 +66,8 @@ _ELEMENTWISE = (
 """Name, operations at one point (a transcendental function counts as one), JAX code."""
 
 PROGRAM_FUNCTIONS = {
-    each.name: each
-    for each in (
+    function.name: function
+    for function in (
         LocalFunction("multiply", None, "product", 2),
         LocalFunction("add", 2, "sum", 1, "{0} + {1}"),
         LocalFunction("subtract", 2, "sum", 1, "{0} - {1}"),
@@ -125,8 +125,8 @@ _OPTIMIZER = (
 0.001: operands, operations, JAX code."""
 
 FUNCTIONS = PROGRAM_FUNCTIONS | {
-    each.name: each
-    for each in (
+    function.name: function
+    for function in (
         LocalFunction("convert", 1, "sum", 0, "{0}"),
         *(
             LocalFunction(f"{name}_gradient", operands, "product", flops, code, linear_in=(0,))
@@ -178,10 +178,10 @@ def local_work(part: Statement, operands: Sequence[Shape], result: Shape) -> tup
     device that holds pieces of these shapes."""
     looks_up = FUNCTIONS[part.function].looks_up
     traffic = array_bytes(result, part.result.dtype)
-    for place, (array, shape) in enumerate(zip(part.operands, operands, strict=True)):
+    for index, (array, shape) in enumerate(zip(part.operands, operands, strict=True)):
         size = array_bytes(shape, array.dtype)
         looked_up = math.prod(result) * size // max(1, math.prod(shape))
-        traffic += min(size, looked_up) if place in looks_up else size
+        traffic += min(size, looked_up) if index in looks_up else size
     return statement_flops(part, operands, result), traffic, matmul_dtype(part)
 
 

@@ -83,7 +83,7 @@ class LoweredProgram:
     @property
     def uses(self) -> list[ArrayUse]:
         """All operands and results, in the order of the statements."""
-        return [use for each in self.statements for use in (*each.operands, each.result)]
+        return [use for statement in self.statements for use in (*statement.operands, statement.result)]
 
     @property
     def dims(self) -> Dims:
@@ -139,8 +139,10 @@ class _Lowering:
         self._made: dict[str, ArrayUse] = {}
         self._activations: dict[Dims, str] = {}
         self._weights = 0
-        self._targets = {each.target.name for each in program.statements if each.target is not None}
-        words = {word.name for each in program.statements for word in mentions(each.value)}
+        self._targets = {
+            statement.target.name for statement in program.statements if statement.target is not None
+        }
+        words = {word.name for statement in program.statements for word in mentions(statement.value)}
         self._taken = self._targets | words
 
     def statement(self, assignment: Assignment, number: int) -> None:
@@ -190,8 +192,8 @@ class _Lowering:
     ) -> ArrayUse:
         """Factors from left to right; numbers among them scale the result. `outside` are dimensions that what
         multiplies a product in brackets has."""
-        numbers = [each.value for each in call.operands if isinstance(each, Literal)]
-        factors = [each for each in call.operands if not isinstance(each, Literal)]
+        numbers = [operand.value for operand in call.operands if isinstance(operand, Literal)]
+        factors = [operand for operand in call.operands if not isinstance(operand, Literal)]
         if not factors:
             self._fail("numbers alone are multiplied,", call, "multiply an array: 0.5 * X")
         if len(call.operands) == 1:
@@ -213,13 +215,13 @@ class _Lowering:
         if len(readings) > 1:
             self._refuse_two_readings(call, product_of, readings, target)
         left, lefts = uses[0], product_of.left(readings[0])
-        for place, right in enumerate(uses[1:], 1):
-            result = target if place == len(uses) - 1 else _PART
+        for index, right in enumerate(uses[1:], 1):
+            result = target if index == len(uses) - 1 else _PART
             shared = [dim for dim in left.dims if dim in right.dims]
             if not shared:
-                later = needed.union(*(use.dims for use in uses[place + 1 :]))
+                later = needed.union(*(use.dims for use in uses[index + 1 :]))
                 self._check_outer(left, right, later, result.dims is not None, call)
-            for dim in sums[place - 1] or ():
+            for dim in sums[index - 1] or ():
                 if dim not in shared or dim in (result.dims or ()):
                     where = "which its factors do not share" if dim not in shared else "which the result has"
                     self._fail(
@@ -227,7 +229,7 @@ class _Lowering:
                         call,
                         "the subscript of a product names a dimension of both factors that the result lacks",
                     )
-            left = self._einsum((left, right), lefts[place], result, call)
+            left = self._einsum((left, right), lefts[index], result, call)
         return left
 
     def _factors(self, factors: Sequence[Expression], needed: AbstractSet[str]) -> list[ArrayUse]:
@@ -292,9 +294,13 @@ class _Lowering:
 
     def _where_summed(self, dim: str, operands: Sequence[ArrayUse]) -> str:
         """A hint where one of the operands is a product in brackets that sums over a dimension, or ""."""
-        for each in self.statements:
-            if each.result in operands and each.source is self._source and dim in each.einsum.contracted:
-                factors = ", ".join(use.name for use in each.operands)
+        for statement in self.statements:
+            if (
+                statement.result in operands
+                and statement.source is self._source
+                and dim in statement.einsum.contracted
+            ):
+                factors = ", ".join(use.name for use in statement.operands)
                 return f"the product in brackets sums over {dim}; scale({factors}) keeps it"
         return ""
 
@@ -357,7 +363,7 @@ class _Lowering:
             return self._emit("scale", (use,), use.dims, target, number=1 / operands[1].value)
         self._check_count(call, PROGRAM_FUNCTIONS[call.function].operands or 1)
         kept = _Target(kept=frozenset(target.dims or target.kept))
-        uses = tuple(self._expression(each, kept.of_operand(each)) for each in operands)
+        uses = tuple(self._expression(operand, kept.of_operand(operand)) for operand in operands)
         largest = max(uses, key=lambda use: len(use.dims))
         for use in uses:
             if missing := use.without(largest.dims):
@@ -458,10 +464,10 @@ class _Lowering:
             self._fail(problem, call, "they have the same")
         along = keys.without(queries.dims)
         # The queries' sequence stands where the keys' does, the heads of a group behind those of the keys.
-        place = keys.dims.index(along[0]) if len(along) == 1 else len(queries.dims)
-        own, behind = queries.dims[place : place + 1], queries.dims[place + 1 :]
+        index = keys.dims.index(along[0]) if len(along) == 1 else len(queries.dims)
+        own, behind = queries.dims[index : index + 1], queries.dims[index + 1 :]
         shared = tuple(dim for dim in behind if dim in keys.dims)
-        is_like_keys = (*queries.dims[:place], *along, *shared) == keys.dims
+        is_like_keys = (*queries.dims[:index], *along, *shared) == keys.dims
         if not is_like_keys or not own or own[0] in keys.dims or not shared or behind[0] != shared[0]:
             self._fail(
                 f"the queries {queries} must have the dimensions of the keys {keys}, another sequence in the "
@@ -500,14 +506,14 @@ class _Lowering:
         dims = array.dims
         for whole, factors in call.merges:
             old, new = ((whole,), factors) if whole in dims else (factors, (whole,))
-            place = dims.index(old[0]) if old[0] in dims else 0
-            if dims[place : place + len(old)] != old:
+            index = dims.index(old[0]) if old[0] in dims else 0
+            if dims[index : index + len(old)] != old:
                 self._fail(
                     f"{array} has neither {whole} nor {', '.join(factors)} side by side,",
                     call,
                     f"the dimensions of {array.name} are {', '.join(array.dims)}",
                 )
-            dims = (*dims[:place], *new, *dims[place + len(old) :])
+            dims = (*dims[:index], *new, *dims[index + len(old) :])
         return self._emit("reshape", (array,), dims, target, merged=call.merges)
 
     # The arguments of functions.
@@ -522,7 +528,7 @@ class _Lowering:
             self._fail_form(call)
         stop = None if dims is None else arrays + dims
         array = self._expression(call.operands[0])
-        along = tuple(self._dim(each, call) for each in call.operands[arrays:stop])
+        along = tuple(self._dim(operand, call) for operand in call.operands[arrays:stop])
         for dim in along:
             if dim not in array.dims:
                 self._fail(
@@ -535,7 +541,7 @@ class _Lowering:
 
     def _arrays(self, call: FunctionCall, count: int) -> list[ArrayUse]:
         self._check_count(call, count)
-        return [self._expression(each) for each in call.operands]
+        return [self._expression(operand) for operand in call.operands]
 
     def _dim(self, value: Expression, call: FunctionCall) -> str:
         if not isinstance(value, Mention) or value.array is not None:

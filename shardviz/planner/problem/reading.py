@@ -301,24 +301,24 @@ def program_problem(
 
     statements = tuple(
         Statement(
-            each.einsum,
-            tuple(map(operand, each.operands)),
-            array(each.result, known.get(each.result.name)),
-            each.function,
-            each.merged,
-            each.whole,
-            number=each.number,
+            statement.einsum,
+            tuple(map(operand, statement.operands)),
+            array(statement.result, known.get(statement.result.name)),
+            statement.function,
+            statement.merged,
+            statement.whole,
+            number=statement.number,
         )
-        for each in lowered.statements
+        for statement in lowered.statements
     )
-    taken = {operand.name for each in statements for operand in each.operands}
-    returned = (each.result.name for each in statements[:-1] if each.result.name not in taken)
+    taken = {operand.name for statement in statements for operand in statement.operands}
+    returned = (statement.result.name for statement in statements[:-1] if statement.result.name not in taken)
     return padded(Problem(mesh, statements, axis_types, tuple(returned)))
 
 
 def written_specs(lowered: LoweredProgram) -> dict[str, PartitionSpec | None] | None:
     """The specs of all arguments and results that a program's subscripts say, by name; None without any."""
-    made = [each.result for each in lowered.statements]
+    made = [statement.result for statement in lowered.statements]
     specs = {use.name: use.spec for use in (*lowered.arguments.values(), *made)}
     if not any(specs.values()):
         return None
@@ -330,7 +330,7 @@ def written_specs(lowered: LoweredProgram) -> dict[str, PartitionSpec | None] | 
 
 def _check_said_once(lowered: LoweredProgram, specs: Specs) -> None:
     """Raise for a spec that is said twice. Where a result is used, subscripts constrain it anew."""
-    made = [each.result for each in lowered.statements]
+    made = [statement.result for statement in lowered.statements]
     for use in lowered.uses:
         argument = lowered.arguments.get(use.name)
         if use.spec is None or (argument is None and use not in made):
@@ -349,7 +349,7 @@ def _check_said_once(lowered: LoweredProgram, specs: Specs) -> None:
 def _named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str, ranked: bool) -> Specs:
     """The specs in a text by name, or in order as those of an einsum of letters. Raises `NotationError` where
     one leaves an argument open, unless the problem is to be `ranked`."""
-    uses = [*lowered.arguments.values(), *(each.result for each in lowered.statements)]
+    uses = [*lowered.arguments.values(), *(statement.result for statement in lowered.statements)]
     value, *others = (statement.value for statement in lowered.program.statements)
     named: Specs
     if is_named(specs):
@@ -357,7 +357,7 @@ def _named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str, ranked: bool) 
     elif (
         not others
         and isinstance(value, EinsumCall)
-        and all(isinstance(each, Mention) and each.array is None for each in value.operands)
+        and all(isinstance(operand, Mention) and operand.array is None for operand in value.operands)
     ):
         named = _specs_in_order(lowered, mesh, specs)
     else:
@@ -367,10 +367,10 @@ def _named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str, ranked: bool) 
         raise NotationError(problem, specs, 0, hint=hint)
     for name in lowered.arguments:
         if not ranked and named.get(name, True) is None:
-            place = re.search(rf"(?<![\w']){re.escape(name)}\s*=\s*", specs)
+            match = re.search(rf"(?<![\w']){re.escape(name)}\s*=\s*", specs)
             problem = f"the spec of {name} is left open, but a program is given its arguments,"
             hint = "'?' may stand for results; _ leaves a dimension whole"
-            raise NotationError(problem, specs, 0 if place is None else place.end(), hint=hint)
+            raise NotationError(problem, specs, 0 if match is None else match.end(), hint=hint)
     return named
 
 
@@ -380,7 +380,7 @@ def _specs_in_order(lowered: LoweredProgram, mesh: Mesh, specs: str) -> Specs:
     uses = [*lowered.arguments.values(), result]
     (part, *more) = parse_specs(specs, mesh.shape, [[len(use.dims) for use in uses]])
     if more or len(part.operands) != len(lowered.arguments):
-        count = sum(len(each.operands) for each in (part, *more))
+        count = sum(len(part.operands) for part in (part, *more))
         problem = f"{plural(count, 'spec')} for {len(lowered.arguments)} operands,"
         hint = f"write one for each of {', '.join(lowered.arguments)}, and after -> that of the result"
         raise NotationError(problem, specs, 0, len(specs), hint)

@@ -55,10 +55,12 @@ def roles_of(problem: Problem) -> Roles:
         return dims | {dim for dim, root in roots.items() if root in known}
 
     examples = {*first, *(dim for dim, factors in merged.items() if factors[:1] == first)}
-    inputs = frozenset(each.name for each in arguments if examples.intersection(each.dims))
-    parameters = frozenset(each.name for each in arguments) - inputs
-    of_parameters = {dim for each in arguments if each.name in parameters for dim in each.dims}
-    positions = {dim for each in arguments if each.name in inputs for dim in each.dims[1:]} - of_parameters
+    inputs = frozenset(argument.name for argument in arguments if examples.intersection(argument.dims))
+    parameters = frozenset(argument.name for argument in arguments) - inputs
+    of_parameters = {dim for argument in arguments if argument.name in parameters for dim in argument.dims}
+    positions = {
+        dim for argument in arguments if argument.name in inputs for dim in argument.dims[1:]
+    } - of_parameters
     positions |= {dim for dim, factors in merged.items() if factors[0] in positions}
     examples, positions = with_other_names(examples), with_other_names(positions)
     experts = {
@@ -67,13 +69,15 @@ def roles_of(problem: Problem) -> Roles:
         if part.function == "multiply" and len(part.operands) > 1
         for dim in part.einsum.result
         if all(dim in dims for dims in part.einsum.operands)
-        and any(each.name in parameters for each in part.operands)
+        and any(operand.name in parameters for operand in part.operands)
     }
-    known = {each.name: each for each in (*arguments, *(part.result for part in forward.parts))}
+    known = {array.name: array for array in (*arguments, *(part.result for part in forward.parts))}
     follows = _follows(problem, known)
     if problem.layers > 1 and (last := forward.result).name not in follows:
         # What a layer makes is what the next one takes.
-        same = [each.name for each in arguments if each.name in inputs and each.dims == last.dims]
+        same = [
+            argument.name for argument in arguments if argument.name in inputs and argument.dims == last.dims
+        ]
         if same:
             follows[last.name] = same[0]
     return Roles(
@@ -81,7 +85,9 @@ def roles_of(problem: Problem) -> Roles:
         frozenset(positions - examples),
         frozenset(experts),
         parameters,
-        frozenset({name for _, name in problem.gradients} & {each.name for each in problem.arguments}),
+        frozenset(
+            {name for _, name in problem.gradients} & {argument.name for argument in problem.arguments}
+        ),
         follows,
         _addends(problem, known),
     )
@@ -106,8 +112,8 @@ def _addends(problem: Problem, known: Mapping[str, ShardedArray]) -> frozenset[s
     made = {part.result.name for part in problem.parts} - {*known, problem.result.name, *problem.returned}
     largest = {part.result.name for part in problem.parts if FUNCTIONS[part.function].takes_largest}
     return frozenset(made - largest) - {
-        each.name
+        operand.name
         for part in problem.parts
-        for place, each in enumerate(part.operands)
-        if FUNCTIONS[part.function].linearity != "sum" or not FUNCTIONS[part.function].may_pend(place)
+        for index, operand in enumerate(part.operands)
+        if FUNCTIONS[part.function].linearity != "sum" or not FUNCTIONS[part.function].may_pend(index)
     }

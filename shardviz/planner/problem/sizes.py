@@ -57,7 +57,7 @@ def program_sizes(lowered: LoweredProgram, given: Mapping[str, int], text: str) 
     _check_names(given, lowered.dims, text)
     sizes = _Sizes(lowered, given)
     derived = {whole for statement in lowered.statements for whole, _ in statement.merged}
-    derived.update(_places(each) for each in lowered.statements if each.function == "slots")
+    derived.update(_places(statement) for statement in lowered.statements if statement.function == "slots")
     usual = usual_sizes([dim for dim in lowered.dims if dim not in derived])
     sizes.spread()
     # Those that follow from others come last, for the places of an array that does not say its experts.
@@ -133,7 +133,7 @@ class _Sizes:
 
     def _capacity(self, slots: LoweredStatement) -> None:
         """As many places as each expert needs where all are chosen as often."""
-        made = {each.result.name: each for each in self._lowered.statements}
+        made = {statement.result.name: statement for statement in self._lowered.statements}
         gates = made.get(slots.operands[0].name)
         if gates is None or gates.function != "top_k" or gates.number is None:
             return
@@ -162,7 +162,7 @@ def padded(problem: Problem) -> Problem:
     same = problem.roots
     given = {same[dim]: size for dim, size in problem.sizes.items()}
     sizes = _padded_sizes(problem, same, given)
-    before = {each.dim: each.size for each in problem.padding}
+    before = {dim.dim: dim.size for dim in problem.padding}
     padding = tuple(
         PaddedDim(dim, before.get(dim, given[root]), sizes[root])
         for dim, root in same.items()

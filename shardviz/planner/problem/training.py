@@ -78,10 +78,10 @@ def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:
     dtypes: dict[str, str] = {}
     over: list[str] = []
     rule: Rule | None = None
-    place = 0
+    index = 0
     for piece in text.split(","):
-        word, start = piece.strip(), place + len(piece) - len(piece.lstrip())
-        place += len(piece) + 1
+        word, start = piece.strip(), index + len(piece) - len(piece.lstrip())
+        index += len(piece) + 1
         key, equals, value = (part.strip() for part in word.partition("="))
         if rule is None:
             rule = next((each for each in RULES if each == word), None)

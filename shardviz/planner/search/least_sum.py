@@ -99,8 +99,8 @@ def least(
 
 def _broadcast(factor: Factor, variables: tuple[str, ...]) -> Table:
     """The table with its dimensions in the order of `variables`, of size 1 where it lacks one."""
-    order = [factor.variables.index(each) for each in variables if each in factor.variables]
-    lacking = tuple(place for place, each in enumerate(variables) if each not in factor.variables)
+    order = [factor.variables.index(variable) for variable in variables if variable in factor.variables]
+    lacking = tuple(index for index, variable in enumerate(variables) if variable not in factor.variables)
     return np.expand_dims(factor.table.transpose(order), lacking)
 
 
@@ -120,7 +120,7 @@ def least_of_stars(factors: Sequence[Factor], sizes: Mapping[str, int]) -> tuple
         counts = {name: len(values) for name, values in kept.items()}
         with suppress(TooWideError):
             found, chosen = least(own, counts, MAX_ENTRIES if sweeps == SWEEPS[-1] else SMALL)
-            return found, {name: int(kept[name][place]) for name, place in chosen.items()}
+            return found, {name: int(kept[name][index]) for name, index in chosen.items()}
     raise TooWideError
 
 
@@ -147,15 +147,17 @@ class DualBounds:
 
     def __init__(self, factors: Sequence[Factor], sizes: Mapping[str, int]) -> None:
         # What is not possible costs more than all that is.
-        most = 1.0 + sum(float(each.table[np.isfinite(each.table)].max(initial=0.0)) for each in factors)
+        most = 1.0 + sum(
+            float(factor.table[np.isfinite(factor.table)].max(initial=0.0)) for factor in factors
+        )
         self._single = {name: np.zeros(size) for name, size in sizes.items()}
         joint: dict[tuple[str, str], Table] = {}
-        for each in factors:
-            table = np.minimum(each.table, most)
-            if len(each.variables) == 1:
-                self._single[each.variables[0]] += table
+        for factor in factors:
+            table = np.minimum(factor.table, most)
+            if len(factor.variables) == 1:
+                self._single[factor.variables[0]] += table
             else:
-                middle, other = each.variables
+                middle, other = factor.variables
                 joint[middle, other] = joint.get((middle, other), 0.0) + table
         around: dict[str, list[str]] = {}
         for middle, other in joint:

@@ -126,35 +126,43 @@ def with_smallest_machine(answer: MeshRanking) -> MeshRanking:
     """The answer with the name of the smallest machine that would do, of as many devices times a power of
     two, or of the largest that was tried; as it is where a mesh was found and where memory is not what
     lacks."""
-    if answer.found or not any(each.memory_bytes for each in answer.infeasible):
+    if answer.found or not any(mesh.memory_bytes for mesh in answer.infeasible):
         return answer
     axes = tuple(replace(axis, size=None) for axis in answer.question.axes)
     tried = ""
     small = answer.question.machine
     names = (small.names_of_size(small.devices << doubling) for doubling in range(1, DOUBLINGS + 1))
     larger = (cluster_named(own[0]) for own in names if own)
-    for machine in (each for each in larger if each is not None):
+    for machine in (machine for machine in larger if machine is not None):
         # The first mesh that fits is enough.
-        if any(each.found for each in search_meshes(replace(answer.question, machine=machine, axes=axes))):
+        if any(
+            search_mesh.found
+            for search_mesh in search_meshes(replace(answer.question, machine=machine, axes=axes))
+        ):
             return replace(answer, smallest_machine=machine.name)
         tried = machine.name
     return replace(answer, largest_machine_tried=tried)
 
 
-def problem_of(question: SearchQuestion, found: MeshSharding) -> Problem:
+def problem_of(question: SearchQuestion, sharding: MeshSharding) -> Problem:
     """The step of a row as a problem to plan and compile, all forward arrays that have a name split as
     there."""
-    return question.on(with_order(question.machine, found.mesh), dict(found.specs))
+    return question.on(with_order(question.machine, sharding.mesh), dict(sharding.specs))
 
 
-def shown_mesh(question: SearchQuestion, found: MeshSharding) -> Mesh:
+def shown_mesh(question: SearchQuestion, sharding: MeshSharding) -> Mesh:
     """The mesh of a row without axes of size 1, in the order in which it lies on the machine."""
-    return without_ones(with_order(question.machine, found.mesh))
+    return without_ones(with_order(question.machine, sharding.mesh))
 
 
-def _order(found: MeshSharding) -> tuple[float, ...]:
-    time = found.time
-    return (time.seconds, time.communication_seconds, found.memory_bytes, *map(float, found.mesh.axis_sizes))
+def _order(sharding: MeshSharding) -> tuple[float, ...]:
+    time = sharding.time
+    return (
+        time.seconds,
+        time.communication_seconds,
+        sharding.memory_bytes,
+        *map(float, sharding.mesh.axis_sizes),
+    )
 
 
 def _least_seconds(question: SearchQuestion) -> float:
@@ -171,7 +179,7 @@ def _on_mesh(
 ) -> tuple[MeshSharding | InfeasibleMesh, int]:
     """The best on a mesh, and how many shardings it has; `ways` are those of meshes with the same axes of
     more than one device."""
-    pipeline = next((each.name for each in question.axes if each.kind == "pipeline"), "")
+    pipeline = next((axis.name for axis in question.axes if axis.kind == "pipeline"), "")
     stages = mesh.axis_size(pipeline) if pipeline else 1
     if question.step.layers % stages:
         reason = f"{question.step.layers} layers do not divide into {stages} stages"
@@ -204,7 +212,7 @@ def _row(
     question: SearchQuestion, tables: ProgramTables, sharding: ProgramSharding, time: StepTime, least: float
 ) -> MeshSharding:
     arrays = question.problem.arrays
-    names = dict.fromkeys(each.name for each in arrays if each.name not in question.unnamed)
+    names = dict.fromkeys(array.name for array in arrays if array.name not in question.unnamed)
     leader = question.roles.leader
     specs = tuple((name, spec_of(sharding.states[leader(name)])) for name in names)
     machine = question.machine

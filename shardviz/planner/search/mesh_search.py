@@ -52,23 +52,24 @@ class StepTime:
         return sum(seconds for _, seconds in self.communication)
 
 
-def step_time(found: ProgramSharding, overlap: Overlap, layers: float, bubble: float = 0.0) -> StepTime:
+def step_time(sharding: ProgramSharding, overlap: Overlap, layers: float, bubble: float = 0.0) -> StepTime:
     """The time of so many layers on each device; `bubble` is what a pipeline waits, as a part of the rest."""
-    work, hidden, waited = overlapping(found, overlap)
+    work, hidden, waited = overlapping(sharding, overlap)
     busy = (overlapped(work, hidden) + sum(waited)) * layers
-    by_axes = sums_of((axes, seconds * layers) for _, axes, seconds in (*found.exposed, *found.hidden))
+    by_axes = sums_of((axes, seconds * layers) for _, axes, seconds in (*sharding.exposed, *sharding.hidden))
     local = sum(work) * layers
     return StepTime(local, tuple(by_axes.items()), busy - local, busy * bubble, busy * (1 + bubble))
 
 
-def overlapping(found: ProgramSharding, overlap: Overlap) -> tuple[Passes, Passes, Passes]:
+def overlapping(sharding: ProgramSharding, overlap: Overlap) -> tuple[Passes, Passes, Passes]:
     """By pass the seconds of one layer's work, of the communication that it can hide, and of all other."""
     exposed, hidden = (
-        by_pass((phase, seconds) for phase, _, seconds in each) for each in (found.exposed, found.hidden)
+        by_pass((phase, seconds) for phase, _, seconds in each)
+        for each in (sharding.exposed, sharding.hidden)
     )
     every = exposed[0] + hidden[0], exposed[1] + hidden[1]
     none = 0.0, 0.0
-    return found.work, *{"none": (none, every), "all": (every, none), "parameters": (hidden, exposed)}[
+    return sharding.work, *{"none": (none, every), "all": (every, none), "parameters": (hidden, exposed)}[
         overlap
     ]
 
@@ -111,67 +112,68 @@ class MeshSearch:
         if self.limit is None or self.smallest().memory > self.limit:
             return None
         low, high = 0.0, free.time.seconds / self.limit
-        found = self._fastest(high)
+        sharding = self._fastest(high)
         for _ in range(HALVINGS):
-            if self._fits(found):
+            if self._fits(sharding):
                 break
             low, high = high, high * 16
-            found = self._fastest(high)
+            sharding = self._fastest(high)
         for _ in range(HALVINGS):
             middle = (low * high) ** 0.5 if low else high / 16
             each = self._fastest(middle)
             if self._fits(each):
                 high = middle
-                found = min(found, each, key=lambda one: one.time.seconds)
+                sharding = min(sharding, each, key=lambda one: one.time.seconds)
             else:
                 low = middle
-        return replace(found, least=free.least) if self._fits(found) else None
+        return replace(sharding, least=free.least) if self._fits(sharding) else None
 
     def smallest(self) -> ProgramSharding:
         """The sharding that holds the least."""
         return self.tables.best(Multipliers(LITTLES, LITTLES, LITTLES, memory=1.0))[1]
 
-    def _fits(self, found: StepSharding) -> bool:
-        return self.limit is None or found.sharding.memory <= self.limit
+    def _fits(self, sharding: StepSharding) -> bool:
+        return self.limit is None or sharding.sharding.memory <= self.limit
 
     def _fastest(self, price: float) -> StepSharding:
         """The fastest where each byte of memory adds `price` seconds."""
-        found = low = self._least((0.0, 0.0), price)
-        work, hidden, _ = overlapping(found.sharding, self.overlap)
+        sharding = low = self._least((0.0, 0.0), price)
+        work, hidden, _ = overlapping(sharding.sharding, self.overlap)
         # The passes in which communication stands out; of the other the sum is that of its work.
         full: Passes = float(hidden[0] > work[0]), float(hidden[1] > work[1])
         if not any(full):
-            return found
+            return sharding
         share, high = 1.0, None
         for _ in range(MAX_SHARES):
             each = self._least(_scaled(full, share), price)
-            is_faster = self._cost(each, price) < self._cost(found, price)
-            found = replace(each if is_faster else found, least=max(found.least, each.least))
+            is_faster = self._cost(each, price) < self._cost(sharding, price)
+            sharding = replace(each if is_faster else sharding, least=max(sharding.least, each.least))
             # Each sharding's sum is a line over the share; the bound is highest where the lines cross.
             low_sum, own_sum = (self._sum(one, _scaled(full, share), price) for one in (low, each))
             is_top = high is not None and own_sum >= low_sum * (1 - ROUNDING)
             rises = self._sum(each, full, price) > self._sum(each, (0.0, 0.0), price)
-            is_close = found.time.seconds <= found.least * (1 + CLOSE)
+            is_close = sharding.time.seconds <= sharding.least * (1 + CLOSE)
             if is_close or is_top or (high is None and rises):
                 break
             low, high = (each, high) if high and rises else (low, each)
             share = self._crossing(low, high, full, price)
-        return found
+        return sharding
 
-    def _sum(self, found: StepSharding, shares: Passes, price: float) -> float:
+    def _sum(self, sharding: StepSharding, shares: Passes, price: float) -> float:
         """The sum by multipliers of a sharding, in seconds."""
         layer = sum(
             (1 - share) * work + share * hidden + waited
             for share, work, hidden, waited in zip(
-                shares, *overlapping(found.sharding, self.overlap), strict=True
+                shares, *overlapping(sharding.sharding, self.overlap), strict=True
             )
         )
-        return layer * self.layers + price * found.sharding.memory
+        return layer * self.layers + price * sharding.sharding.memory
 
     def _crossing(self, low: StepSharding, high: StepSharding, full: Passes, price: float) -> float:
         """The part of the shares `full` at which the sums of two shardings are equal."""
         (at_none, at_all), (other_none, other_all) = (
-            (self._sum(each, (0.0, 0.0), price), self._sum(each, full, price)) for each in (low, high)
+            (self._sum(sharding, (0.0, 0.0), price), self._sum(sharding, full, price))
+            for sharding in (low, high)
         )
         rise = (at_all - at_none) - (other_all - other_none)
         return min(1.0, max(0.0, (other_none - at_none) / rise)) if rise > 0 else 0.5
@@ -183,9 +185,9 @@ class MeshSearch:
         least = 0.0 if price else bound * self.layers * (1 + self.bubble) / (1 + LITTLE)
         return StepSharding(sharding, time, least)
 
-    def _cost(self, found: StepSharding, price: float) -> tuple[float, float]:
-        time = found.time
-        return time.seconds + price * found.sharding.memory, time.communication_seconds
+    def _cost(self, sharding: StepSharding, price: float) -> tuple[float, float]:
+        time = sharding.time
+        return time.seconds + price * sharding.sharding.memory, time.communication_seconds
 
 
 def _scaled(shares: Passes, part: float) -> Passes:

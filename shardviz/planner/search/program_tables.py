@@ -131,7 +131,7 @@ class DirectPrices:
     @remembered
     def _seconds(self, shape: Shape, dtype: str, number: int) -> float:
         way = self._ways.ways[number]
-        return inf if way is None else sum(self._part(shape, dtype, each)[1] for each in way)
+        return inf if way is None else sum(self._part(shape, dtype, collective)[1] for collective in way)
 
     def parts(self, shape: Shape, dtype: str, before: State, after: State) -> tuple[Part, ...]:
         """The collectives of a way, in order."""
@@ -152,15 +152,17 @@ class DirectPrices:
         return self._mesh.group_size(axes)
 
     @remembered
-    def _part(self, shape: Shape, dtype: str, each: DirectCollective) -> Part:
-        before, after = (self.local_bytes(shape, dtype, dims) for dims in (each.before, each.after))
+    def _part(self, shape: Shape, dtype: str, collective: DirectCollective) -> Part:
+        before, after = (
+            self.local_bytes(shape, dtype, dims) for dims in (collective.before, collective.after)
+        )
         seconds_of = self._prices.move_seconds
-        found = (each.axes, seconds_of(each.op, each.axes, before, after))
-        for more in subsets(each.idle):
+        found = (collective.axes, seconds_of(collective.op, collective.axes, before, after))
+        for more in subsets(collective.idle):
             # A cut over axes that hold copies, and a gather over these too, which has more links.
-            axes = (*each.axes, *more)
+            axes = (*collective.axes, *more)
             if any(size % self._group_size(axes) == 0 for size in shape):
-                seconds = seconds_of(each.op, axes, before // self._group_size(more), after)
+                seconds = seconds_of(collective.op, axes, before // self._group_size(more), after)
                 found = min(found, (axes, seconds), key=lambda part: part[1])
         return found
 
@@ -231,7 +233,7 @@ class ProgramTables:
         self.moves = DirectPrices(self._prices, rules.mesh, ways)
         self._held, self._stage = held, stage
         roles = rules.roles
-        self.arrays: dict[str, ShardedArray] = {each.name: each for each in problem.arguments}
+        self.arrays: dict[str, ShardedArray] = {argument.name: argument for argument in problem.arguments}
         for part in problem.parts:
             self.arrays.setdefault(part.result.name, part.result)
         self.states: dict[str, tuple[State, ...]] = {}
@@ -245,7 +247,7 @@ class ProgramTables:
     def sizes(self) -> dict[str, int]:
         """The number of values of each variable, the splits of the statements' work among them."""
         own = {name: len(states) for name, states in self.states.items()}
-        return own | {_split_of(n): len(each.choices) for n, each in enumerate(self.statements)}
+        return own | {_split_of(n): len(statement.choices) for n, statement in enumerate(self.statements)}
 
     @property
     def shardings(self) -> int:
@@ -261,14 +263,14 @@ class ProgramTables:
             is_open = states and array.spec is None
             if not is_open and (words := rules.uneven(array, name in rules.roles.parameters)):
                 return words
-        undivided = (each.part.result.name for each in self.statements if not each.choices)
+        undivided = (statement.part.result.name for statement in self.statements if not statement.choices)
         return next((rules.not_divided(f"the work on {name}") for name in undivided), "")
 
     def _statement(self, part: Statement) -> StatementTable:
         roles, arrays = self.rules.roles, part.arrays
         # All operands of a sum may be pending, and so its result.
         function = FUNCTIONS[part.function]
-        summed = {each.name for place, each in enumerate(part.operands) if function.may_pend(place)}
+        summed = {operand.name for index, operand in enumerate(part.operands) if function.may_pend(index)}
         may_pend = function.linearity == "sum" and summed <= roles.addends
         pending = [axis.name for axis in self.rules.wide if may_pend]
 
@@ -299,12 +301,15 @@ class ProgramTables:
     @cached_property
     def _moves_of(self) -> list[list[Table]]:
         """For each statement, for each operand and last the result, seconds by split and state."""
-        return [[self._moves(each, place) for place in range(len(each.arrays))] for each in self.statements]
+        return [
+            [self._moves(statement, index) for index in range(len(statement.arrays))]
+            for statement in self.statements
+        ]
 
-    def _moves(self, each: StatementTable, place: int) -> Table:
-        array, states = each.arrays[place], self.states[each.variables[place]]
-        own = [choice.states[place] for choice in each.choices]
-        if place == len(each.arrays) - 1:
+    def _moves(self, table: StatementTable, index: int) -> Table:
+        array, states = table.arrays[index], self.states[table.variables[index]]
+        own = [choice.states[index] for choice in table.choices]
+        if index == len(table.arrays) - 1:
             return self.moves.table(array.shape, array.dtype, own, states)
         return self.moves.table(array.shape, array.dtype, states, own).T
 
@@ -322,24 +327,24 @@ class ProgramTables:
 
     def factors(self, by: Multipliers) -> list[Factor]:
         """The tables whose sum is to be least."""
-        found = [Factor((name,), (by.memory or KEEPING) * table) for name, table in self._memory.items()]
-        for number, each in enumerate(self.statements):
+        factors = [Factor((name,), (by.memory or KEEPING) * table) for name, table in self._memory.items()]
+        for number, statement in enumerate(self.statements):
             split = _split_of(number)
-            work = np.array([choice.seconds for choice in each.choices])
-            found.append(Factor((split,), by.work[each.is_later] * work))
+            work = np.array([choice.seconds for choice in statement.choices])
+            factors.append(Factor((split,), by.work[statement.is_later] * work))
             for variable, hideable, table in zip(
-                each.variables, each.hideable, self._moves_of[number], strict=True
+                statement.variables, statement.hideable, self._moves_of[number], strict=True
             ):
                 weights = by.hidden if hideable else by.exposed
-                found.append(Factor((split, variable), weights[each.is_later] * table))
-        return found
+                factors.append(Factor((split, variable), weights[statement.is_later] * table))
+        return factors
 
     def best(self, by: Multipliers) -> tuple[float, ProgramSharding]:
         """The least sum, and a sharding that has it. Raises `TooWideError`."""
         bound, chosen = least_of_stars(self.factors(by), self.sizes)
         states = {name: ways[chosen[name]] for name, ways in self.states.items()}
         return bound, self.sharding(
-            states, [each.choices[chosen[_split_of(n)]] for n, each in enumerate(self.statements)]
+            states, [statement.choices[chosen[_split_of(n)]] for n, statement in enumerate(self.statements)]
         )
 
     def sharding(self, states: Mapping[str, State], choices: Sequence[WorkChoice]) -> ProgramSharding:
@@ -353,18 +358,18 @@ class ProgramTables:
             for name, copies in self._held.items()
         )
         largest, waiting = 0, self._waiting(states)
-        for number, (each, choice) in enumerate(zip(self.statements, choices, strict=True)):
-            part = each.part
+        for number, (table, choice) in enumerate(zip(self.statements, choices, strict=True)):
+            part = table.part
             work.append((part.phase, choice.seconds))
             flops += choice.flops
             held_beside = waiting[number]
-            for place, (array, variable) in enumerate(zip(each.arrays, each.variables, strict=True)):
-                state, own = states[variable], choice.states[place]
-                is_result = place == len(each.arrays) - 1
+            for index, (array, variable) in enumerate(zip(table.arrays, table.variables, strict=True)):
+                state, own = states[variable], choice.states[index]
+                is_result = index == len(table.arrays) - 1
                 for axes, seconds in self.moves.parts(
                     array.shape, array.dtype, *((own, state) if is_result else (state, own))
                 ):
-                    (hidden if each.hideable[place] else exposed).append((part.phase, axes, seconds))
+                    (hidden if table.hideable[index] else exposed).append((part.phase, axes, seconds))
                 # A copy of an operand that is moved first, and a result that is not kept as it is made.
                 if state != own or (is_result and not self._held.get(array.name)):
                     held_beside += self._bytes(array, own)
@@ -383,7 +388,11 @@ class ProgramTables:
     def _waiting(self, states: Mapping[str, State]) -> list[int]:
         """For each statement the bytes of the results of others that wait for a later one, but for those that
         are kept through the step."""
-        last = {each.name: number for number, part in enumerate(self.problem.parts) for each in part.operands}
+        last = {
+            operand.name: number
+            for number, part in enumerate(self.problem.parts)
+            for operand in part.operands
+        }
         found = [0] * len(self.problem.parts)
         for made, part in enumerate(self.problem.parts):
             name = part.result.name

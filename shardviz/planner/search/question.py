@@ -82,7 +82,7 @@ class SearchQuestion:
     @cached_property
     def kept(self) -> dict[str, PartitionSpec]:
         """The specs that are fixed, by array."""
-        return {each.name: each.spec for each in self.problem.arrays if each.spec is not None}
+        return {array.name: array.spec for array in self.problem.arrays if array.spec is not None}
 
     @cached_property
     def step(self) -> Problem:
@@ -90,9 +90,9 @@ class SearchQuestion:
         if self.training is None:
             return self.problem
         # The gradient of a result is given as the result is split, which is not known yet.
-        names = {*self.problem.results, *(each.name for each in self.problem.arguments)}
-        arrays = (each for each in self.problem.arrays if each.name in names)
-        whole = {each.name: PartitionSpec.replicated(each.rank) for each in arrays}
+        names = {*self.problem.results, *(argument.name for argument in self.problem.arguments)}
+        arrays = (array for array in self.problem.arrays if array.name in names)
+        whole = {array.name: PartitionSpec.replicated(array.rank) for array in arrays}
         return _respecified(with_backward(_respecified(self.problem, whole), self.training), self.kept)
 
     @cached_property
@@ -106,11 +106,11 @@ class SearchQuestion:
         step, roles = self.step, self.roles
         passed = step.passed_on and step.passed_on.name
         layers = float(step.layers)
-        late = {each.name for part in step.parts if part.phase != "forward" for each in part.operands}
+        late = {operand.name for part in step.parts if part.phase != "forward" for operand in part.operands}
         found = {}
-        for each in step.arguments:
-            one = each.name == passed and each.name not in late
-            found[each.name] = 1.0 if one or each.name in roles.given else layers
+        for argument in step.arguments:
+            one = argument.name == passed and argument.name not in late
+            found[argument.name] = 1.0 if one or argument.name in roles.given else layers
         for part in step.parts:
             name = part.result.name
             is_kept = part.phase == "forward" and name in late
@@ -148,12 +148,12 @@ def question_from_text(
     mesh = Mesh(tuple(axis.name for axis in axes), (1,) * len(axes))
     problem = _in_pairs(problem_from_text(program, mesh=mesh, sizes=sizes, dtype=dtype, ranked=True))
     specs = {
-        each.name: each.spec
-        for each in problem.arrays
-        if each.spec and (each.spec.axes or each.spec.unreduced)
+        array.name: array.spec
+        for array in problem.arrays
+        if array.spec and (array.spec.axes or array.spec.unreduced)
     }
     if keep:
-        kept = parse_named_specs(keep, mesh.shape, {each.name: each.rank for each in problem.arrays})
+        kept = parse_named_specs(keep, mesh.shape, {array.name: array.rank for array in problem.arrays})
         specs |= {name: spec for name, spec in kept.items() if spec is not None}
     if elsewhere := next((name for name, spec in specs.items() if spec.devices), None):
         complaint = (
@@ -171,7 +171,8 @@ def question_from_text(
 
 def _flops(parts: Iterable[Statement]) -> int:
     return sum(
-        statement_flops(part, [each.shape for each in part.operands], part.result.shape) for part in parts
+        statement_flops(part, [operand.shape for operand in part.operands], part.result.shape)
+        for part in parts
     )
 
 
@@ -189,6 +190,6 @@ def _in_pairs(problem: Problem) -> Problem:
 
 def _respecified(problem: Problem, specs: dict[str, PartitionSpec]) -> Problem:
     """The problem with these specs where an array is an argument or is made, and none elsewhere."""
-    given = {each.name: specs.get(each.name) for each in problem.arguments}
+    given = {argument.name: specs.get(argument.name) for argument in problem.arguments}
     made = {part.result.name: specs.get(part.result.name) for part in problem.parts}
     return problem.with_arrays(lambda array: array.with_spec(given.get(array.name))).with_results(made)

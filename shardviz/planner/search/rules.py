@@ -59,17 +59,17 @@ def kind_of(name: str) -> Kind:
 def parse_axes(text: str) -> tuple[SearchAxis, ...]:
     """Read ``data,fsdp,tensor``, ``X,Y``, ``X=fsdp,Y=tensor``, ``data,tensor=8``. Raises `NotationError` for
     a name that is not an axis's, one that stands twice, and a size of 0."""
-    found: list[SearchAxis] = []
-    place = 0
+    axes: list[SearchAxis] = []
+    index = 0
     for piece in text.split(","):
-        word, start = piece.strip(), place + len(piece) - len(piece.lstrip())
-        place += len(piece) + 1
+        word, start = piece.strip(), index + len(piece) - len(piece.lstrip())
+        index += len(piece) + 1
         span = (text, start, start + max(1, len(word)))
         name, equals, value = (part.strip() for part in word.partition("="))
         hint = "write names, with a kind or a size where needed: data,X=fsdp,tensor=8"
         if not is_axis_name(name):
             raise NotationError(f"{quote(name)} is not an axis name,", *span, hint)
-        if any(axis.name == name for axis in found):
+        if any(axis.name == name for axis in axes):
             raise NotationError(f"the axis {name} stands twice,", *span, hint)
         kind, size = kind_of(name), None
         if value.isascii() and value.isdigit() and len(value) < 10 and int(value):
@@ -80,19 +80,19 @@ def parse_axes(text: str) -> tuple[SearchAxis, ...]:
                 problem = f"{quote(value)} is neither a kind of axis nor a size,"
                 raise NotationError(problem, *span, f"the kinds are {', '.join(KINDS)}")
             kind = said
-        found.append(SearchAxis(name, kind, size))
-    if len(found) > MAX_AXES:
-        problem = f"a search takes at most {MAX_AXES} axes, not {len(found)},"
+        axes.append(SearchAxis(name, kind, size))
+    if len(axes) > MAX_AXES:
+        problem = f"a search takes at most {MAX_AXES} axes, not {len(axes)},"
         raise NotationError(problem, text, 0, len(text), "use fewer")
-    if sum(axis.kind == "any" for axis in found) > MAX_FREE:
+    if sum(axis.kind == "any" for axis in axes) > MAX_FREE:
         raise NotationError(
             f"more than {MAX_FREE} axes may split anything,",
             *(text, 0, len(text)),
             f"call some by their kind: {', '.join(KINDS[:-1])}",
         )
-    if sum(axis.kind == "pipeline" for axis in found) > 1:
+    if sum(axis.kind == "pipeline" for axis in axes) > 1:
         raise NotationError("several axes split the layers,", text, 0, len(text), "use one pipeline axis")
-    return tuple(found)
+    return tuple(axes)
 
 
 _ORDER: dict[Kind, int] = {"sequence": 0, "data": 1, "expert": 2, "tensor": 3, "any": 3, "fsdp": 4}
@@ -190,12 +190,12 @@ class ShardingRules:
             return [None, *dims]
         if kind == "tensor":
             matrices = [
-                each.dims
-                for each in part.arrays
-                if self.roles.leader(each.name) in self.roles.parameters and each.rank > 1
+                array.dims
+                for array in part.arrays
+                if self.roles.leader(array.name) in self.roles.parameters and array.rank > 1
             ]
             if matrices:
-                return [dim for dim in dims if any(dim in each for each in matrices)]
+                return [dim for dim in dims if any(dim in matrice for matrice in matrices)]
         return self._of_activation(kind, dims)
 
     def uneven(self, array: ShardedArray, is_parameter: bool) -> str:

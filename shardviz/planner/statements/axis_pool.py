@@ -112,12 +112,12 @@ class AxisPool:
             yield from self._given_states(array)
             return
         dims = [
-            (None, *(place for place, dim in enumerate(array.dims) if (dim, axis) in self.splits))
+            (None, *(index for index, dim in enumerate(array.dims) if (dim, axis) in self.splits))
             for axis in self.sizes
         ]
         for places in product(*dims):
             own = [
-                [axis for axis, place in zip(self.sizes, places, strict=True) if place == dim]
+                [axis for axis, index in zip(self.sizes, places, strict=True) if index == dim]
                 for dim in range(array.rank)
             ]
             for ordered in product(*map(permutations, own)):

@@ -31,8 +31,8 @@ def contraction_orders(part: Statement, taken: AbstractSet[str] = frozenset()) -
     if part.function != "multiply" or part.merged:
         return ((part,),)
     taken = taken | {array.name for array in part.arrays}
-    found = [order for summed in _summed_before(part, taken) for order in _multiplied(summed, taken)]
-    return tuple(found)
+    statementses = [order for summed in _summed_before(part, taken) for order in _multiplied(summed, taken)]
+    return tuple(statementses)
 
 
 def has_all_orders(part: Statement) -> bool:
@@ -40,7 +40,7 @@ def has_all_orders(part: Statement) -> bool:
     before, and there are few enough."""
     if part.function != "multiply" or part.merged:
         return True
-    own = [_own_dims(part.einsum, place) for place in range(len(part.operands))]
+    own = [_own_dims(part.einsum, index) for index in range(len(part.operands))]
     return (
         len(part.operands) <= MOST_OPERANDS
         and prod(len(_sequences(dims)) for dims in own) <= MOST_SUMMED
@@ -52,8 +52,8 @@ def _summed_before(part: Statement, taken: AbstractSet[str]) -> Iterator[Order]:
     """The statement, with dimensions summed before that only one operand has: every set of them, at once or
     one after the other, as the operand may move in between."""
     own = [
-        () if _is_diagonal(operand) else _own_dims(part.einsum, place)
-        for place, operand in enumerate(part.operands)
+        () if _is_diagonal(operand) else _own_dims(part.einsum, index)
+        for index, operand in enumerate(part.operands)
     ]
     choices = [_sequences(dims) for dims in own]
     if prod(map(len, choices)) > MOST_SUMMED:
@@ -84,10 +84,10 @@ def _sequences(dims: tuple[str, ...]) -> list[tuple[tuple[str, ...], ...]]:
     return found
 
 
-def _own_dims(einsum: Einsum, place: int) -> tuple[str, ...]:
+def _own_dims(einsum: Einsum, index: int) -> tuple[str, ...]:
     """The dimensions that only this operand has, and not the result."""
-    dims = einsum.operands[place]
-    others = {dim for other in (*einsum.operands[:place], *einsum.operands[place + 1 :]) for dim in other}
+    dims = einsum.operands[index]
+    others = {dim for other in (*einsum.operands[:index], *einsum.operands[index + 1 :]) for dim in other}
     return tuple(dim for dim in dict.fromkeys(dims) if dim not in others and dim not in einsum.result)
 
 
@@ -116,7 +116,7 @@ def _trees(
     is_small = len(part.operands) <= MOST_OPERANDS
     for one, other in combinations(range(len(operands)), 2) if is_small else [(0, 1)]:
         pair = operands[one], operands[other]
-        rest = tuple(operand for place, operand in enumerate(operands) if place not in (one, other))
+        rest = tuple(operand for index, operand in enumerate(operands) if index not in (one, other))
         # Summed over the dimensions that nothing else has.
         needed = {dim for array in (*rest, part.result) for dim in array.dims}
         dims = tuple(dict.fromkeys(dim for array in pair for dim in array.dims if dim in needed))

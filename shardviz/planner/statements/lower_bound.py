@@ -49,10 +49,10 @@ def lower_bound(uses: ArrayUses) -> Cost:
     waiting: dict[str, CheapestPaths] = {}
     for part, form, names, first in uses.statements:
         operands: list[CheapestPaths] = []
-        for place, (kind, name) in enumerate(zip(form.kinds[:-1], names, strict=True)):
-            given, through = first[place], form.through[place]
+        for index, (kind, name) in enumerate(zip(form.kinds[:-1], names, strict=True)):
+            given, through = first[index], form.through[index]
             operand: CheapestPaths = FreePaths(ways.space, kind, ways.prices)
-            if form.same[place] == place:
+            if form.same[index] == index:
                 operand = waiting.pop(name, operand)
                 if given is not None:
                     operand = ways.to(kind, dict.fromkeys(given.states, 0))
@@ -108,17 +108,17 @@ class _ByPieces:
         may_pend = _may_pend(uses)
         waiting: dict[str, Mapping[Pieces, Cost]] = {}
         for part, form, names, first in uses.statements:
-            places = [place for place in range(len(names)) if form.same[place] == place]
+            places = [index for index in range(len(names)) if form.same[index] == index]
             charges: list[Charge] = []
-            for place in places:
-                sources = waiting.pop(names[place], None)
-                if (given := first[place]) is not None:
+            for index in places:
+                sources = waiting.pop(names[index], None)
+                if (given := first[index]) is not None:
                     sources = dict.fromkeys(map(self._pieces, given.states), 0)
-                charges.append(self._charge(form, place, sources))
+                charges.append(self._charge(form, index, sources))
             made: dict[Pieces, Cost] = {}
             for cost, needs, left in self._ways(form, tuple(name in may_pend for name in names)):
-                for place, charge in zip(places, charges, strict=True):
-                    cost += charge(needs[place])
+                for index, charge in zip(places, charges, strict=True):
+                    cost += charge(needs[index])
                 made[left] = min(cost, made.get(left, cost))
             is_used = part.result.name in uses.used
             if is_used and self._devices <= MOST_FOLLOWED:
@@ -134,9 +134,9 @@ class _ByPieces:
                 )
         return total
 
-    def _charge(self, form: StatementForm, place: int, sources: Mapping[Pieces, Cost] | None) -> Charge:
+    def _charge(self, form: StatementForm, index: int, sources: Mapping[Pieces, Cost] | None) -> Charge:
         """The charge for an operand by what is needed of it: nothing where another use is charged."""
-        kind, through = form.kinds[place], form.through[place]
+        kind, through = form.kinds[index], form.through[index]
         reached = (lambda _: 0) if sources is None else self._reached(kind, sources)
         if through is None:
             return reached
@@ -170,19 +170,19 @@ class _ByPieces:
         part, function = form.part, FUNCTIONS[form.part.function]
         merged, sizes = dict(part.merged), part.sizes
         dims = splittable_dims(part)
-        linear = [place for place in range(len(part.operands)) if function.may_pend(place)]
-        together = [[place] for place in linear if may_pend[place]]
+        linear = [index for index in range(len(part.operands)) if function.may_pend(index)]
+        together = [[index] for index in linear if may_pend[index]]
         if function.linearity == "sum" and together:
             together = [linear]
         limits = [*(sizes[dim] for dim in dims), *(self._devices for _ in together)]
         for cuts in _cuts(limits, self._devices):
             cut = dict.fromkeys(sizes, 1) | dict(zip(dims, cuts, strict=False))
             for dim, factors in merged.items():
-                cut[dim] = math.prod(cut[each] for each in factors)
+                cut[dim] = math.prod(cut[factor] for factor in factors)
             pending = [1] * len(part.operands)
             for places, count in zip(together, cuts[len(dims) :], strict=True):
-                for place in places:
-                    pending[place] = count
+                for index in places:
+                    pending[index] = count
             arrays = [tuple(cut[dim] for dim in each) for each in (*part.einsum.operands, part.einsum.result)]
             shapes = [
                 tuple(size // pieces for size, pieces in zip(array.shape, own, strict=True))
@@ -238,7 +238,7 @@ def _may_pend(uses: ArrayUses) -> frozenset[str]:
     found = {name for name, copies in uses.starts.items() if any(pending for _, pending in copies.states)}
     for part in uses.problem.parts:
         function = FUNCTIONS[part.function]
-        passes = any(each.name in found for n, each in enumerate(part.operands) if function.may_pend(n))
+        passes = any(operand.name in found for n, operand in enumerate(part.operands) if function.may_pend(n))
         if passes or (part.summed and not function.takes_largest):
             found.add(part.result.name)
     return frozenset(found)

@@ -132,7 +132,9 @@ def planned_program(choices: StatementChoices, problem: Problem) -> tuple[Cost, 
     for number, part in enumerate(problem.parts):
         partials = _followed(uses, number, _extended(uses, number, partials))
         if not partials:
-            names = ", ".join(each.name for each in part.arrays if each.spec is not None) or part.result.name
+            names = (
+                ", ".join(array.name for array in part.arrays if array.spec is not None) or part.result.name
+            )
             raise QuestionError(
                 f"no moves over whole pieces bring {names} to where {part.einsum} needs it",
                 "split it in another way, or use sizes that its axes divide",
@@ -164,7 +166,7 @@ def _extended(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_P
         copies = tuple(held.get(name) or uses.starts[name] for name in names)
         for choice in uses.choices.choices(form, copies, kept):
             both = choice.copies + partial.copies
-            own = tuple([both[place] for place in places])
+            own = tuple([both[index] for index in places])
             if uses.leaves_forward(number):
                 own = tuple(map(uses.kept_for_later, after, own))
             cost = partial.cost + choice.cost
@@ -180,13 +182,13 @@ def _followed(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_P
     choices = uses.choices
     costs = [partial.cost for partial in partials]
     for form, places, first in uses.next_uses(number, partials[0].live) if partials else ():
-        key_of = itemgetter(*(place for place in places if place is not None))
+        key_of = itemgetter(*(index for index in places if index is not None))
         least: dict[object, Cost] = {}
         for index, partial in enumerate(partials):
             key = key_of(partial.copies)
             if key not in least:
                 pairs = zip(places, first, strict=True)
-                held = tuple(own if place is None else partial.copies[place] for place, own in pairs)
+                held = tuple(own if index is None else partial.copies[index] for index, own in pairs)
                 least[key] = choices.least(form, held)
             costs[index] += least[key]
     promising = sorted(range(len(partials)), key=costs.__getitem__)

@@ -90,8 +90,8 @@ class StatementChoices(StatementWays):
         pending = tuple(frozenset() if held is None else held.pending for held in copies)
         costs = []
         for split, cost in self._splits_of(form, pending):
-            for place, (held, needed) in enumerate(zip(copies, split.operands, strict=True)):
-                if held is not None and form.through[place] is None and form.same[place] == place:
+            for index, (held, needed) in enumerate(zip(copies, split.operands, strict=True)):
+                if held is not None and form.through[index] is None and form.same[index] == index:
                     moved = self.nearest(held, needed)
                     cost += moved[0] if moved is not None else 0
             if form.wanted is not None:
@@ -107,13 +107,13 @@ class StatementChoices(StatementWays):
         """The ways to run a statement whose operands a device holds so, the cheapest first, without those
         that a cheaper one can imitate. `kept` says which operands later statements need, and the result."""
         needed = [
-            place
-            for place, is_kept in enumerate(kept)
-            if is_kept and form.same[place : place + 1] in ((place,), ())
+            index
+            for index, is_kept in enumerate(kept)
+            if is_kept and form.same[index : index + 1] in ((index,), ())
         ]
         found: list[tuple[StatementChoice, list[ArrayCopies]]] = []
-        for choice in sorted(self._every_choice(form, copies), key=lambda each: each.cost):
-            own = [choice.copies[place] for place in needed]
+        for choice in sorted(self._every_choice(form, copies), key=lambda choice: choice.cost):
+            own = [choice.copies[index] for index in needed]
             if not any(self.imitates(better, own, choice.cost - cheaper.cost) for cheaper, better in found):
                 found.append((choice, own))
         return tuple(choice for choice, _ in found)
@@ -131,7 +131,7 @@ class StatementChoices(StatementWays):
 
         def cost_of(way: StatementChoice) -> Cost | None:
             """The cost of a way until all that follows can go on as it is planned; None where it cannot."""
-            more = [self.imitation(way.copies[place], own) for place, own in enumerate(needed)]
+            more = [self.imitation(way.copies[index], own) for index, own in enumerate(needed)]
             found = self.nearest(way.copies[-1], goal)
             known = [cost for cost in more if cost is not None]
             return None if found is None or len(known) < len(more) else way.cost + sum(known) + found[0]

@@ -54,9 +54,9 @@ class StatementWays:
 
     def kind(self, array: ShardedArray) -> ArrayKind:
         uneven = (
-            (place, own) for place, dim in enumerate(array.dims) for own in self.pool.uneven if own[0] == dim
+            (index, own) for index, dim in enumerate(array.dims) for own in self.pool.uneven if own[0] == dim
         )
-        return ArrayKind(array.shape, array.dtype, frozenset((place, axes) for place, (_, axes) in uneven))
+        return ArrayKind(array.shape, array.dtype, frozenset((index, axes) for index, (_, axes) in uneven))
 
     def to(
         self, kind: ArrayKind, sources: Mapping[State, Cost], ends_pending: Axes | None = None
@@ -112,15 +112,15 @@ class StatementWays:
         """The cheapest way to run one of several statements and to have its result where a backward search
         `ends`, with the cost of all of it; None where none costs less than `limit`. With a dimension and axes
         as `kept` only the ways count that split it over these."""
-        found: Way | None = None
+        way: Way | None = None
         for number, (part, operands) in enumerate(several):
             for least, work, split in self._likely(part, operands, ends, limit, kept):
                 if least >= limit:
                     break
                 cost = self.within((*operands, ends), split, work, limit)
                 if cost is not None:
-                    found, limit = Way(cost, split, number), cost
-        return found
+                    way, limit = Way(cost, split, number), cost
+        return way
 
     def _likely(
         self,
@@ -133,8 +133,8 @@ class StatementWays:
         """The splits that may cost less than a limit, each with what it costs at least, which grows, and its
         work. Of most splits no order of the axes comes into question, so it is left for later."""
         # Each state is asked for once.
-        in_any_order = [cache(each.least_in_any_order) for each in (*operands, ends)]
-        in_order = [cache(each.least) for each in (*operands, ends)]
+        in_any_order = [cache(paths.least_in_any_order) for paths in (*operands, ends)]
+        in_order = [cache(paths.least) for paths in (*operands, ends)]
         splits = self.splits(part)
         found: list[tuple[Cost, int, Cost, WorkSplit, bool]] = []
         for split in splits.unordered([operand.pending for operand in operands]):
@@ -164,12 +164,12 @@ class StatementWays:
         states = split.states[: len(arrays)]
         bounds = [array.least(state) for array, state in zip(arrays, states, strict=True)]
         total = work + sum(bounds)
-        for place, (array, state, bound) in enumerate(zip(arrays, states, bounds, strict=True)):
+        for index, (array, state, bound) in enumerate(zip(arrays, states, bounds, strict=True)):
             moved = array.cost(state, limit - total + bound)
             if moved is None:
                 return None
             total += moved - bound
-            if place == 0:
+            if index == 0:
                 total += self.prices.of_first(array.added(state))
             if total >= limit:
                 return None
@@ -205,23 +205,23 @@ class WaysByResult:
 
     def way(self, state: State, limit: Cost) -> Way | None:
         """The cheapest way to a state; None where it does not cost less than a limit."""
-        found = self._found.get(state)
-        if found is not None:
-            return found if found.cost < limit else None
+        way = self._found.get(state)
+        if way is not None:
+            return way if way.cost < limit else None
         for number, least, work, split in sorted(self._splits.get(state, ()), key=itemgetter(0, 1)):
             cost = None
             if least < limit:
                 cost = self._ways.within(self._operands[number], split, work, limit)
             if cost is not None:
-                found, limit = Way(cost, split, number), cost
-        if found is not None:
-            self._found[state] = found
-        return found
+                way, limit = Way(cost, split, number), cost
+        if way is not None:
+            self._found[state] = way
+        return way
 
     def cost(self, state: State, limit: Cost) -> Cost | None:
         """The least cost of a state; None where it is not less than a limit."""
-        found = self.way(state, limit)
-        return None if found is None else found.cost
+        way = self.way(state, limit)
+        return None if way is None else way.cost
 
 
 def _least_moves(least: Sequence[Callable[[State], Cost]], split: WorkSplit) -> Cost:

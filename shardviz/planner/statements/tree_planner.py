@@ -143,15 +143,15 @@ class TreePlanner:
         came: _Came = {result.name: (natural, [ends.path(natural)[1]])}
         # The backward search of each array to where the plan has it next.
         after = {result.name: ends}
-        found: list[PlannedStatement] = []
+        statements: list[PlannedStatement] = []
         for whole in reversed(self._problem.parts):
             if whole is not self._problem.parts[-1]:
                 order, way = self._made[whole.result.name].way(came[whole.result.name][0])
             for part in reversed(order.parts):
                 if part is not order.parts[-1]:
                     _, way = order.arrays[part.result.name].way(came[part.result.name][0])
-                found.append(self._planned_statement(part, order, way, came, after))
-        return found[::-1]
+                statements.append(self._planned_statement(part, order, way, came, after))
+        return statements[::-1]
 
     def _planned_statement(
         self, part: Statement, order: _Order, way: Way, came: _Came, after: dict[str, CheapestPaths]
@@ -240,8 +240,8 @@ def planned_reshard(part: Statement, mesh: Mesh, moves: Sequence[PathMove]) -> P
     given = state_of(operand.decided_spec, mesh)
     states = [given_state(part, given), *(move.after for move in moves)]
     pieces = [math.prod(shard_shape(result.shape, spec_of(state), mesh)) for state in states]
-    place = pieces.index(min(pieces))
-    dims, pending = states[place]
+    index = pieces.index(min(pieces))
+    dims, pending = states[index]
     assignment = {dim: axes for dim, axes in zip(result.dims, dims, strict=True) if axes}
     before = [
         PathMove(
@@ -251,10 +251,10 @@ def planned_reshard(part: Statement, mesh: Mesh, moves: Sequence[PathMove]) -> P
             of_operand(move.before),
             of_operand(move.after),
         )
-        for move in moves[:place]
+        for move in moves[:index]
     ]
-    split = WorkSplit(assignment, (of_operand(states[place]),), (dims, pending))
-    return planned_statement(mesh, part, split, [given], [(operand, before)], [(result, moves[place:])])
+    split = WorkSplit(assignment, (of_operand(states[index]),), (dims, pending))
+    return planned_statement(mesh, part, split, [given], [(operand, before)], [(result, moves[index:])])
 
 
 def given_state(part: Statement, state: State) -> State:

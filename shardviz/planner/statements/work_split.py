@@ -171,11 +171,11 @@ class WorkSplits:
             return
         free = sorted({axis for own in pending for axis in own}.difference(taken))
         every = tuple(range(len(pending)))
-        linear = tuple(place for place in every if function.may_pend(place))
+        linear = tuple(index for index in every if function.may_pend(index))
         holders: list[list[tuple[int, ...]]] = [
             [(), linear]
             if function.linearity == "sum"
-            else [(), *((place,) for place in linear if axis in pending[place])]
+            else [(), *((index,) for index in linear if axis in pending[index])]
             for axis in free
         ]
         choices: Iterable[tuple[tuple[int, ...], ...]] = product(*holders)
@@ -184,8 +184,8 @@ class WorkSplits:
             choices = [tuple(each if each in own else () for own in holders) for each in alike]
         for choice in choices:
             yield tuple(
-                tuple(axis for axis, held in zip(free, choice, strict=True) if place in held)
-                for place in every
+                tuple(axis for axis, held in zip(free, choice, strict=True) if index in held)
+                for index in every
             )
 
     def _work_split(self, assignment: Assignment, kept: tuple[Axes, ...]) -> WorkSplit:

@@ -93,21 +93,21 @@ class CheapestPaths:
         """The least cost of the moves to or from each state."""
         whole = array_bytes(self.kind.shape, self.kind.dtype)
         key = (self._space, whole, self._pending_before, self._is_forward, *self.sources.items())
-        found: Relaxation | None = self._prices.bounds.get(key)
-        if found is None:
-            found = self._prices.bounds[key] = Relaxation(
+        relaxation: Relaxation | None = self._prices.bounds.get(key)
+        if relaxation is None:
+            relaxation = self._prices.bounds[key] = Relaxation(
                 self._space, self._prices, whole, self.sources, self._pending_before, forward=self._is_forward
             )
-        return found
+        return relaxation
 
     def cost(self, state: State, limit: Cost | None = None) -> Cost | None:
         """The cost of having the array in a state; None where no moves lead to it, or none for less than
         `limit`."""
         node, limit = self._space.node(state), UNREACHABLE if limit is None else limit
-        found = self._known.get(node)
-        if found is None and self._at_least.get(node, 0) < limit and self._fits(node):
-            found = self._search(node, limit)
-        return None if found is None or found >= limit else found
+        match = self._known.get(node)
+        if match is None and self._at_least.get(node, 0) < limit and self._fits(node):
+            match = self._search(node, limit)
+        return None if match is None or match >= limit else match
 
     def least(self, state: State) -> Cost:
         """The cost of a state, where it is known; else the state costs no less."""

@@ -61,7 +61,7 @@ class Prices:
 
     def move_in_any_order(self, op: str, axes: Axes, before: int, after: int) -> Cost:
         """The least cost of a move over these axes, in any order in which a spec has them."""
-        return min(self.move(op, each, before, after) for each in self._orders(axes))
+        return min(self.move(op, order, before, after) for order in self._orders(axes))
 
     @remembered
     def _orders(self, axes: Axes) -> tuple[Axes, ...]:
@@ -101,11 +101,11 @@ class Prices:
 
     @remembered
     def _line(self, op: str, axes: Axes) -> _Line:
-        found = collective_price(op, LARGE, axes, self.placed)
+        time = collective_price(op, LARGE, axes, self.placed)
         levels = self.placed.levels_for(op, axes)
         has_several = self.placed.machine.measured or any(level.nccl for level in levels)
-        per_byte = None if has_several else found.bandwidth_seconds / LARGE
-        return _Line(found.latency_seconds, per_byte, found.seconds > found.bandwidth_seconds)
+        per_byte = None if has_several else time.bandwidth_seconds / LARGE
+        return _Line(time.latency_seconds, per_byte, time.seconds > time.bandwidth_seconds)
 
     @remembered
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:

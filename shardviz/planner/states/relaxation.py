@@ -49,7 +49,7 @@ class Relaxation:
         forward: bool,
     ) -> None:
         self._space, self._prices, self._whole_bytes = space, prices, whole_bytes
-        self._units = {axis: 4**place for place, axis in enumerate(space.sizes)}
+        self._units = {axis: 4**index for index, axis in enumerate(space.sizes)}
         self._homes = frozenset().union(*(node.places for node in sources))
         self._home_dims = {(axis, dim) for axis, dim, _ in self._homes}
         self._with_home = frozenset(axis for axis, _ in self._home_dims)
@@ -109,7 +109,7 @@ class Relaxation:
     def _least_with_either(self, code: int, *units: int) -> Cost:
         codes = [code]
         for unit in units:
-            codes += [each - unit for each in codes]
+            codes += [code - unit for code in codes]
         return min(map(self._least, codes))
 
     @remembered
@@ -143,10 +143,10 @@ class Relaxation:
     def _costs_of(self, moves: _RelaxedMoves, op: str, code: int) -> Mapping[int, Cost]:
         """By group of axes the least cost of an operation over it of an array with a vector, or to it."""
         key = moves.forward, op, moves.parts(code)
-        found = self._costs.get(key)
-        if found is None:
-            found = self._costs[key] = _GroupCosts(self._space, self._prices, self._whole_bytes, *key)
-        return found
+        costs = self._costs.get(key)
+        if costs is None:
+            costs = self._costs[key] = _GroupCosts(self._space, self._prices, self._whole_bytes, *key)
+        return costs
 
 
 class _RelaxedMoves:
@@ -161,7 +161,7 @@ class _RelaxedMoves:
         self._changes: dict[str, list[tuple[list[int], ...]]] = {}
         for op, changes in _CHANGES.items():
             self._changes[op] = []
-            for place, axis in enumerate(space.sizes):
+            for index, axis in enumerate(space.sizes):
                 own: tuple[list[int], ...] = ([], [], [], [])
                 may_change = op != "mask" or axis in space.may_mask
                 if not forward and op in ("psum", "psum_scatter"):
@@ -169,19 +169,19 @@ class _RelaxedMoves:
                 for before, after in changes if may_change else ():
                     old, new = (before, after) if forward else (after, before)
                     if new != HOME or axis in with_home:
-                        own[old].append((new - old) << 2 * place)
+                        own[old].append((new - old) << 2 * index)
                 self._changes[op].append(own)
 
     @remembered
     def of(self, op: str, code: int) -> list[tuple[int, int]]:
         """The groups of axes over which an operation may be, each with the vector at its other end."""
         found = [(0, code)]
-        for place, changes in enumerate(self._changes[op]):
-            if own := changes[code >> 2 * place & 3]:
+        for index, changes in enumerate(self._changes[op]):
+            if own := changes[code >> 2 * index & 3]:
                 # Of slices, which are free, each axis alone.
                 others = found[:1] if op == "slice" else found
                 found = found + [
-                    (group | 1 << place, after + change) for change in own for group, after in others
+                    (group | 1 << index, after + change) for change in own for group, after in others
                 ]
         if op not in _EXCHANGES:
             del found[0]
@@ -193,7 +193,7 @@ class _RelaxedMoves:
     @remembered
     def parts(self, code: int) -> int:
         """The parts into which axes with these words cut an array."""
-        return math.prod([size for place, size in enumerate(self._sizes) if code >> 2 * place & 3 <= AWAY])
+        return math.prod([size for index, size in enumerate(self._sizes) if code >> 2 * index & 3 <= AWAY])
 
 
 _relaxed_moves = lru_cache(maxsize=64)(_RelaxedMoves)
@@ -213,14 +213,14 @@ class _GroupCosts(dict[int, Cost]):
     def __missing__(self, group: int) -> Cost:
         found = self._cost(group) if group else UNREACHABLE
         if self._op in _EXCHANGES:
-            bits = (1 << place for place in range(len(self._space.sizes)))
+            bits = (1 << index for index in range(len(self._space.sizes)))
             found = min(found, *(self[group | bit] for bit in bits if not group & bit), UNREACHABLE)
         self[group] = found
         return found
 
     def _cost(self, group: int) -> Cost:
         op, parts, space = self._op, self._parts, self._space
-        axes = tuple([axis for place, axis in enumerate(space.sizes) if group >> place & 1])
+        axes = tuple([axis for index, axis in enumerate(space.sizes) if group >> index & 1])
         devices, others = space.group_size(axes), parts
         if op == "slice":
             return 0

@@ -124,7 +124,7 @@ background: var(--raised); border: 1px solid var(--line); border-radius: 0.5rem;
 .player p { flex-basis: 100%; margin: 0; font-size: 0.8rem; color: var(--dim); }
 @media print { .player { display: none; } .played .round { display: block; break-inside: avoid; } }
 """
-_AXES = {Color.parse(colour): place for place, colour in enumerate(TRUECOLOR.axes)}
+_AXES = {Color.parse(colour): index for index, colour in enumerate(TRUECOLOR.axes)}
 
 
 class Styles:
@@ -150,7 +150,7 @@ class Styles:
     def css(self) -> str:
         """The rules of all classes, and the colours of mesh axes for a light page and a dark one."""
         light, dark = (
-            " ".join(f"--axis-{place}: {colour};" for place, colour in enumerate(palette.axes))
+            " ".join(f"--axis-{index}: {colour};" for index, colour in enumerate(palette.axes))
             for palette in (ON_LIGHT, TRUECOLOR)
         )
         scheme = f":root {{ {light} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {dark} }} }}\n"
@@ -161,9 +161,9 @@ def _rules(style: Style) -> str:
     """The declarations of a style; a mesh axis has its own colour on a light page."""
     rules = []
     if style.color is not None and not style.color.is_default:
-        place = _AXES.get(style.color)
+        index = _AXES.get(style.color)
         rules.append(
-            f"color: {style.color.get_truecolor().hex if place is None else f'var(--axis-{place})'};"
+            f"color: {style.color.get_truecolor().hex if index is None else f'var(--axis-{index})'};"
         )
     elif style.dim:
         rules.append("color: var(--dim);")

@@ -101,8 +101,8 @@ def _introduction(subject: Subject, code: str) -> str:
     if more.strip():
         lines += [_escaped(more.strip()), ""]
     lines.append("Run the cells in order. ")
-    if found := _SIMULATED.search(code):
-        count = plural(int(found[1]), "device")
+    if match := _SIMULATED.search(code):
+        count = plural(int(match[1]), "device")
         lines[-1] += (
             f"They simulate {count} on any CPU, even where the runtime has a TPU or a GPU; to use real "
             "devices, remove the lines that set this up. If JAX has already run in this kernel, restart it "
@@ -121,7 +121,9 @@ def _sections(code: str) -> Iterator[str]:
     setting = True
     for text, statements in _paragraphs(code):
         sets = all(map(_is_setting, statements))
-        is_program = any(isinstance(each, ast.FunctionDef) and each.name == "program" for each in statements)
+        is_program = any(
+            isinstance(statement, ast.FunctionDef) and statement.name == "program" for statement in statements
+        )
         if held and ((setting and not sets) or is_program):
             yield "\n\n".join(held)
             held = []

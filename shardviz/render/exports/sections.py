@@ -84,19 +84,19 @@ def _timelines(timelines: Sequence[ProgramTimeline], width: int, palette: Palett
     from shardviz.render.times.gantt import first_column
     from shardviz.render.times.report import cause_lines, picture_lines, total_lines
 
-    limit = max(each.drawn_seconds for each in timelines)
-    left = max(first_column(each, width) for each in timelines)
+    limit = max(timeline.drawn_seconds for timeline in timelines)
+    left = max(first_column(timeline, width) for timeline in timelines)
     return [
         Section(
-            f"{each.title} on {each.machine}",
+            f"{timeline.title} on {timeline.machine}",
             [
-                *total_lines(each, width, palette),
+                *total_lines(timeline, width, palette),
                 Text(),
-                *picture_lines(each, width, palette, limit, left),
-                *cause_lines(each, width, palette),
+                *picture_lines(timeline, width, palette, limit, left),
+                *cause_lines(timeline, width, palette),
             ],
         )
-        for each in timelines
+        for timeline in timelines
     ]
 
 

@@ -203,8 +203,8 @@ class ArrayGrid:
         if line >= self._grid_height:
             return
         step = self._grid_width + GAP
-        for place in range(max(0, (builder.left - left) // step), self._across):
-            corner, number = left + place * step, band * self._across + place
+        for index in range(max(0, (builder.left - left) // step), self._across):
+            corner, number = left + index * step, band * self._across + index
             if corner >= builder.right or number >= len(self._grids):
                 break
             grid = self._grids[number]
@@ -217,11 +217,11 @@ class ArrayGrid:
         """The cell at a column and a line, or the one next to it."""
         cells = self.cells
         band = max(0, y - 1) // self._band_height
-        place = min(max(0, x) // (self._grid_width + GAP), self._across - 1)
-        grid = min(band * self._across + place, cells.grids - 1)
-        band, place = divmod(grid, self._across)
+        index = min(max(0, x) // (self._grid_width + GAP), self._across - 1)
+        grid = min(band * self._across + index, cells.grids - 1)
+        band, index = divmod(grid, self._across)
         row = (y - 1 - band * self._band_height - self._header - 1) // self._pitch
-        column = (x - place * (self._grid_width + GAP) - self._gutter - 1) // (self.fit.inner + 1)
+        column = (x - index * (self._grid_width + GAP) - self._gutter - 1) // (self.fit.inner + 1)
         return CellIndex(
             grid, min(max(row, 0), cells.rows.count - 1), min(max(column, 0), cells.columns.count - 1)
         )
@@ -280,11 +280,11 @@ class ArrayGrid:
             return
         assert self._column_labeling is not None
         label_of = self.cells.columns.labelings[self._column_labeling]
-        for place in self._seen(builder, corner):
-            column, width = self._columns[place], self._width_of(place)
+        for index in self._seen(builder, corner):
+            column, width = self._columns[index], self._width_of(index)
             label = Text("…", DIM) if column is None else label_of(column)
             builder.put_text(
-                corner + self._gutter + 1 + self._left_of(place) + (width - label.cell_len) // 2, label
+                corner + self._gutter + 1 + self._left_of(index) + (width - label.cell_len) // 2, label
             )
 
     def _draw_box(
@@ -341,11 +341,11 @@ class ArrayGrid:
         first = min(max(0, -(-(builder.left - corner) // step)), count - 1)
         return range(first, max(first + 1, min(count, (builder.right - box) // step + 2)))
 
-    def _left_of(self, place: int) -> int:
-        return place * (self.fit.inner + 1) - (self.fit.inner - ELISION) * (place > self._gap)
+    def _left_of(self, index: int) -> int:
+        return index * (self.fit.inner + 1) - (self.fit.inner - ELISION) * (index > self._gap)
 
-    def _width_of(self, place: int) -> int:
-        return ELISION if place == self._gap else self.fit.inner
+    def _width_of(self, index: int) -> int:
+        return ELISION if index == self._gap else self.fit.inner
 
     def _cell(self, index: CellIndex) -> _Drawn:
         drawn = self._drawn.get(index)

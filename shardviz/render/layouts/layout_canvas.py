@@ -80,14 +80,14 @@ class LayoutCanvas:
                 x += grid.width + SIGN_WIDTH
             self._shelves.append(placed)
             self.arrays += placed
-            bottom = max(each.bottom for each in placed) + gap
+            bottom = max(placed.bottom for placed in placed) + gap
         self.height = bottom - gap if shelves else 0
-        self.width = max((each.x + each.width for each in self.arrays), default=0)
+        self.width = max((array.x + array.width for array in self.arrays), default=0)
 
     def grown(self, width: int, height: int) -> LayoutCanvas:
         """The same arrays with cells that use a room of so many columns and lines. Arrays that are side by
         side come below one another where they fill more of it so."""
-        now = [[(each.grid, each.sign) for each in shelf] for shelf in self._shelves]
+        now = [[(placed.grid, placed.sign) for placed in shelf] for shelf in self._shelves]
         ways = [now]
         if len(self.arrays) <= BREAKABLE:
             broken = map(list, product(*map(_breaks, now)))
@@ -110,35 +110,35 @@ class LayoutCanvas:
         device, those of the cursor's device."""
         builder = LineBuilder(left, right)
         data = None if cursor is None else self.cells(cursor).data(cursor.cell)
-        for place, each in enumerate(self._shelves[bisect_right(self._tops, y) - 1]):
-            x, row = each.x, y - each.y
-            if each.sign and row == 0:
-                x = x - 3 if place else x
-                builder.put(x, each.sign, "bold")
-                x += 3 if place else 2
-            if 0 < row <= each.lead or row >= each.lead + each.grid.height:
+        for index, placed in enumerate(self._shelves[bisect_right(self._tops, y) - 1]):
+            x, row = placed.x, y - placed.y
+            if placed.sign and row == 0:
+                x = x - 3 if index else x
+                builder.put(x, placed.sign, "bold")
+                x += 3 if index else 2
+            if 0 < row <= placed.lead or row >= placed.lead + placed.grid.height:
                 continue
             pointer = None
             if cursor is not None and data is not None:
-                here = self.arrays[cursor.array] is each
+                here = self.arrays[cursor.array] is placed
                 pointer = Pointer(cursor.cell if here else None, data, style)
                 if lens is not None:
-                    cells = each.grid.cells
+                    cells = placed.grid.cells
                     held = cells.index_of(lens) if cells.layout.holds_data(lens) else None
                     pointer = pointer._replace(device=held, device_style=cells.palette.lens)
-                elif not here and isinstance(each.grid.cells, DeviceCells):
+                elif not here and isinstance(placed.grid.cells, DeviceCells):
                     position = self.cells(cursor).position(cursor.cell)
-                    pointer = pointer._replace(device=each.grid.cells.index_of(position))
-            each.grid.draw(builder, x, row - each.lead if row else 0, pointer)
+                    pointer = pointer._replace(device=placed.grid.cells.index_of(position))
+            placed.grid.draw(builder, x, row - placed.lead if row else 0, pointer)
         return builder.text()
 
     def heading(self, y: int, left: int, right: int) -> Text | None:
         """The labels of the columns seen on a line, for the top of a window; None if no box goes on there."""
         builder = LineBuilder(left, right)
-        for each in self._shelves[bisect_right(self._tops, y) - 1]:
-            line = each.grid.heading_of(y - each.y - each.lead)
+        for placed in self._shelves[bisect_right(self._tops, y) - 1]:
+            line = placed.grid.heading_of(y - placed.y - placed.lead)
             if line is not None:
-                each.grid.draw(builder, each.x, line, None)
+                placed.grid.draw(builder, placed.x, line, None)
         return builder.text() or None
 
     def cells(self, cursor: CellCursor) -> Cells:
@@ -148,7 +148,7 @@ class LayoutCanvas:
     @property
     def all_cells(self) -> list[Cells]:
         """Those of every array."""
-        return [each.grid.cells for each in self.arrays]
+        return [array.grid.cells for array in self.arrays]
 
     def repeats(self, cursor: CellCursor) -> bool:
         """True if other cells may show the same data as the cursor's: other devices, or a second picture."""
@@ -159,16 +159,16 @@ class LayoutCanvas:
 
     def place_of(self, cursor: CellCursor) -> tuple[int, int, int]:
         """First column, line, and columns of the cursor's cell."""
-        each = self.arrays[cursor.array]
-        x, y = each.grid.place_of(cursor.cell)
-        return each.x + x, each.y + each.lead + y, each.grid.fit.inner
+        placed = self.arrays[cursor.array]
+        x, y = placed.grid.place_of(cursor.cell)
+        return placed.x + x, placed.y + placed.lead + y, placed.grid.fit.inner
 
     def around(self, cursor: CellCursor) -> tuple[int, int, int, int]:
         """First column, line, columns and lines of what should be seen where the cursor is."""
-        each = self.arrays[cursor.array]
-        x, y, width, height = each.grid.around(cursor.cell)
-        top = each.y if y == 0 else each.y + each.lead + y
-        return each.x + x, top, width, each.y + each.lead + y + height - top
+        placed = self.arrays[cursor.array]
+        x, y, width, height = placed.grid.around(cursor.cell)
+        top = placed.y if y == 0 else placed.y + placed.lead + y
+        return placed.x + x, top, width, placed.y + placed.lead + y + height - top
 
     def cursor_at(self, x: int, y: int) -> CellCursor:
         """The cell at a column and a line, or one near it."""
@@ -177,28 +177,28 @@ class LayoutCanvas:
 
     def moved(self, cursor: CellCursor, right: int, down: int) -> CellCursor:
         """The cursor one cell on: in the array, and at its edge in the next array there, if there is one."""
-        each = self.arrays[cursor.array]
-        index = each.grid.beside(cursor.cell, right, down)
+        placed = self.arrays[cursor.array]
+        index = placed.grid.beside(cursor.cell, right, down)
         if index is not None:
             return CellCursor(cursor.array, index)
         x, y, width = self.place_of(cursor)
         if right:
             other = cursor.array + right
-            if not 0 <= other < len(self.arrays) or self.arrays[other].shelf != each.shelf:
+            if not 0 <= other < len(self.arrays) or self.arrays[other].shelf != placed.shelf:
                 return cursor
             next_ = self.arrays[other]
             column = 0 if right > 0 else next_.grid.width
             return CellCursor(other, next_.grid.index_at(column, y - next_.y - next_.lead))
-        number = each.shelf + down
+        number = placed.shelf + down
         if not 0 <= number < len(self._shelves):
             return cursor
         shelf = self._shelves[number]
-        return self._nearest(shelf, x + width // 2, shelf[0].y if down > 0 else each.y)
+        return self._nearest(shelf, x + width // 2, shelf[0].y if down > 0 else placed.y)
 
     def _nearest(self, shelf: Sequence[Placed], x: int, y: int) -> CellCursor:
-        found = min(shelf, key=lambda each: max(each.x - x, x - each.x - each.grid.width + 1, 0))
-        index = found.grid.index_at(x - found.x, y - found.y - found.lead)
-        return CellCursor(self.arrays.index(found), index)
+        placed = min(shelf, key=lambda placed: max(placed.x - x, x - placed.x - placed.grid.width + 1, 0))
+        index = placed.grid.index_at(x - placed.x, y - placed.y - placed.lead)
+        return CellCursor(self.arrays.index(placed), index)
 
 
 class PointedLayout:

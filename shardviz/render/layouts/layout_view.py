@@ -32,18 +32,18 @@ class DevicePlacement:
     def __init__(self, target: str, placement: Placement) -> None:
         self.target = target
         self.placement = placement
-        self._has_cores = placement.unit == "slice" and any(place.core for place in placement.places)
+        self._has_cores = placement.unit == "slice" and any(coords.core for coords in placement.places)
         self._has_slices = placement.units > 1
 
     def words(self, position: int, device: int) -> str:
         """``x1 y2`` of a torus, with core and slice where there are several; ``GPU 3 of node 1``. A device
         that the target numbers otherwise has that number, too."""
-        place, there = self.placement.places[position], self.placement.ids[position]
+        coords, there = self.placement.places[position], self.placement.ids[position]
         number = f" (device {there})" if there != device else ""
         if self.placement.unit == "node":
-            return f"GPU {place.core}" + f" of node {place.slice}" * self._has_slices + number
-        words = " ".join(f"{axis}{at}" for axis, at in zip(AXES, place.coords, strict=False))
-        words += f" core {place.core}" * self._has_cores + f" slice {place.slice}" * self._has_slices
+            return f"GPU {coords.core}" + f" of node {coords.slice}" * self._has_slices + number
+        words = " ".join(f"{axis}{at}" for axis, at in zip(AXES, coords.coords, strict=False))
+        words += f" core {coords.core}" * self._has_cores + f" slice {coords.slice}" * self._has_slices
         return words + number
 
 
@@ -115,11 +115,11 @@ def _devices(cells: Cells, index: CellIndex) -> list[Text]:
     count = layout.replicas * copies.partials
     if count == 1:
         return _device(cells, position)
-    place = coordinates(layout.mesh, position, cells.palette, split=layout.spec.axes)
+    text = coordinates(layout.mesh, position, cells.palette, split=layout.spec.axes)
     if copies.partials > 1:
-        return [Text("mesh", DIM), place]
+        return [Text("mesh", DIM), text]
     held = copies.holders(block)
-    return [Text("devices", DIM), Text(_ids(held), "bold"), place, Text(plural(count, "copy", "copies"))]
+    return [Text("devices", DIM), Text(_ids(held), "bold"), text, Text(plural(count, "copy", "copies"))]
 
 
 def _others(cells: Cells, index: CellIndex, position: int) -> list[list[Text]]:
@@ -193,12 +193,12 @@ def layout_view(layout: Layout, width: int, palette: Palette, devices: bool = Fa
 
 def _cells(layout: Layout, device: DeviceShard, palette: Palette) -> list[Cell]:
     mesh = layout.mesh
-    place = Text(" ").join(
+    text = Text(" ").join(
         Text(f"{name}={coordinate}", palette.axis(mesh, name))
         for name, coordinate in zip(mesh.axis_names, device.coords, strict=True)
     )
     if layout.spec.only_device not in (None, device.id):
-        return [str(device.id), place, "", ("nothing", "dim")]
+        return [str(device.id), text, "", ("nothing", "dim")]
     held = ", ".join(f"{start}:{stop}" for start, stop in device.slices)
     shard = (f" {glyph(device.shard)} ", palette.shard(device.shard))
-    return [str(device.id), place, shard, f"{layout.array.name}[{held}]"]
+    return [str(device.id), text, shard, f"{layout.array.name}[{held}]"]

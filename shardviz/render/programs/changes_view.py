@@ -104,17 +104,17 @@ def _more(count: int, name: str) -> list[Text]:
     return [Text(f"… and {plural(count, name)}", "dim")] * (count > 0)
 
 
-def changes_view(found: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> list[Text]:
+def changes_view(changes: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> list[Text]:
     """The collectives that change, the figures before and after, and each broken limit with its figures."""
-    lines = _hardware(found, width)
+    lines = _hardware(changes, width)
     lines += [Text()] * bool(lines)
-    shown = found.changes[:MAX_CHANGES]
-    if found.changes:
-        lines += [Text(plural(len(found.changes), "change"), "bold"), Text()]
-    elif found.before.lines or found.after.lines:
-        count = len(found.after.lines)
+    shown = changes.changes[:MAX_CHANGES]
+    if changes.changes:
+        lines += [Text(plural(len(changes.changes), "change"), "bold"), Text()]
+    elif changes.before.lines or changes.after.lines:
+        count = len(changes.after.lines)
         same = f"{plural(count, 'line of the summary is', 'lines of the summary are')} the same"
-        same += "" if found.same == count else f", {count - found.same:,} of them but for the place"
+        same += "" if changes.same == count else f", {count - changes.same:,} of them but for the place"
         lines += sentence(f"no collective changes: {same}", width)
     else:
         lines += sentence("no collective before and after", width)
@@ -124,21 +124,21 @@ def changes_view(found: ReportChanges, broken: Sequence[BrokenLimit], width: int
         head = Text.assemble((_mark(change), "bold"), f" {change.kind}: ", (_name(line), "bold"))
         lines += records([[head, _figure(change)]], width)
         lines += _where(line, width, short_place(line.source))
-    lines += [*_more(len(found.changes) - len(shown), "more change"), Text(), *_figures(found, width)]
-    return lines + [Text()] * bool(broken) + sentences((each.message for each in broken), width, lead="✗ ")
+    lines += [*_more(len(changes.changes) - len(shown), "more change"), Text(), *_figures(changes, width)]
+    return lines + [Text()] * bool(broken) + sentences((limit.message for limit in broken), width, lead="✗ ")
 
 
-def changes_text(found: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> str:
+def changes_text(changes: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> str:
     """The page as plain text."""
-    return "\n".join(line.plain.rstrip() for line in changes_view(found, broken, width))
+    return "\n".join(line.plain.rstrip() for line in changes_view(changes, broken, width))
 
 
-def _hardware(found: ReportChanges, width: int) -> list[Text]:
+def _hardware(changes: ReportChanges, width: int) -> list[Text]:
     """The mesh and the machine; where they differ, before and after."""
     lines = []
     for name, old, new in (
-        ("mesh", _mesh(found.before), _mesh(found.after)),
-        ("machine", found.before.machine or "none", found.after.machine or "none"),
+        ("mesh", _mesh(changes.before), _mesh(changes.after)),
+        ("machine", changes.before.machine or "none", changes.after.machine or "none"),
     ):
         if old != new:
             lines += sentence(f"{old} → {new}", width, lead=f"another {name}: ")
@@ -192,9 +192,9 @@ def _from_to(before: str, after: str) -> str:
     return after if before == after else f"{before} to {after}"
 
 
-def _figures(found: ReportChanges, width: int) -> list[Text]:
+def _figures(changes: ReportChanges, width: int) -> list[Text]:
     """A line for each quantity that one of the two has."""
-    before, after = found.before, found.after
+    before, after = changes.before, changes.after
     rows = [_row(_sent_by(before, after), before.wire_bytes, after.wire_bytes, human_bytes)]
     if before.seconds is not None or after.seconds is not None:
         rows.append(_row("time", before.seconds, after.seconds, estimated_seconds))
@@ -291,7 +291,7 @@ def _collectives(tally: Tally, matmuls: Sequence[CollectiveMatmul], mesh: Mesh, 
         return [Text(f"no {tally.name}")]
     rows: list[Sequence[Cell]] = [
         (*row.cells, _place(source))
-        for source, those in groupby(tally.collectives, lambda each: each.source)
+        for source, those in groupby(tally.collectives, lambda collective: collective.source)
         for row in rows_of([*those], mesh, PLAIN, matmuls)
     ]
     lines = [Text(f"{tally.name}:"), *table(rows[:MAX_ROWS], width, 2, RIGHT)]

@@ -53,19 +53,19 @@ def rows_of(
     digits and a unit."""
     parts = by_permute(matmuls)
     rings = Counter(name for matmul in matmuls for name in matmul.permutes)
-    seen, found = [], []
+    seen, rows = [], []
     for same in folded(collectives, parts):
         collective = same[0]
         matmul = parts.get(collective.name)
         if matmul is None:
             sizes = _sizes(collective.bytes, collective.wire_bytes, rounded)
             cells = (_op(collective, mesh, palette), Text(shapes(collective)), *sizes, Text(often(same)))
-            found.append(CollectiveRow(cells, when(collective), collective.algorithm))
+            rows.append(CollectiveRow(cells, when(collective), collective.algorithm))
         elif matmul not in seen:
             seen.append(matmul)
             shared = sum(rings[name] > 1 for name in matmul.permutes)
-            found.append(_taken_apart(matmul, shared, collectives, mesh, palette, rounded))
-    return found
+            rows.append(_taken_apart(matmul, shared, collectives, mesh, palette, rounded))
+    return rows
 
 
 def row_lines(rows: Sequence[CollectiveRow], width: int, tells_how: bool) -> list[Text]:
@@ -81,14 +81,17 @@ def row_lines(rows: Sequence[CollectiveRow], width: int, tells_how: bool) -> lis
 def folded(collectives: Sequence[Collective], apart: Iterable[str] = ()) -> list[list[Collective]]:
     """Collectives that read alike, and come one after the other, together; those named in `apart` alone."""
     names = frozenset(apart)
-    runs = groupby(collectives, lambda each: (each.name if each.name in names else "", reads_of(each)))
+    runs = groupby(
+        collectives,
+        lambda collective: (collective.name if collective.name in names else "", reads_of(collective)),
+    )
     return [[*run] for _, run in runs]
 
 
 def often(alike: Sequence[Collective]) -> str:
     """The runs of collectives that read alike, in all: ``×4``; "" for once. The length of a loop may be
     unknown, which is then so of all of them."""
-    counts = [each.count for each in alike if each.count is not None]
+    counts = [collective.count for collective in alike if collective.count is not None]
     if len(counts) < len(alike):
         return "in a loop" if len(alike) == 1 else f"{len(alike):,} of these in loops"
     return f"×{sum(counts):,}" if sum(counts) != 1 else ""
@@ -148,20 +151,20 @@ def _taken_apart(
     rounded: bool,
 ) -> CollectiveRow:
     """The permutes of a collective matmul as one row; `shared` of them are others' as well."""
-    permutes = [each for each in collectives if each.name in matmul.permutes]
+    permutes = [collective for collective in collectives if collective.name in matmul.permutes]
     text = Text.assemble((f"{matmul.op} by permutes", "bold"))
     if matmul.axes:
         text.append(" over ").append_text(axes_text(matmul.axes, mesh, palette))
     ways = "both ways" if matmul.directions == 2 else "one way"
     steps = Text(f"{plural(len(matmul.permutes), 'permute')} {ways}" + f", {shared:,} shared" * (shared > 0))
     cells = (text, steps, *_sizes(matmul.bytes, matmul.wire_bytes, rounded), Text())
-    algorithms = dict.fromkeys(each.algorithm for each in permutes if each.algorithm)
+    algorithms = dict.fromkeys(permute.algorithm for permute in permutes if permute.algorithm)
     return CollectiveRow(cells, _while(matmul, permutes), "; ".join(algorithms))
 
 
 def _while(matmul: CollectiveMatmul, permutes: Sequence[Collective]) -> str:
     """The partial matmuls that run while permutes are under way."""
-    works = {work.name: work.cycles or 0 for each in permutes for work in each.overlapped}
+    works = {work.name: work.cycles or 0 for permute in permutes for work in permute.overlapped}
     under = [name for name in matmul.matmuls if name in works]
     count = plural(len(matmul.matmuls), "partial matmul")
     if not under:
@@ -171,11 +174,19 @@ def _while(matmul: CollectiveMatmul, permutes: Sequence[Collective]) -> str:
     return f"under {some}{count}" + (f", ~{cycles:,} cycles" if cycles else "")
 
 
-def reads_of(each: Collective) -> tuple[object, ...]:
+def reads_of(collective: Collective) -> tuple[object, ...]:
     """All that a row says of a collective but how often it runs: equal ones read alike."""
-    sizes = each.bytes, each.wire_bytes, each.arrays
-    how = each.algorithm, way_out(each), when(each)
-    return each.op, each.axes, each.groups, shapes(each), sizes, how, each.count is None
+    sizes = collective.bytes, collective.wire_bytes, collective.arrays
+    how = collective.algorithm, way_out(collective), when(collective)
+    return (
+        collective.op,
+        collective.axes,
+        collective.groups,
+        shapes(collective),
+        sizes,
+        how,
+        collective.count is None,
+    )
 
 
 def _op(collective: Collective, mesh: Mesh, palette: Palette) -> Text:
@@ -231,7 +242,7 @@ MAX_TOLD = 3
 
 def parts_of_axes(collectives: Iterable[Collective], mesh: Mesh | None) -> list[str]:
     """A sentence on each part of an axis that collectives run along, as far as they are few."""
-    names = dict.fromkeys(axis for each in collectives for axis in each.axes)
+    names = dict.fromkeys(axis for collective in collectives for axis in collective.axes)
     return [words for name in names if mesh and (words := part_of_axis(name, mesh))][:MAX_TOLD]
 
 

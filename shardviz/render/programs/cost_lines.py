@@ -73,7 +73,7 @@ def rest_lines(report: ProgramReport, groups: Sequence[AlikeEntries], top: int |
         whole = "bytes" if report.timeline is None else "time"
         of_all = "" if share is None else f", {percent(share)} of the {whole}"
         lines.append(Text(f"and {plural(len(rest), 'more line')}{of_all}", "dim"))
-    left_out = len(report.entries) - sum(len(each.entries) for each in groups)
+    left_out = len(report.entries) - sum(len(group.entries) for group in groups)
     if left_out:
         lines.append(Text(f"{plural(left_out, 'collective is', 'collectives are')} left out", "dim"))
     return lines
@@ -100,7 +100,7 @@ def sum_lines(report: ProgramReport, selection: Selection, width: int, palette: 
         ]
         if len(found) > len(shown):
             lines.append(Text(f"and {plural(len(found) - len(shown), 'more line')}", "dim"))
-    unknown = sum(each.runs is None for each in entries)
+    unknown = sum(entry.runs is None for entry in entries)
     if unknown:
         lines += [Text(), *sentence(_unknown_words(unknown, report), width)]
     return lines
@@ -121,19 +121,19 @@ def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, pa
     """The groups as lines of at most `width` columns, under a heading. Figures give way to the operation and
     its axes, and the place begins further right in a line that these fill."""
     if not groups:
-        ops = ", ".join(dict.fromkeys(each.collective.op for each in report.entries))
+        ops = ", ".join(dict.fromkeys(entry.collective.op for entry in report.entries))
         return sentence(f"the program has {ops}", width, lead="no such collective: ") if ops else []
     mesh = report.module.mesh or NO_AXES
-    whats = [_what(each, mesh, palette, width) for each in groups]
+    whats = [_what(group, mesh, palette, width) for group in groups]
     longest = max(what.cell_len for what in whats)
-    rows = _fitting([_figures(each, report, "×") for each in groups], max(width - GAP - longest, 0))
+    rows = _fitting([_figures(group, report, "×") for group in groups], max(width - GAP - longest, 0))
     left = columns(rows, width, 0, range(len(rows[0])))
     if left is None or longest > width:
         return records([[*cells, what] for cells, what in zip(rows[1:], whats, strict=True)], width)
     taken = max(line.cell_len for line in left)
     indent = taken + GAP if taken else 0
     # One line that is longer than the others takes room from its own place alone.
-    wanted = min(GOOD_PLACE, max(_place(each, width).cell_len for each in groups))
+    wanted = min(GOOD_PLACE, max(_place(group, width).cell_len for group in groups))
     aligned = min(longest, max(width - indent - GAP - wanted, 0))
     aligned = max((what.cell_len for what in whats if what.cell_len <= aligned), default=aligned)
     lines = []
@@ -141,9 +141,9 @@ def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, pa
     for line, what, group in zip(left, (heading, *whats), (None, *groups), strict=True):
         line.append(" " * (indent - line.cell_len)).append_text(what)
         start = indent + max(what.cell_len, aligned) + GAP
-        place = Text("where", "bold") if group is None else _place(group, width - start)
+        text = Text("where", "bold") if group is None else _place(group, width - start)
         if width - start >= LEAST_PLACE:
-            line.append(" " * (start - line.cell_len)).append_text(place)
+            line.append(" " * (start - line.cell_len)).append_text(text)
         line.rstrip()
         lines.append(line)
     return lines
@@ -230,8 +230,8 @@ def _sum_name(total: CostSum, by: By, report: ProgramReport, palette: Palette) -
 
 
 def _share(groups: Sequence[AlikeEntries], report: ProgramReport) -> float | None:
-    exposed = [each.exposed for each in groups if each.exposed is not None]
-    sent = [each.wire_bytes for each in groups if each.wire_bytes is not None]
+    exposed = [group.exposed for group in groups if group.exposed is not None]
+    sent = [group.wire_bytes for group in groups if group.wire_bytes is not None]
     return _share_of(
         math.fsum(exposed) if len(exposed) == len(groups) else None,
         sum(sent) if len(sent) == len(groups) else None,
@@ -244,7 +244,7 @@ def _share_of(exposed: float | None, sent: int | None, report: ProgramReport) ->
     if report.timeline is not None:
         total = report.timeline.seconds
         return None if exposed is None or not total else exposed / total
-    every = sum(each.all_wire_bytes or 0 for each in report.entries)
+    every = sum(entry.all_wire_bytes or 0 for entry in report.entries)
     return None if sent is None or not every else sent / every
 
 
@@ -272,14 +272,14 @@ def why_lines(
     it is what avoids it, where that was found. `hint` says how to see all."""
     by_entry = {id(entry): reason for entry, reason in zip(report.entries, reasons, strict=True)}
     chosen = selection.chosen(report.entries)
-    groups = selection.in_order(alike_reasons((each, by_entry[id(each)]) for each in chosen))
+    groups = selection.in_order(alike_reasons((entry, by_entry[id(entry)]) for entry in chosen))
     if not groups:
         return []
     lines = [Text(), Text("why", "bold")]
     shown: set[Suggestion] = set()
     for group in groups[: selection.top]:
         lines += [_head(group, report, width, palette)]
-        expected = " (expected)" if all(each.is_expected for each in group.reasons) else ""
+        expected = " (expected)" if all(reason.is_expected for reason in group.reasons) else ""
         lines += sentence(f"{group.name}{expected}", width, 2)
         found = (suggestions[reason] for reason in group.reasons if reason in suggestions)
         best = next(found, None)
@@ -303,10 +303,10 @@ def _head(group: AlikeReasons, report: ProgramReport, width: int, palette: Palet
     words = [f"  {size}", f" in {many:,} collectives" * (many > 1)]
     words += [f", {PurePath(source).name}" for source in group.sources[:1]]
     words += [f" and {plural(len(group.sources) - 1, 'more line')}"] * (len(group.sources) > 1)
-    for each in words:
-        if head.cell_len + len(each) > width:
+    for word in words:
+        if head.cell_len + len(word) > width:
             break
-        head.append(each, "dim")
+        head.append(word, "dim")
     return printable_line(head)
 
 
@@ -335,30 +335,30 @@ MOST_ARRAYS = 8
 """Arrays that a page tells of; JSON has all."""
 
 
-def rematerialization_lines(found: Sequence[Rematerialization], width: int) -> list[Text]:
+def rematerialization_lines(rematerializations: Sequence[Rematerialization], width: int) -> list[Text]:
     """Some lines for each array, under a heading; nothing where there is none."""
-    if not found:
+    if not rematerializations:
         return []
-    arrays = plural(len(found), "array is", "arrays are")
-    them = "it" if len(found) == 1 else "them"
+    arrays = plural(len(rematerializations), "array is", "arrays are")
+    them = "it" if len(rematerializations) == 1 else "them"
     lines = [Text(), *sentence(f"{arrays} fully replicated in order to reshard {them}", width, style="bold")]
-    for each in found[:MOST_ARRAYS]:
-        lines += _array_lines(each, width)
-    if len(found) > MOST_ARRAYS:
-        lines.append(Text(f"and {plural(len(found) - MOST_ARRAYS, 'more array')}", "dim"))
+    for rematerialization in rematerializations[:MOST_ARRAYS]:
+        lines += _array_lines(rematerialization, width)
+    if len(rematerializations) > MOST_ARRAYS:
+        lines.append(Text(f"and {plural(len(rematerializations) - MOST_ARRAYS, 'more array')}", "dim"))
     return lines
 
 
 def log_lines(
-    found: Sequence[Rematerialization], mesh: Mesh | None, width: int, *, is_given: bool
+    rematerializations: Sequence[Rematerialization], mesh: Mesh | None, width: int, *, is_given: bool
 ) -> list[Text]:
     """The page of a log alone: the mesh of its shardings, and the arrays."""
-    if not found:
+    if not rematerializations:
         return sentence("the log has a warning of a rematerialization that cannot be read", width)
     lines = [] if mesh is None else sentence(str(mesh), width, lead="mesh ")
     if not is_given:
         lines += sentence(UNNAMED, width, style="dim")
-    return [*lines, *rematerialization_lines(found, width)]
+    return [*lines, *rematerialization_lines(rematerializations, width)]
 
 
 def _array_lines(one: Rematerialization, width: int) -> list[Text]:

@@ -83,8 +83,8 @@ class HloPicture:
         """The lines at the left: where collectives begin, go on and end."""
         text = Text()
         for column in self._columns:
-            place = bisect_right(column, number, key=attrgetter("start")) - 1
-            span = column[place] if place >= 0 else None
+            index = bisect_right(column, number, key=attrgetter("start")) - 1
+            span = column[index] if index >= 0 else None
             if span is None or number > span.stop:
                 text.append(" ")
             else:
@@ -92,8 +92,8 @@ class HloPicture:
                 text.append(glyph, collective_style(span.collective, self._mesh, self._palette))
         if len(self._columns) < self._gutter:
             places, counts = self._hidden
-            place = bisect_right(places, number) - 1
-            text.append(MORE if place >= 0 and counts[place] else " ", "dim")
+            index = bisect_right(places, number) - 1
+            text.append(MORE if index >= 0 and counts[index] else " ", "dim")
         return text
 
     def _end(self, line: ListedLine) -> Text:
@@ -146,7 +146,7 @@ def _instruction(line: ListedLine) -> Text:
         if collective.arrays == 1:
             shape = shaped(collective.dtype, collective.result_shape)
     opcode = f"{line.opcode}: {', '.join(holds)}" if holds else line.opcode
-    attributes = ", ".join(each for each in line.attributes if not each.startswith(left_out))
+    attributes = ", ".join(attribute for attribute in line.attributes if not attribute.startswith(left_out))
     text = Text.assemble(
         f"{line.name} = ",
         (f"{shape} ", "dim"),
@@ -192,7 +192,7 @@ def _counts(spans: Iterable[Span]) -> tuple[list[int], list[int]]:
         changes[span.start] += 1
         changes[span.stop + 1] -= 1
     places = sorted(changes)
-    return places, [*accumulate(changes[place] for place in places)]
+    return places, [*accumulate(changes[index] for index in places)]
 
 
 def program_view(compiled: TargetResult, mesh: Mesh, width: int, palette: Palette) -> list[Text]:

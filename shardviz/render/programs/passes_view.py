@@ -95,7 +95,7 @@ def _collectives_lines(stage: PassStage, mesh: Mesh, width: int, palette: Palett
     is_last = stage.kind == "schedule"
     # A pass may change some of a collective matmul's permutes; all of them are one line.
     matmuls = stage.collective_matmuls if is_last or not kept + len(gone) else ()
-    with_when = is_last or any(each.is_async for each in (*gone, *new))
+    with_when = is_last or any(collective.is_async for collective in (*gone, *new))
     rows = [(GONE, row) for row in rows_of(gone, mesh, palette)]
     rows += [
         (NEW if new else " ", row) for row in rows_of(stage.after if is_last else new, mesh, palette, matmuls)
@@ -134,14 +134,14 @@ def stage_list(
     """The lines, with `diff` under the chosen stage, and which of them are the chosen stage's."""
     lines: list[Text] = []
     shown = range(0)
-    for place, stage in enumerate(stages):
-        if place == chosen:
+    for index, stage in enumerate(stages):
+        if index == chosen:
             start = len(lines)
-            lines += [printable_line(line) for line in stage_view(stage, place + 1, problem, width, palette)]
+            lines += [printable_line(line) for line in stage_view(stage, index + 1, problem, width, palette)]
             lines += diff
             shown = range(start, len(lines))
             continue
-        line = Text(f"{place + 1:>2}  {stage.title}", "dim")
+        line = Text(f"{index + 1:>2}  {stage.title}", "dim")
         line.truncate(width, overflow="ellipsis")
         lines.append(printable_line(line))
     return lines, shown

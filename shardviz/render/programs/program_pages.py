@@ -88,9 +88,9 @@ class ProgramPage:
         """The place in the program's text at which a line begins."""
         return self._raw.index.start(number)
 
-    def number_at(self, place: int) -> int:
+    def number_at(self, index: int) -> int:
         """The line that has this place of the program's text, or the next one that is shown."""
-        return max(0, min(self._raw.index.line_at(place), self.height - 1))
+        return max(0, min(self._raw.index.line_at(index), self.height - 1))
 
 
 class FoldedPage(ProgramPage):
@@ -109,8 +109,8 @@ class FoldedPage(ProgramPage):
 
 def next_of(numbers: Sequence[int], number: int, step: int) -> int | None:
     """The next of sorted numbers after one, or the one before it; None where there is none."""
-    place = bisect_left(numbers, number + 1 if step > 0 else number) - (step < 0)
-    return numbers[place] if 0 <= place < len(numbers) else None
+    index = bisect_left(numbers, number + 1 if step > 0 else number) - (step < 0)
+    return numbers[index] if 0 <= index < len(numbers) else None
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,8 @@ def place_rule(number: int, page: ProgramPage, width: int) -> Text:
     """A rule that says where the cursor is: ``── line 7 of 33 ── collective 1 of 2 ───``."""
     said = [f"line {number + 1:,} of {page.height:,}"]
     if page.collective(number) is not None:
-        place = bisect_left(page.collectives, number)
-        said.append(f"collective {place + 1:,} of {len(page.collectives):,}")
+        index = bisect_left(page.collectives, number)
+        said.append(f"collective {index + 1:,} of {len(page.collectives):,}")
     return rule(said, width)
 
 
@@ -252,8 +252,8 @@ class RawLines:
     def __init__(self, index: LineIndex, collectives: Iterable[Collective]) -> None:
         self.index = index
         waiting: dict[str, list[Collective]] = {}
-        for each in collectives:
-            waiting.setdefault(each.name, []).append(each)
+        for collective in collectives:
+            waiting.setdefault(collective.name, []).append(collective)
         self.collectives: dict[int, Collective] = {}
         for number in range(index.count) if waiting else ():
             line = index.line(number, 0, MAX_NAME)
@@ -261,11 +261,11 @@ class RawLines:
             if named and _is(line, named[0]):
                 self.collectives[number] = named.pop(0) if len(named) > 1 else named[0]
 
-    def name_at(self, place: int) -> str:
+    def name_at(self, index: int) -> str:
         """The name of what the line with this place of the text makes."""
         if not self.index.count:
             return ""
-        return _name(self.index.line(min(self.index.line_at(place), self.index.count - 1), 0, MAX_NAME))
+        return _name(self.index.line(min(self.index.line_at(index), self.index.count - 1), 0, MAX_NAME))
 
     def place_of(self, name: str) -> int:
         """The place of the line that makes what has this name; 0 where none does."""
@@ -278,10 +278,10 @@ class RawLines:
             position = text.find(name, stop)
         return 0
 
-    def caller_of(self, place: int) -> int:
+    def caller_of(self, index: int) -> int:
         """The place of what calls the computation of HLO that has this place, such as the fusion of an
         instruction; 0 where nothing does."""
-        head = self.index.line_at(place)
+        head = self.index.line_at(index)
         while head and self.index.line(head, 0, 1) in ("", " "):
             head -= 1
         name = re.escape(_name(self.index.line(head, 0, MAX_NAME)))
@@ -311,13 +311,13 @@ class HloPage(FoldedPage):
     def place(self, number: int) -> int:
         return self._raw.place_of(self._lines[number].name)
 
-    def number_at(self, place: int) -> int:
+    def number_at(self, index: int) -> int:
         """The line of an instruction, or of what calls the computation that has it."""
         numbers = {line.name: number for number, line in reversed([*enumerate(self._lines)])}
         seen = set()
-        while (name := self._raw.name_at(place)) not in numbers and place not in seen:
-            seen.add(place)
-            place = self._raw.caller_of(place)
+        while (name := self._raw.name_at(index)) not in numbers and index not in seen:
+            seen.add(index)
+            index = self._raw.caller_of(index)
         return numbers.get(name, 0)
 
 
@@ -371,8 +371,8 @@ class MlirPage(FoldedPage):
     def place(self, number: int) -> int:
         return self._lines.index.start(self._lines.raw[number])
 
-    def number_at(self, place: int) -> int:
-        line = self._lines.index.line_at(place)
+    def number_at(self, index: int) -> int:
+        line = self._lines.index.line_at(index)
         return next((number for number, raw in enumerate(self._lines.raw) if raw >= line), 0)
 
 

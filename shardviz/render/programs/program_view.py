@@ -127,15 +127,15 @@ def programs_view(
         if report is not None and report.entries:
             lines += cost_lines(report, few, width, palette)
     placed = [
-        (each.target, placement_words(each.answer.placement, each.mesh))
-        for each, _ in programs
-        if each.answer.placement is not None and each.mesh is not None
+        (program.target, placement_words(program.answer.placement, program.mesh))
+        for program, _ in programs
+        if program.answer.placement is not None and program.mesh is not None
     ]
     lines += [Text()] * bool(placed) + shared(placed, width, 0, "{} placed: ", "dim")
     lines += shared(
-        ((each.target, f"warning: {said}") for each, _ in programs for said in each.warnings), width
+        ((program.target, f"warning: {said}") for program, _ in programs for said in program.warnings), width
     )
-    lines += shared(((each.target, note) for each, _ in programs for note in each.notes), width)
+    lines += shared(((program.target, note) for program, _ in programs for note in program.notes), width)
     return lines
 
 
@@ -150,8 +150,8 @@ def _cells(program: TargetProgram, report: ProgramReport | None) -> list[Cell]:
         name.append(" ").append("✗", SIGNS["✗"])
     if report is None or program.bytes_sent is None:
         return [name, "", "", "", "", taken]
-    runs = sum(each.runs or 0 for each in report.entries if each.collective.wire_bytes)
-    unknown = any(each.runs is None for each in report.entries)
+    runs = sum(entry.runs or 0 for entry in report.entries if entry.collective.wire_bytes)
+    unknown = any(entry.runs is None for entry in report.entries)
     times = ["", ""]
     if report.timeline is not None:
         exposed = sum(waits for _, waits in report.timeline.exposed_seconds)
@@ -179,7 +179,7 @@ def hlo_view(
     if report.entries:
         lines += cost_lines(report, selection, width, palette)
         lines += sum_lines(report, selection, width, palette)
-        lines += _remarks(report.module, [each.collective for each in report.entries], width)
+        lines += _remarks(report.module, [entry.collective for entry in report.entries], width)
     else:
         lines += _nothing(report.module, width)
     if report.timeline is not None:
@@ -197,9 +197,9 @@ def _remarks(module: HloModule | ShardyModule, moving: Sequence[Collective], wid
         lines += sentence(f"not read: {unread}, not in the sums", width)
     if module.awaits_partitioner:
         lines += sentence(MAY_COME, width, style="dim")
-    if count := sum(each.in_branch for each in moving):
+    if count := sum(collective.in_branch for collective in moving):
         lines += sentence(f"{plural(count, 'collective is', 'collectives are')} {BRANCHES}", width)
-    if count := sum(each.op == "slice" for each in module.collectives):
+    if count := sum(collective.op == "slice" for collective in module.collectives):
         words = f"and {plural(count, 'local slice')} of replicated arrays: nothing is sent"
         lines += sentence(words, width, style="dim")
     lines += sentences(parts_of_axes(moving, module.mesh), width, style="dim")
@@ -229,13 +229,13 @@ def _mesh_lines(
 ) -> list[Text]:
     mesh = module.mesh
     if mesh is None:
-        told = any(each.group_count for each in module.collectives)
+        told = any(collective.group_count for collective in module.collectives)
         return sentence(NO_MESH, width, style="dim") if told else []
     sizes = zip(mesh.axis_names, mesh.axis_sizes, strict=True)
     axes = Text(", ").join(Text(f"{name}={size}", palette.axis(mesh, name)) for name, size in sizes)
     cells = [Text("mesh ").append_text(axes), Text(plural(mesh.size, "device"))]
-    found = [Text(FOUND, "dim")] if isinstance(module, HloModule) and given is None else []
-    lines = records([cells + found], width)
+    texts = [Text(FOUND, "dim")] if isinstance(module, HloModule) and given is None else []
+    lines = records([cells + texts], width)
     if isinstance(module, HloModule) and module.mesh_orders > 1:
         many = f"the text has the devices of this mesh in {module.mesh_orders} orders"
         lines += sentence(f"{many}: {OWN_NAMES}", width, style="dim")
@@ -256,7 +256,7 @@ MODULE_HEADINGS = ("", "module", "devices", "collectives", "sent by a device", "
 def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selection = BY_COST) -> list[Text]:
     """A line a module, by XLA's number of it, with what the selection has of it; those without such a
     collective are counted, and those that cannot be read in full say why."""
-    read = [(each.file, each.report) for each in modules if each.report is not None]
+    read = [(module.file, module.report) for module in modules if module.report is not None]
     sending = [(file, report) for file, report in read if selection.chosen(report.entries)]
     rows = [_module_cells(str(file.number), file.module, [report], selection) for file, report in sending]
     if len(sending) > 1:
@@ -272,9 +272,9 @@ def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selecti
         times = [report.timeline.seconds for report in silent if report.timeline is not None]
         words += f", in {estimated_seconds(sum(times))}" if times else ""
         lines += sentence(words, width, style="dim")
-    for each in modules:
-        if each.error:
-            lines += sentence(each.error, width, lead=f"{each.file.path}: ")
+    for module in modules:
+        if module.error:
+            lines += sentence(module.error, width, lead=f"{module.file.path}: ")
     if sending:
         one = f"shardviz hlo {sending[-1][0].path}"
         lines += [Text(), *sentence(f"the collectives of one: {one}", width, style="dim")]
@@ -285,17 +285,17 @@ def _module_cells(
     number: str, name: str, reports: Sequence[ProgramReport], selection: Selection
 ) -> list[Cell]:
     """The cells of a line: the sums of one module, or of several."""
-    chosen = [entry.collective for each in reports for entry in selection.chosen(each.entries)]
+    chosen = [entry.collective for report in reports for entry in selection.chosen(report.entries)]
     found = [total for total in totals(chosen) if not total.is_host_transfer]
     more = " + ?" * any(total.unknown for total in found)
-    programs = [each.module for each in reports if isinstance(each.module, HloModule)]
-    devices = {each.num_partitions * each.replica_count * each.num_slices for each in programs}
-    times = [each.timeline for each in reports if each.timeline is not None]
+    programs = [report.module for report in reports if isinstance(report.module, HloModule)]
+    devices = {program.num_partitions * program.replica_count * program.num_slices for program in programs}
+    times = [report.timeline for report in reports if report.timeline is not None]
     return [
         number,
         (name, "bold"),
         f"{devices.pop():,}" if len(devices) == 1 else "",
         f"{sum(total.count for total in found):,}{more}",
         human_bytes(sum(total.wire_bytes for total in found)) + more,
-        estimated_seconds(sum(each.seconds for each in times)) if times else "",
+        estimated_seconds(sum(time.seconds for time in times)) if times else "",
     ]

@@ -59,7 +59,7 @@ def target_view(
     for difference in differences:
         sign = "=" if difference.code in SAME_TRAFFIC else "≠"
         lines += sentence(difference.message, width, 2, f"{sign} {difference.code}: ")
-    if compiled.status == "ok" and all(each.code in AS_PLANNED for each in differences):
+    if compiled.status == "ok" and all(difference.code in AS_PLANNED for difference in differences):
         lines += sentence("as planned", width, 2, "= ", "dim")
     return lines
 
@@ -107,7 +107,9 @@ def partitioned_words(partitioned: Sequence[Collective], rounded: bool = False) 
     if not partitioned:
         return "right after SPMD partitioning: no collective"
     said = []
-    for _, run in groupby(partitioned, lambda each: (each.op, each.axes, shapes(each), each.bytes)):
+    for _, run in groupby(
+        partitioned, lambda collective: (collective.op, collective.axes, shapes(collective), collective.bytes)
+    ):
         same = [*run]
         one = same[0]
         over = f" over {', '.join(one.axes)}" if one.axes else ""
@@ -115,7 +117,7 @@ def partitioned_words(partitioned: Sequence[Collective], rounded: bool = False) 
         if len(same) == 1:
             said.append(f"{one.op}{over} {what}" + f" {often(same)}".rstrip())
         else:
-            looped = sum(each.count != 1 for each in same)
+            looped = sum(collective.count != 1 for collective in same)
             which = "all" if looped == len(same) else f"{looped:,} of them"
             said.append(f"{len(same):,} {one.op}s{over}, {what} each" + f", {which} in a loop" * (looped > 0))
     return f"right after SPMD partitioning: {'; '.join(said)}"
@@ -128,7 +130,7 @@ def _collectives(
     rows = rows_of(compiled.collectives, mesh, palette, compiled.collective_matmuls, rounded)
     tells_how = has_schedule(compiled) and (
         compiled.placement is not None
-        or any(each.is_async or each.algorithm for each in compiled.collectives)
+        or any(collective.is_async or collective.algorithm for collective in compiled.collectives)
     )
     return row_lines(rows, width, tells_how)
 
@@ -233,9 +235,11 @@ def answers_view(
     if side_by_side(names):
         lines = targets_table(answers, problem, width, palette, rounded)
     else:
-        views = (target_view(one, found, problem, width, palette, rounded) for one, found in answers)
+        views = (
+            target_view(one, differences, problem, width, palette, rounded) for one, differences in answers
+        )
         lines = [line for view in views for line in view]
-    every = [each for one, _ in answers for each in one.collectives]
+    every = [collective for one, _ in answers for collective in one.collectives]
     return lines + sentences(parts_of_axes(every, problem.mesh), width, 2, style="dim")
 
 
@@ -266,7 +270,8 @@ def _rows(
 ) -> list[Text]:
     """The table; where it is too wide, what is least needed goes beneath each row, or all of it in lines."""
     blocks = [
-        (_name(each, problem, palette), _moves(each, problem.mesh, palette, rounded)) for each in answers
+        (_name(answer, problem, palette), _moves(answer, problem.mesh, palette, rounded))
+        for answer in answers
     ]
     whole = []
     for name, moves in blocks:
@@ -285,9 +290,9 @@ def _rows(
     lines = []
     for name, moves in blocks:
         cells = [_alone(name, i) for i in range(len(name))]
-        lines += records([[each for each in cells if each]], width)
+        lines += records([[cell for cell in cells if cell]], width)
         for cells in moves:
-            lines += records([[each for each in cells[:HOW] if each]], width, 2)
+            lines += records([[cell for cell in cells[:HOW] if cell]], width, 2)
             lines += _details(cells[HOW:], width, 4)
     return lines
 
@@ -307,7 +312,7 @@ def _moves(compiled: TargetResult, mesh: Mesh, palette: Palette, rounded: bool) 
     if compiled.status != "ok":
         words = "no answer" if compiled.status == "error" else "not available"
         return [[Text.assemble(("✗", SIGNS["✗"]), f" {words}")]]
-    moving = [each for each in compiled.collectives if each.op != "slice"]
+    moving = [collective for collective in compiled.collectives if collective.op != "slice"]
     rows = rows_of(moving, mesh, palette, compiled.collective_matmuls, rounded)
     scheduled = has_schedule(compiled)
     cells = [[*row.cells, Text(row.when if scheduled else ""), Text(row.algorithm, "dim")] for row in rows]
@@ -328,17 +333,17 @@ def _reasons(answers: Answers, width: int) -> list[Text]:
     """Each difference once, after the targets that have it."""
     planned = [
         compiled.target
-        for compiled, found in answers
-        if compiled.status == "ok" and all(each.code in AS_PLANNED for each in found)
+        for compiled, differences in answers
+        if compiled.status == "ok" and all(difference.code in AS_PLANNED for difference in differences)
     ]
     names: dict[tuple[str, str], list[Difference]] = {}
-    for _, found in answers:
-        for each in found:
-            names.setdefault((each.code, each.message_about("it")), []).append(each)
+    for _, differences in answers:
+        for difference in differences:
+            names.setdefault((difference.code, difference.message_about("it")), []).append(difference)
     lines = sentence("as planned", width, lead=f"= {', '.join(planned)}: ") if planned else []
     for (code, _), same in names.items():
         sign = "=" if code in SAME_TRAFFIC else "≠"
-        those = ", ".join(each.target for each in same)
+        those = ", ".join(difference.target for difference in same)
         said = same[0].message_about("each" if len(same) > 1 else "it")
         lines += sentence(f"{code}: {said}", width, lead=f"{sign} {those}: ")
     return lines
@@ -403,14 +408,14 @@ def target_strip(tabs: Sequence[TargetTab], chosen: int, width: int) -> Text:
 
 def target_at(strip: str, names: Sequence[str], column: int) -> str:
     """The target at a column of the strip; empty where there is none."""
-    found, place = "", 0
+    found, index = "", 0
     for name in names:
-        start = strip.find(f" {name} ", place)
+        start = strip.find(f" {name} ", index)
         if start < 0:
             break
         if column > start:
             found = name
-        place = start + len(name)
+        index = start + len(name)
     return found
 
 

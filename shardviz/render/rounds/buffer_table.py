@@ -128,11 +128,11 @@ class BufferTable:
 
     def line(self, y: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line."""
-        number, place = divmod(y, self._lines_of_group)
-        row_number, offset = divmod(place - 1, self.shape.tall)
-        is_text = not place or offset == self.shape.tall // 2
-        member = self._members[row_number] if place else None
-        if place and member is None:
+        number, index = divmod(y, self._lines_of_group)
+        row_number, offset = divmod(index - 1, self.shape.tall)
+        is_text = not index or offset == self.shape.tall // 2
+        member = self._members[row_number] if index else None
+        if index and member is None:
             return Text("⋮".rjust(self._gutter - GAP), DIM)
         pitch = self.shape.cell + 1
         first = max(0, (left - self._gutter) // pitch)
@@ -156,8 +156,8 @@ class BufferTable:
 
     def member_at(self, _x: int, y: int) -> int | None:
         """The member whose row a line belongs to; None where there is none."""
-        place = y % self._lines_of_group
-        return self._members[(place - 1) // self.shape.tall] if place else None
+        index = y % self._lines_of_group
+        return self._members[(index - 1) // self.shape.tall] if index else None
 
     def room(self, tail: int) -> int:
         """The width of cells that leaves `tail` columns of the page after them."""
@@ -174,9 +174,9 @@ class BufferTable:
         """Characters of the last name over a column."""
         return len(self._written(self.groups[0], self._columns[-1])) if self._columns else 0
 
-    def _left_of(self, place: int, cell: int) -> int:
+    def _left_of(self, index: int, cell: int) -> int:
         """The column in which the cell of a place begins if all are `cell` wide; that of the gap is one."""
-        return self._gutter + place * (cell + 1) - (cell - 1) * (place > self._gap)
+        return self._gutter + index * (cell + 1) - (cell - 1) * (index > self._gap)
 
     def _chosen_columns(self) -> list[int | None]:
         if self.scrolls:
@@ -186,7 +186,7 @@ class BufferTable:
         chosen = visible(len(every), fits)
         if None in chosen:
             chosen = visible(len(every), min(fits - 1, MAX_COLUMNS))
-        return [None if place is None else every[place] for place in chosen]
+        return [None if index is None else every[index] for index in chosen]
 
     def _label(self, number: int, member: int | None) -> Text:
         if member is None:

@@ -115,9 +115,9 @@ class DevicePicture:
                 if gap is not None:
                     builder.put_text(box - shape.gap, gap)
             if column <= last:
-                found = self._in_column(row, column, offset)
-                if found is not None:
-                    builder.put_text(box, found)
+                text = self._in_column(row, column, offset)
+                if text is not None:
+                    builder.put_text(box, text)
         line = builder.text()
         line.rstrip()
         return line
@@ -338,10 +338,10 @@ class GroupBoxes:
         name = str(mesh.device_id(position))
         if is_marked and len(name) + 4 <= inside:
             name = f"▹{name}◃"
-        place = coordinates(mesh, position, self.palette)
+        text = coordinates(mesh, position, self.palette)
         title = Text.assemble((name, self.palette.lens if is_marked else "bold"))
-        if len(name) + 2 + place.cell_len + 2 <= inside:
-            title.append("  ").append_text(place)
+        if len(name) + 2 + text.cell_len + 2 <= inside:
+            title.append("  ").append_text(text)
         rest = "─" * (inside - title.cell_len - 2)
         return Text.assemble(("┌ ", edge), title, (f" {rest}┐", edge))
 
@@ -361,7 +361,7 @@ class GroupBoxes:
     def _bar_parts(self) -> list[tuple[int, Style]]:
         """The number of chunks of every part of a bar, and the colour of the first of them."""
         count, parts = self.run.schedule.chunks, self.shape.inside // PART
-        bounds = [-(-place * count // parts) for place in range(parts + 1)]
+        bounds = [-(-index * count // parts) for index in range(parts + 1)]
         return [(stop - start, Style(color=self.style(start).bgcolor)) for start, stop in pairwise(bounds)]
 
 
@@ -431,7 +431,7 @@ def box_shape(
 def _scrolled(found: list[tuple[BoxShape, DeviceMap]], width: int) -> tuple[BoxShape, DeviceMap]:
     """The boxes of a picture that is higher than the page, or broader as well."""
     names = [each for each in found if each[0].form == NAMES and not each[0].bare]
-    wide_enough = [each for each in names if page(each[1], each[0])[0] <= width]
+    wide_enough = [name for name in names if page(name[1], name[0])[0] <= width]
     if not names[0][0].cell:
         # A picture of bars scrolls far anyway: its links rather have room for names.
         return next(iter(wide_enough), names[0])
@@ -457,7 +457,7 @@ def _grown(shape: BoxShape, arranged: DeviceMap, width: int, height: int) -> Box
         # The text of a cell stands in its middle line.
         sizes = range(most, getattr(shape, name), -2 if name == "tall" else -1)
         larger = (shape.with_size(name, size) for size in sizes)
-        shape = next((each for each in larger if _fits(each, arranged, width, height)), shape)
+        shape = next((shape for shape in larger if _fits(shape, arranged, width, height)), shape)
     return shape
 
 

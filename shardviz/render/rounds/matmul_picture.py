@@ -59,29 +59,29 @@ class MatmulPicture:
 
     def line(self, y: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line."""
-        place = y - len(self._above)
-        if place < 0:
+        index = y - len(self._above)
+        if index < 0:
             return self._above[y][left:right]
-        if place > self._size:
-            below = place - self._size - 2
+        if index > self._size:
+            below = index - self._size - 2
             return self._below[below][left:right] if below >= 0 else Text()
         builder = LineBuilder(left, right)
         pitch = self._cell + 1
         first = max(0, (left - self._gutter) // pitch)
         last = min(self._columns, (right - self._gutter) // pitch + 1)
-        member = place - 1
+        member = index - 1
         label = Text("slot", DIM)
-        if place:
+        if index:
             position = self._matmul.run.groups[self._group][member]
             label = self._labels.of(position, member == self._lens)
         builder.put_text(0, label)
         for slot in range(first, max(first, last)):
             is_here = slot == self._number
             heading = Text(f"{'▸' * is_here}{slot}".center(self._cell), "bold" if is_here else DIM)
-            builder.put_text(self._gutter + slot * pitch, self._block(slot, member) if place else heading)
-        found = builder.text()
-        found.rstrip()
-        return found
+            builder.put_text(self._gutter + slot * pitch, self._block(slot, member) if index else heading)
+        text = builder.text()
+        text.rstrip()
+        return text
 
     def member_at(self, _x: int, y: int) -> int | None:
         """The member whose row a line belongs to; None where there is none."""
@@ -151,15 +151,15 @@ class MatmulPicture:
         )
         lines += self._totals(("together", matmul.seconds), ("one after the other", matmul.apart_seconds))
         if matmul.before is not None:
-            place, before = matmul.before
+            index, before = matmul.before
             total = matmul.prefetched_seconds
             left = matmul.exposed_seconds
             rest = f"{seconds(left)} of it still waits" if left else "all of it is hidden"
-            lines += [Text(), Text(f"or prefetched whole while step {place} multiplies: {rest}")]
+            lines += [Text(), Text(f"or prefetched whole while step {index} multiplies: {rest}")]
             spans = [(0.0, before), (total - matmul.matmul_seconds, total)]
             lines += self._drawn(total, ("matmul", WORK, spans), ("links", SENDS, [(0.0, gather)]))
             lines += self._totals(
-                (f"with step {place} prefetched", total),
+                (f"with step {index} prefetched", total),
                 ("block by block", before + matmul.seconds),
                 ("one after the other", before + matmul.apart_seconds),
             )

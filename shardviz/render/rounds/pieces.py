@@ -137,7 +137,7 @@ def _wraps(addends: Sequence[Any], totals: Sequence[str]) -> bool:
 def _joined(addends: Sequence[str], combined: str) -> str:
     if combined != "+":
         return f"{combined}({','.join(addends)})"
-    return "+".join(f"({each})" if "j" in each else each for each in addends).replace("+-", "-")
+    return "+".join(f"({addend})" if "j" in addend else addend for addend in addends).replace("+-", "-")
 
 
 def number(value: bool | int | float | complex) -> str:
@@ -387,7 +387,7 @@ class FrameStats:
     @property
     def longest_passing(self) -> int:
         """Columns of what waits to go on, with the line before it."""
-        longest = max((sum(len(each.name) + 3 for each in row.passing) for row in self.rows), default=0)
+        longest = max((sum(len(cell.name) + 3 for cell in row.passing) for row in self.rows), default=0)
         return longest + 3 if longest else 0
 
     @property

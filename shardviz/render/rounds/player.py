@@ -196,9 +196,9 @@ class PlayerPage:
     @cached_property
     def _boxes(self) -> GroupBoxes:
         drawn, width, room = self._prepared.drawn, self._width, self._room
-        found = GroupBoxes(drawn, self._group, width, room, self.palette)
-        if found.height <= room:
-            return found
+        boxes = GroupBoxes(drawn, self._group, width, room, self.palette)
+        if boxes.height <= room:
+            return boxes
         # A column is the scrollbar's.
         return GroupBoxes(drawn, self._group, width - 1, room, self.palette)
 

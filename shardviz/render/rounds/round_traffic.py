@@ -121,8 +121,8 @@ class RoundTraffic:
         if part is None:
             return np.zeros(len(self._sends), dtype=bool)
         size, stride = self._topology.dims[axis], self._topology.stride(axis)
-        place = origin // stride % size
-        passed, hops = (place - part.begin, part.hops) if up else (part.begin - place, -part.hops)
+        index = origin // stride % size
+        passed, hops = (index - part.begin, part.hops) if up else (part.begin - index, -part.hops)
         on_line = (part.outer == origin // (stride * size)) & (part.inner == origin % stride)
         found: Bools = on_line & (passed % size < hops)
         return found
@@ -142,8 +142,8 @@ class RoundTraffic:
         axis, up = self._direction(origin, target)
         size, stride = self._topology.dims[axis], self._topology.stride(axis)
         low = origin if up else target
-        place = low // (stride * size) * self._topology.segments(axis) + low // stride % size
-        return self._topology.first_link(axis, up) + place * stride + low % stride
+        index = low // (stride * size) * self._topology.segments(axis) + low // stride % size
+        return self._topology.first_link(axis, up) + index * stride + low % stride
 
     @cached_property
     def _loads(self) -> Ints:

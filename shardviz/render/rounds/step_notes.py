@@ -90,7 +90,7 @@ def _entries(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]],
     if any(cell.partial and cell.needed for cell, _ in full):
         yield f"{PARTIAL} {f'{combined} so far' if combined else 'partial sum'}"
     counts = [COUNT.search(cell.label(form) or "") for cell, form in full if cell.count]
-    most = max((int(found[1]) for found in counts if found), default=0)
+    most = max((int(count[1]) for count in counts if count), default=0)
     if most:
         most = count or most
         yield f"of {most} the {combined} of {most}" if combined else f"Σ{most} the sum of {most}"
@@ -241,13 +241,13 @@ def _goes_far(timeline: Timeline) -> bool:
 def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
     """The time in closed form, independent of the algorithm: its bound, how it is counted, and what the book
     counts for the bytes where they take longer than the hops."""
-    found = run.closed_form
-    if found is None or not found.bound:
+    time = run.closed_form
+    if time is None or not time.bound:
         return []
-    said = f"bound by {found.bound}: {found.convention}"
-    if found.textbook_seconds >= found.latency_seconds:
-        said += f". The book counts {seconds(found.textbook_seconds)}"
-    return sentence(said, width, lead=f"{seconds(found.seconds)} {found.words}, ")
+    said = f"bound by {time.bound}: {time.convention}"
+    if time.textbook_seconds >= time.latency_seconds:
+        said += f". The book counts {seconds(time.textbook_seconds)}"
+    return sentence(said, width, lead=f"{seconds(time.seconds)} {time.words}, ")
 
 
 def least(bound: LowerBound) -> str:

@@ -250,16 +250,16 @@ def shards_picture(
     if values is None:
         raise ValueError("frames without numbers have no shards to show")
     places = visible(run.mesh.size, max_devices)
-    shown = [place for place in places if place is not None]
+    shown = [index for index in places if index is not None]
     named = DeviceLabels(run.mesh, shown, palette, width // 4)
-    labels = [named.of(place) for place in shown]
+    labels = [named.of(index) for index in shown]
     gutter = named.width + GAP
     room = width - gutter
-    digits = max(_digits(values[place], room, SHARD_LINES) for place in shown)
+    digits = max(_digits(values[index], room, SHARD_LINES) for index in shown)
     striped = not ended and run.schedule.pattern.reduces
     blocks = [
-        array_lines(values[place], _styles(run, place, ended, palette), room, digits, striped)
-        for place in shown
+        array_lines(values[index], _styles(run, index, ended, palette), room, digits, striped)
+        for index in shown
     ]
     if values.ndim < 3 or all(len(block) == 1 for block in blocks):
         lines = [
@@ -288,8 +288,8 @@ def final_picture(run: CollectiveRun, width: int, palette: Palette) -> list[Text
     def of_device(number: int) -> StyleOf:
         return _styles(run, run.question.final_positions[number], True, palette)
 
-    def style(place: int) -> Style | None:
-        number, within = divmod(place, period)
+    def style(index: int) -> Style | None:
+        number, within = divmod(index, period)
         return of_device(number)(within)
 
     lines = 2 * SHARD_LINES
@@ -321,7 +321,7 @@ def array_lines(
     if values.ndim < 2 and fits < length <= max_lines // 2 * fits:
         whole = _whole(fits, period)
         bounds = [(start, min(start + whole, length)) for start in range(0, length, whole)]
-        return [_line(range(*each), flat, style, digits, striped) for each in bounds]
+        return [_line(range(*bound), flat, style, digits, striped) for bound in bounds]
     columns = visible(length, fits)
     lines = []
     for row in visible(flat.size // length, max_lines):
@@ -354,15 +354,15 @@ def _digits(values: Values, width: int, max_lines: int) -> int:
 def _line(
     places: Sequence[int | None], flat: Values, style: StyleOf, digits: int, striped: bool, blank: str = " "
 ) -> Text:
-    def look(place: int | None) -> tuple[bool, Style | None]:
-        return (True, None) if place is None else (False, style(place))
+    def look(index: int | None) -> tuple[bool, Style | None]:
+        return (True, None) if index is None else (False, style(index))
 
     cells = []
     for (gap, colours), cell in groupby(places, look):
         if gap:
             cells.append(Text("…", DIM))
             continue
-        words = [numbers(flat[place : place + 1])[0].rjust(digits) for place in cell if place is not None]
+        words = [numbers(flat[index : index + 1])[0].rjust(digits) for index in cell if index is not None]
         side = PARTIAL if striped else " "
         cells.append(Text(f"{side}{' '.join(words)}{side}", colours or ""))
     return Text(blank).join(cells)

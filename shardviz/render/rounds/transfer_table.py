@@ -79,15 +79,15 @@ class TransferTable:
 
     def line(self, y: int, left: int, right: int) -> Text:
         """Columns `left` to `right` of a line."""
-        number, place = self._place(y)
+        number, index = self._place(y)
         if not number:
             widths = dict(zip(HEADINGS, self._widths, strict=True))
             cells = [Text(each.rjust(widths[each]) if each in RIGHT else each) for each in HEADINGS]
             text = Text.assemble(" " * GAP, self._cells(cells), style="bold")
-        elif place < 0:
+        elif index < 0:
             text = self._round(number)
         else:
-            text = self._transfer(self._log.transfer(number, place))
+            text = self._transfer(self._log.transfer(number, index))
         text.truncate(self.width, overflow="ellipsis")
         if self._number is not None and number > self._number:
             text.stylize("dim")
@@ -122,25 +122,25 @@ class TransferTable:
             line.append(f", {plural(load.waiting, 'message waits', 'messages wait')} for a link")
         return line.append(f"  {round_words(run, number)}")
 
-    def _transfer(self, found: LoggedTransfer) -> Text:
+    def _transfer(self, transfer: LoggedTransfer) -> Text:
         run, ends = self._run, []
-        for member in (found.source, found.target):
+        for member in (transfer.source, transfer.target):
             name = str(run.mesh.device_id(run.groups[self._group][member]))
             style = self._palette.lens if member == self._lens else ""
             ends.append(Text.assemble(" " * (self._id_width - len(name)), (name, style)))
-        sign = "+" if found.adds else " "
-        is_marked = self._lens in (found.source, found.target)
+        sign = "+" if transfer.adds else " "
+        is_marked = self._lens in (transfer.source, transfer.target)
         return Text.assemble(
             (MARKED, self._palette.lens) if is_marked else " ",
             " " * (GAP - 1),
             self._cells(
                 [
                     Text(" → ").join(ends),
-                    Text.assemble(sign, self._names(found.chunks)),
-                    Text(self._values(found)),
-                    Text(human_bytes(found.bytes).rjust(BYTES_WIDTH)),
-                    Text(self._link(found)),
-                    Text(seconds(found.seconds).rjust(TIME_WIDTH)),
+                    Text.assemble(sign, self._names(transfer.chunks)),
+                    Text(self._values(transfer)),
+                    Text(human_bytes(transfer.bytes).rjust(BYTES_WIDTH)),
+                    Text(self._link(transfer)),
+                    Text(seconds(transfer.seconds).rjust(TIME_WIDTH)),
                 ]
             ),
         )
@@ -186,20 +186,20 @@ class TransferTable:
         runs_on = chunks[-1] - chunks[0] == len(chunks) - 1
         return Text("–").join(names) if runs_on else Text(plural(len(chunks), "chunk"))
 
-    def _values(self, found: LoggedTransfer) -> str:
+    def _values(self, transfer: LoggedTransfer) -> str:
         if not self._drawn.has_numbers:
             return ""
-        carried = carried_values(self._drawn.frames[found.number - 1], found, self._group)
+        carried = carried_values(self._drawn.frames[transfer.number - 1], transfer, self._group)
         first = islice(carried, MOST_NUMBERS)
         return ", ".join(word for values in first for word in numbers(values[:MOST_NUMBERS]))
 
-    def _link(self, found: LoggedTransfer) -> str:
+    def _link(self, transfer: LoggedTransfer) -> str:
         topology = self._run.links.topology
         if isinstance(topology, Hierarchy):
-            kind = topology.levels[found.level].topology
-            where = "outer" if not found.level else "inner"
-            return f"{where} switch" if isinstance(kind, Switch) else plural(found.hops, "link")
-        return "switch" if isinstance(topology, Switch) else plural(found.hops, "link")
+            kind = topology.levels[transfer.level].topology
+            where = "outer" if not transfer.level else "inner"
+            return f"{where} switch" if isinstance(kind, Switch) else plural(transfer.hops, "link")
+        return "switch" if isinstance(topology, Switch) else plural(transfer.hops, "link")
 
 
 def transfer_lines(run: CollectiveRun, width: int, palette: Palette, number: int | None = None) -> list[Text]:
@@ -239,10 +239,10 @@ class PictureAndTransfers:
         """Columns `left` to `right` of a line."""
         if y < self.picture.height:
             return self.picture.line(y, left, right)
-        place = y - self.picture.height - 1
-        return Text() if place < 0 else self._table.line(self._rows[place], left, right)
+        index = y - self.picture.height - 1
+        return Text() if index < 0 else self._table.line(self._rows[index], left, right)
 
     def round_at(self, y: int) -> int | None:
         """The round of a line of the table; None elsewhere."""
-        place = y - self.picture.height - 1
-        return self._table.round_at(self._rows[place]) if place > 0 else None
+        index = y - self.picture.height - 1
+        return self._table.round_at(self._rows[index]) if index > 0 else None

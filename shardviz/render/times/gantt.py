@@ -97,12 +97,12 @@ class Gantt:
 
     def op_at(self, x: int, y: int) -> int | None:
         """The number of the operation that takes most of a cell; None where none is there."""
-        place = y - self.top
-        if not (0 <= place < len(self.rows.rows) and self.left <= x < self.width):
+        index = y - self.top
+        if not (0 <= index < len(self.rows.rows) and self.left <= x < self.width):
             return None
-        row = self.rows.rows[place]
+        row = self.rows.rows[index]
         start = self.window.start + (x - self.left) * self._cell
-        unknown = self._unknown(place, start, start + self._cell)
+        unknown = self._unknown(index, start, start + self._cell)
         return row.longest(start, start + self._cell) if unknown is None else unknown
 
     def place_of(self, op: int) -> tuple[int, int, int] | None:
@@ -144,10 +144,10 @@ class Gantt:
     def _brackets(self, spans: list[TimeSpan]) -> Text:
         """``┌── ×32 while.5 ──┐`` above what it runs."""
         line = LineBuilder(0, self.width)
-        place = bisect_right([span.end for span in spans], self.window.start)
-        while place < len(spans) and spans[place].start < self.window.end:
-            span = spans[place]
-            place += 1
+        index = bisect_right([span.end for span in spans], self.window.start)
+        while index < len(spans) and spans[index].start < self.window.end:
+            span = spans[index]
+            index += 1
             first = max(self.column_of(span.start + self._cell / 2), self.left)
             last = min(self.column_of(span.end + self._cell / 2), self.width)
             if last <= first:
@@ -165,10 +165,10 @@ class Gantt:
 
     def _row(self, y: int) -> Text:
         """A row of a lane: its bars, over them the marks, and where nothing runs the grid and what waits."""
-        place = y - self.top
-        row = self.rows.rows[place]
+        index = y - self.top
+        row = self.rows.rows[index]
         cells: dict[int, tuple[str, Style]] = {}
-        pieces: list[Piece] = [*self._runs(row), *self._unknown_marks(row, place)]
+        pieces: list[Piece] = [*self._runs(row), *self._unknown_marks(row, index)]
         for x, piece, style in pieces:
             cells |= {at: (letter, style) for at, letter in enumerate(piece, x)}
         waits = self._timeline.lanes[row.lane].kind == "compute"
@@ -184,7 +184,7 @@ class Gantt:
                 cells[x] = GRID, DIM
         cells |= {x: (glyph, MARKED) for x, glyph in self._marks.get(y, ())}
         line = LineBuilder(0, self.width)
-        if self.rows.is_first_of_lane(place):
+        if self.rows.is_first_of_lane(index):
             name = self._names[row.lane]
             room = self.left - 1
             line.put(0, name if len(name) <= room else name[: room - 1] + "…", self._styles.name(row.lane))
@@ -194,17 +194,17 @@ class Gantt:
             line.put(columns[0], "".join(cells[x][0] for x in columns), style)
         return line.text()
 
-    def _unknown(self, place: int, start: float, end: float) -> int | None:
+    def _unknown(self, index: int, start: float, end: float) -> int | None:
         """The first operation of a row's lane between two times that nobody can estimate."""
-        if not self.rows.is_first_of_lane(place):
+        if not self.rows.is_first_of_lane(index):
             return None
-        starts, numbers = self.rows.unknown[self.rows.rows[place].lane]
+        starts, numbers = self.rows.unknown[self.rows.rows[index].lane]
         i = bisect_left(starts, start)
         return numbers[i] if i < len(starts) and starts[i] < end else None
 
-    def _unknown_marks(self, row: LaneRow, place: int) -> Iterator[Piece]:
+    def _unknown_marks(self, row: LaneRow, index: int) -> Iterator[Piece]:
         """The marks of operations without an estimate."""
-        starts = self.rows.unknown[row.lane][0] if self.rows.is_first_of_lane(place) else []
+        starts = self.rows.unknown[row.lane][0] if self.rows.is_first_of_lane(index) else []
         i = bisect_left(starts, self.window.start)
         while i < len(starts) and starts[i] <= self.window.end:
             x = min(self.column_of(starts[i]), self.width - 1)
@@ -375,7 +375,7 @@ def legend(rows: TimelineRows, width: int, palette: Palette) -> list[Text]:
     styles = LaneStyles(timeline, palette)
     found: list[tuple[str, Style, str]] = []
     if "compute" in kinds:
-        found += [(each.fill, each.glyph, words) for each, words in styles.compute]
+        found += [(style.fill, style.glyph, words) for style, words in styles.compute]
         if len(kinds) > 1:
             found.append((WAITING, Style(), "the device waits"))
     found.append((HEIGHTS[2] + HEIGHTS[5], Style(), "busy for a part of the cell"))

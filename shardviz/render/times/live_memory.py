@@ -66,16 +66,16 @@ def _peak_line(memory: MemoryReport, chart: Gantt) -> Text:
     bold = Style(bold=True)
     if chart.left <= x < chart.width:
         room = max(chart.width - x, x - chart.left + 1) - 2
-        text = next(each for each in texts if len(each) <= room or not each)
+        text = next(text for text in texts if len(text) <= room or not text)
         if x + 2 + len(text) <= chart.width:
             line.put(x, f"{PEAK} {text}", bold)
         else:
             line.put(x - 1 - len(text), f"{text} {PEAK}", bold)
     else:
-        text = next(each for each in texts if len(each) + 2 <= chart.columns or not each)
+        text = next(text for text in texts if len(text) + 2 <= chart.columns or not text)
         before = x < chart.left
-        place = chart.left if before else chart.width - len(text) - 2
-        line.put(place, f"← {text}" if before else f"{text} →", DIM)
+        index = chart.left if before else chart.width - len(text) - 2
+        line.put(index, f"← {text}" if before else f"{text} →", DIM)
     return line.text()
 
 
@@ -114,7 +114,7 @@ def misfit_lines(memory: MemoryReport, width: int) -> list[Text]:
         f"{human_bytes(memory.peak_bytes)} are needed and {human_bytes(memory.limit_bytes)} allowed: "
         f"{human_bytes(memory.over_bytes)} too much"
     )
-    held = [f"{each.shape} {human_bytes(each.bytes)}" for each in memory.buffers[:3]]
+    held = [f"{buffer.shape} {human_bytes(buffer.bytes)}" for buffer in memory.buffers[:3]]
     words += f"; the largest at the peak: {', '.join(held)}" if held else ""
     return [*sentence(words, width, lead="✗ does not fit: "), Text()]
 
@@ -181,19 +181,21 @@ def _kind_style(kind: str, palette: Palette) -> Style:
 def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
     """The largest buffers at the peak, with their shapes, their source lines and how long they live."""
     rows: list[list[Cell]] = []
-    shown = [each for each in memory.buffers if each.bytes >= memory.peak_bytes * NEGLIGIBLE]
-    for each in shown[:LISTED]:
+    shown = [buffer for buffer in memory.buffers if buffer.bytes >= memory.peak_bytes * NEGLIGIBLE]
+    for buffer in shown[:LISTED]:
         lives = ""
-        if each.start is not None and each.end is not None:
-            end = estimated_seconds(each.end)
-            lives = f"{estimated_seconds(each.start)} to {end}" if each.start else f"to {end}"
-        elif each.last:
+        if buffer.start is not None and buffer.end is not None:
+            end = estimated_seconds(buffer.end)
+            lives = f"{estimated_seconds(buffer.start)} to {end}" if buffer.start else f"to {end}"
+        elif buffer.last:
             # Without a clock: by the instructions, from its own on.
-            since = f"{each.first} " if each.first not in ("", each.name) else ""
-            lives = f"{since}to {each.last}"
+            since = f"{buffer.first} " if buffer.first not in ("", buffer.name) else ""
+            lives = f"{since}to {buffer.last}"
         # Of a file its name is enough; an operation's name stays whole.
-        source = "" if each.source == each.name else _LINE.sub(r"\1", each.source)
-        rows.append([human_bytes(each.bytes), each.name, each.kind, each.shape, lives, (source, "dim")])
+        source = "" if buffer.source == buffer.name else _LINE.sub(r"\1", buffer.source)
+        rows.append(
+            [human_bytes(buffer.bytes), buffer.name, buffer.kind, buffer.shape, lives, (source, "dim")]
+        )
     if not rows:
         return []
     head = ["bytes", "largest buffers", "", "shape", "lives", "source"]

@@ -274,7 +274,7 @@ def timeline_heading(timeline: ProgramTimeline, said: Sequence[str], width: int)
 
 def comparison_heading(first: ProgramTimeline, second: ProgramTimeline) -> Text:
     """``below: 1.15 × as long, exposed 2.1 ms instead of 17.9 ms``."""
-    waits = [sum(seconds for _, seconds in each.exposed_seconds) for each in (second, first)]
+    waits = [sum(seconds for _, seconds in timeline.exposed_seconds) for timeline in (second, first)]
     exposed = " instead of ".join(map(estimated_seconds, waits))
     ratio = f"{second.seconds / first.seconds:.3g} × as long" if first.seconds else ""
     return Text.assemble((f"below: {ratio}", "bold"), (f"  exposed {exposed}", "dim"))
@@ -350,12 +350,12 @@ def stacked_pictures(
     tellers: Sequence[tuple[str, ProgramTimeline]], width: int, palette: Palette
 ) -> list[Text]:
     """The charts of named timelines below one another, on one scale."""
-    limit = max(each.drawn_seconds for _, each in tellers)
-    left = max(first_column(each, width) for _, each in tellers)
+    limit = max(timeline.drawn_seconds for _, timeline in tellers)
+    left = max(first_column(timeline, width) for _, timeline in tellers)
     lines = []
-    for number, (name, each) in enumerate(tellers, 1):
+    for number, (name, timeline) in enumerate(tellers, 1):
         lines += [Text(), Text(name, "bold")]
-        lines += picture_lines(each, width, palette, limit, left, with_legend=number == len(tellers))
+        lines += picture_lines(timeline, width, palette, limit, left, with_legend=number == len(tellers))
     return lines
 
 
@@ -379,7 +379,7 @@ def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> 
     """A row a teller: the total, compute, communication, copies where there are any, and what of both is
     exposed. Where something has no estimate, a figure is a sum without it, ``24.3 ms + ?``."""
     kinds = {lane.name: lane.kind for _, timeline in tellers for lane in timeline.lanes}
-    used = {name for _, each in tellers for name, seconds in each.communication_seconds if seconds}
+    used = {name for _, timeline in tellers for name, seconds in timeline.communication_seconds if seconds}
     used.update(*(unknown_lanes(timeline) for _, timeline in tellers))
     columns_of = {"communication": ("axis", "network")}
     if any(kinds[name] in ("copy", "host") for name in used):

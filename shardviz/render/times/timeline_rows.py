@@ -52,8 +52,8 @@ class LaneRow:
         return self._until(end) - self._until(start)
 
     def _until(self, time: float) -> float:
-        place = bisect_right(self.starts, time) - 1
-        return self.busy[place] + min(time, self.ends[place]) - self.starts[place] if place >= 0 else 0.0
+        index = bisect_right(self.starts, time) - 1
+        return self.busy[index] + min(time, self.ends[index]) - self.starts[index] if index >= 0 else 0.0
 
     def longest(self, start: float, end: float) -> int | None:
         """The operation that runs longest between two times; None where none does."""
@@ -97,7 +97,7 @@ class TimelineRows:
                 row.add(start, op.end, number)
         self.rows = [row for rows in of_lane for row in rows]
         self.unknown = [([start for start, _ in each], [op for _, op in each]) for each in unknown]
-        places = {id(row): place for place, row in enumerate(self.rows)}
+        places = {id(row): index for index, row in enumerate(self.rows)}
         self.row_of = {number: places[id(row)] for number, row in chosen.items()}
         for _, number in (pair for each in unknown for pair in each):
             lane = timeline.ops[number].lane
@@ -111,9 +111,9 @@ class TimelineRows:
             for each in range(depth)
         ]
 
-    def is_first_of_lane(self, place: int) -> bool:
+    def is_first_of_lane(self, index: int) -> bool:
         """True for the row that has its lane's name, and its marks of what nobody can estimate."""
-        return not place or self.rows[place - 1].lane != self.rows[place].lane
+        return not index or self.rows[index - 1].lane != self.rows[index].lane
 
     def waited_for(self, start: float, end: float) -> int | None:
         """The lane that is busiest between two times; copies only where no other lane is busy. None where no
@@ -227,8 +227,8 @@ JUST_BEFORE = 1e-4
 def trace(timelines: Sequence[ProgramTimeline]) -> str:
     """A trace with a process for each timeline and a thread for each row of its lanes, an event a line."""
     share = MAX_EVENTS // max(1, len(timelines))
-    full = [unrolled(each, share) for each in timelines]
-    events = [event for process, each in enumerate(full, 1) for event in _events(each, process)]
+    full = [unrolled(timeline, share) for timeline in timelines]
+    events = [event for process, timeline in enumerate(full, 1) for event in _events(timeline, process)]
     lines = ",\n".join(json.dumps(event, ensure_ascii=False, separators=(",", ":")) for event in events)
     return f'{{"displayTimeUnit":"ns","traceEvents":[\n{lines}\n]}}\n'
 
@@ -238,7 +238,7 @@ def _events(timeline: ProgramTimeline, process: int) -> Iterator[Event]:
     names = {0: f"{printable(timeline.title)} on {printable(timeline.machine)}"}
     if timeline.spans:
         names[SPANS] = "loops and branches"
-    names |= {_thread(place): printable(timeline.lanes[row.lane].name) for place, row in enumerate(rows.rows)}
+    names |= {_thread(index): printable(timeline.lanes[row.lane].name) for index, row in enumerate(rows.rows)}
     for thread, name in names.items():
         yield _event("M", process, thread, "thread_name" if thread else "process_name", args={"name": name})
     yield _event("M", process, 0, "process_sort_index", args={"sort_index": process})
@@ -254,8 +254,8 @@ def _event(phase: str, process: int, thread: int, name: str, **rest: Any) -> Eve
     return {"ph": phase, "pid": process, "tid": thread, "name": name, **rest}
 
 
-def _thread(place: int) -> int:
-    return SPANS + 1 + place
+def _thread(index: int) -> int:
+    return SPANS + 1 + index
 
 
 def _micro(seconds: float) -> float:

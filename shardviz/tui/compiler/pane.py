@@ -133,7 +133,7 @@ class CompilerPane(ProgramKeys, TargetsPane):
             compilers = [name for name in answers if name != "shardy"]
             self._chosen = next(iter(compilers or answers), "")
         self._programs = {name: each for name, each in self._programs.items() if name in answers}
-        self._passes = {name: each for name, each in self._passes.items() if name in answers}
+        self._passes = {name: passes for name, passes in self._passes.items() if name in answers}
         if self._chosen in answers and self.passes.back:
             self.passes.follow(self.state.queries.traced(self._chosen), self._problem)
         self._read_what_is_new()

@@ -71,7 +71,7 @@ class Passes:
     def slider(self, width: int, moving: bool) -> Text:
         """The line of dots."""
         if self._stages:
-            return pass_slider([each.kind for each in self._stages], len(self._stages) - self.back, width)
+            return pass_slider([stage.kind for stage in self._stages], len(self._stages) - self.back, width)
         if self.is_under_way and self._known is not None:
             sign = spinner(monotonic() - self._known.since, moving)
             return Text.assemble(f"{sign} following the passes", ("   ○ program", "dim"))

@@ -120,8 +120,8 @@ class ProgramView(LinesView, inherit_bindings=False):
 
     def move(self, step: int) -> None:
         """So many lines down."""
-        place = round(self.scroll_y) if self.cursor is None else self.cursor
-        self.move_to(place + step)
+        index = round(self.scroll_y) if self.cursor is None else self.cursor
+        self.move_to(index + step)
 
     def sideways(self, step: int) -> None:
         """So many steps to the right."""
@@ -174,8 +174,8 @@ class _Marked:
         if self._is_old:
             line.stylize("dim")
         if is_match and self.query is not None:
-            for found in self.query.finditer(line.plain):
-                line.stylize(FOUND, found.start(), found.end())
+            for match in self.query.finditer(line.plain):
+                line.stylize(FOUND, match.start(), match.end())
         margin = CURSOR if is_here else MATCH if is_match else " "
         text = Text.assemble((margin, "bold"), line)
         if is_here and self._view.cursor is not None:
@@ -198,15 +198,15 @@ class Search:
         """The first match from the start on, round the end; None where there is none."""
         if not self.matches:
             return None
-        place = bisect_left(self.matches, self.start)
-        return self.matches[place % len(self.matches)]
+        index = bisect_left(self.matches, self.start)
+        return self.matches[index % len(self.matches)]
 
     def next(self, line: int, step: int) -> int | None:
         """The match after a line, or the one before it, round the ends."""
         if not self.matches:
             return None
-        place = bisect_left(self.matches, line + 1) if step > 0 else bisect_left(self.matches, line) - 1
-        return self.matches[place % len(self.matches)]
+        index = bisect_left(self.matches, line + 1) if step > 0 else bisect_left(self.matches, line) - 1
+        return self.matches[index % len(self.matches)]
 
     def words(self, line: int | None) -> str:
         """``2 of 7`` on a match, else how many there are."""
@@ -216,9 +216,9 @@ class Search:
             return "…"
         if not self.matches:
             return "not there"
-        place = bisect_left(self.matches, line or 0)
-        if line is not None and place < len(self.matches) and self.matches[place] == line:
-            return f"{place + 1:,} of {len(self.matches):,}"
+        index = bisect_left(self.matches, line or 0)
+        if line is not None and index < len(self.matches) and self.matches[index] == line:
+            return f"{index + 1:,} of {len(self.matches):,}"
         return f"{len(self.matches):,}"
 
 

@@ -99,17 +99,17 @@ def _joined(drawn: Sequence[Sequence[Text]]) -> list[Text]:
 
 
 def _section(heading: str, commands: Sequence[Command], width: int) -> list[Text]:
-    keys = max((len(each.key_text) for each in commands), default=0)
-    titles = max((len(each.title) for each in commands), default=0)
+    keys = max((len(command.key_text) for command in commands), default=0)
+    titles = max((len(command.title) for command in commands), default=0)
     lines = [Text(heading, "bold")]
     indent = keys + titles + 4
-    for each in commands:
-        line = Text.assemble((f"{each.key_text:>{keys}}  ", "bold"), each.title)
+    for command in commands:
+        line = Text.assemble((f"{command.key_text:>{keys}}  ", "bold"), command.title)
         if width - indent < 20:
             lines.append(line)
-            lines += [Text(f"{'':{keys + 2}}{part}", "dim") for part in wrap(each.help, width - keys - 2)]
+            lines += [Text(f"{'':{keys + 2}}{part}", "dim") for part in wrap(command.help, width - keys - 2)]
             continue
-        first, *rest = wrap(each.help, width - indent) or [""]
+        first, *rest = wrap(command.help, width - indent) or [""]
         lines.append(line.append(" " * (indent - line.cell_len)).append(first, "dim"))
         lines += [Text(f"{'':{indent}}{part}", "dim") for part in rest]
     return lines
@@ -139,7 +139,7 @@ class CommandSearch(Provider):
         window = self.screen
         if not isinstance(window, Dialog):
             return [*FOUND, *self.app.own_commands]  # type: ignore[attr-defined]
-        return [each for each in window.all_commands if hasattr(window, f"action_{each.action}")]
+        return [command for command in window.all_commands if hasattr(window, f"action_{command.action}")]
 
     async def discover(self) -> Hits:
         for command in self._found:

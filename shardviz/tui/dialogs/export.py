@@ -77,8 +77,8 @@ class ExportDialog(Dialog):
 
     def action_form(self, step: int) -> None:
         suffixes = [export.suffix for export in self._exports]
-        place = suffixes.index(self._suffix) + step
-        self._suffix = suffixes[place % len(suffixes)]
+        index = suffixes.index(self._suffix) + step
+        self._suffix = suffixes[index % len(suffixes)]
         field = self.query_one(Input)
         name, dot, ending = field.value.rpartition(".")
         is_proposed = field.value == free_name(self._stem, ending)
@@ -105,7 +105,7 @@ class ExportDialog(Dialog):
                 self._confirmed = path
                 self._say(f"{path} is there already: enter again to overwrite it.", "$warning")
                 return
-            export = next(each for each in self._exports if each.suffix == self._suffix)
+            export = next(export for export in self._exports if export.suffix == self._suffix)
             write_file(path, export.text())
         except ShardvizError as error:
             self._say(f"✗ {error_words(error)}", "$error")

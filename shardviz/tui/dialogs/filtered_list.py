@@ -47,7 +47,7 @@ class FilterField(Input):
         self._taken = taken
 
     async def _on_key(self, event: events.Key) -> None:
-        command = next((each for each in self._taken if event.key in each.keys), None)
+        command = next((command for command in self._taken if event.key in command.keys), None)
         if command is not None and not (self.value and event.key in ("home", "end")):
             event.prevent_default()
             event.stop()
@@ -109,10 +109,10 @@ class FilteredList(Dialog):
     @property
     def chosen(self) -> ListRow | None:
         """The row under the cursor."""
-        place = self.choices.highlighted
-        if place is None or not self._shown:
+        index = self.choices.highlighted
+        if index is None or not self._shown:
             return None
-        number = self.choices.get_option_at_index(place).id
+        number = self.choices.get_option_at_index(index).id
         return None if number is None else self._shown[int(number)]
 
     def show_rows(self, rows: Sequence[ListRow], first: Any = None) -> None:
@@ -177,23 +177,23 @@ class FilteredList(Dialog):
             first = own.value if is_listed or self.typed_first else first
         self._shown = tuple(shown)
         options: list[Option] = []
-        heading, place = None, None
+        heading, index = None, None
         for number, row in enumerate(shown):
             if row.heading is not None and row.heading != heading:
                 heading = row.heading
                 options.append(Option(heading, disabled=True))
             if row.value == first:
-                place = len(options)
+                index = len(options)
             options.append(Option(row.line, id=str(number)))
         choices = self.choices
         choices.clear_options()
         choices.add_options(options)
-        if place is None:
-            place = next((number for number, each in enumerate(options) if not each.disabled), None)
-        choices.highlighted = place
-        if place is not None and place <= 1:
+        if index is None:
+            index = next((number for number, option in enumerate(options) if not option.disabled), None)
+        choices.highlighted = index
+        if index is not None and index <= 1:
             choices.scroll_home(animate=False)
-        if place is None:
+        if index is None:
             self.describe_chosen()
 
     @on(OptionList.OptionHighlighted)

@@ -44,9 +44,9 @@ class ExamplesDialog(FilteredList):
 
     def on_mount(self) -> None:
         rows = []
-        for each in examples():
-            words = f"{each.document} {each.title} {each.look}"
-            rows.append(ListRow(Text(f"  {each.title}"), words, each, Text(each.document, "bold")))
+        for example in examples():
+            words = f"{example.document} {example.title} {example.look}"
+            rows.append(ListRow(Text(f"  {example.title}"), words, example, Text(example.document, "bold")))
         self.show_rows(rows)
 
     def about(self, row: ListRow) -> Text:
@@ -161,7 +161,10 @@ class JumpDialog(FilteredList):
             if compiled is None or compiled.status != "ok":
                 continue
             heading = Text(f"instructions of {name}'s program", "bold")
-            over = {each.name: f"  {each.op} over {','.join(each.axes)}" for each in compiled.collectives}
+            over = {
+                collective.name: f"  {collective.op} over {','.join(collective.axes)}"
+                for collective in compiled.collectives
+            }
             names = instruction_names(compiled.text)
             for instruction in sorted(names, key=lambda each: each not in over):
                 line = Text.assemble(f"  {instruction}", (over.get(instruction, ""), "dim"))
@@ -207,7 +210,7 @@ class QuestionsDialog(FilteredList):
         if not questions or not self.is_attached:
             return
         width = self.choices.content_size.width - 2
-        first = next((each for each in questions if not is_same_question(each, self._now)), None)
+        first = next((question for question in questions if not is_same_question(question, self._now)), None)
         if self.chosen is not None:
             first = self.chosen.value
         self.show_table(question_rows(questions, self._now, width, self._palette), questions, first)

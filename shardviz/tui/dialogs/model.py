@@ -80,7 +80,7 @@ class ModelForm:
 
     def changed(self, pattern: str, spec: str) -> ModelForm:
         """The form with another split of a pattern; without a `spec` that of the rules."""
-        kept = tuple(each for each in self.changes if each.subject != pattern)
+        kept = tuple(rule for rule in self.changes if rule.subject != pattern)
         return replace(self, changes=(changed_split(pattern, spec), *kept) if spec else kept)
 
 
@@ -144,20 +144,22 @@ def tree_rows(
 ) -> list[TreeRow]:
     """All rows in order, without those within groups that are `closed`; `base` is without changes. Of those
     that are `found_by` words only the parameters whose names have them, wherever they are."""
-    before = {each.parameter.name: each.spec for each in base.parameters}
+    before = {parameter.parameter.name: parameter.spec for parameter in base.parameters}
     words = found_by.lower().split()
     rows = []
     for group, members in layer_groups(folded(split.parameters)):
         if group and not words:
-            held = sum(each.bytes_per_device for _, each in members)
-            rows.append(TreeRow(group, group, None, max(each.count for _, each in members), held))
+            held = sum(parameter.bytes_per_device for _, parameter in members)
+            rows.append(TreeRow(group, group, None, max(parameter.count for _, parameter in members), held))
         if group in closed and not words:
             continue
-        for name, each in members:
-            if not all(word in each.first.parameter.name.lower() for word in words):
+        for name, parameter in members:
+            if not all(word in parameter.first.parameter.name.lower() for word in words):
                 continue
-            is_changed = before[each.first.parameter.name] != each.first.spec
-            rows.append(TreeRow(name, group, each, each.count, each.bytes_per_device, is_changed))
+            is_changed = before[parameter.first.parameter.name] != parameter.first.spec
+            rows.append(
+                TreeRow(name, group, parameter, parameter.count, parameter.bytes_per_device, is_changed)
+            )
     return rows
 
 
@@ -172,7 +174,7 @@ def row_texts(rows: list[TreeRow], closed: Collection[str], width: int, palette:
         drawn = Text(bar(row.bytes_per_device, most, BAR), palette.lanes["memory"])
         cells.append([*_cells(row, closed, palette), drawn])
     for kept in KEPT:
-        chosen = [[row[place] for place in kept] for row in cells]
+        chosen = [[row[index] for index in kept] for row in cells]
         lines = columns(chosen, width, right=frozenset({kept.index(SIZE)}))
         if lines is not None:
             return lines
@@ -272,14 +274,14 @@ class ModelDialog(Dialog):
 
     def _draw_tree(self) -> None:
         choices = self.query_one(OptionList)
-        place = choices.highlighted or 0
+        index = choices.highlighted or 0
         self._rows = tree_rows(
             self.editor.question.split, self.editor.base.split, self._shut_groups, self._found_by
         )
         texts = row_texts(self._rows, self._shut_groups, self._width, palette_of(self.app))
         choices.clear_options()
         choices.add_options([Option(text) for text in texts])
-        choices.highlighted = min(place, len(self._rows) - 1) if self._rows else None
+        choices.highlighted = min(index, len(self._rows) - 1) if self._rows else None
 
     def _draw_answer(self) -> None:
         form = self.editor.form
@@ -297,7 +299,7 @@ class ModelDialog(Dialog):
         worker = get_current_worker()
         questions = {plain: self.editor.base, form: self.editor.question}
         try:
-            found = {each: self._answers.get(each) or answered(asked) for each, asked in questions.items()}
+            found = {form: self._answers.get(form) or answered(asked) for form, asked in questions.items()}
         except ShardvizError as error:
             if not worker.is_cancelled:
                 self.app.call_from_thread(self._about, [Text(error_words(error))])
@@ -328,17 +330,17 @@ class ModelDialog(Dialog):
 
     @property
     def _row(self) -> TreeRow | None:
-        place = self.query_one(OptionList).highlighted
-        return None if place is None or place >= len(self._rows) else self._rows[place]
+        index = self.query_one(OptionList).highlighted
+        return None if index is None or index >= len(self._rows) else self._rows[index]
 
     def action_fold(self) -> None:
         row = self._row
         if row is not None and row.group:
             self._shut_groups ^= {row.group}
             self._draw_tree()
-            names = [each.group for each in self._rows if each.parameter is None]
+            names = [row.group for row in self._rows if row.parameter is None]
             if row.group in names:
-                heading = next(place for place, each in enumerate(self._rows) if each.name == row.group)
+                heading = next(index for index, each in enumerate(self._rows) if each.name == row.group)
                 self.query_one(OptionList).highlighted = heading
 
     @on(OptionList.OptionSelected)

@@ -77,7 +77,7 @@ class MachinePicker(FieldPicker):
 
     def on_mount(self) -> None:
         own = _named("by target", "that of the first target, else v5e rings")
-        rows = [_machine_row(each) for each in machines_of_size(self.resolved.problem.mesh.size)]
+        rows = [_machine_row(machine) for machine in machines_of_size(self.resolved.problem.mesh.size)]
         self.show_rows([ListRow(own, own.plain, ""), *rows], self.resolved.draft.machine)
 
     def row_of(self, typed: str) -> ListRow | None:
@@ -124,8 +124,8 @@ class TargetPicker(FieldPicker):
         return replace(row, line=Text.assemble(mark, row.line), words=f"{row.words} {row.line.plain}")
 
     def row_of(self, typed: str) -> ListRow | None:
-        found = _typed_machine(typed)
-        return None if found is None else self._with_mark(found)
+        row = _typed_machine(typed)
+        return None if row is None else self._with_mark(row)
 
     def about(self, row: ListRow) -> Text:
         (target,) = parse_targets(row.value)

@@ -99,13 +99,13 @@ class ShardingsDialog(FilteredList):
         self.show_table(lines, answer.found)
 
     def about(self, row: ListRow) -> Text | None:
-        found: MeshSharding = row.value
+        sharding: MeshSharding = row.value
         assert self._answer is not None
-        if self._beside is not None and self._beside is not found:
-            self._compare(self._answer, self._beside, found)
+        if self._beside is not None and self._beside is not sharding:
+            self._compare(self._answer, self._beside, sharding)
             return None
-        lines = search_view.sharding_lines(self._answer, found, self._width, self._palette, self._columns)
-        if self._beside is found:
+        lines = search_view.sharding_lines(self._answer, sharding, self._width, self._palette, self._columns)
+        if self._beside is sharding:
             lines.insert(0, Text("kept: choose another to stand beside it", "dim"))
         return Text("\n").join(lines)
 
@@ -119,10 +119,12 @@ class ShardingsDialog(FilteredList):
 
         worker = get_current_worker()
         costs = [
-            pricing.price(planner.plan(problem_of(answer.question, each), each.placed), each.placed)
-            for each in (one, other)
+            pricing.price(
+                planner.plan(problem_of(answer.question, sharding), sharding.placed), sharding.placed
+            )
+            for sharding in (one, other)
         ]
-        meshes = [str(shown_mesh(answer.question, each)) for each in (one, other)]
+        meshes = [str(shown_mesh(answer.question, sharding)) for sharding in (one, other)]
         lines = plans_compared.versus_table(costs[0], costs[1], self._width, (meshes[0], meshes[1]))
         if not worker.is_cancelled:
             self.app.call_from_thread(self.describe, Text("\n").join(lines))
@@ -161,9 +163,9 @@ class RankingDialog(FilteredList):
         question = reading.problem_from_text(
             form.einsum, mesh=problem.mesh, sizes=form.sizes, dtype=form.dtype, ranked=True
         )
-        found = ranking.rank(question, self._resolved.placed)
-        lines = plans_compared.ranking_rows(found, self.size.width - 8, self._palette)
-        yield partial(self.show_table, lines, found)
+        candidates = ranking.rank(question, self._resolved.placed)
+        lines = plans_compared.ranking_rows(candidates, self.size.width - 8, self._palette)
+        yield partial(self.show_table, lines, candidates)
 
     def about(self, row: ListRow) -> Text:
         candidate: Candidate = row.value

@@ -134,8 +134,8 @@ class LayoutPane(Pane):
         self._placements = device_placements(resolved)
         self._arrange()
 
-    def begin(self, place: AnswerLocation) -> None:
-        self._begins_at = place
+    def begin(self, location: AnswerLocation) -> None:
+        self._begins_at = location
         self._by_device = self._at_einsum = False
         self.show_problem(self.state.resolved)
 
@@ -157,8 +157,8 @@ class LayoutPane(Pane):
         array = steps[number - 1].array if number <= len(steps) else ""
         names = [cells.layout.array.name for cells in self.canvas.all_cells]
         if array in names:
-            place, position = names.index(array), self._position
-            self._point(CellCursor(place, self.canvas.all_cells[place].index_of(position)))
+            index, position = names.index(array), self._position
+            self._point(CellCursor(index, self.canvas.all_cells[index].index_of(position)))
 
     def action_mark(self) -> None:
         if self.canvas.arrays:
@@ -235,7 +235,7 @@ class LayoutPane(Pane):
         self._shares = [caption_cells(layout, self.palette) for layout in layouts.values()]
         if self._begins_at is not None:
             begin, self._begins_at, cells = self._begins_at, None, self.canvas.all_cells
-            names = [each.layout.array.name for each in cells]
+            names = [cell.layout.array.name for cell in cells]
             array = names.index(begin.array) if begin.array in names else 0
             self.cursor = CellCursor(array, cells[array].index_of(begin.position))
         else:

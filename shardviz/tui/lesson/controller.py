@@ -187,8 +187,8 @@ class LessonController:
 
     def next(self) -> None:
         """To the next stage of the lesson, where there is one."""
-        place = min(self.attempt.place + 1, len(stages(self.lesson)) - 1)
-        self.attempt = replace(self.attempt, place=place)
+        index = min(self.attempt.place + 1, len(stages(self.lesson)) - 1)
+        self.attempt = replace(self.attempt, place=index)
         self._enter()
 
     def back(self) -> None:

@@ -239,7 +239,7 @@ class LessonView:
         Arrows and enter choose an answer, unless the pane has the keys.
         """
         chooses = self.workspace.is_left or self.controller.is_hidden
-        return [each for each in self.controller.commands if chooses or each.name not in CHOOSING]
+        return [command for command in self.controller.commands if chooses or command.name not in CHOOSING]
 
     @property
     def turn(self) -> str:
@@ -255,7 +255,9 @@ class LessonView:
         own = self.commands
         ahead = [command for command in own if command.name not in LEADING_BACK]
         keys = {key for command in LESSON if command in own or command.name in ALWAYS for key in command.keys}
-        others = [replace(each, footer=self.turn) if each.name == "problem" else each for each in others]
+        others = [
+            replace(command, footer=self.turn) if command.name == "problem" else command for command in others
+        ]
         free = filter(None, (command.without(keys) for command in others))
         first, *rest = [command for command in free if command.name != "problem" or self.turn]
         pane = [command for command in rest if command.area != "app"]
@@ -268,8 +270,8 @@ class LessonView:
     def command_of(self, event: events.Key) -> Command | None:
         """The lesson's command that a key means, before it means anything else."""
         works = self.commands
-        meant = (each for each in LESSON if each in works or each.name in ALWAYS)
-        return next((each for each in meant if event.key in each.keys), None)
+        meant = (command for command in LESSON if command in works or command.name in ALWAYS)
+        return next((command for command in meant if event.key in command.keys), None)
 
     async def open(self, controller: LessonController) -> None:
         """Put a lesson on screen, at its stage, in place of the one that was open here."""

@@ -34,9 +34,9 @@ class ReadingDialog(Dialog):
     state: EditorState
     reading: OpeningReader | None = None
 
-    def open(self, found: Openable) -> None:
+    def open(self, kind: Openable) -> None:
         """Read it, and leave with that."""
-        self.read(found.name, lambda reader: reader.open(found))
+        self.read(kind.name, lambda reader: reader.open(kind))
 
     def read(self, name: str, read: Callable[[OpeningReader], Opened]) -> None:
         """Hand over what is read to `show_opened`; `name` is what it is called."""
@@ -148,7 +148,7 @@ class OpenDialog(ReadingList):
 
     def _rows_of(self, folder: str) -> tuple[ListRow, ...]:
         found = openables(folder) if self._has_files else ()
-        return tuple(_row(each) for each in found if self.takes(each.kind))
+        return tuple(_row(kind) for kind in found if self.takes(kind.kind))
 
     def takes(self, _kind: Kind) -> bool:
         """Return whether files of a kind are listed."""
@@ -165,13 +165,13 @@ class OpenDialog(ReadingList):
         return rows
 
     def row_of(self, text: str) -> ListRow | None:
-        found = typed(text, self._has_files)
-        return None if found is None or not self.takes(found.kind) else _row(found)
+        kind = typed(text, self._has_files)
+        return None if kind is None or not self.takes(kind.kind) else _row(kind)
 
     def about(self, row: ListRow) -> Text:
-        found: Openable = row.value
-        name = printable(found.name)
-        return Text.assemble((f"{name}\n", "bold"), WORDS[found.kind], (f"\n\n{self.advice}", "dim"))
+        kind: Openable = row.value
+        name = printable(kind.name)
+        return Text.assemble((f"{name}\n", "bold"), WORDS[kind.kind], (f"\n\n{self.advice}", "dim"))
 
     def action_complete(self) -> None:
         """Write out the beginning that all listed names share which begin as what is typed, or the name under
@@ -191,15 +191,15 @@ class OpenDialog(ReadingList):
         field.cursor_position = len(text)
 
     def leave_with(self, row: ListRow) -> None:
-        found: Openable = row.value
-        if found.kind == "folder":
-            self._write(found.name)
-        elif found.kind == "source":
-            self._write(f"{found.name}:")
-        elif found.kind in READ:
-            self.open(found)
+        kind: Openable = row.value
+        if kind.kind == "folder":
+            self._write(kind.name)
+        elif kind.kind == "source":
+            self._write(f"{kind.name}:")
+        elif kind.kind in READ:
+            self.open(kind)
         else:
-            self.dismiss(found)
+            self.dismiss(kind)
 
 
 class CompareDialog(OpenDialog):
@@ -220,10 +220,10 @@ class CompareDialog(OpenDialog):
     def takes(self, kind: Kind) -> bool:
         return kind in ("program", "saved", "source", "function", "modules", "folder")
 
-    def open(self, found: Openable) -> None:
-        self.read(found.name, lambda reader: reader.changes_from(self._old, found))
+    def open(self, kind: Openable) -> None:
+        self.read(kind.name, lambda reader: reader.changes_from(self._old, kind))
 
 
-def _row(found: Openable) -> ListRow:
-    line = Text.assemble((printable(found.label), "bold"), "  ", (WORDS[found.kind], "dim"))
-    return ListRow(line, found.label, found)
+def _row(kind: Openable) -> ListRow:
+    line = Text.assemble((printable(kind.label), "bold"), "  ", (WORDS[kind.kind], "dim"))
+    return ListRow(line, kind.label, kind)

@@ -186,16 +186,16 @@ def openables(folder: str) -> list[Openable]:
         return [Openable(f"{folder}{name}", "function") for name in functions_of(here, of_mesh=True)]
     try:
         with os.scandir(here) as entries:
-            kept = sorted((each.name, each) for each in entries if not each.name.startswith("."))[:MOST]
+            kept = sorted((entry.name, entry) for entry in entries if not entry.name.startswith("."))[:MOST]
     except (OSError, ValueError):
         return []
-    found = [Openable(folder or "./", "modules")] if final_files(name for name, _ in kept) else []
+    kinds = [Openable(folder or "./", "modules")] if final_files(name for name, _ in kept) else []
     if is_folder(here / PROFILES):
-        found.append(Openable(folder or "./", "profile"))
+        kinds.append(Openable(folder or "./", "profile"))
     files = ((name, kind_of_file(here / name)) for name, each in kept if _is(each, os.DirEntry.is_file))
-    found += [Openable(f"{folder}{name}", kind) for name, kind in files if kind is not None]
+    kinds += [Openable(f"{folder}{name}", kind) for name, kind in files if kind is not None]
     inner = (name for name, each in kept if _is(each, os.DirEntry.is_dir))
-    return found + [Openable(f"{folder}{name}/", "folder") for name in inner]
+    return kinds + [Openable(f"{folder}{name}/", "folder") for name in inner]
 
 
 def why_empty(folder: str) -> str:
@@ -223,8 +223,8 @@ def typed(text: str, has_files: bool) -> Openable | None:
     path."""
     if not text:
         return None
-    if has_files and (found := _file(text) or _with_options(text)) is not None:
-        return found
+    if has_files and (kind := _file(text) or _with_options(text)) is not None:
+        return kind
     if looks_like_command(text):
         return Openable(text, "line")
     try:

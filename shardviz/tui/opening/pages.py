@@ -143,9 +143,9 @@ class ProgramDialog(ProgramKeys, ReadingDialog):
         return self.box.is_program
 
     def action_compare(self) -> None:
-        def show(found: OpenedChanges | None) -> None:
-            if found is not None:
-                self.app.push_screen(ChangesDialog(found))
+        def show(changes: OpenedChanges | None) -> None:
+            if changes is not None:
+                self.app.push_screen(ChangesDialog(changes))
 
         if self.opened.report is None and self.opened.saved is None:
             self.notify("There is no program to compare.")

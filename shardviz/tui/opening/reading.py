@@ -68,7 +68,7 @@ class OpeningReader:
 
     def __init__(self, state: EditorState, show: Callable[[Text], object]) -> None:
         now = state.resolved
-        hardware = (each.name for each in now.targets if each.machine is not None)
+        hardware = (target.name for target in now.targets if target.machine is not None)
         self.mesh, self.target = str(now.problem.mesh), next(hardware, "cpu")
         self.named_machine = now.shown.machine if now.named is not None else ""
         self.machine = self.named_machine or ("" if now.machine.assumed else now.machine.name)
@@ -96,31 +96,31 @@ class OpeningReader:
         for end in self._ends:
             end()
 
-    def open(self, found: Openable) -> Opened:
+    def open(self, kind: Openable) -> Opened:
         """Read a file, a folder, a function or two programs. Raises what their readers raise, and
         `QuestionError` for options that they do not have."""
-        if found.kind == "saved":
-            read_options(found.options, ())
-            return OpenedProgram(found, {}, saved=load_summary(Path(found.path)))
+        if kind.kind == "saved":
+            read_options(kind.options, ())
+            return OpenedProgram(kind, {}, saved=load_summary(Path(kind.path)))
         readers: dict[Kind, Callable[[Openable], Opened]] = {
             "modules": self._modules,
             "profile": self._profile,
             "diff": self.changes,
             "function": self._function,
         }
-        return readers.get(found.kind, self.program)(found)
+        return readers.get(kind.kind, self.program)(kind)
 
-    def program(self, found: Openable) -> OpenedProgram:
+    def program(self, kind: Openable) -> OpenedProgram:
         """A file of HLO, StableHLO or Shardy text, or of a log; HLO is priced on a machine.
 
         Raises `QuestionError` for a file without any of that, and for a program that the machine cannot run.
         Only one that is named has to.
         """
-        options = read_options(found.options, OF_PROGRAM)
+        options = read_options(kind.options, OF_PROGRAM)
         given = _mesh(options)
-        file = read_text_file(found.path)
+        file = read_text_file(kind.path)
         question = ProgramQuestion(file.text, given, self._has)
-        name = Path(found.path).name
+        name = Path(kind.path).name
         if question.language == "hlo":
             self.say(f"reading the collectives of {name}")
             answer, options = self._priced(question, options)
@@ -129,7 +129,7 @@ class OpeningReader:
             is_read = question.language or question.is_log_alone
             answer = (question if is_read else ProgramQuestion(file.text[:PIECE], given)).answer()
         if answer.report is None:
-            return OpenedProgram(found, options, file.notes, answer.mesh, remade=answer.remade)
+            return OpenedProgram(kind, options, file.notes, answer.mesh, remade=answer.remade)
         module = answer.report.module
         if module.unread_collectives and not module.collectives:
             raise QuestionError(module.unread[0], HOW)
@@ -139,7 +139,7 @@ class OpeningReader:
             result = TargetResult(name, "ok", tuple(module.collectives), text=question.text)
             listed = read_program(result, module.mesh)
         notes = (*file.notes, *module.unread)
-        return OpenedProgram(found, options, notes, module.mesh, answer.report, listed, answer.remade)
+        return OpenedProgram(kind, options, notes, module.mesh, answer.report, listed, answer.remade)
 
     def _has(self, text: str, check: Callable[[str], bool]) -> bool:
         """Return whether a check finds something in a text. It looks at pieces of whole lines: the screen
@@ -163,20 +163,20 @@ class OpeningReader:
                 return answer, {**options, "machine": self.machine}
         return question.answer(assumed_machine()), options
 
-    def _modules(self, found: Openable) -> OpenedModules:
+    def _modules(self, kind: Openable) -> OpenedModules:
         """A folder of dumps. Raises `QuestionError` where it has the final program of no module."""
-        options = read_options(found.options, OF_PROGRAM)
+        options = read_options(kind.options, OF_PROGRAM)
         given, machine = _mesh(options), options.get("machine", self.machine)
         on = named_machine(machine) if machine else assumed_machine()
-        files = final_programs(Path(found.path))
-        modules = (read_dumped(each, read_text_file(each.path).text, given, on) for each in files)
-        return OpenedModules(found, options, tuple(modules))
+        files = final_programs(Path(kind.path))
+        modules = (read_dumped(file, read_text_file(file.path).text, given, on) for file in files)
+        return OpenedModules(kind, options, tuple(modules))
 
-    def _function(self, found: Openable) -> OpenedProgram:
+    def _function(self, kind: Openable) -> OpenedProgram:
         """A function of a Python file, which is run in a process of its own and compiled for one target."""
         own = {"mesh": self.mesh, "target": self.target}
-        options = {**own, **read_options(found.options, OF_FUNCTION)}
-        file, name = find_function(found.path)
+        options = {**own, **read_options(kind.options, OF_FUNCTION)}
+        file, name = find_function(kind.path)
         mesh, targets = parse_mesh(options["mesh"]), parse_targets(options["target"])
         if len(targets) != 1:
             raise TargetError(f"{quote(options['target'])} is not one target", "name one, such as v5e:2x4")
@@ -201,13 +201,13 @@ class OpeningReader:
         if compiled.module is not None and compiled.mesh is not None:
             listed = read_program(compiled.answer, compiled.mesh)
         report = compiled.report(told)
-        return OpenedProgram(found, options, (), compiled.mesh, report, listed, (), compiled, told)
+        return OpenedProgram(kind, options, (), compiled.mesh, report, listed, (), compiled, told)
 
-    def _profile(self, found: Openable) -> OpenedProfile:
+    def _profile(self, kind: Openable) -> OpenedProfile:
         """A profile, with the program's text as far as XLA reads what it brings. Raises `QuestionError` for a
         file that is no profile."""
         own = {"machine": self.named_machine} if self.named_machine else {}
-        options = {**own, **read_options(found.options, OF_PROFILE)}
+        options = {**own, **read_options(kind.options, OF_PROFILE)}
         given = _mesh(options)
         machine = named_machine(options["machine"]) if "machine" in options else None
         step = options.get("step")
@@ -226,10 +226,10 @@ class OpeningReader:
             except (CompilerError, TimeoutError):
                 return [""] * len(protos)
             finally:
-                self.say(f"reading {found.name}")
+                self.say(f"reading {kind.name}")
 
         profile = profile_answer.profile_with_texts(
-            trace_files.read_trace(found.path, partial(say_bytes, found.name)),
+            trace_files.read_trace(kind.path, partial(say_bytes, kind.name)),
             find_texts,
             hlo=hlo,
             mesh=given,
@@ -237,7 +237,7 @@ class OpeningReader:
             device=options.get("device", ""),
             step=int(step) if step else None,
         )
-        return OpenedProfile(profile, shlex.join(["shardviz", "profile", found.path, *words_of(options)]))
+        return OpenedProfile(profile, shlex.join(["shardviz", "profile", kind.path, *words_of(options)]))
 
     def changes_from(self, old: OpenedProgram, new: Openable) -> OpenedChanges:
         """The changes from a program on screen to another one: on one mesh and one machine, functions on the
@@ -252,21 +252,21 @@ class OpeningReader:
             options.setdefault("machine", self.machine)
         return self.changes(diff_of(replace(old.found, options=()), new, words_of(options)))
 
-    def changes(self, found: Openable) -> OpenedChanges:
+    def changes(self, kind: Openable) -> OpenedChanges:
         """Two programs, read and compared as `shardviz diff` does: with seconds where a machine is named."""
-        options = read_options(found.options, OF_FUNCTION)
+        options = read_options(kind.options, OF_FUNCTION)
         notes: list[str] = []
         summaries = []
-        for each in found.pair:
+        for each in kind.pair:
             self.say(f"reading {each.name}")
             allowed = {"saved": (), "function": OF_FUNCTION}.get(each.kind, ("mesh", "machine"))
             own = {name: value for name, value in options.items() if name in allowed}
             opened = self.open(replace(each, options=tuple(words_of(own))))
             summaries.append(_summary(opened, is_priced="machine" in options))
             notes += opened.notes if isinstance(opened, OpenedProgram) else ()
-        line = shlex.join(["shardviz", "diff", *(each.path for each in found.pair), *words_of(options)])
+        line = shlex.join(["shardviz", "diff", *(kind.path for kind in kind.pair), *words_of(options)])
         old, new = summaries
-        return OpenedChanges(found, diff(old, new).changes, tuple(notes), line)
+        return OpenedChanges(kind, diff(old, new).changes, tuple(notes), line)
 
 
 @dataclass(frozen=True)
@@ -335,7 +335,7 @@ def _summary(opened: Opened, is_priced: bool) -> ReportSummary:
 
     if isinstance(opened, OpenedModules):
         return modules_summary(
-            tuple(replace(each, report=each.report and timed(each.report)) for each in opened.modules)
+            tuple(replace(module, report=module.report and timed(module.report)) for module in opened.modules)
         )
     assert isinstance(opened, OpenedProgram)
     if opened.saved is not None:

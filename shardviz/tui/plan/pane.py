@@ -121,8 +121,8 @@ class PlanPane(Pane):
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         before, plan = self._cost, resolved.plan
-        steps = [] if before is None else [each.steps[self.chosen - 1 :][:1] for each in (before.plan, plan)]
-        alike = {(each.op, each.array) for found in steps for each in found}
+        steps = [] if before is None else [plan.steps[self.chosen - 1 :][:1] for plan in (before.plan, plan)]
+        alike = {(each.op, each.array) for step in steps for each in step}
         if before is None or not all(steps) or len(alike) > 1:
             self.chosen = next(iter(collective_steps(plan)), 1)
             self._steps.scroll_home(animate=False)
@@ -134,10 +134,10 @@ class PlanPane(Pane):
             self._find_totals(resolved.cost)
         self._draw()
 
-    def begin(self, place: AnswerLocation) -> None:
+    def begin(self, location: AnswerLocation) -> None:
         if self._cost is not None:
             self._begins = not self.size.width
-            self._choose(_first_about(self._cost.plan, place))
+            self._choose(_first_about(self._cost.plan, location))
 
     def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
         self._draw()
@@ -306,7 +306,11 @@ class PlanPane(Pane):
         """The answers that are here, drawn once, and below them the targets that are still at work."""
         if not answers:
             return sentence("No targets: no compiler is asked.", width, style="dim")
-        here = [(each.compiled, each.differences) for each in answers.values() if each.compiled is not None]
+        here = [
+            (answer.compiled, answer.differences)
+            for answer in answers.values()
+            if answer.compiled is not None
+        ]
         key = here, (*answers,), width, self.palette
         if key != self._answered[0]:
             lines: list[Text] = []
@@ -323,9 +327,9 @@ class PlanPane(Pane):
         return [*lines, *between, *wait_lines(waits, width, self.app.animation_level != "none")]
 
 
-def _first_about(plan: Plan, place: AnswerLocation) -> int:
+def _first_about(plan: Plan, location: AnswerLocation) -> int:
     """The number of the first step with the operation or the array of a place, where there is one."""
     for number, step in enumerate(plan.steps, 1):
-        if place.operation == step.op or (place.array and place.array == step.array):
+        if location.operation == step.op or (location.array and location.array == step.array):
             return number
     return next(iter(collective_steps(plan)), 1)

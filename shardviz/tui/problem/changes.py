@@ -81,8 +81,8 @@ def cycled(draft: ProblemForm, cell: FieldCell, resolved: ResolvedProblem) -> Pr
     if cell.kind in ("array", "choice"):
         return axis_edits.toggle_open(draft, cell.row, planned_spec(cell.row, resolved))
     choices = PROBLEM_FIELDS[cell.field].usual
-    place = choices.index(cell.text) + 1 if cell.text in choices else 0
-    return entering.enter(draft, cell.field, choices[place % len(choices)])
+    index = choices.index(cell.text) + 1 if cell.text in choices else 0
+    return entering.enter(draft, cell.field, choices[index % len(choices)])
 
 
 def planned_spec(row: int, resolved: ResolvedProblem) -> PartitionSpec | None:

@@ -80,13 +80,13 @@ class ProblemPanel(Side):
     def commands(self) -> list[Command]:
         """The commands that do something to the cell under the cursor; the axes by their letters."""
         cell, resolved, axes = self.cell, self.state.resolved, changes.letters_text(self.letters)
-        works = (each for each in PROBLEM if changes.works_on(each.name, cell, resolved))
-        named = (replace(each, shown=axes) if each.name == "assign" else each for each in works)
+        works = (command for command in PROBLEM if changes.works_on(command.name, cell, resolved))
+        named = (replace(work, shown=axes) if work.name == "assign" else work for work in works)
         listed = cell.field in changes.LISTED
         return [
-            replace(each, footer="list") if each.name == "cycle" and listed else each
-            for each in named
-            if axes or each.name != "assign"
+            replace(command, footer="list") if command.name == "cycle" and listed else command
+            for command in named
+            if axes or command.name != "assign"
         ]
 
     @property

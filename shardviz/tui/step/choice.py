@@ -124,8 +124,8 @@ class CollectiveChoice:
             return
         names = [schedule.algorithm for schedule in schedules_for(self.base.schedule.pattern)]
         now = self.algorithm or self.base.schedule.algorithm
-        place = names.index(now) if now in names else 0
-        self.algorithm = names[(place + steps) % len(names)]
+        index = names.index(now) if now in names else 0
+        self.algorithm = names[(index + steps) % len(names)]
 
     def settled(self, draft: ProblemForm) -> ProblemForm | None:
         """The draft with the chosen algorithm in its own collective, to which it then belongs; None where a
@@ -134,7 +134,7 @@ class CollectiveChoice:
         if own is None or self.algorithm is None or self._resolved.faults:
             return None
         algorithm, self.algorithm = self.algorithm, None
-        kept = tuple(each for each in own.parameters if each[0] != "pieces")
+        kept = tuple(parameter for parameter in own.parameters if parameter[0] != "pieces")
         return replace(draft, collective=replace(own, algorithm=algorithm, parameters=kept))
 
     def find_links(self) -> bool:
@@ -190,8 +190,8 @@ class CollectiveChoice:
         """Choose the collective of the plan so many further on."""
         numbers = self.collectives
         if numbers:
-            place = numbers.index(self.step) if self.step in numbers else 0
-            self.step = numbers[(place + steps) % len(numbers)]
+            index = numbers.index(self.step) if self.step in numbers else 0
+            self.step = numbers[(index + steps) % len(numbers)]
 
     def matmul(self, run: CollectiveRun) -> BlockwiseMatmul | None:
         """The matmul of the plan that the collective can run beside; None where there is none."""
@@ -211,8 +211,8 @@ class CollectiveChoice:
             found += ["--topology", kind]
         if self.algorithm is not None:
             if "--algorithm" in found:
-                place = found.index("--algorithm")
-                del found[place : place + 2]
+                index = found.index("--algorithm")
+                del found[index : index + 2]
             found += ["--algorithm", self.algorithm]
         if self.figures.latency is not None:
             found += ["--latency", self.figures.latency]

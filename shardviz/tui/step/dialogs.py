@@ -88,7 +88,7 @@ class AlgorithmsDialog(FilteredList):
 
     def _reason(self, row: ListRow) -> str:
         """Why an algorithm cannot do it; empty where it can."""
-        reasons = dict(each for each in self._run.rows if isinstance(each, comparisons.NotCompared))
+        reasons = dict(row for row in self._run.rows if isinstance(row, comparisons.NotCompared))
         return reasons.get(row.value, "")
 
 

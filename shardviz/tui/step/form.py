@@ -31,7 +31,9 @@ SETTINGS = ("pieces", *(name for name in PARAMETERS if name != "untiled"), "unti
 """Fields that only some algorithms or operations take."""
 CHOSEN = ("op", "algorithm")
 """Fields below which stands what can be chosen for them."""
-HINTS = {name: each.hint for name, each in COLLECTIVE_FIELDS.items()} | {"pieces": "as the algorithm has it"}
+HINTS = {name: field.hint for name, field in COLLECTIVE_FIELDS.items()} | {
+    "pieces": "as the algorithm has it"
+}
 
 
 class ChoiceField(Input):
@@ -130,7 +132,9 @@ class CollectiveForm(VerticalScroll):
         """The collective that the fields describe."""
         texts = {name: self.query_one(f"#field-{name}", Input).value.strip() for name in FIELDS}
         parameters = [(name, self.query_one(f"#field-{name}", Input).value.strip()) for name in SETTINGS]
-        return CollectiveFields(**texts, parameters=tuple(each for each in parameters if each[1]))
+        return CollectiveFields(
+            **texts, parameters=tuple(parameter for parameter in parameters if parameter[1])
+        )
 
     def on_choice_field_list_asked(self, message: ChoiceField.ListAsked) -> None:
         from shardviz.collectives.algorithms import ALGORITHMS

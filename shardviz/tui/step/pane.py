@@ -114,12 +114,12 @@ class StepPane(Pane):
     def round_shown(self) -> int:
         return self.player.number
 
-    def begin(self, place: AnswerLocation) -> None:
-        self._group, self._page, self._view = self.chosen.group_of(place.position), None, "devices"
+    def begin(self, location: AnswerLocation) -> None:
+        self._group, self._page, self._view = self.chosen.group_of(location.position), None, "devices"
         self._show_form(False)
         if self.chosen.forget():
             self._load(0.0)
-        self._go(place.round)
+        self._go(location.round)
 
     def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
         self._draw_foot()
@@ -255,8 +255,8 @@ class StepPane(Pane):
             return
         run = self.prepared.run
         group = run.groups[self._group]
-        place = group.index(self.state.lens) + steps if self.state.lens in group else min(0, steps)
-        self.state.set_lens(group[place % len(group)])
+        index = group.index(self.state.lens) + steps if self.state.lens in group else min(0, steps)
+        self.state.set_lens(group[index % len(group)])
 
     def show_lens(self) -> None:
         self._draw()
@@ -512,5 +512,5 @@ class StepPane(Pane):
             words = ["Working out who sends what to whom …"]
         else:
             words = ["No collective: nothing is sent.", "i plays any other."]
-        lines = [line for each in words for line in sentence(each, width)]
+        lines = [line for word in words for line in sentence(word, width)]
         self.query_one(RoundView).show(TextLines(lines))

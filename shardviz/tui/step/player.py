@@ -62,8 +62,8 @@ class Player:
 
     def faster(self, steps: int) -> None:
         """Another speed, `steps` doublings away or as far as there is one."""
-        place = SPEEDS.index(self.speed) + steps
-        self.speed = SPEEDS[min(max(place, 0), len(SPEEDS) - 1)]
+        index = SPEEDS.index(self.speed) + steps
+        self.speed = SPEEDS[min(max(index, 0), len(SPEEDS) - 1)]
 
 
 def slide_seconds(speed: float | None) -> float:

@@ -68,8 +68,8 @@ class LaneIndex:
             op = self._ops[number]
             return max(op.start - time, time - op.end, 0.0)
 
-        place = bisect_right(self._starts[lane], time)
-        return min(self._lanes[lane][max(place - 2, 0) : place + 1], key=away, default=None)
+        index = bisect_right(self._starts[lane], time)
+        return min(self._lanes[lane][max(index - 2, 0) : index + 1], key=away, default=None)
 
     def edge(self, step: int, time: float) -> int | None:
         """The operation at a time on the first lane that has any, or, where `step` is -1, on the last."""
@@ -119,11 +119,11 @@ class ChartPart:
         cell = window.seconds / columns
         found: list[int] = []
         for starts, numbers in self._critical_lanes:
-            place = max(bisect_left(starts, window.start) - 1, 0)
-            while place < len(starts) and starts[place] < window.end:
-                after = bisect_left(starts, starts[place] + cell, place + 1)
+            index = max(bisect_left(starts, window.start) - 1, 0)
+            while index < len(starts) and starts[index] < window.end:
+                after = bisect_left(starts, starts[index] + cell, index + 1)
                 found.append(numbers[after - 1])
-                place = after
+                index = after
         return found
 
 

@@ -174,8 +174,8 @@ class TimePane(TargetsPane):
         report = width * 2 // 5 if self.has_class("beside") else 0
         return width - report - (GAP if report else 0), report
 
-    def begin(self, place: AnswerLocation) -> None:
-        self._choose(place.target or PLAN)
+    def begin(self, location: AnswerLocation) -> None:
+        self._choose(location.target or PLAN)
 
     def show_instruction(self, target: str, name: str) -> None:
         self._chosen, self._wanted = target, (target, name)
@@ -202,8 +202,8 @@ class TimePane(TargetsPane):
             self._chosen = PLAN
         if self._below not in self._others:
             self._below = None
-        answers = {name: each.compiled for name, each in self._answers.items()}
-        failed = {name for name, each in answers.items() if each is not None and each.status != "ok"}
+        answers = {name: answer.compiled for name, answer in self._answers.items()}
+        failed = {name for name, result in answers.items() if result is not None and result.status != "ok"}
         kept = {*names} - failed
         self._told = {name: told for name, told in self._told.items() if name in kept}
         self._asked = {name: question for name, question in self._asked.items() if name in kept}
@@ -319,7 +319,7 @@ class TimePane(TargetsPane):
         timeline = told.by(teller) if told is not None else None
         if told is None or timeline is None:
             return None
-        known = (each for each in self.chart.parts if each.timeline is timeline)
+        known = (part for part in self.chart.parts if part.timeline is timeline)
         own = told.teller(teller) if name == PROFILE else None
         return next(known, None) or ChartPart(timeline, own or name)
 
@@ -353,7 +353,7 @@ class TimePane(TargetsPane):
             if number in part.timeline.critical_path:
                 said.append("on the critical path")
             lines = [rule(said, width), *op_details(part.timeline, number, width, marked)]
-            for message in (each.message for each in part.timeline.savings if each.op == number):
+            for message in (saving.message for saving in part.timeline.savings if saving.op == number):
                 lines += sentence(printable(message), width, lead="would save: ")
         if beside > 0:
             report.show(TextLines(self._report(timeline, beside)))
@@ -375,8 +375,8 @@ class TimePane(TargetsPane):
         if compiled is None or not name:
             return None
         placed = mesh if compiled.placement is None else compiled.placement.on(mesh)
-        own = (each for each in compiled.collectives if each.name == name)
-        return next((members_with(each, placed, lens, self.palette) for each in own), None)
+        own = (collective for collective in compiled.collectives if collective.name == name)
+        return next((members_with(collective, placed, lens, self.palette) for collective in own), None)
 
     def _report(self, timeline: ProgramTimeline, width: int) -> list[Text]:
         """The total and its parts, what would save most, the critical path, memory: drawn once."""
@@ -466,8 +466,8 @@ class TimePane(TargetsPane):
     def action_compare(self) -> None:
         """The next of the others below; after the last one, none."""
         others = self._others
-        place = others.index(self._below) + 1 if self._below in others else 0
-        self._below = others[place] if place < len(others) else None
+        index = others.index(self._below) + 1 if self._below in others else 0
+        self._below = others[index] if index < len(others) else None
         self.draw()
         if self._below is not None and len(self.chart.parts) < 2:
             self.notify(f"{self._below[0]} has no timeline so far.", markup=False)

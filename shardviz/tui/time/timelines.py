@@ -71,7 +71,7 @@ class ToldTimelines:
 
     def by(self, wanted: Teller) -> ProgramTimeline | None:
         """The timeline of that teller, else the first; None where there is none."""
-        return next((each for teller, each in self.timelines if teller == self.teller(wanted)), None)
+        return next((timeline for teller, timeline in self.timelines if teller == self.teller(wanted)), None)
 
 
 def tell_profile(profile: Profile) -> ToldTimelines:
