@@ -16,9 +16,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.hlo import HloModule, read_hlo
 from shardviz.render.palette import PLAIN
-from shardviz.render.programs.program_view import hlo_view
-from shardviz.reports.entries import Selection
-from shardviz.reports.program_report import report_of
+from shardviz.render.programs.collective_rows import rows_of
 from shardviz.sharding import Mesh
 
 TWO_BY_FOUR = Mesh(("X", "Y"), (2, 4))
@@ -138,8 +136,8 @@ def test_unrolled_layers_share_the_first_permutes_of_their_rings():
     names = [name for each in found for name in each.permutes]
     assert {*names} == {each.name for each in module.collectives}
     assert len(names) == len(module.collectives) + 2
-    lines = [line.plain for line in hlo_view(report_of(module), axis, 120, PLAIN, Selection("order"))]
-    assert sum("5 permutes both ways, 2 shared" in line for line in lines) == 2
+    rows = rows_of(module.collectives, axis, PLAIN, found)
+    assert sum(row.cells[1].plain == "5 permutes both ways, 2 shared" for row in rows) == 2
 
 
 def test_a_fused_reduce_scatter():

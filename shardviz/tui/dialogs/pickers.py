@@ -176,8 +176,8 @@ class ThemePicker(FilteredList):
 
     title_text = "Theme"
     DEFAULT_CSS = """
-    ThemePicker #choice, ThemePicker OptionList { height: auto; }
-    ThemePicker.-broad.-high #choice { layout: vertical; }
+    ThemePicker #choice, ThemePicker.-broad.-high #choice { height: auto; layout: vertical; }
+    ThemePicker OptionList, ThemePicker.-broad.-high OptionList { width: 100%; height: auto; }
     ThemePicker #about { display: none; }
     ThemePicker.-wide.-high.fitted > #window, ThemePicker.-broad.-high.fitted > #window { max-width: 56; }
     """
