@@ -117,10 +117,6 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if is_stopped:
-            if not gc.get_freeze_count():
-                # What was read is old from now on: it is not looked at with the next few objects.
-                gc.freeze()
-                gc.unfreeze()
             gc.enable()
 
 
