@@ -152,8 +152,9 @@ def read_measured(
 def _times(table: StrictTable, place: Callable[[Mesh], LevelsOf]) -> MeasuredTimes:
     table.only(KEYS)
     op = table.choice("op", tuple(COLLECTIVES))
+    text = table.line("mesh", 200)
     try:
-        mesh = parse_mesh(table.line("mesh", 200))
+        mesh = parse_mesh(text)
         levels_of = place(mesh)
     except QuestionError as error:
         table.fail("mesh", error.message, error.hint)

@@ -103,7 +103,10 @@ def einsum_parts(plan: Plan) -> Parts:
     work = (step for step in plan.steps if step.op in ("einsum", "apply"))
     return [
         (
-            tuple(map(ShardedArray.with_spec, part.operands, step.operand_specs)),
+            tuple(
+                operand.with_spec(spec)
+                for operand, spec in zip(part.operands, step.operand_specs, strict=True)
+            ),
             part.result.with_spec(step.to_spec),
         )
         for part, step in zip(plan.problem.parts, work, strict=True)

@@ -192,8 +192,8 @@ def _check_shards(operation: Operation, layout: Layout, given: bool) -> None:
             would = " or ".join(f"{math.prod(shape):,}" for shape in shapes) + " numbers"
             would += "" if len(shapes[0]) == 1 else f" in the shape {shown}"
         each = " or ".join(f"{size:,}" for size in error.sizes)
-        problem = f"{would} would work: {each} along that dimension on each device"
-        raise QuestionError(error.message, problem) from None
+        hint = f"{would} would work: {each} along that dimension on each device"
+        raise QuestionError(error.message, hint) from None
 
 
 def _layout(

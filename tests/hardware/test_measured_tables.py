@@ -45,6 +45,7 @@ def test_a_table_is_read():
     [
         ('"psum"', '"pmean"', "line 3: measured.1.op: 'pmean' is none of all_gather", "psum"),
         ('op = "psum"\n', "", "measured.1.op: it is missing", ""),
+        ('mesh = "X=4,Y=4"\n', "", "measured.1.mesh: it is missing", ""),
         ("dtype =", "dtipe =", "line 6: measured.1.dtipe: there is no such key", "dtype?"),
         ('"X=4,Y=4"', '"X=4,Y=2"', "line 4: measured.1.mesh: machine has 16 devices", "--mesh"),
         ('"X=4,Y=4"', '"X=4 Y"', "line 4: measured.1.mesh: ", ""),
@@ -78,6 +79,7 @@ def test_nonsense_is_refused_at_its_key(old, new, message, hint):
     with pytest.raises(MachineFileError) as error:
         read_machine(HEAD + TABLE.replace(old, new, 1))
     assert message in error.value.message
+    assert error.value.message.count("measured.1") == 1
     assert hint in error.value.hint
 
 

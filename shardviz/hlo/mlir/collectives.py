@@ -208,7 +208,7 @@ def _refined(digits: Sequence[SubAxis], edges: dict[str, set[int]]) -> list[SubA
 
 def _matched(old: list[SubAxis], new: list[SubAxis]) -> list[tuple[SubAxis, SubAxis]] | None:
     """Two lists of digits cut into pairs of equal size, major first; None when they do not match."""
-    old, new, axeses = old[::-1], new[::-1], []
+    old, new, pairs = old[::-1], new[::-1], []
     while old and new:
         (a, above_a, m), (b, above_b, n) = old.pop(), new.pop()
         size = min(m, n)
@@ -218,8 +218,8 @@ def _matched(old: list[SubAxis], new: list[SubAxis]) -> list[tuple[SubAxis, SubA
             old.append(SubAxis(a, above_a * size, m // size))
         if n > size:
             new.append(SubAxis(b, above_b * size, n // size))
-        axeses.append((SubAxis(a, above_a, size), SubAxis(b, above_b, size)))
-    return None if old or new else axeses
+        pairs.append((SubAxis(a, above_a, size), SubAxis(b, above_b, size)))
+    return None if old or new else pairs
 
 
 def _closed(moves: Moves) -> Moves:

@@ -6,7 +6,7 @@ XLA's list of opcodes is ``xla/hlo/ir/hlo_opcode.h``; ``-start`` and ``-done`` a
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
 from shardviz.hlo.collective import OPS
 
@@ -81,19 +81,19 @@ def base_op(opcode: str) -> str:
     return opcode.removesuffix("-start")
 
 
-@cache
+@lru_cache(maxsize=4096)
 def whole_op(opcode: str) -> str:
     """The operation that an opcode is a part of: ``all-gather`` for ``all-gather-done``, too."""
     return _PART.sub("", opcode)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def begins(opcode: str) -> bool:
     """Return whether another instruction ends what this one begins."""
     return opcode.endswith("-start") or opcode in MESSAGES
 
 
-@cache
+@lru_cache(maxsize=4096)
 def ends(opcode: str) -> bool:
     """Return whether it ends or passes on what another one has begun."""
     return opcode.endswith(("-done", "-update"))

@@ -136,7 +136,7 @@ def placed_arrays(shape: str) -> tuple[PlacedArray, ...]:
 
     Tokens, unknown types and impossible sizes are left out.
     """
-    arraies = []
+    shapes = []
     for dtype, sizes, order, rest in _ARRAY.findall(shape):
         bits = BITS.get(dtype, 0)
         if not bits:
@@ -144,10 +144,10 @@ def placed_arrays(shape: str) -> tuple[PlacedArray, ...]:
         lengths = tuple(map(int, _LENGTH.findall(sizes)))
         space = _SPACE.search(rest) if rest else None
         padded = _padded(lengths, order, rest) if rest else lengths
-        arraies.append(
+        shapes.append(
             PlacedArray(dtype, lengths, -(-math.prod(padded) * bits // 8), int(space[1]) if space else HBM)
         )
-    return tuple(arraies)
+    return tuple(shapes)
 
 
 @lru_cache(maxsize=16384)

@@ -151,7 +151,7 @@ def compiled_timeline(program: str, machine: Machine, mesh: Mesh) -> ProgramTime
 def programs() -> tuple[str, ...]:
     """The names of the programs that ship with the lessons."""
     folder = files("shardviz.lessons") / "compiled"
-    return tuple(sorted(traversable.name.removesuffix(".txt") for traversable in folder.iterdir()))
+    return tuple(sorted(file.name.removesuffix(".txt") for file in folder.iterdir()))
 
 
 def priced(resolved: ResolvedProblem) -> PlanCost:

@@ -195,7 +195,7 @@ class ShardingRules:
                 if self.roles.leader(array.name) in self.roles.parameters and array.rank > 1
             ]
             if matrices:
-                return [dim for dim in dims if any(dim in matrice for matrice in matrices)]
+                return [dim for dim in dims if any(dim in matrix for matrix in matrices)]
         return self._of_activation(kind, dims)
 
     def uneven(self, array: ShardedArray, is_parameter: bool) -> str:

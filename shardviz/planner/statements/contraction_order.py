@@ -31,8 +31,8 @@ def contraction_orders(part: Statement, taken: AbstractSet[str] = frozenset()) -
     if part.function != "multiply" or part.merged:
         return ((part,),)
     taken = taken | {array.name for array in part.arrays}
-    statementses = [order for summed in _summed_before(part, taken) for order in _multiplied(summed, taken)]
-    return tuple(statementses)
+    orders = [order for summed in _summed_before(part, taken) for order in _multiplied(summed, taken)]
+    return tuple(orders)
 
 
 def has_all_orders(part: Statement) -> bool:

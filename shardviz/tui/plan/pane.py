@@ -113,8 +113,8 @@ class PlanPane(Pane):
         try:
             return plan_program.plan_code(self.exported())
         except QuestionError as error:
-            problem = f"{error.hint}, or press c on 1 or 4 for jit's program"
-            raise QuestionError(error.message, problem) from None
+            hint = f"{error.hint}, or press c on 1 or 4 for jit's program"
+            raise QuestionError(error.message, hint) from None
 
     def exported(self) -> Plan:
         return self.state.resolved.plan
