@@ -82,7 +82,7 @@ def write_file(path: Path, text: str) -> None:
         # Through a link, not in its place.
         path = path.resolve()
         _check_regular(path)
-        unfinished = path.with_name(f".{os.getpid()}.tmp")
+        unfinished = path.with_name(f".{os.urandom(8).hex()}.tmp")
         with unfinished.open("x", encoding="utf-8", newline="\n") as file:
             beside = unfinished
             file.write(text)

@@ -229,7 +229,7 @@ def selection(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(("cost", "order", "bytes")),
             default="cost",
             show_default=True,
-            help="The most expensive first, or in the program's order with how each runs, or by bytes sent.",
+            help="The most expensive first, or in the program's order, or by bytes sent.",
         ),
         click.option("--top", type=Count(1), metavar="N", help="Show so many lines of collectives."),
         click.option(

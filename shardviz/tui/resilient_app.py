@@ -22,7 +22,7 @@ from textual import events
 from textual.app import App, ScreenStackError
 from textual.dom import NoScreen
 from textual.widget import Widget
-from textual.worker import WorkerFailed
+from textual.worker import WorkerError, WorkerFailed
 
 from shardviz.forms.form import one_line
 
@@ -145,7 +145,12 @@ class ResilientApp(App[None]):
                             await self._hand_over(message)
 
     async def _hand_over(self, message: Message) -> None:
-        """Have a message dispatched, and wait for all that follows from it."""
+        """Have a message dispatched, and wait for all that follows from it. `enter` takes what the screen's
+        text asks for, so what looks for that ends first."""
+        searches = [worker for worker in self.workers if worker.node is self.screen]
+        if searches and isinstance(message, events.Key) and message.key == "enter":
+            with suppress(WorkerError):
+                await self.workers.wait_for_complete(searches)
         target = self.focused or self.screen
         self.call_later(self._take, message)
         await _caught_up(self)

@@ -362,6 +362,7 @@ AHEAD = {
     "a command": (["ctrl+p", *"exam", "enter", *"shift"], lambda app: values_of(app) == ["shift"]),
     "a file": (["2", "e", "ctrl+u", *"my.txt", "enter"], lambda _: Path("my.txt").exists()),
     "code": (["c", "s", "enter"], lambda _: Path("shardviz-layout.py").exists()),
+    "a mesh": (["2", "R", "enter"], lambda app: app.state.history.draft != ProblemForm()),
     "closed": (["x", "escape", "L", "escape", "f1", "f1", "2"], lambda app: app.pane.area == "plan"),
     "a form": (
         ["3", "i", "ctrl+u", *"pmax", "enter"],

@@ -34,7 +34,6 @@ _OTHER_NAMES: dict[Kind, str] = {
     "pipeline": "pp stage",
 }
 """Names that people give such axes."""
-DEFAULT_AXES = "data,fsdp,tensor"
 MAX_AXES = 5
 MAX_FREE = 3
 """Axes of the kind `any`: with more there are too many splits of a statement."""
