@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from shardviz.answers.plans import PricedProblem
     from shardviz.compare import Difference
     from shardviz.hardware.machine import Machine
-    from shardviz.planner import Plan, Problem
+    from shardviz.planner.plan import Plan
+    from shardviz.planner.problem import Problem
     from shardviz.reports.program_report import TargetTimes, TimesAnswer
     from shardviz.reports.target_result import TargetResult
 

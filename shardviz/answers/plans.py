@@ -22,9 +22,10 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
-    from shardviz.planner import Candidate, Plan, Problem
+    from shardviz.planner.plan import Plan
     from shardviz.planner.pricing.sweep import Sweep
-    from shardviz.planner.problem import Objective
+    from shardviz.planner.problem import Objective, Problem
+    from shardviz.planner.ranking import Candidate
     from shardviz.sharding import Mesh
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun

@@ -44,8 +44,9 @@ with LazyImports():
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from shardviz.planner import Candidate, Problem
     from shardviz.planner.pricing.sweep import Sweep
+    from shardviz.planner.problem import Problem
+    from shardviz.planner.ranking import Candidate
     from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding
     from shardviz.render.palette import Palette
     from shardviz.reports.target_result import TargetResult

@@ -22,7 +22,7 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest
-    from shardviz.planner import Problem
+    from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
     from shardviz.reports.target_program import TargetProgram
 

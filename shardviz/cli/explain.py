@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from shardviz.answers.plans import PlanStep, PricedProblem
     from shardviz.cli.step import StepOptions
     from shardviz.devices.job import JobAddress
-    from shardviz.planner import Problem
+    from shardviz.planner.problem import Problem
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from shardviz.answers.plans import PricedProblem
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.lesson import Lesson
-    from shardviz.planner import Plan, Problem
+    from shardviz.planner.plan import Plan
+    from shardviz.planner.problem import Problem
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.timeline.program_timeline import ProgramTimeline
 

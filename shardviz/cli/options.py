@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from shardviz.forms.examples import Example
-    from shardviz.planner import Problem
+    from shardviz.planner.problem import Problem
     from shardviz.reports.changes import ReportSummary
     from shardviz.reports.entries import Sort
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker
     from shardviz.compiler.user_file import UserProgram
     from shardviz.devices.job import Job, JobAddress
-    from shardviz.planner import Problem
+    from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import ShardingCandidate
     from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.target_program import TargetProgram

@@ -32,7 +32,7 @@ from shardviz.stepping.plan_step import moved_axes, operation_of_step
 from shardviz.targets import MAX_CPU_DEVICES, check_devices
 
 if TYPE_CHECKING:
-    from shardviz.planner import Plan, Step
+    from shardviz.planner.plan import Plan, Step
 
 
 EXACT = frozenset(SURE - {"f16", "bf16"})

@@ -51,7 +51,7 @@ from shardviz.compare import answer_rules, array_rules, einsum_rules
 from shardviz.compare.comparison import AS_PLANNED, SAME_TRAFFIC, Comparison, Difference
 from shardviz.compare.transfer import compiled, over, planned, taken_apart
 from shardviz.hlo import Collective
-from shardviz.planner import Plan
+from shardviz.planner.plan import Plan
 from shardviz.reports.target_result import TargetResult
 
 __all__ = ["AS_PLANNED", "SAME_TRAFFIC", "Difference", "differences"]

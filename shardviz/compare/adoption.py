@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
-from shardviz.planner import Plan, Planner, Problem
-from shardviz.planner.plan import HLO_OPS
-from shardviz.planner.planner import MOST_ANYWHERE
+from shardviz.planner.plan import HLO_OPS, Plan
+from shardviz.planner.planner import MOST_ANYWHERE, Planner
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem import Problem
 from shardviz.planner.statements.tree_planner import given_state, planned_reshard
 from shardviz.planner.states.moves import PathMove, state_of
 from shardviz.planner.steps import plan_of

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from shardviz.compare.moved_arrays import summed_operands
 from shardviz.compare.transfer import ArrayTransfer
 from shardviz.hlo import Collective
-from shardviz.planner import Plan, Statement
+from shardviz.planner.plan import Plan
+from shardviz.planner.problem import Statement
 from shardviz.reports.target_result import TargetResult
 
 AS_PLANNED = frozenset({"overlapped", "fused_reduce_scatter", "combined_collectives", "packed_dtype"})

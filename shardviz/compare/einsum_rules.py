@@ -23,7 +23,7 @@ from shardviz.compare.transfer import (
     verb,
     wire,
 )
-from shardviz.planner import Statement
+from shardviz.planner.problem import Statement
 
 
 def moved_elsewhere(comparison: Comparison) -> None:

@@ -14,7 +14,7 @@ from math import prod
 
 from shardviz.hlo import Collective, Origin
 from shardviz.hlo.named_scopes import named_scope
-from shardviz.planner import Problem, Statement
+from shardviz.planner.problem import Problem, Statement
 from shardviz.sharding import ShardedArray
 
 Shape = tuple[int, ...]

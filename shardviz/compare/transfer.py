@@ -13,8 +13,8 @@ from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul, Work, wire_bytes
 from shardviz.hlo.collective import by_permute
 from shardviz.hlo.named_scopes import joined_names
-from shardviz.planner import Plan, Problem
-from shardviz.planner.plan import HLO_OPS
+from shardviz.planner.plan import HLO_OPS, Plan
+from shardviz.planner.problem import Problem
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS
 from shardviz.sharding.axis_parts import whole_axis

@@ -20,7 +20,7 @@ from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.targets import parse_targets
 
 if TYPE_CHECKING:
-    from shardviz.planner import Problem
+    from shardviz.planner.problem import Problem
 
 
 def form_from_options(

@@ -16,7 +16,8 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner import Plan, Problem
+    from shardviz.planner.plan import Plan
+    from shardviz.planner.problem import Problem
 
 KEPT = 100
 EARLIER = 20

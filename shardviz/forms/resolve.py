@@ -30,7 +30,7 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
-    from shardviz.planner import Planner
+    from shardviz.planner.planner import Planner
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Objective
     from shardviz.stepping.question import CollectiveQuestion

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.planner import Plan, Problem
+    from shardviz.planner.plan import Plan
+    from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 

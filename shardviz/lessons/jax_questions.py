@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shardviz.hlo import Collective
     from shardviz.lessons.lesson import Lesson
     from shardviz.lessons.measures.answers import ComputedAnswer
-    from shardviz.planner import Plan
+    from shardviz.planner.plan import Plan
     from shardviz.reports.target_result import HeldArray, TargetResult
     from shardviz.sharding import Mesh, ShardedArray
     from shardviz.stepping.collective_run import Verdict

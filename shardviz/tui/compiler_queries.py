@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.compiler import CompilerRequest, Worker
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.planner import Plan
+    from shardviz.planner.plan import Plan
     from shardviz.stepping.collective_run import Verdict
     from shardviz.stepping.question import CollectiveQuestion
 

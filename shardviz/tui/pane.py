@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from shardviz.documents.fields import Document
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
-    from shardviz.planner import Plan, Problem
+    from shardviz.planner.plan import Plan
+    from shardviz.planner.problem import Problem
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.timeline.program_timeline import ProgramTimeline

@@ -27,8 +27,9 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
-    from shardviz.planner import Plan, Problem
+    from shardviz.planner.plan import Plan
     from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.planner.problem import Problem
     from shardviz.reports.target_result import TargetResult
 
     Key = tuple[Problem, PlacedMesh]

@@ -22,7 +22,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
     from shardviz.forms.state_file import SavedSession
-    from shardviz.planner import Problem
+    from shardviz.planner.problem import Problem
     from shardviz.tui.time.timelines import OpenedProfile
 
 

@@ -29,7 +29,7 @@ from shardviz.units import human_bytes, seconds
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.planner import Problem
+    from shardviz.planner.problem import Problem
     from shardviz.render.palette import Palette
     from shardviz.tui.state import EditorState
 

@@ -12,7 +12,8 @@ from itertools import islice, product
 from shardviz.compare import SAME_TRAFFIC, differences
 from shardviz.compiler import Worker
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import Planner, problem_from_text
+from shardviz.planner.planner import Planner
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.targets import parse_targets
 
 SLOW = 24

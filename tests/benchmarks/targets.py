@@ -11,7 +11,7 @@ from timing import line
 
 from shardviz.compiler import Worker
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.targets import EXTRAS, parse_targets
 
 BUDGETS = {"shardy": "40 ms", "cpu": "250 ms"}

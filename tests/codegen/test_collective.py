@@ -16,7 +16,8 @@ from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.stepping.collective_run import run_on
 from shardviz.stepping.plan_step import question_of_step
 

@@ -11,9 +11,10 @@ from shardviz.codegen.plan import plan_code
 from shardviz.errors import QuestionError
 from shardviz.notation.einsum import Einsum
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import Plan, plan, problem_from_text
-from shardviz.planner.plan import Step
+from shardviz.planner.plan import Plan, Step
+from shardviz.planner.planner import plan
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 

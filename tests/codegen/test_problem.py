@@ -17,7 +17,7 @@ from shardviz.forms.examples import examples
 from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.page import highlighted
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS

@@ -6,7 +6,8 @@ import pytest
 
 from shardviz.collectives.pattern import KINDS, LowerBound, Pattern, lower_bound
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 
 MEGABYTE = 1 << 20
 SWAP = ((0, 1), (1, 0))

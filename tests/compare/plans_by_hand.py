@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from shardviz.compare import Difference, differences
-from shardviz.planner import Plan, Problem
-from shardviz.planner.plan import Step
+from shardviz.planner.plan import Plan, Step
+from shardviz.planner.problem import Problem
 from shardviz.planner.states.moves import wire_bytes_of
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec, array_bytes

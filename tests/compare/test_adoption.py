@@ -9,8 +9,9 @@ import pytest
 
 from shardviz.compare.adoption import cheaper_plan, split_as
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.targets import TARGETS
 

@@ -6,7 +6,8 @@ import pytest
 
 from shardviz.compare import differences
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.targets import parse_targets
 
 SMALL, BOOK = "b=8,d=2048,f=8192", "b=1024,d=2048,f=8192"

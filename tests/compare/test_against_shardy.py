@@ -10,8 +10,9 @@ import pytest
 
 import shardviz.compare
 from shardviz.hlo import Collective, read_shardy, wire_bytes
-from shardviz.planner import Plan, Planner, plan, problem_from_text
-from shardviz.planner.plan import HLO_OPS
+from shardviz.planner.plan import HLO_OPS, Plan
+from shardviz.planner.planner import Planner, plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes
 from tests.compare.plans_by_hand import compare
 

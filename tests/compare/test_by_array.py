@@ -7,7 +7,8 @@ import pytest
 from shardviz.hlo import Collective, Origin, wire_bytes
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.spec_string import parse_specs
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import array_bytes
 from tests.compare.plans_by_hand import by_hand, compare
 

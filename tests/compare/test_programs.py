@@ -10,7 +10,8 @@ from shardviz.compare import AS_PLANNED, differences
 from shardviz.compare.moved_arrays import MovedArrays
 from shardviz.hlo import Collective
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.targets import TARGETS
 from tests.compare.plans_by_hand import compare

@@ -16,8 +16,9 @@ from shardviz.compiler import Worker
 from shardviz.errors import ShardvizError
 from shardviz.hlo import wire_bytes
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import Planner, problem_from_text
 from shardviz.planner.plan import HLO_OPS
+from shardviz.planner.planner import Planner
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.targets import parse_targets
 
 TEXTS = (

@@ -9,7 +9,8 @@ import pytest
 from shardviz.compare import SAME_TRAFFIC, Difference
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from tests.compare.plans_by_hand import compare
 
 BOOK = "b=1024,d=2048,f=8192"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import Problem, problem_from_text
+from shardviz.planner.problem import Problem
+from shardviz.planner.problem.reading import problem_from_text
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from shardviz.compiler import Worker
 from shardviz.errors import TargetError
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.targets import TARGETS
 

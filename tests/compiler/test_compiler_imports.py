@@ -27,7 +27,7 @@ from shardviz.compiler import Worker
 from shardviz.targets import TARGETS, parse_targets
 from shardviz.targets import installed_versions
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 with Worker() as worker:
     problem = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=4"), specs="XY,Y_->X_", sizes="")
     assert worker.ask(problem, TARGETS["shardy"]).status == "ok"

@@ -15,7 +15,7 @@ from shardviz.compiler.reading import read_output
 from shardviz.errors import CompilerError
 from shardviz.hardware.placement import DeviceCoords
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.reports.program_report import target_times
 from shardviz.reports.target_result import TargetResult
 from shardviz.targets import EXTRAS, TARGETS, parse_targets

@@ -17,7 +17,7 @@ import os, signal, sys
 from shardviz.compiler import Worker
 from shardviz.targets import TARGETS
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 
 worker = Worker()
 problem = problem_from_text("bd,df->bf", mesh=parse_mesh("X=2,Y=4"), specs="XY,Y_->X_", sizes="")

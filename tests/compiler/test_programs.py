@@ -9,8 +9,8 @@ import pytest
 from shardviz.compare.transfer import compiled
 from shardviz.compiler.reading import with_parts_of_axes
 from shardviz.notation.einsum import Einsum
-from shardviz.planner import problem_from_text
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.targets import TARGETS

@@ -12,7 +12,8 @@ from shardviz.forms.resolve import resolve
 from shardviz.hardware.placement import AxisRun, axis_runs
 from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.reports.target_result import TargetResult
 from shardviz.targets import EXTRAS, parse_targets
 

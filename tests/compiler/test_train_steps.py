@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import train_step
 from shardviz.targets import TARGETS
 

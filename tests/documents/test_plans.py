@@ -16,8 +16,10 @@ from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text, rank
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, price
+from shardviz.planner.problem.reading import problem_from_text
+from shardviz.planner.ranking import rank
 from shardviz.planner.training import train_step
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray

@@ -38,7 +38,7 @@ from shardviz.notation import notations
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.notations import parse_layout
 from shardviz.notation.numbers import parse_shape
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 from shardviz.strict_table import StrictTable
 from shardviz.targets import parse_targets

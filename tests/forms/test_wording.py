@@ -10,7 +10,7 @@ import pytest
 import shardviz
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.wording import as_sentence, error_words
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 from shardviz.targets import check_axis_types, check_mesh, parse_targets
 

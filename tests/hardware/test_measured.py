@@ -9,9 +9,9 @@ from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import read_machine
 from shardviz.hardware.measured import MeasuredTimes, Regime, corners
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import problem_from_text
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.states.prices import Prices, collective_price
 
 MACHINE = """

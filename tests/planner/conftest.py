@@ -5,8 +5,9 @@ import pytest
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.links import Dimension, LinkSpec
 from shardviz.hardware.machine import AxisRings, Machine, place_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 
 FIGURES = {

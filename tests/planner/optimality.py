@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from shardviz.planner import Plan, Planner, Problem
+from shardviz.planner.plan import Plan
+from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import PlanCost, price
+from shardviz.planner.problem import Problem
 from tests.planner.exhaustive import TIME, Cost, Way, least_cost, nanoseconds
 from tests.planner.exhaustive_programs import least_program_cost
 from tests.planner.random_problems import Draw, Kind

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from shardviz.hardware.collective_time import TIMED, collective_time
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.planner import Problem, Statement
+from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.problem.functions import local_work
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh, PartitionSpec

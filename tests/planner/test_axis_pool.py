@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.sharding import Mesh, PartitionSpec
 

@@ -8,8 +8,8 @@ from shardviz.errors import QuestionError
 from shardviz.notation.einsum import parse_einsum
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.spec_string import parse_specs
-from shardviz.planner import problem_from_text
 from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Optimizer, Training, with_backward
 from shardviz.sharding import ShardedArray
 

@@ -11,8 +11,10 @@ from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hardware.machine_file import named_machine
 from shardviz.notation.einsum import Einsum
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import Problem, Statement, plan, problem_from_text
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.search.mesh_ranking import best_meshes
 from shardviz.planner.search.question import question_from_text
 from shardviz.planner.search.rules import parse_axes

@@ -1,7 +1,7 @@
 """The copies of an array, and the moves that make them."""
 
-from shardviz.planner import problem_from_text
 from shardviz.planner.planner import Planner
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_choices import StatementChoices
 from shardviz.planner.states.paths import ArrayKind

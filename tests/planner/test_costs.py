@@ -11,9 +11,10 @@ import pytest
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import place_mesh
-from shardviz.planner import plan, problem_from_text
 from shardviz.planner.plan import HLO_OPS
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Layout, Mesh
 from shardviz.sharding.array import BITS
 

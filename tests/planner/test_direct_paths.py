@@ -7,8 +7,8 @@ import random
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.planner import problem_from_text
 from shardviz.planner.planner import Planner
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.states.moves import StateSpace
 from shardviz.planner.states.paths import MOST_SOURCES, ArrayKind, DirectPaths
 from shardviz.planner.states.prices import Prices

@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 from tests.conftest import one_in
 from tests.planner.exhaustive import BYTES, TIME, UNLIMITED, Space, least_cost

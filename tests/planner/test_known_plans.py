@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import PartitionSpec
 
 BOOK = "b=8,d=2048,f=8192"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import problem_from_text
 from shardviz.planner.problem.functions import matmul_dtype
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Optimizer, Training, with_backward
 
 MESH = parse_mesh("X=2")

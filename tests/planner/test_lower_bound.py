@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.planner import Planner, problem_from_text
+from shardviz.planner.planner import Planner
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.lower_bound import lower_bound, piece_bound
 from shardviz.planner.statements.program_planner import ArrayUses

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from shardviz.planner import Plan, Planner, plan, problem_from_text
+from shardviz.planner.plan import Plan
+from shardviz.planner.planner import Planner, plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Optimizer, Training, with_backward
 from tests.planner.executor import PlanError, Values, prove, values_for
 from tests.planner.mutants import mutants

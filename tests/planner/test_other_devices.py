@@ -11,8 +11,9 @@ import pytest
 from shardviz.codegen.plan import plan_code
 from shardviz.codegen.problem import problem_code
 from shardviz.errors import NotationError, QuestionError, TargetError
-from shardviz.planner import Planner, plan, problem_from_text
+from shardviz.planner.planner import Planner, plan
 from shardviz.planner.pricing.costs import price, textbook_plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 from shardviz.targets import check_devices
 from tests.conftest import one_in

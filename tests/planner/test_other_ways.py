@@ -7,8 +7,9 @@ import re
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.planner import Planner, problem_from_text
+from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.statements.work_split import OtherWay
 from shardviz.planner.states.prices import Prices
 from shardviz.sharding import Mesh

@@ -7,8 +7,9 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.problem.sizes import padded
 
 MESH = parse_mesh("X=2,Y=4")

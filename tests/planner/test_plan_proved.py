@@ -13,8 +13,11 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.notation.einsum import Einsum, dims_text
 from shardviz.notation.spec_string import write_spec
-from shardviz.planner import Plan, Planner, Problem, plan, problem_from_text
+from shardviz.planner.plan import Plan
+from shardviz.planner.planner import Planner, plan
 from shardviz.planner.pricing.costs import price, textbook_plan
+from shardviz.planner.problem import Problem
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes
 from tests.planner.executor import PlanError, prove, run, values_for
 

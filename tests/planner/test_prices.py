@@ -9,8 +9,9 @@ import pytest
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.links import Dimension, LinkSpec
 from shardviz.hardware.machine import AxisRings, Machine, assumed_machine, place_mesh
-from shardviz.planner import Planner, problem_from_text
+from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.states.prices import Prices, collective_price
 from shardviz.sharding import Mesh
 from tests.planner.optimality import KINDS

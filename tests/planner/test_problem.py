@@ -7,7 +7,8 @@ import time
 import pytest
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec
 
 MESH = Mesh(("X", "Y"), (2, 4))

@@ -7,7 +7,9 @@ import random
 import pytest
 
 from shardviz.errors import ShardvizError
-from shardviz.planner import Problem, plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem import Problem
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y", "data"), (2, 4, 1))

@@ -12,8 +12,8 @@ import pytest
 from shardviz.codegen.problem import problem_code
 from shardviz.errors import NotationError
 from shardviz.notation.book import ProductFactors
-from shardviz.planner import problem_from_text
 from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 from tests.planner.executor import prove, reference, run, values_for
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from shardviz.planner import problem_from_text
 from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (4, 4))

@@ -4,8 +4,8 @@ statement, dimension and sizes."""
 import pytest
 
 from shardviz.errors import NotationError, QuestionError
-from shardviz.planner import problem_from_text
 from shardviz.planner.problem import notices, statement_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh
 

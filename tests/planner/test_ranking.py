@@ -9,7 +9,9 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation.spec_string import write_spec
-from shardviz.planner import plan, problem_from_text, rank
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
+from shardviz.planner.ranking import rank
 from shardviz.sharding import Layout, Mesh, PartitionSpec
 
 MESH = Mesh(("X", "Y"), (2, 4))

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import Planner, plan, problem_from_text
+from shardviz.planner.planner import Planner, plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (2, 4))

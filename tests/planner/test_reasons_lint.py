@@ -15,7 +15,7 @@ from itertools import groupby
 
 import pytest
 
-from shardviz.planner import Plan, Step
+from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import Statement
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from tests.planner.test_plan_proved import Draw, planned_unless_impossible

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
 from shardviz.planner.plan import einsum_parts, multiply_adds, repeated_work
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 
 MEGATRON = ("btd,df->btf; btf,fd->btd", "(data)__,_(tensor); ?,(tensor)_->(data)__")
 SIZES = "b=16,t=4096,d=4096,f=14336"

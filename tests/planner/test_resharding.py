@@ -13,8 +13,11 @@ from shardviz.compare.adoption import cheaper_plan
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.spec_string import write_spec
-from shardviz.planner import Plan, Planner, Problem, problem_from_text
+from shardviz.planner.plan import Plan
+from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem import Problem
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.targets import TARGETS
 from tests.planner.executor import prove
 from tests.planner.exhaustive import least_cost

@@ -11,7 +11,7 @@ import pytest
 from shardviz.codegen.problem import problem_code
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine_file import named_machine
-from shardviz.planner import plan
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.search.mesh_ranking import (

@@ -8,7 +8,8 @@ import math
 import pytest
 
 from shardviz.hardware.machine_file import named_machine
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.search.mesh_ranking import best_meshes
 from shardviz.planner.search.question import question_from_text
 from shardviz.planner.search.rules import parse_axes

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 from shardviz.targets import TARGETS
 from tests.planner.shardy_cost import shardy_seconds

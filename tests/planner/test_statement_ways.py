@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.states.prices import UNREACHABLE, Prices

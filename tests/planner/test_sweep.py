@@ -10,9 +10,10 @@ from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hardware.machine_file import read_machine
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.numbers import parse_range
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.pricing.sweep import sweep
+from shardviz.planner.problem.reading import problem_from_text
 
 
 def placed(mesh):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import problem_from_text
 from shardviz.planner.planner import Planner
 from shardviz.planner.pricing.costs import price, textbook_plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 from tests.planner.executor import prove
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh
 from tests.planner.executor import Values, prove, reference, values_for

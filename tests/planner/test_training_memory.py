@@ -6,8 +6,9 @@ import pytest
 
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, price
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import train_step
 
 MESH = parse_mesh("data=4")

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from shardviz.planner import Planner, problem_from_text
+from shardviz.planner.planner import Planner
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.program_planner import planned_program
 from shardviz.sharding import Mesh

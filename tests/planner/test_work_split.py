@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.planner import Planner, plan, problem_from_text
+from shardviz.planner.planner import Planner, plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 
 MESH = Mesh(("X", "Y"), (2, 4))

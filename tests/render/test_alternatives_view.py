@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.cost_view import alternatives_view, bound_words, comparison_words, faster_words
 from shardviz.render.palette import PLAIN
 from tests.planner.conftest import _placed as on_rings

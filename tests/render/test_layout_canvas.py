@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.notations import read_sharding
 from shardviz.notation.reading import Context
-from shardviz.planner import plan
+from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.caption import notes, repetition
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, Copies, DeviceCells

@@ -11,7 +11,7 @@ from shardviz.hlo import Collective
 from shardviz.hlo.mlir.shardings import ShardedTensor
 from shardviz.hlo.pass_stages import PassStage
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.programs.passes_view import passes_view
 from shardviz.reports.target_result import PassTrace, TargetResult

@@ -13,8 +13,11 @@ from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hlo import Collective
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.spec_string import parse_specs
-from shardviz.planner import Plan, plan, problem_from_text, rank
+from shardviz.planner.plan import Plan
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, price
+from shardviz.planner.problem.reading import problem_from_text
+from shardviz.planner.ranking import rank
 from shardviz.render.cost_view import comparison_words, explain_view
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.plan_view import case_lines, plan_view, statement_lines

@@ -5,8 +5,9 @@ import pytest
 from shardviz.documents.plans import VERSUS
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.palette import PLAIN
 from shardviz.render.plans_compared import versus_table, versus_view
 

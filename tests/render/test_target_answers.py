@@ -12,7 +12,8 @@ from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.hlo.collective import MatmulOrder
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.palette import PLAIN, SIGNS
 from shardviz.render.programs.target_answers import (
     partitioned_words,

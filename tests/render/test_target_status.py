@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.hlo.pass_stages import PassStage
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import problem_from_text
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.passes_view import pass_slider, stage_list
 from shardviz.render.programs.target_answers import SPINNER, STILL, TargetTab, Wait, target_strip, wait_lines

@@ -7,7 +7,7 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan
+from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.stepping.collective_run import CollectiveRun, run_on, small_example
 from shardviz.stepping.plan_step import question_of_step

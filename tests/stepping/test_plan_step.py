@@ -10,7 +10,9 @@ from shardviz.collectives.operations.copies import PPermute
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import Plan, plan, problem_from_text
+from shardviz.planner.plan import Plan
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Layout, PartitionSpec
 from shardviz.stepping.collective_run import compare_with_jax
 from shardviz.stepping.plan_step import StepCost, played_steps, question_of_step, step_cost

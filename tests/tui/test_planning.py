@@ -19,8 +19,8 @@ from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import planned, resolve
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.lessons.course import find
-from shardviz.planner import plan, planner
-from shardviz.planner.planner import is_planned_quickly
+from shardviz.planner import planner
+from shardviz.planner.planner import is_planned_quickly, plan
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.tui import planning
 from shardviz.tui.app import ShardvizApp

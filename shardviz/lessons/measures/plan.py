@@ -13,7 +13,7 @@ from shardviz.strict_table import closest
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.planner import Plan
+    from shardviz.planner.plan import Plan
 
 LONGER = ("multiplying", "sending", "both the same")
 OPS = ("all_gather", "psum", "psum_scatter", "all_to_all", "ppermute")

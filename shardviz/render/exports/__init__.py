@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import spec_code
-from shardviz.planner import Plan, Problem
+from shardviz.planner.plan import Plan
+from shardviz.planner.problem import Problem
 from shardviz.sharding import Layout
 
 if TYPE_CHECKING:

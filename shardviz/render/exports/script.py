@@ -15,7 +15,8 @@ from shardviz.codegen.plan import plan_code
 from shardviz.codegen.problem import layout_code, problem_code
 from shardviz.errors import QuestionError, plural
 from shardviz.forms.form import one_line
-from shardviz.planner import Plan, Problem
+from shardviz.planner.plan import Plan
+from shardviz.planner.problem import Problem
 from shardviz.render.exports import JaxProgram, Subject
 from shardviz.sharding import Layout
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import QuestionError
-from shardviz.planner import Problem, plan
 from shardviz.planner.plan import Plan, Step
+from shardviz.planner.planner import plan
+from shardviz.planner.problem import Problem
 from shardviz.render.exports import Subject, SweepChart, Timelines
 from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.layouts.layout_view import layout_view

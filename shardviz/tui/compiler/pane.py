@@ -28,7 +28,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.hlo.pass_stages import PassStage
     from shardviz.lessons.measures import AnswerLocation
-    from shardviz.planner import Problem
+    from shardviz.planner.problem import Problem
     from shardviz.reports.target_result import TargetResult
     from shardviz.tui.state import EditorState
 

@@ -16,7 +16,7 @@ from shardviz.tui.targets_pane import state_words
 
 if TYPE_CHECKING:
     from shardviz.hlo.pass_stages import PassStage
-    from shardviz.planner import Problem
+    from shardviz.planner.problem import Problem
     from shardviz.render.palette import Palette
 
 ONCE_MORE = "The compiler is asked once more, to write down what each of its passes does."

@@ -34,7 +34,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
-    from shardviz.planner import Plan
+    from shardviz.planner.plan import Plan
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.render.plan_table import PlanTable
     from shardviz.tui.state import EditorState

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hardware.group_links import Links
     from shardviz.lessons.measures import AnswerLocation
-    from shardviz.planner import Problem
+    from shardviz.planner.problem import Problem
     from shardviz.render.rounds.player import PlayerPage, View
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun

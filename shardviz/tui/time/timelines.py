@@ -15,7 +15,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.errors import ShardvizError
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.planner import Plan
+    from shardviz.planner.plan import Plan
     from shardviz.profiles.profile import Profile
     from shardviz.reports.target_result import TargetResult
     from shardviz.targets import Target

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.exports import Subject
 from shardviz.sharding import Layout, PartitionSpec, ShardedArray
 

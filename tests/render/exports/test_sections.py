@@ -7,7 +7,8 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation.mesh import parse_mesh
-from shardviz.planner import plan, problem_from_text
+from shardviz.planner.planner import plan
+from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.exports import JaxProgram, Subject
 from shardviz.render.exports.sections import MAX_ROUNDS, TALL, sections
 from shardviz.render.palette import PLAIN
