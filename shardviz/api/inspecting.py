@@ -147,8 +147,8 @@ class Report(Shown):
 
     @property
     def rematerializations(self) -> tuple[Rematerialization, ...]:
-        """Arrays that the compiler makes whole on every device on their way between shardings: all of which a
-        target warns or that it shows, else those of which its text alone is certain."""
+        """Arrays that the compiler fully replicates in order to reshard them: all of which a target warns or
+        that it shows, else those of which its text alone is certain."""
         if self.compiled is not None:
             return self.compiled.rematerializations
         return rematerializations_of(self.module) if isinstance(self.module, HloModule) else ()

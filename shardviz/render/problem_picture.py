@@ -354,7 +354,7 @@ def _spec_cells(field: str, dims: Sequence[str], spec: PartitionSpec) -> list[Fi
 
 
 WIDE = 80
-"""Columns from which on the parts stand further apart."""
+"""The fewest columns in which the parts stand further apart."""
 MORE = "…"
 PLANNING = "planning …"
 LEAST = 12

@@ -53,7 +53,7 @@ _GROUPS = re.compile(r"last_tile_dims=\{([^}]*)\}")
 
 @dataclass(frozen=True)
 class Rematerialization:
-    """An array that is made whole on every device on its way from one sharding to another.
+    """An array that is fully replicated in order to reshard it.
 
     `written` are the two shardings as XLA prints them, None where it did not warn; `before` and `after` in
     axis names, None where no mesh is known or the shardings follow none of its axes. `shape` is global
@@ -122,8 +122,8 @@ def unwarned_rematerializations(
     mesh: Mesh,
     warned: Iterable[Rematerialization],
 ) -> tuple[Rematerialization, ...]:
-    """Arrays that a compiler makes whole and does not warn of, as it does of those in `warned`: it gathers
-    all of what is split before and after."""
+    """Arrays that a compiler fully replicates in order to reshard them, without a warning as of those in
+    `warned`: it gathers all of what is sharded before and after."""
     known = {
         (rematerialization.before, rematerialization.after, rematerialization.shape)
         for rematerialization in warned

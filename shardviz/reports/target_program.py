@@ -95,8 +95,8 @@ class TargetProgram:
 
     @cached_property
     def rematerializations(self) -> tuple[Rematerialization, ...]:
-        """The arrays that are made whole on every device: those of which XLA has warned, and those that its
-        program shows. Of Shardy's own program there are none."""
+        """The arrays that are fully replicated in order to reshard them: those of which XLA has warned, and
+        those that its program shows. Of Shardy's own program there are none."""
         mesh = self.mesh
         if not isinstance(self.module, HloModule) or not self.reshards or mesh is None or mesh.size == 1:
             return self.warned

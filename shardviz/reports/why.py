@@ -94,8 +94,8 @@ def alike_reasons(told: Iterable[tuple[CollectiveEntry, Reason]]) -> tuple[Alike
 def reasons(
     entries: Iterable[CollectiveEntry], mesh: Mesh | None, reshards: ExplicitReshards | None = None
 ) -> tuple[Reason, ...]:
-    """The reason of each entry; `found` is the same program with explicit reshards, where its StableHLO is at
-    hand."""
+    """The reason of each entry; `reshards` is the same program with explicit reshards, where its StableHLO
+    is at hand."""
     step = TrainStep(reshards or ExplicitReshards())
     return tuple(_reason(entry, step, mesh) for entry in entries)
 

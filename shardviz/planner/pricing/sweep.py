@@ -21,7 +21,7 @@ from shardviz.sharding import Mesh
 
 @dataclass(frozen=True)
 class Crossing:
-    """The least size from which on compute takes longer than communication, or with `compute_grows` False the
+    """The smallest size at which compute takes longer than communication, or with `compute_grows` False the
     other way round. With `same_plan` it is exact; else it is the next of the sizes that are looked at."""
 
     size: int

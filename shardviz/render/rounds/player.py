@@ -33,7 +33,7 @@ from shardviz.units import human_bytes, rate, seconds, shaped, times
 View = Literal["devices", "table", "transfers", "matmul"]
 VIEWS: tuple[View, ...] = ("devices", "table", "transfers", "matmul")
 LEAST_TRANSFERS = 5
-"""Lines for transfers below a picture, from which on some are there."""
+"""The fewest lines below a picture in which transfers are listed."""
 LOW = 18
 """Lines below which a picture that needs them leaves room for nothing but the most important."""
 LEAST = 2
@@ -45,7 +45,7 @@ MAX_BAR = 60
 LONGEST = len("1.33 MiB")
 """Columns of a number that changes from round to round."""
 READABLE = 44
-"""Columns from which on there is room for more words."""
+"""The fewest columns with room for more words."""
 SHORTEST = len("by ring…")
 """Columns of the name of an algorithm that is cut short."""
 

@@ -30,7 +30,7 @@ GAP = 2
 LISTED = 4
 """Chunks of a message that are named one by one."""
 READABLE = 60
-"""Columns from which on there is room for the names of several chunks."""
+"""The fewest columns with room for the names of several chunks."""
 NAMES_WIDTH, BYTES_WIDTH, TIME_WIDTH = 12, 9, 9
 LEAST_VALUES = 6
 """Columns of values below which there are none."""
