@@ -21,7 +21,7 @@ from shardviz.compiler.messages import ChildCall
 from shardviz.compiler.requests import CompilerRequest
 from shardviz.forms import resolve
 from shardviz.forms.form import ProblemForm
-from shardviz.tui import planning
+from shardviz.tui import planning, workspace
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.export import strips_of
 
@@ -46,6 +46,15 @@ async def at_rest(*_):
 
 
 textual.app.wait_for_idle = textual.pilot.wait_for_idle = at_rest
+
+
+async def at_once(function: Callable[..., object], *arguments: object) -> object:
+    """Call what would have been called in a thread: a pane's modules are loaded before a key is done with,
+    also by the first test of a process that shows it."""
+    return function(*arguments)
+
+
+workspace.to_thread = at_once
 
 _PARSED: dict[tuple[Any, ...], list[RuleSet]] = {}
 _parse_rules = Stylesheet._parse_rules
