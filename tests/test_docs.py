@@ -108,7 +108,7 @@ def test_the_table_of_notations_is_whole():
 
 
 def test_the_table_of_keys_is_the_registry():
-    assert PAGES["application.md"].split("<!-- keys -->\n")[1] == key_table()
+    assert PAGES["keys.md"].split("<!-- keys -->\n")[1] == key_table()
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -83,7 +83,7 @@ def test_a_usual_key_that_a_lesson_takes_may_have_another_beside_it(path):
 
 
 def test_the_example_of_the_documentation_is_not_refused(path):
-    page = (ROOT / "docs" / "application.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
     path.write_text(page.split("```toml\n")[1].split("```")[0])
     assert use_own_keys(path) is None
     assert keymap()["everywhere.quit"] == "f10"
