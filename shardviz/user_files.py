@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from io import BufferedReader
 from itertools import count
 from pathlib import Path
@@ -75,26 +76,35 @@ def target_path(text: str) -> Path:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file in one step: it is there in full, or as it was. Raises `QuestionError` where that cannot
-    be, and for a device or a pipe, which a file must not replace."""
-    beside = None
+    """Write a file in one step, as `replace_file` does. Raises `QuestionError` where that cannot be, and for
+    a device or a pipe, which a file must not replace."""
     try:
-        # Through a link, not in its place.
-        path = path.resolve()
         _check_regular(path)
-        unfinished = path.with_name(f".{os.urandom(8).hex()}.tmp")
-        with unfinished.open("x", encoding="utf-8", newline="\n") as file:
-            beside = unfinished
-            file.write(text)
-        if path.exists():
-            beside.chmod(path.stat().st_mode)
-        beside.replace(path)
+        replace_file(path, text, path.stat().st_mode if path.exists() else None)
     except (OSError, RuntimeError, ValueError) as error:
-        if beside is not None:
-            beside.unlink(missing_ok=True)
         raise QuestionError(
             f"{quote(str(path))} cannot be written: {_reason(error)}", "use another name or folder"
         ) from None
+
+
+def replace_file(path: Path, text: str, mode: int | None = None) -> None:
+    """Write a file in one step: it is there in full, or as it was; of a link, the file to which it leads. It
+    gets the rights of `mode`, else the usual ones. Raises what opening and writing files raises."""
+    path = path.resolve()
+    unfinished = path.with_name(f".{os.urandom(8).hex()}.tmp")
+    try:
+        unfinished.touch(0o666 if mode is None else 0o600, exist_ok=False)
+        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        if mode is not None:
+            unfinished.chmod(mode)
+        unfinished.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise
 
 
 def _check_regular(path: Path) -> None:

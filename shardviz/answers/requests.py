@@ -20,13 +20,12 @@ Answer = TypeVar("Answer", "TargetResult", "TargetProgram")
 
 class TargetRequests(Generic[T]):
     """The requests of one question to several targets. Where a target has no answer, `without` makes one of
-    its name and the reason. `wait` gives what a request ends with: it gets the target's name, and the
-    requests after this one by name."""
+    its name and the reason. `wait` gives what a request ends with, and gets the target's name too."""
 
     def __init__(
         self,
         without: Callable[[str, ShardvizError], T],
-        wait: Callable[[CompilerRequest[T], str, Sequence[tuple[str, CompilerRequest[T]]]], T],
+        wait: Callable[[CompilerRequest[T], str], T],
     ) -> None:
         self._without, self._wait = without, wait
         self._pending: list[tuple[str, CompilerRequest[T]]] = []
@@ -55,9 +54,9 @@ class TargetRequests(Generic[T]):
 
     def answers(self) -> Iterator[T]:
         """The answers, each as soon as it and those before it are ready. Raises `JobLost`."""
-        for number, (name, request) in enumerate(self._pending):
+        for name, request in self._pending:
             try:
-                answer = self._wait(request, name, self._pending[number + 1 :])
+                answer = self._wait(request, name)
             except JobLost:
                 raise
             except CompilerError as error:

@@ -97,7 +97,7 @@ def _answers(
 ) -> tuple[T, ...]:
     """Ask all, and wait for each. An error of `submit` is the target's answer where it is a refusal."""
 
-    def wait(request: CompilerRequest[T], _name: str, _others: object) -> T:
+    def wait(request: CompilerRequest[T], _name: str) -> T:
         try:
             return request.result(min(timeout, threading.TIMEOUT_MAX))
         except TimeoutError:

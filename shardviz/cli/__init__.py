@@ -43,16 +43,8 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 def _open_or_run(args: Sequence[str]) -> int:
     """Without arguments open the application where there is a terminal for it, which needs no click."""
-    from shardviz.cli.process import COMPLETION, LEAST_DESCRIPTORS, ExitCode, allow_descriptors
+    from shardviz.cli.process import COMPLETION, ExitCode
 
-    if (allowed := allow_descriptors()) < LEAST_DESCRIPTORS:
-        from shardviz.cli.output import print_error
-
-        print_error(
-            f"shardviz needs {LEAST_DESCRIPTORS} file descriptors, and the limit here is {allowed}",
-            "allow more in this shell: ulimit -n 256",
-        )
-        return ExitCode.QUESTION
     if not args and not os.environ.get(COMPLETION):
         from shardviz.cli.streams import no_terminal
 

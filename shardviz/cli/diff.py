@@ -41,16 +41,14 @@ if TYPE_CHECKING:
 @click.command("diff", cls=ExampleCommand)
 @click.argument("old")
 @click.argument("new")
-@click.option(
-    "--mesh", metavar="NAME=SIZE,…", help="Axes of the mesh; default: inferred from the texts' groups."
-)
+@options.option("--mesh", "NAME=SIZE,…", "Axes of the mesh; default: inferred from the texts' groups.")
 @options.field("targets", default=None, help="Target of functions; with a comma those of OLD and of NEW.")
 @options.field("axis_types")
 @options.machine
-@click.option(
+@options.option(
     "--fail-on",
-    metavar="LIMIT,…",
-    help="Exit with 1 where one is broken, such as new-collective, bytes+5%, seconds+2ms, memory+1GiB.",
+    "LIMIT,…",
+    "Exit with 1 where one is broken, such as new-collective, bytes+5%, seconds+2ms, memory+1GiB.",
 )
 @options.timeout
 @options.output

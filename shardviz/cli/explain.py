@@ -3,7 +3,6 @@ which ask the planner alone: all ways to split a problem's arrays, its cost over
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -40,59 +39,44 @@ if TYPE_CHECKING:
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
-_OPEN_DIM = re.compile(r"[\w)]\s*\?|\?\s*[\w(?]|UNCONSTRAINED")
-_OPEN = re.compile(r"([A-Za-z][\w']*)\s*=\s*\?")
-_USUAL = re.compile(r"Out|H\d+")
-"""Results of letters that have no names."""
-_limit = click.option(
-    "--limit", type=options.Count(1), metavar="N", default=20, show_default=True, help="Lines of a ranking."
-)
+_limit = options.count("--limit", "Lines of a ranking.", 1, default=20)
 
 
 @click.command("explain", cls=ExampleCommand)
 @options.program("einsum")
 @options.problem(
-    click.option(
-        "--specs",
+    options.option(
+        SPECS.flag,
+        "[SPECS]",
+        f"{SPECS.help} Without a value, or without --specs, all shardings are ranked; "
+        "? ranks only the shardings of that operand or dimension.",
         is_flag=False,
         flag_value=RANKED,
         type=click.UNPROCESSED,
-        metavar="[SPECS]",
-        help=f"{SPECS.help} Without a value, or without --specs, all shardings are ranked; "
-        "? ranks only the shardings of that operand or dimension.",
     )
 )
 @_limit
-@click.option(
-    "--step", type=options.Count(), metavar="N", help="Step through the plan's step N, a collective."
-)
-@click.option(
+@options.count("--step", "Step through the plan's step N, a collective.")
+@options.option(
     "--vary",
-    metavar="NAME=FIRST:LAST",
-    help="Chart compute and communication over sizes of a dimension or a mesh axis, in powers of two; "
+    "NAME=FIRST:LAST",
+    "Chart compute and communication over sizes of a dimension or a mesh axis, in powers of two; "
     "b=1Ki:1Mi:4 in powers of four.",
 )
-@click.option(
+@options.option(
     "--versus",
-    metavar="SPECS",
-    help="Compare with the same arrays split so: time, bytes, memory and collectives side by side.",
+    "SPECS",
+    "Compare with the same arrays split so: time, bytes, memory and collectives side by side.",
 )
 @options.links
-@click.option(
-    "--time",
-    "with_times",
-    is_flag=True,
-    help="Show when each operation runs on the targets' hardware, and live memory.",
-)
-@click.option("--no-layout", is_flag=True, help="Leave out the pictures of the arrays.")
-@click.option("--hlo", "with_hlo", is_flag=True, help="Show each target's final program as well.")
+@options.flag("--time with_times", "Show when each operation runs on the targets' hardware, and live memory.")
+@options.flag("--no-layout", "Leave out the pictures of the arrays.")
+@options.flag("--hlo with_hlo", "Show each target's final program as well.")
 @options.algorithm
 @options.rounds
-@click.option(
-    "--matmul",
-    "with_matmul",
-    is_flag=True,
-    help="With --step: which block is multiplied when, if the matmul beside the collective overlaps it.",
+@options.flag(
+    "--matmul with_matmul",
+    "With --step: which block is multiplied when, if the matmul beside the collective overlaps it.",
 )
 @options.job
 @options.timeout
@@ -118,7 +102,7 @@ def command(
     EINSUM is an einsum, a chain of them with semicolons, a product as the scaling book writes it, or a
     program of named statements: H = X[b,d] * W[d,f]; Y = silu(H) + H.
     """
-    ranked = is_ranking(einsum, specs)
+    ranked = is_ranking(einsum, specs, given)
     chosen = options.is_given(ctx, "target")
     asking = {"a ranking": ranked, "--vary": vary is not None, "--versus": versus is not None}
     if any(asking.values()) and chosen and any(target.machine is None for target in parse_targets(target)):
@@ -165,10 +149,10 @@ def command(
 @click.command("rank", cls=ExampleCommand)
 @options.program("einsum")
 @options.problem(
-    click.option(
+    options.option(
         "--specs",
-        metavar="SPECS",
-        help="How arrays are split; of an operand or a dimension that is ? all ways are ranked.",
+        "SPECS",
+        "How arrays are split; of an operand or a dimension that is ? all ways are ranked.",
     ),
     without=("targets", "backward", "remat", "optimizer"),
 )
@@ -250,69 +234,39 @@ def _print_comparison(question: PricedProblem, other: Problem, output: CommandOu
     return ExitCode.FINE
 
 
-def is_ranking(einsum: str, specs: str | None) -> bool:
-    """Return whether all ways to split some array are asked for. Raises `QuestionError` for empty specs."""
+def is_ranking(einsum: str, specs: str | None, given: Mapping[str, Any]) -> bool:
+    """Return whether all ways to split some operand, or some dimension, are asked for; an open intermediate
+    or result is the compiler's choice. Raises `QuestionError` for empty specs, and for a problem that cannot
+    be read, where that must be known."""
     if specs == "":
         raise QuestionError("--specs is empty", "write 'XY,Y_->X_', or --specs alone to rank all ways")
     if specs is None or specs == RANKED:
         return specs == RANKED or "[" not in einsum
-    return leaves_open(einsum, specs)
-
-
-def leaves_open(einsum: str, specs: str) -> bool:
-    """Return whether the specs leave an operand open, as in ``X_,?->?`` or ``X=X_,W=?``, or a dimension of an
-    array, as in ``X?,Y_``. An open intermediate or result is the compiler's choice."""
-    from shardviz.notation.spec_string import is_named
-
-    if is_named(specs):
-        return _OPEN_DIM.search(specs) is not None or any(
-            not _is_made(name, einsum) for name in _OPEN.findall(specs)
-        )
-    if _OPEN_DIM.search(specs):
-        return True
-    for number, part in enumerate(specs.split(";")):
-        operands = part.partition("->")[0].split(",")
-        if any(operand.strip(" ()[]") == "?" for operand in operands[min(number, 1) :]):
-            return True
-    return False
-
-
-def _is_made(name: str, einsum: str) -> bool:
-    made = rf"(?:\A|[;\n])\s*{name}\s*(?:\[[^\]]*\]\s*)?=|->\s*{name}\s*\["
-    return re.search(made, einsum) is not None or ("[" not in einsum and _USUAL.fullmatch(name) is not None)
+    if "?" not in specs and "UNCONSTRAINED" not in specs:
+        return False
+    problem = options.stated_problem(einsum, specs, {**given, "backward": "no"}, ranked=True)
+    return any(array.spec is None for array in problem.arguments) or any(
+        array.spec is not None and array.spec.open_dims for array in problem.arrays
+    )
 
 
 def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
     """Raise `QuestionError` for options about one plan where there are many, and for
     --versus and --vary beside others."""
     one = "give --specs 'XY,Y_->X_'"
-    about = {
-        "a ranking": ranked,
-        "--vary": given["vary"] is not None,
-        "--step": given["step"] is not None,
-        "--hlo": given["with_hlo"],
-        "--time": given["with_times"],
-    }
-    for option in ("--versus", "--vary"):
-        if given[option.strip("-")] is not None:
-            for other, is_given in about.items():
-                if is_given and other != option:
-                    hint = one if other == "a ranking" else f"leave out {other}"
-                    raise QuestionError(f"{option} and {other} cannot be combined", hint)
-    if ranked and about["--step"]:
-        raise QuestionError("--step is a step of one plan, and a ranking has many", one)
-    if about["--hlo"]:
-        lacking = {
-            one: ranked,
-            "leave out --step": about["--step"],
-            "ask a compiler, as with --target cpu": given["target"] == "none",
-        }
-        if any(lacking.values()):
-            hint = " and ".join(what for what, is_lacking in lacking.items() if is_lacking)
-            raise QuestionError("--hlo shows what compilers make of one plan", hint)
-    if about["--time"] and (ranked or about["--step"]):
-        problem = "--time shows when each operation of one plan runs"
-        raise QuestionError(problem, one if ranked else "leave out --step")
+    ways = {"--versus": given["versus"] is not None, "--vary": given["vary"] is not None}
+    ways |= {"a ranking": ranked, "--step": given["step"] is not None}
+    way, *others = [name for name, is_given in ways.items() if is_given] or [""]
+    about = {"--hlo": "shows what compilers make of one plan"} if given["with_hlo"] else {}
+    about |= {"--time": "shows when each operation of one plan runs"} if given["with_times"] else {}
+    if others or (about and way in ("--versus", "--vary")):
+        other = [*others, *about][0]
+        raise QuestionError(f"{way} and {other} cannot be combined", one if ranked else f"leave out {other}")
+    for flag, words in about.items():
+        if way:
+            raise QuestionError(f"{flag} {words}", one if ranked else "leave out --step")
+        if flag == "--hlo" and given["target"] == "none":
+            raise QuestionError(f"{flag} {words}", "ask a compiler, as with --target cpu")
 
 
 STEPPING = ("algorithm", "latency", "bandwidth", "number", "transfers", "with_matmul", "compare")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import click
 
+from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand, command_named
-from shardviz.cli.options import is_given, stated_problem
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import TargetSession
 from shardviz.errors import QuestionError, quote
@@ -37,8 +37,6 @@ with LazyImports():
     from shardviz.timeline import of_plan, of_program
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from shardviz.answers.plans import PricedProblem
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.lesson import Lesson
@@ -47,34 +45,36 @@ if TYPE_CHECKING:
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.timeline.program_timeline import ProgramTimeline
 
-Form = Literal["python", "notebook", "svg", "html", "trace"]
 FORMS = ("python", "notebook", "svg", "html", "trace")
+Part = Literal["problem", "plan", "rounds", "start"]
+EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "profile")
+"""Those whose words can be exported."""
+PRINTED = {"as_json", "check", "compare", "devices", "no_layout", "number", "picture", "plain", "present"}
+PRINTED |= {"reset", "with_hlo"}
+"""Options that choose what of an answer a terminal shows."""
 
 
 @click.command("export", cls=ExampleCommand, context_settings={"ignore_unknown_options": True})
 @click.argument("form", metavar="FORMAT", type=click.Choice(FORMS))
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND…")
-@click.option(
-    "--as",
-    "part",
-    type=click.Choice(["problem", "plan", "rounds", "start"]),
-    help="The part to export. Of an einsum: jit's program of the problem, the plan by hand, or its "
+@options.option(
+    "--as part",
+    None,
+    "The part to export. Of an einsum: jit's program of the problem, the plan by hand, or its "
     "collective's rounds; of a lesson also its start.",
+    type=click.Choice(["problem", "plan", "rounds", "start"]),
 )
-@click.option(
-    "--from",
-    "shared",
-    metavar="STRING",
-    help="A share string, in place of a command: a problem, or a lesson as it stands.",
+@options.option(
+    "--from shared", "STRING", "A share string, in place of a command: a problem, or a lesson as it stands."
 )
-@click.option("-o", "--output", metavar="FILE", help="The file to write; default: standard output, as for -.")
-@click.option("--force", is_flag=True, help="Write over a file that exists.")
+@options.option("-o --output", "FILE", "The file to write; default: standard output, as for -.")
+@options.flag("--force", "Write over a file that exists.")
 @click.pass_context
 def command(
     ctx: click.Context,
-    form: Form,
+    form: str,
     words: tuple[str, ...],
-    part: Literal["problem", "plan", "rounds", "start"] | None,
+    part: Part | None,
     shared: str | None,
     output: str | None,
     force: bool,
@@ -92,9 +92,13 @@ def command(
     if bool(words) == (shared is not None):
         hint = "write for example: shardviz export python explain 'bd,df->bf' --specs 'XY,Y_->X_'"
         raise QuestionError("an export is of one thing: a command or a share string", hint)
-    path = None if output is None else _free(output, force)
-    request = request_of_words(ctx, words, part) if shared is None else request_of_string(shared, part)
-    text = written(request, form)
+    path = None if output is None else target_path(output)
+    if path is not None and os.path.lexists(path) and not force:
+        raise QuestionError(f"there is a file {quote(str(path))} already", "use another name, or add --force")
+    subject, width = (
+        subject_of_words(ctx, words, part) if shared is None else (_of_string(shared, part), None)
+    )
+    text = written(subject, width, form)
     if path is None:
         click.echo(text, nl=not text.endswith("\n"))
         return ExitCode.FINE
@@ -103,9 +107,8 @@ def command(
     return ExitCode.FINE
 
 
-def written(request: ExportRequest, form: Form) -> str:
+def written(subject: Subject, columns: int | None, form: str) -> str:
     """The file's text. Raises `ShardvizError` where the subject has no such form."""
-    subject = request.subject
     if isinstance(subject.shown, SweepChart) and form in ("python", "notebook"):
         raise QuestionError(f"--vary is a chart, and {form} is a program", "take svg or html")
     if isinstance(subject.shown, Timelines) and form == "trace":
@@ -122,36 +125,16 @@ def written(request: ExportRequest, form: Form) -> str:
     if isinstance(subject.shown, JaxProgram):
         problem = f"{form} is a picture, and a program of its own has none"
         raise QuestionError(problem, "take python or notebook, or add --as problem")
-    width = {} if request.width is None else {"width": request.width}
+    width = {} if columns is None else {"width": columns}
     return svg.svg(subject, **width) if form == "svg" else html.html(subject, **width)
 
 
-def _free(output: str, force: bool) -> Path:
-    path = target_path(output)
-    if os.path.lexists(path) and not force:
-        raise QuestionError(f"there is a file {quote(str(path))} already", "use another name, or add --force")
-    return path
-
-
-Part = Literal["problem", "plan", "rounds", "start"]
-EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "profile")
-"""Those whose words can be exported."""
-PRINTED = {"as_json", "as_list", "check", "compare", "devices", "no_layout", "number", "picture", "plain"}
-PRINTED |= {"present", "reset", "tui", "with_hlo"}
-"""Options that choose what of an answer a terminal shows."""
-
-
-@dataclass(frozen=True)
-class ExportRequest:
-    """The subject of an export, and the columns of its pictures; None is the default."""
-
-    subject: Subject
-    width: int | None = None
-
-
-def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None) -> ExportRequest:
-    """The subject of ``shardviz`` with these words. Raises what that command would. `part` is what of a
-    problem is meant; None is the problem itself, or the step that the words choose."""
+def subject_of_words(
+    ctx: click.Context, words: Sequence[str], part: Part | None
+) -> tuple[Subject, int | None]:
+    """The subject of ``shardviz`` with these words, and the columns of its pictures. Raises what that command
+    would. `part` is what of a problem is meant; None is the problem itself, or the step that the words
+    choose."""
     name, *rest = words[1:] if words[0] == "shardviz" and len(words) > 1 else words
     if name not in EXPORTABLE:
         hint = "write explain before an einsum; others are sweep, step, layout, lesson, hlo and profile"
@@ -162,10 +145,10 @@ def request_of_words(ctx: click.Context, words: Sequence[str], part: Part | None
         raise QuestionError(f"{name} has no {part} to choose", "leave out --as")
     subject = replace(_subject_of_command(given, part), command=shlex.join(["shardviz", name, *rest]))
     for option in command.params:
-        if option.name in PRINTED and is_given(given, option.name):
+        if option.name in PRINTED and options.is_given(given, option.name):
             problem = f"{option.opts[0]} chooses what a terminal shows, and an export has all of it"
             raise QuestionError(problem, f"leave out {option.opts[0]}")
-    return ExportRequest(subject, given.params.get("width"))
+    return subject, given.params.get("width")
 
 
 def _subject_of_command(ctx: click.Context, part: Part | None) -> Subject:
@@ -175,7 +158,7 @@ def _subject_of_command(ctx: click.Context, part: Part | None) -> Subject:
         case "explain":
             return _explained(ctx, part)
         case "sweep":
-            problem = stated_problem(given["einsum"], given["specs"], given)
+            problem = options.stated_problem(given["einsum"], given["specs"], given)
             return _chart(plans.PricedProblem(problem, given["machine"]), given["over"])
         case "step":
             run = step_command.asked_run(given)
@@ -199,7 +182,7 @@ def _times_of(timeline: ProgramTimeline) -> Subject:
     return Subject(Timelines((timeline,)), f"{timeline.title} on {timeline.machine}")
 
 
-def request_of_string(text: str, part: Part | None) -> ExportRequest:
+def _of_string(text: str, part: Part | None) -> Subject:
     """The subject of a share string. Raises `ShardvizError` for one that cannot be read, and for an unknown
     lesson."""
     if part == "start":
@@ -211,29 +194,26 @@ def request_of_string(text: str, part: Part | None) -> ExportRequest:
         draft, title = attempt.shown, _title(attempt.lesson)
     subject = _subject_of(resolve.resolve(draft), shared.screen, part, title)
     alone = draft.collective is not None and part is None
-    return ExportRequest(
-        replace(subject, command=command_line.to_command_line(draft, "step" if alone else "explain"))
-    )
+    return replace(subject, command=command_line.to_command_line(draft, "step" if alone else "explain"))
 
 
 def _explained(ctx: click.Context, part: Part | None) -> Subject:
     given = ctx.params
-    if explain_command.is_ranking(given["einsum"], given["specs"]):
+    if explain_command.is_ranking(given["einsum"], given["specs"], given):
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
-    problem = stated_problem(given["einsum"], given["specs"], given)
-    chosen = parse_targets(given["target"] if is_given(ctx, "target") else "none")
+    problem = options.stated_problem(given["einsum"], given["specs"], given)
+    chosen = parse_targets(given["target"] if options.is_given(ctx, "target") else "none")
     if given["versus"] is not None:
         raise QuestionError("--versus shows two plans, and an export one", "export each by its --specs")
     question = plans.PricedProblem(problem, given["machine"], parse_targets(given["target"]))
     if given["vary"] is not None:
-        if part is not None:
-            raise QuestionError(f"--vary and --as {part} cannot be combined", "leave out one of them")
+        options.refuse_both({"--vary": True, f"--as {part}": part is not None})
         explain_command.refuse_beside(given, ranked=False)
         return _chart(question, given["vary"])
     if given["with_times"]:
-        if part is not None or given["step"] is not None:
-            option = "--step" if given["step"] is not None else f"--as {part}"
-            raise QuestionError(f"--time and {option} cannot be combined", "leave out one of them")
+        options.refuse_both(
+            {"--time": True, "--step": given["step"] is not None, f"--as {part}": part is not None}
+        )
         return _timed(plans.PricedProblem(problem, given["machine"]), chosen, given["timeout"])
     stepping = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if given["step"] is not None:

@@ -53,18 +53,14 @@ HINT = "save all of compiled.as_text() again, as it is"
 
 @click.command("hlo", cls=ExampleCommand)
 @click.argument("file")
-@click.option(
-    "--mesh", metavar="NAME=SIZE,…", help="Axes of the mesh; default: inferred from the program's groups."
-)
-@click.option("--device-order", metavar="ID,…", help="Device ids in the mesh's order, to show groups with.")
+@options.option("--mesh", "NAME=SIZE,…", "Axes of the mesh; default: inferred from the program's groups.")
+@options.option("--device-order", "ID,…", "Device ids in the mesh's order, to show groups with.")
 @options.selection
 @options.trips
-@click.option("--why", is_flag=True, help="Show why collectives are there, as shapes and groups tell it.")
+@options.flag("--why", "Show why collectives are there, as shapes and groups tell it.")
 @options.machine
-@click.option("--picture", is_flag=True, help="Show the program line by line instead.")
-@click.option(
-    "--time", "with_times", is_flag=True, help="Show when each instruction runs instead, and live memory."
-)
+@options.flag("--picture", "Show the program line by line instead.")
+@options.flag("--time with_times", "Show when each instruction runs instead, and live memory.")
 @options.save
 @options.output
 def command(

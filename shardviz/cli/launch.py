@@ -28,23 +28,8 @@ LOOK_S = 0.05
 
 
 @click.command("launch", cls=ExampleCommand)
-@click.option(
-    "-n",
-    "number",
-    type=options.Count(1, MAX_PROCESSES),
-    metavar="N",
-    default=2,
-    show_default=True,
-    help="How many processes.",
-)
-@click.option(
-    "--devices",
-    type=options.Count(1),
-    metavar="N",
-    default=1,
-    show_default=True,
-    help="Simulated CPU devices of each process.",
-)
+@options.count("-n number", "How many processes.", 1, MAX_PROCESSES, default=2)
+@options.count("--devices", "Simulated CPU devices of each process.", 1, default=1)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]")
 def command(number: int, devices: int, words: tuple[str, ...]) -> int:
     """Run a command of shardviz in N processes on this machine, as one job.

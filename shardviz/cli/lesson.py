@@ -22,25 +22,19 @@ with LazyImports():
     from shardviz.cli import open_app as cli_open_app
     from shardviz.render import lesson_view
 
-MODES = ("list", "check", "reset", "present")
+MODES = ("check", "reset", "present")
 """Options that each say what is to be done."""
 
 
 @click.command("lesson", cls=ExampleCommand)
 @click.argument("lessons", nargs=-1, metavar="[LESSON]…")
-@click.option("--list", "as_list", is_flag=True, help="List all lessons, as without LESSON.")
-@click.option("--present", is_flag=True, help="For a class: large and light, answers hidden until space.")
-@click.option(
-    "--check",
-    is_flag=True,
-    help="Check lessons, all of them without LESSON. This runs the programs in their files.",
-)
-@click.option("--reset", is_flag=True, help="Forget your progress, in all lessons without LESSON.")
-@click.option("--yes", is_flag=True, help="With --reset: do not ask.")
+@options.flag("--present", "For a class: large and light, answers hidden until space.")
+@options.flag("--check", "Check lessons, all of them without LESSON. This runs the programs in their files.")
+@options.flag("--reset", "Forget your progress, in all lessons without LESSON.")
+@options.flag("--yes", "With --reset: do not ask.")
 @options.output
 def command(
     lessons: tuple[str, ...],
-    as_list: bool,
     present: bool,
     check: bool,
     reset: bool,
@@ -51,7 +45,7 @@ def command(
 
     LESSON is a number, a name, or the path of a lesson file of your own.
     """
-    given = dict(zip(MODES, (as_list, check, reset, present), strict=True))
+    given = dict(zip(MODES, (check, reset, present), strict=True))
     mode = _mode(given, lessons, yes, output.as_json)
     if mode == "check":
         return lesson_check.check_lessons(lessons, output.as_json)
@@ -69,9 +63,9 @@ def _mode(given: dict[str, bool], lessons: tuple[str, ...], yes: bool, as_json: 
     if yes and mode != "reset":
         raise QuestionError("--yes answers what only --reset asks", "add --reset, or leave out --yes")
     if as_json and mode in ("reset", "present"):
-        raise QuestionError(f"--{mode} prints no JSON", "leave out --json; --list --json is the whole course")
-    if mode == "list" and lessons:
-        raise QuestionError("--list is about all lessons, and one is named", "leave out one of them")
+        raise QuestionError(
+            f"--{mode} prints no JSON", "leave out --json; shardviz lesson --json is the whole course"
+        )
     if mode == "present" and not lessons:
         raise QuestionError("--present needs a lesson", "give its number or its name: --present 4")
     if len(lessons) > 1 and mode != "check":

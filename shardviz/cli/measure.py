@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
@@ -54,31 +53,15 @@ LEAST_PASSES = 6
 @click.command("measure", cls=ExampleCommand)
 @click.argument("operations", default=USUAL, metavar="[OP,…]")
 @options.field("mesh", default=None, help="Mesh axes; default: all devices along X.")
-@click.option(
-    "--axis", "axes", multiple=True, metavar="X[,Y]", help="Groups along these axes; may be given again."
-)
-@click.option(
-    "--sizes",
-    default="4KiB:64MiB:4",
-    show_default=True,
-    metavar="SIZES",
-    help="Bytes: 4KiB:256MiB by twos, 4KiB:256MiB:4 by fours.",
+@options.option("--axis axes", "X[,Y]", "Groups along these axes; may be given again.", multiple=True)
+@options.option(
+    "--sizes", "SIZES", "Bytes: 4KiB:256MiB by twos, 4KiB:256MiB:4 by fours.", default="4KiB:64MiB:4"
 )
 @options.dtype
-@click.option(
-    "--runs",
-    type=options.Count(1, 1000),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Runs of each size.",
-)
-@click.option(
-    "--devices", type=options.Count(1, 2048), metavar="N", help="Simulate N devices on this host's CPU."
-)
+@options.count("--runs", "Runs of each size.", 1, 1000, default=10)
+@options.count("--devices", "Simulate N devices on this host's CPU.", 1, 2048)
 @options.field("machine", help="Hardware, or a file, whose predictions are to stand beside.")
-@click.option("-o", "--save", metavar="FILE.toml", help="Write a machine's file of what was measured.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV instead.")
+@options.option("-o --save", "FILE.toml", "Write a machine's file of what was measured.")
 @options.job
 @options.timeout
 @options.output
@@ -92,7 +75,6 @@ def command(
     devices: int | None,
     machine: str | None,
     save: str | None,
-    as_csv: bool,
     job: JobAddress,
     timeout: float,
     output: CommandOutput,
@@ -102,7 +84,6 @@ def command(
     OP is all_gather, psum, psum_scatter, all_to_all or ppermute, or matmul or copy, which each device does by
     itself; several with commas between them.
     """
-    options.refuse_both({"--csv": as_csv, "--json": output.as_json})
     # Refused before JAX loads.
     path = None if save is None else target_path(save)
     if path is not None and path.suffix != ".toml":
@@ -125,16 +106,16 @@ def command(
         placed = None if on is None else hardware_machine.place_mesh(on, question.mesh)
         session = _Session(question, placed, joined, timeout)
         with first_interrupt() as interrupted:
-            code = session.measure(worker, target, _printer(session, as_csv, output), interrupted)
+            code = session.measure(worker, target, _printer(session, output), interrupted)
             if session.is_first:
                 # Before it waits for the others: who interrupts a job may not leave it much time.
-                code = _conclude(session, code, path, as_csv, output)
+                code = _conclude(session, code, path, output)
         if session.is_partial:
             worker.close(session.ending)
     return code
 
 
-def _conclude(session: _Session, code: int, path: Path | None, as_csv: bool, output: CommandOutput) -> int:
+def _conclude(session: _Session, code: int, path: Path | None, output: CommandOutput) -> int:
     words, unsaved = "", None
     if path is not None and session.rows:
         # Before anything is printed, as the terminal may be gone.
@@ -148,10 +129,10 @@ def _conclude(session: _Session, code: int, path: Path | None, as_csv: bool, out
         print_json(
             machines.measure_document(question, rows, session.fits, session.placed, partial, session.job)
         )
-    elif not as_csv and session.rows:
+    elif session.rows:
         _show_end(session, output)
     if words:
-        if output.as_json or as_csv:
+        if output.as_json:
             print_note(words)
         else:
             _show(words, output)
@@ -293,19 +274,10 @@ def _mesh(text: str | None, job: Job | None, simulated: int | None) -> Mesh:
     return mesh
 
 
-def _printer(session: _Session, as_csv: bool, output: CommandOutput) -> Callable[[Measurement], None]:
+def _printer(session: _Session, output: CommandOutput) -> Callable[[Measurement], None]:
     question, placed = session.question, session.placed
     if output.as_json:
         return lambda _row: None
-    if as_csv:
-
-        def print_line(row: Measurement) -> None:
-            heading = "" if session.rows[1:] else machines.csv_line(None)
-            sys.stdout.write(heading + machines.csv_line(row, placed))
-            sys.stdout.flush()
-
-        return print_line
-
     table = measurements.MeasuredRows(question, placed, *output.page)
     page = output.page
     if session.job is not None and (

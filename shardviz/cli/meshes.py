@@ -55,11 +55,11 @@ def machine(name: str, mesh: str | None, device_order: str | None, output: Comma
 @click.argument("shape")
 @options.mesh
 @options.device_order
-@click.option(
-    "--spec", required=True, help="How it is split, in any notation: 'X _', \"P('X', None)\", 'A[I_X, J]'."
+@options.option(
+    "--spec", None, "How it is split, in any notation: 'X _', \"P('X', None)\", 'A[I_X, J]'.", required=True
 )
 @options.dtype
-@click.option("--devices", is_flag=True, help="Also list every device with its slices.")
+@options.flag("--devices", "Also list every device with its slices.")
 @options.output
 @click.pass_context
 def layout(ctx: click.Context, /, devices: bool, output: CommandOutput, **_: Any) -> None:
@@ -86,19 +86,14 @@ def asked_layout(ctx: click.Context) -> Layout:
 
 @click.command("translate", cls=ExampleCommand)
 @click.argument("text")
-@click.option("--to", metavar="NOTATION", help="Print that notation alone, such as book or gspmd.")
-@click.option("--from", "origin", metavar="NOTATION", help="The notation of TEXT, where several fit.")
-@click.option(
+@options.option("--to", "NOTATION", "Print that notation alone, such as book or gspmd.")
+@options.option("--from origin", "NOTATION", "The notation of TEXT, where several fit.")
+@options.option(
     "--mesh",
-    metavar="NAME=SIZE,…",
-    help=f"Axes of the mesh; default: TEXT's own, or {ProblemForm.mesh} if that has TEXT's axes.",
+    "NAME=SIZE,…",
+    f"Axes of the mesh; default: TEXT's own, or {ProblemForm.mesh} if that has TEXT's axes.",
 )
-@click.option(
-    "--rank",
-    type=options.Count(0),
-    metavar="N",
-    help="The number of dimensions, where TEXT does not say it, as in '{replicated}'.",
-)
+@options.count("--rank", "The number of dimensions, where TEXT does not say it, as in '{replicated}'.", 0)
 @options.output
 def translate(
     text: str, to: str | None, origin: str | None, mesh: str | None, rank: int | None, output: CommandOutput

@@ -32,38 +32,33 @@ if TYPE_CHECKING:
 
 @click.command("model", cls=ExampleCommand)
 @click.argument("source")
-@click.option(
+@options.option(
     "--rules",
+    "NAMES|FILE",
+    "How parameters are split: data, fsdp, tensor, expert, sequence, some with +, or a file.",
     required=True,
-    metavar="NAMES|FILE",
-    help="How parameters are split: data, fsdp, tensor, expert, sequence, some with +, or a file.",
 )
-@click.option(
-    "--change",
-    "changes",
+@options.option(
+    "--change changes",
+    "PATTERN=SPEC",
+    "A split that decides before the rules, and what moves by it; may be given several times.",
     multiple=True,
-    metavar="PATTERN=SPEC",
-    help="A split that decides before the rules, and what moves by it; may be given several times.",
 )
 @options.mesh
 @options.device_order
 @options.field("targets", default="none", help="Compilers that are asked about one layer, comma-separated.")
 @options.machine
 @options.field("dtype", default=None, help="Dtype of the weights; default: the source's.")
-@click.option(
-    "--batch", type=options.Count(1), metavar="N", help="Sequences of a step; default: one for each part."
-)
-@click.option(
-    "--sequence", type=options.Count(1), metavar="N", help="Tokens of a sequence; default: up to 4096."
-)
-@click.option(
+@options.count("--batch", "Sequences of a step; default: one for each part.", 1)
+@options.count("--sequence", "Tokens of a sequence; default: up to 4096.", 1)
+@options.option(
     "--inputs",
-    default="",
-    metavar="SPEC",
-    help="How the tokens [batch, sequence] are split; default: as the rules say, else the batch over the "
+    "SPEC",
+    "How the tokens [batch, sequence] are split; default: as the rules say, else the batch over the "
     "axes data and fsdp.",
+    default="",
 )
-@click.option("--no-backward", is_flag=True, help="Plan the forward pass alone: no gradients, no optimizer.")
+@options.flag("--no-backward", "Plan the forward pass alone: no gradients, no optimizer.")
 @options.field(
     "remat",
     default="layer",

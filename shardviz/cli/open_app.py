@@ -1,5 +1,5 @@
-"""Open the application in its terminal: its keys, also when the terminal vanishes or stops the application,
-and its state, which is restored also when a signal ends the application."""
+"""Open the application in its terminal: its keys, also when the terminal vanishes, and its state, which is
+restored also when a signal ends the application."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from shardviz.forms.form import History, ProblemForm
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
-    from shardviz.tui.time.timelines import OpenedProfile
 
 RESET = (
     "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l"  # the mouse
@@ -42,24 +41,17 @@ def open_app(
     lesson: Lesson | Attempt | None = None,
     present: bool = False,
     warning: str = "",
-    profile: OpenedProfile | None = None,
-    is_animated: bool = True,
 ) -> NoReturn:
     """Open the application, in a lesson if one is given, and end the process when it is left.
 
     A lesson opens where it was left, an attempt where its sender was; with `present` it is shown to a class.
-    A `warning` is shown first. The time screen has a `profile` beside the plan. Without `is_animated` nothing
-    moves by itself, as where TEXTUAL_ANIMATIONS is none.
+    A `warning` is shown first.
     """
     gc.disable()  # until the first frame: what loads now stays, and looking for garbage in it only delays
     from shardviz.tui.app import ShardvizApp
     from shardviz.tui.own_keys import keys_path
 
-    app = ShardvizApp(
-        draft, screen, lesson=lesson, present=present, warning=warning, profile=profile, keys=keys_path()
-    )
-    if not is_animated:
-        app.animation_level = "none"
+    app = ShardvizApp(draft, screen, lesson=lesson, present=present, warning=warning, keys=keys_path())
     app.driver_class = TerminalDriver
     on_signal(app.state.kill_children)
     # Last: until then the application may still draw.
@@ -112,18 +104,3 @@ class TerminalDriver(LinuxDriver):
         except OSError:
             data = b""
         return data or end_by(signal.SIGHUP)
-
-    def _sigcont_application(self, *_: object) -> None:
-        """Go on where SIGTSTP had the application leave its terminal first. SIGSTOP gives no notice: the
-        terminal is entered afresh, but not from here, where what draws may stand anywhere."""
-        if getattr(self, "_must_signal_resume", True):
-            super()._sigcont_application()
-        elif self._auto_restart:
-            self._loop.call_soon_threadsafe(self._enter_again)
-
-    def _enter_again(self) -> None:
-        # Else two threads would read the keys, and the terminal would be given back as it is now.
-        if self._app.is_running:
-            self.suspend_application_mode()
-            self._must_signal_resume = True
-            self.resume_application_mode()

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from shardviz.forms.examples import Example
     from shardviz.planner.problem import Problem
     from shardviz.reports.changes import ReportSummary
-    from shardviz.reports.entries import Sort
+    from shardviz.reports.entries import Selection, Sort
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+Command = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""What makes another function of the function of a command."""
 
 
 class Count(click.IntRange):
@@ -47,18 +49,34 @@ class Count(click.IntRange):
         return "" if self.min is None and self.max is None else super()._describe_range()
 
 
-class Positive(click.FloatRange):
-    """A number above 0; ``inf`` is one, ``nan`` is none. `name` is what messages call it."""
+class Seconds(click.FloatRange):
+    """A number above 0; ``inf`` is one, ``nan`` is none."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(0, min_open=True)
-        self.name = name
+    name = "number of seconds"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
         if math.isnan(number):
             self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
         return number
+
+
+def option(names: str, metavar: str | None, words: str, **more: Any) -> Callable[[F], F]:
+    """An option by its names, such as ``--op ops``, with the `words` of its help, which a default ends."""
+    shown = bool(more.get("default"))
+    return click.option(*names.split(), metavar=metavar, help=words, show_default=shown, **more)
+
+
+def flag(names: str, words: str) -> Callable[[F], F]:
+    """An option without a value, as `option` has it."""
+    return click.option(*names.split(), is_flag=True, help=words)
+
+
+def count(
+    names: str, words: str, least: int | None = None, most: int | None = None, **more: Any
+) -> Callable[[F], F]:
+    """An option that is a whole number between two limits, as `option` has it."""
+    return option(names, more.pop("metavar", "N"), words, type=Count(least, most), **more)
 
 
 def is_given(ctx: click.Context, option: str) -> bool:
@@ -109,23 +127,34 @@ def _all(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     return add
 
 
+def _gathered(name: str, of: Callable[..., Any], names: str, *options: Callable[[Any], Any]) -> Command:
+    """Options that a command gets as one value of that name, which `of` makes of theirs, by their `names`."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def gathering(*given: Any, **more: Any) -> Any:
+            made = of(*[more.pop(option) for option in names.split()])
+            return command(*given, **{name: made}, **more)
+
+        return _all(*options)(gathering)
+
+    return add
+
+
 _COMPLETIONS = {"targets": targets, "machine": targets, "algorithm": _names(_algorithms)}
 
 
 def of_field(field: FormField, **changes: Any) -> Callable[[F], F]:
     """The option of a form's field; `changes` are this command's own words for it."""
-    words: dict[str, Any] = {"default": field.default or None, "show_default": bool(field.default)}
-    words |= {"metavar": field.metavar, "help": field.help}
+    words: dict[str, Any] = {"default": field.default or None, "metavar": field.metavar, "help": field.help}
     if field.choices == YES_OR_NO:
         words = {"flag_value": YES_OR_NO[1], "type": str, "default": field.default, "help": field.help}
     elif field.choices:
         words["type"] = click.Choice(field.choices)
-    if field.name in _COMPLETIONS:
-        words["shell_complete"] = _COMPLETIONS[field.name]
-    words |= changes
-    if "show_default" in words:
-        words["show_default"] = words["default"] is not None
-    return click.option(field.flag, **words)
+    words |= {"shell_complete": _COMPLETIONS.get(field.name)} | changes
+    return click.option(
+        field.flag, show_default="flag_value" not in words and words["default"] is not None, **words
+    )
 
 
 def field(name: str, **changes: Any) -> Callable[[F], F]:
@@ -150,149 +179,103 @@ collective = _all(
     algorithm,
 )
 """The options of a collective beside its operation."""
-timeout = click.option(
+timeout = option(
     "--timeout",
-    type=Positive("number of seconds"),
-    metavar="SECONDS",
+    "SECONDS",
+    "Time limit of each target; inf for none.",
+    type=Seconds(0, min_open=True),
     default=300.0,
-    show_default=True,
-    help="Time limit of each target; inf for none.",
 )
-
-
-def job(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a job of several processes, which the command gets as a `JobAddress` named ``job``."""
-
-    @wraps(command)
-    def in_job(
-        *given: Any, coordinator: str | None, processes: int | None, process: int | None, **more: Any
-    ) -> Any:
-        address = devices_job.job_address(coordinator, processes, process)
-        return command(*given, job=address, **more)
-
-    add = _all(
-        click.option(
-            "--coordinator",
-            metavar="HOST:PORT",
-            help="Where the processes of a job meet: process 0's host and a free port of it; "
-            "default: found by JAX under srun, mpirun, Kubernetes and on Cloud TPU.",
-        ),
-        click.option("--processes", type=Count(1), metavar="N", help="How many processes the job has."),
-        click.option("--process", type=Count(0), metavar="I", help="The number of this one, from 0."),
-    )
-    return add(in_job)
-
-
+job = _gathered(
+    "job",
+    lambda *given: devices_job.job_address(*given),
+    "coordinator processes process",
+    option(
+        "--coordinator",
+        "HOST:PORT",
+        "Where the processes of a job meet: process 0's host and a free port of it; "
+        "default: found by JAX under srun, mpirun, Kubernetes and on Cloud TPU.",
+    ),
+    count("--processes", "How many processes the job has.", 1),
+    count("--process", "The number of this one, from 0.", 0, metavar="I"),
+)
+"""The options of a job of several processes, which a command gets as a `JobAddress`."""
 links = _all(
-    click.option("--latency", metavar="TIME", help="Latency of one hop of a collective; default: 1us."),
-    click.option(
-        "--bandwidth",
-        metavar="RATE",
-        help="Bandwidth of one link, one way; default: the target's, or a TPU v5e's 45GB/s.",
+    option("--latency", "TIME", "Latency of one hop of a collective; default: 1us."),
+    option(
+        "--bandwidth", "RATE", "Bandwidth of one link, one way; default: the target's, or a TPU v5e's 45GB/s."
     ),
 )
 """The links that a collective runs over."""
 rounds = _all(
-    click.option(
-        "--round", "number", type=Count(), metavar="N", help="Show one round; 0 is before the first."
-    ),
-    click.option(
-        "--transfers", is_flag=True, help="List every message: from, to, chunks, values, bytes, links, time."
-    ),
-    click.option("--compare", is_flag=True, help="Show a table of all algorithms instead."),
+    count("--round number", "Show one round; 0 is before the first."),
+    flag("--transfers", "List every message: from, to, chunks, values, bytes, links, time."),
+    flag("--compare", "Show a table of all algorithms instead."),
 )
 """The part of a collective that is shown, and how."""
 
 
-def selection(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of what is listed of a program, which the command gets as a `Selection` named
-    ``selection``."""
-
-    @wraps(command)
-    def with_selection(
-        *given: Any,
-        sort: Sort,
-        top: int | None,
-        ops: tuple[str, ...],
-        axes: tuple[str, ...],
-        least_bytes: str | None,
-        source: str,
-        **more: Any,
-    ) -> Any:
-        least = 0 if least_bytes is None else quantities.SIZE.parse(least_bytes)
-        chosen = entries.Selection(sort, top, ops, axes, least, source)
-        return command(*given, selection=chosen, **more)
-
-    add = _all(
-        click.option(
-            "--sort",
-            type=click.Choice(("cost", "order", "bytes")),
-            default="cost",
-            show_default=True,
-            help="The most expensive first, or in the program's order, or by bytes sent.",
-        ),
-        click.option("--top", type=Count(1), metavar="N", help="Show so many lines of collectives."),
-        click.option(
-            "--op", "ops", multiple=True, metavar="OP", help="Only this operation; may be given again."
-        ),
-        click.option(
-            "--axis",
-            "axes",
-            multiple=True,
-            metavar="AXIS",
-            help="Only over this mesh axis; may be given again.",
-        ),
-        click.option(
-            "--min-bytes",
-            "least_bytes",
-            metavar="SIZE",
-            help="Only what moves at least 1MiB, say, in all its runs.",
-        ),
-        click.option(
-            "--source",
-            default="",
-            metavar="PLACE",
-            help="Only from a file, a line such as step.py:12, a scope or an argument.",
-        ),
-    )
-    return add(with_selection)
+def _selection(
+    sort: Sort, top: int | None, ops: tuple[str, ...], axes: tuple[str, ...], least: str | None, source: str
+) -> Selection:
+    most = 0 if least is None else quantities.SIZE.parse(least)
+    return entries.Selection(sort, top, ops, axes, most, source)
 
 
-trips = click.option(
-    "--trips", metavar="LOOP=N,…", help="How often loops run whose length the program does not tell."
+selection = _gathered(
+    "selection",
+    _selection,
+    "sort top ops axes least_bytes source",
+    option(
+        "--sort",
+        None,
+        "The most expensive first, or in the program's order, or by bytes sent.",
+        type=click.Choice(("cost", "order", "bytes")),
+        default="cost",
+    ),
+    count("--top", "Show so many lines of collectives.", 1),
+    option("--op ops", "OP", "Only this operation; may be given again.", multiple=True),
+    option("--axis axes", "AXIS", "Only over this mesh axis; may be given again.", multiple=True),
+    option("--min-bytes least_bytes", "SIZE", "Only what moves at least 1MiB, say, in all its runs."),
+    option(
+        "--source",
+        "PLACE",
+        "Only from a file, a line such as step.py:12, a scope or an argument.",
+        default="",
+    ),
 )
+"""The options of what is listed of a program, which a command gets as a `Selection`."""
+trips = option("--trips", "LOOP=N,…", "How often loops run whose length the program does not tell.")
 
 
-class SummaryPath(click.ParamType):  # type: ignore[type-arg]
+def _summary_path(ctx: click.Context, param: click.Parameter, name: str | None) -> Path | None:
     """The file of a summary: one that is not there, is empty or has another summary. It is looked at before
     anything is compiled, and a program that was named by mistake is not lost."""
-
-    name = "file"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        try:
-            # A link stays one: what it names is written.
-            path = Path(value).resolve()
-            if not path.exists():
-                taken = ""
-            elif not path.is_file():
-                taken = "is not a file"
-            else:
-                with path.open(encoding="utf-8", errors="replace") as file:
-                    head = file.read(summaries.HEAD)
-                taken = "" if not head.strip() or summaries.says_summary(head) else "holds something else"
-        except (OSError, ValueError) as error:
-            taken = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        if taken or value == "-":
-            self.fail(f"{quote(str(value))} {taken or 'is not the name of a file'}", param, ctx)
-        return path
+    if name is None:
+        return None
+    try:
+        # A link stays one: what it names is written.
+        path = Path(name).resolve()
+        if not path.exists():
+            taken = ""
+        elif not path.is_file():
+            taken = "is not a file"
+        else:
+            with path.open(encoding="utf-8", errors="replace") as file:
+                head = file.read(summaries.HEAD)
+            taken = "" if not head.strip() or summaries.says_summary(head) else "holds something else"
+    except (OSError, ValueError) as error:
+        taken = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    if taken or name == "-":
+        raise click.BadParameter(f"{quote(name)} {taken or 'is not the name of a file'}", ctx, param)
+    return path
 
 
-save = click.option(
+save = option(
     "--save",
-    type=SummaryPath(),
-    metavar="FILE",
-    help="Keep all collectives, seconds and memory in FILE too, for shardviz diff.",
+    "FILE",
+    "Keep all collectives, seconds and memory in FILE too, for shardviz diff.",
+    callback=_summary_path,
 )
 
 
@@ -310,13 +293,14 @@ def _write_plainly(ctx: click.Context, _param: click.Parameter, wanted: bool) ->
         write_ascii()
 
 
-plain = click.option(
+plain = option(
     "--plain",
+    None,
+    "Write ASCII alone: no box drawing, no Greek letters.",
     is_flag=True,
     is_eager=True,
     expose_value=False,
     callback=_write_plainly,
-    help="Write ASCII alone: no box drawing, no Greek letters.",
 )
 
 
@@ -346,46 +330,30 @@ def program(name: str) -> Callable[[F], F]:
     options that are not given."""
     return _all(
         click.argument(name, callback=_refuse_beside_example),
-        click.option(
+        option(
             "--example",
+            "[NAME]",
+            "A layer that ships, with its mesh, sizes and specs; without a name, list all.",
             is_flag=False,
             flag_value="",
             is_eager=True,
             expose_value=False,
-            metavar="[NAME]",
             callback=_take_example,
             shell_complete=_names(_examples),
-            help="A layer that ships, with its mesh, sizes and specs; without a name, list all.",
         ),
     )
 
 
-def output(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of the output, which the command gets as an `CommandOutput` named ``output``."""
-
-    @wraps(command)
-    def shown(*given: Any, as_json: bool, width: int | None, color: str, **more: Any) -> Any:
-        return command(*given, output=CommandOutput(as_json, width, color), **more)
-
-    add = _all(
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead."),
-        click.option(
-            "--width",
-            type=Count(MIN_WIDTH, 1000),
-            metavar="COLUMNS",
-            help="Columns to use instead of the terminal's.",
-        ),
-        click.option(
-            "--color",
-            type=click.Choice(["auto", "always", "never"]),
-            default="auto",
-            help="Colour: auto, always or never.",
-        ),
-        plain,
-    )
-    return add(shown)
-
-
+output = _gathered(
+    "output",
+    CommandOutput,
+    "as_json width color",
+    flag("--json as_json", "Print one JSON object instead."),
+    count("--width", "Columns to use instead of the terminal's.", MIN_WIDTH, 1000, metavar="COLUMNS"),
+    option("--color", None, "Colours.", type=click.Choice(["auto", "always", "never"]), default="auto"),
+    plain,
+)
+"""The options of the output, which a command gets as a `CommandOutput`."""
 OF_PROBLEM = [name for name in TABLE_KEYS if name not in ("einsum", "specs", "targets", "machine")]
 """The options that state a problem beside its einsum and specs."""
 

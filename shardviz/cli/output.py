@@ -9,7 +9,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -151,37 +151,15 @@ def _recognisable(text: str, encoding: str) -> str:
     )
 
 
-def wait_for(
-    pending: CompilerRequest[T], name: str, others: Sequence[tuple[str, CompilerRequest[T]]] = ()
-) -> T:
-    """Wait for an answer; the line shows the target, the stage and the seconds. `others` are waited for
-    later: those without an answer are listed after it, as many as the line holds."""
-    started = time.monotonic()
-    shows = sys.stderr.isatty()
-    try:
-        while True:
-            try:
-                answer = pending.result(TICK_S if shows else None)
-            except TimeoutError:
-                words = f"{name}: {pending.stage or 'waiting'} … {time.monotonic() - started:.1f} s"
-                later = [other for other, each in others if not each.done()]
-                while later and len(words) + len(_then(later)) >= shutil.get_terminal_size().columns:
-                    later.pop()
-                _rewrite(words + _then(later))
-            else:
-                return answer
-    finally:
-        if shows:
-            _rewrite("")
-
-
-def _then(names: Sequence[str]) -> str:
-    return f"; not ready: {', '.join(names)}" if names else ""
+def wait_for(pending: CompilerRequest[T], name: str) -> T:
+    """Wait for an answer; the line shows the target, the stage and the seconds."""
+    with working(lambda: f"{name}: {pending.stage or 'waiting'}"):
+        return pending.result()
 
 
 @contextmanager
-def working(words: str) -> Iterator[None]:
-    """Show `words` and the seconds while the block runs."""
+def working(words: str | Callable[[], str]) -> Iterator[None]:
+    """Show `words`, or what they say by then, and the seconds while the block runs."""
     if not sys.stderr.isatty():
         yield
         return
@@ -191,7 +169,8 @@ def working(words: str) -> Iterator[None]:
     def show() -> None:
         wait = PATIENCE_S
         while not done.wait(wait):
-            _rewrite(f"{words} … {time.monotonic() - started:.1f} s")
+            said = words if isinstance(words, str) else words()
+            _rewrite(f"{said} … {time.monotonic() - started:.1f} s")
             wait = TICK_S
         if wait < PATIENCE_S:
             _rewrite("")

@@ -46,13 +46,13 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
     default="cpu",
     help="The compiler to follow: one, such as v5e:2x4.",
 )
-@click.option(
+@options.option(
     "--diff",
+    "[N]",
+    "Show what stage N changed in the program; without N every stage.",
     is_flag=False,
     flag_value=ALL,
     type=StageNumber(),
-    metavar="[N]",
-    help="Show what stage N changed in the program; without N every stage.",
 )
 @options.timeout
 @options.output

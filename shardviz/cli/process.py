@@ -1,4 +1,4 @@
-"""The process of one command: its exit codes, the signals that end it, and its file descriptors.
+"""The process of one command: its exit codes, and the signals that end it.
 
 Ctrl-C, SIGTERM and a terminal that closes end the process at once, and the compilers' processes with it.
 Python's own way, an exception at the next instruction, may land inside an import and leave its lock held, so
@@ -23,10 +23,6 @@ COMPLETION = "_SHARDVIZ_COMPLETE"
 """The environment variable with which a shell asks for completions; click names it after the program."""
 CLEAR_LINE = "\r\x1b[2K"
 """Empties the terminal's line, where progress may be shown."""
-LEAST_DESCRIPTORS = 24
-"""Of a command that asks two compilers' processes: its own streams, three pipes for each, and two while one
-starts or a module loads. With fewer than Python's imports need they end in a traceback, or, in a thread that
-serves a compiler, in no answer at all."""
 ONE_INTERRUPT_S = 1.0
 """Signals within this time are one: Ctrl-C goes to all processes of a terminal, and launchers pass it on."""
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -118,17 +114,3 @@ def first_interrupt() -> Iterator[Callable[[], int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def allow_descriptors() -> int:
-    """Raise this process's limit of open files to what it needs, as far as it may, and return the limit."""
-    try:
-        import resource
-    except ImportError:  # a system without such limits
-        return LEAST_DESCRIPTORS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= LEAST_DESCRIPTORS:
-        return LEAST_DESCRIPTORS
-    allowed = LEAST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, LEAST_DESCRIPTORS)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    return allowed

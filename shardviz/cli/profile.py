@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, ProgressLine, print_json, print_note, wait_for
-from shardviz.cli.streams import no_terminal
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import CompilerError, QuestionError
 from shardviz.lazy_names import LazyImports
@@ -22,12 +20,10 @@ from shardviz.units import human_bytes
 with LazyImports():
     from shardviz.answers import profile as answers
     from shardviz.cli import hlo as hlo_command
-    from shardviz.cli import open_app
     from shardviz.documents import timelines as documents
     from shardviz.hardware import machine_file
     from shardviz.profiles import trace_files
     from shardviz.render import profile_view
-    from shardviz.tui.time import timelines
 
 if TYPE_CHECKING:
     from shardviz.profiles.profile import Profile
@@ -35,18 +31,17 @@ if TYPE_CHECKING:
 
 @click.command("profile", cls=ExampleCommand)
 @click.argument("path")
-@click.option("--hlo", metavar="FILE", help="The program's text, where the profile does not bring it along.")
-@click.option("--mesh", metavar="NAME=SIZE,…", help="Axes of the mesh; default: inferred from the program.")
-@click.option("--device-order", metavar="ID,…", help="Device ids in the mesh's order.")
+@options.option("--hlo", "FILE", "The program's text, where the profile does not bring it along.")
+@options.option("--mesh", "NAME=SIZE,…", "Axes of the mesh; default: inferred from the program.")
+@options.option("--device-order", "ID,…", "Device ids in the mesh's order.")
 @options.field(
     "machine", help="Hardware to predict the same program on, or FILE.toml; default: nothing is predicted."
 )
-@click.option("--step", type=options.Count(0), metavar="N", help="The step that the timeline shows.")
-@click.option("--device", metavar="NAME", help="The device that the timeline shows, such as 'TPU 3' or 3.")
-@click.option("--tui", is_flag=True, help="Open the timeline in the application, to zoom and to follow.")
+@options.count("--step", "The step that the timeline shows.", 0)
+@options.option("--device", "NAME", "The device that the timeline shows, such as 'TPU 3' or 3.")
 @options.timeout
 @options.output
-def command(tui: bool, output: CommandOutput, **given: Any) -> None:
+def command(output: CommandOutput, **given: Any) -> None:
     """Show what ran on CPUs, GPUs or TPUs: PATH is a folder of jax.profiler, a *.xplane.pb or a
     *.trace.json.gz.
 
@@ -54,19 +49,7 @@ def command(tui: bool, output: CommandOutput, **given: Any) -> None:
     idle time; for each collective its time and its bandwidth; the devices for which others waited. With
     --machine what is predicted of the same program stands below what was measured.
     """
-    options.refuse_both({"--tui": tui, "--json": output.as_json})
-    if tui and (reason := no_terminal()):
-        raise QuestionError(f"--tui opens the application: {reason}", "leave out --tui")
     profile = read_profile(given)
-    if tui:
-        words = [
-            word
-            for name in ("hlo", "mesh", "device_order", "machine", "step", "device")
-            if given[name] is not None
-            for word in (f"--{name.replace('_', '-')}", str(given[name]))
-        ]
-        shown = shlex.join(["shardviz", "profile", given["path"], *words])
-        open_app.open_app(screen="time", profile=timelines.OpenedProfile(profile, shown))
     if output.as_json:
         print_json(documents.PROFILE.document(profile))
     else:

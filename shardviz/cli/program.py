@@ -57,22 +57,17 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
 @options.field("mesh", default=None)
 @options.field("targets", default="cpu", help="Hardware to compile for, comma-separated.")
 @options.field("axis_types")
-@click.option(
-    "--option",
-    "compiler_options",
+@options.option(
+    "--option compiler_options",
+    "NAME=VALUE",
+    "An option of the compiler, such as xla_enable_async_all_gather=true; may be given again.",
     type=CompilerOption(),
     multiple=True,
-    metavar="NAME=VALUE",
-    help="An option of the compiler, such as xla_enable_async_all_gather=true; may be given again.",
 )
 @options.selection
-@click.option(
-    "--why", "with_reasons", is_flag=True, help="Show why each collective is there, and what avoids it."
-)
+@options.flag("--why with_reasons", "Show why each collective is there, and what avoids it.")
 @options.field("machine", help="Hardware that times are for, or FILE.toml; default: the target's.")
-@click.option(
-    "--time", "with_times", is_flag=True, help="Show when each instruction runs instead, and live memory."
-)
+@options.flag("--time with_times", "Show when each instruction runs instead, and live memory.")
 @options.save
 @options.timeout
 @options.output

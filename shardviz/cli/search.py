@@ -35,45 +35,38 @@ if TYPE_CHECKING:
 @click.command("search", cls=ExampleCommand)
 @options.program("program")
 @options.field("machine", help="Hardware to run on, such as v5p:4x4x8, or FILE.toml.")
-@click.option(
+@options.option(
     "--axes",
-    default="data,fsdp,tensor",
-    show_default=True,
-    metavar="NAME,…",
-    help="Axes of the meshes, by kind: data, fsdp, tensor, sequence, expert, pipeline; others split any "
+    "NAME,…",
+    "Axes of the meshes, by kind: data, fsdp, tensor, sequence, expert, pipeline; others split any "
     "dimension. X=fsdp gives a kind, tensor=8 a size.",
+    default="data,fsdp,tensor",
 )
 @options.field("sizes")
 @options.dtype
-@click.option("--keep", default="", metavar="ARRAY=SPEC,…", help="Shardings that may not change.")
+@options.option(
+    "--keep",
+    "ARRAY=SPEC,…",
+    "Shardings that may not change.",
+    default="",
+)
 @options.field("backward")
 @options.field("remat")
 @options.field("optimizer")
-@click.option(
+@options.option(
     "--overlap",
+    None,
+    "Communication that work can hide: that of parameters and their gradients, none, or all.",
     type=click.Choice(["parameters", "none", "all"]),
     default="parameters",
-    show_default=True,
-    help="Communication that work can hide: that of parameters and their gradients, none, or all.",
 )
-@click.option(
-    "--microbatches",
-    type=options.Count(1),
-    metavar="N",
-    default=8,
-    show_default=True,
-    help="Parts of the batch that follow one another through a pipeline.",
+@options.count(
+    "--microbatches", "Parts of the batch that follow one another through a pipeline.", 1, default=8
 )
-@click.option(
-    "--compile",
-    "compiled",
-    type=options.Count(1),
-    metavar="N",
-    help="Have the machine's compiler compile the best N, and rank them by its schedule.",
+@options.count(
+    "--compile compiled", "Have the machine's compiler compile the best N, and rank them by its schedule.", 1
 )
-@click.option(
-    "--limit", type=options.Count(1), metavar="N", default=10, show_default=True, help="Meshes to show."
-)
+@options.count("--limit", "Meshes to show.", 1, default=10)
 @options.timeout
 @options.output
 def command(

@@ -28,26 +28,18 @@ KEY_BYTES = 16
 
 
 @click.command("serve", cls=ExampleCommand)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address or name to listen on.")
-@click.option(
-    "--port",
-    type=options.Count(0, 65535),
-    default=8000,
-    show_default=True,
-    help="The port to listen on; 0 for any free one.",
-)
-@click.option(
+@options.option("--host", None, "The address or name to listen on.", default="127.0.0.1")
+@options.count("--port", "The port to listen on; 0 for any free one.", 0, 65535, default=8000)
+@options.count(
     "--sessions",
-    type=options.Count(1, 200),
+    "Visitors at a time; each needs 50 MB, and 200 MB more with compilers.",
+    1,
+    200,
     default=SESSIONS,
-    show_default=True,
-    help="Visitors at a time; each needs 50 MB, and 200 MB more with compilers.",
 )
-@click.option("--lesson", metavar="LESSON", help="Begin with this lesson: its number or name.")
-@click.option("--from", "shared", metavar="STRING", help="Begin with a shared problem or lesson.")
-@click.option(
-    "--follow", is_flag=True, help="Pupils' pages follow the teacher's, which has a secret address."
-)
+@options.option("--lesson", "LESSON", "Begin with this lesson: its number or name.")
+@options.option("--from shared", "STRING", "Begin with a shared problem or lesson.")
+@options.flag("--follow", "Pupils' pages follow the teacher's, which has a secret address.")
 def command(host: str, port: int, sessions: int, lesson: str | None, shared: str | None, follow: bool) -> int:
     """Serve the application to browsers, on this machine unless told otherwise.
 

@@ -70,22 +70,16 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
 @options.mesh
 @options.machine
 @options.collective
-@click.option(
-    "--pieces",
-    type=options.Count(1, MAX_PIECES),
-    metavar="N",
-    help="How many pieces a pipeline sends; default: the fastest.",
-)
+@options.count("--pieces", "How many pieces a pipeline sends; default: the fastest.", 1, MAX_PIECES)
 @_parameters
 @options.rounds
-@click.option(
-    "--topology", metavar="NAME", help="Links: ring, line, torus, switch, 4x4; default: a ring or a torus."
-)
+@options.option("--topology", "NAME", "Links: ring, line, torus, switch, 4x4; default: a ring or a torus.")
 @options.links
-@click.option(
+@options.option(
     "--on",
+    None,
+    "Devices on which JAX verifies: cpu, real or none; default: cpu.",
     type=click.Choice(["cpu", "real", "none"]),
-    help="Devices on which JAX verifies: cpu, real or none; default: cpu.",
 )
 @options.job
 @options.timeout

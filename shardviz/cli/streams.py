@@ -13,7 +13,7 @@ import io
 import os
 import re
 import sys
-from typing import TextIO, cast
+from typing import Any, TextIO, cast
 
 ERRORS = "shardviz"
 """Name of the error handler that writes an ASCII character for one that an encoding lacks."""
@@ -89,29 +89,10 @@ class OutputStream:
         self._stream = stream
         self._failure: OSError | None = None
 
-    @property
-    def encoding(self) -> str:
-        return self._stream.encoding
-
-    @property
-    def errors(self) -> str | None:
-        return self._stream.errors
-
-    @property
-    def closed(self) -> bool:
-        return self._stream.closed
-
-    def reconfigure(self, *, encoding: str, errors: str) -> None:
-        cast("io.TextIOWrapper", self._stream).reconfigure(encoding=encoding, errors=errors)
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def writable(self) -> bool:
-        return True
+    def __getattr__(self, name: str) -> Any:
+        if name == "buffer":
+            raise AttributeError(name)
+        return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
         try:

@@ -26,18 +26,16 @@ ELSEWHERE = "open it in a terminal; shardviz explain prints an answer anywhere"
 @click.command("tui", cls=ExampleCommand)
 @click.argument("einsum", required=False)
 @options.problem(options.of_field(SPECS))
-@click.option(
+@options.option(
     "--screen",
+    "NAME",
+    f"The first screen: {', '.join(SCREENS[:-1])} or {SCREENS[-1]}.",
     type=click.Choice(SCREENS),
-    metavar="NAME",
     default="layout",
-    show_default=True,
-    help=f"The first screen: {', '.join(SCREENS[:-1])} or {SCREENS[-1]}.",
 )
-@click.option("--last", is_flag=True, help="Continue the last session.")
-@click.option("--from", "shared", metavar="STRING", help="Open a shared problem or lesson.")
-@click.option("--no-animation", is_flag=True, help="Disable animations.")
-@click.option("--json", "as_json", is_flag=True, help="With --from: print the problem or lesson as JSON.")
+@options.flag("--last", "Continue the last session.")
+@options.option("--from shared", "STRING", "Open a shared problem or lesson.")
+@options.flag("--json as_json", "With --from: print the problem or lesson as JSON.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -46,7 +44,6 @@ def command(
     screen: str,
     last: bool,
     shared: str | None,
-    no_animation: bool,
     as_json: bool,
     **problem: Any,
 ) -> int:
@@ -57,26 +54,25 @@ def command(
             "--json prints what a shared string says", "add --from STRING, or leave out --json"
         )
     if shared is not None:
-        _check_alone("--from", chosen - {"shared", "screen", "as_json", "no_animation"})
-        return _open_shared(shared, screen if "screen" in chosen else None, as_json, not no_animation)
+        _check_alone("--from", chosen - {"shared", "screen", "as_json"})
+        return _open_shared(shared, screen if "screen" in chosen else None, as_json)
     if reason := no_terminal():
         raise QuestionError(reason, ELSEWHERE)
     from shardviz.cli.open_app import open_app
 
-    is_animated = not no_animation
     if last:
-        _check_alone("--last", chosen - {"last", "screen", "no_animation"})
+        _check_alone("--last", chosen - {"last", "screen"})
         session, damage = _last_session()
         if session is None and not damage:
             raise QuestionError("no session is saved", "leave out --last to begin a new one")
         if session is None:
-            return open_app(None, screen, warning=damage, is_animated=is_animated)
+            return open_app(None, screen, warning=damage)
         shown = screen if "screen" in chosen else session.screen
-        return open_app(session.history, shown, is_animated=is_animated)
+        return open_app(session.history, shown)
     problem["targets"] = problem.pop("target")
     if "mesh" not in chosen:
         problem["mesh"] = None
-    return open_app(form_from_options(einsum, **problem), screen, is_animated=is_animated)
+    return open_app(form_from_options(einsum, **problem), screen)
 
 
 def _last_session() -> tuple[SavedSession | None, str]:
@@ -96,7 +92,7 @@ def _check_alone(option: str, others: set[str]) -> None:
         raise QuestionError(f"{option} opens a problem, and so does {named}", "leave out one of them")
 
 
-def _open_shared(string: str, screen: str | None, as_json: bool, is_animated: bool) -> int:
+def _open_shared(string: str, screen: str | None, as_json: bool) -> int:
     shared = from_string(string)
     if as_json:
         print_json(SHARED.document(shared=shared))
@@ -109,4 +105,4 @@ def _open_shared(string: str, screen: str | None, as_json: bool, is_animated: bo
     from shardviz.cli.open_app import open_app
 
     draft = None if attempt else shared.draft
-    return open_app(draft, screen or shared.screen, lesson=attempt, is_animated=is_animated)
+    return open_app(draft, screen or shared.screen, lesson=attempt)

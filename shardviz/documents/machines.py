@@ -1,13 +1,11 @@
-"""Machines, targets and versions; where a mesh lies on a machine; what was measured there, also as CSV."""
+"""Machines, targets and versions; where a mesh lies on a machine; what was measured there."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from shardviz.documents.fields import Beside, Document, DocumentKind, record
+from shardviz.documents.fields import Beside, Document, DocumentKind
 from shardviz.documents.meshes import job_beside
 
 if TYPE_CHECKING:
@@ -21,12 +19,6 @@ MACHINE = DocumentKind("machines", "machine")
 TARGETS = DocumentKind("machines", "targets")
 INFO = DocumentKind("machines", "info")
 MEASURE = DocumentKind("machines", "measure")
-COLUMNS = (
-    *("op", "axes", "group_size", "dtype", "bytes", "count", "clock", "median_seconds", "min_seconds"),
-    *("max_seconds", "noise", "algbw_bytes_per_s", "busbw_bytes_per_s", "flops_per_s", "wrong"),
-    *("bound_seconds", "predicted_seconds"),
-)
-"""The columns of CSV: fields of a row; those of the lines are known only at the end."""
 
 
 def machine_document(machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None) -> Document:
@@ -71,18 +63,6 @@ def _rows(
             predicted_seconds=None if placed is None else predicted_seconds(case, placed),
             fitted_seconds=None if fit is None else fit.seconds(case.size),
         )
-
-
-def csv_line(row: Measurement | None, placed: PlacedMesh | None = None) -> str:
-    """A row as a line of CSV with its end; without one the names of the columns."""
-    values: Sequence[Any] = COLUMNS
-    if row is not None:
-        (beside,) = _rows([row], (), placed)
-        document = record("machines", "row").write(beside) | {"axes": " ".join(row.case.axes)}
-        values = ["" if document[name] is None else document[name] for name in COLUMNS]
-    line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(values)
-    return line.getvalue()
 
 
 SOURCES = {

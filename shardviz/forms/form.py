@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, fields
+from pathlib import Path
 
 SCREENS = ("layout", "plan", "step", "compiler", "time")
 """The screens that show a problem."""
@@ -49,13 +50,30 @@ class FormField:
     usual: tuple[str, ...] = ()
 
 
-def _text(default: str, label: str, **words: Any) -> Any:
-    return field(default=default, metadata={"label": label, **words})
-
-
-def _fields(form: type) -> dict[str, FormField]:
-    texts = [each for each in fields(form) if each.metadata]
-    return {text.name: FormField(text.name, getattr(form, text.name), **text.metadata) for text in texts}
+def _fields(form: type, prefix: str = "") -> dict[str, FormField]:
+    """The fields of a form that `fields.txt` describes: a name, and below it a line for each thing to say."""
+    text = Path(__file__).with_name("fields.txt").read_text(encoding="utf-8")
+    named = {
+        section.split()[0]: section.splitlines()[1:] for section in re.split(r"^(?=\w)", text, flags=re.M)
+    }
+    found = {}
+    for name in (each.name for each in fields(form) if prefix + each.name in named):
+        said = dict(line.split(maxsplit=1) for line in named[prefix + name])
+        lead = f"{said.pop('lead')} " if "lead" in said else ""
+        flag, _, metavar = said.pop("flag", "").partition(" ")
+        choices = tuple(said.pop("choices", "").split())
+        found[name] = FormField(
+            name,
+            getattr(form, name),
+            flag=flag,
+            metavar=metavar or None,
+            lead=lead,
+            group=int(said.pop("group", 0)),
+            choices=choices,
+            usual=tuple(said.pop("usual", "").split()) or choices,
+            **said,
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -64,56 +82,13 @@ class CollectiveFields:
     `parameters` are some of `parameter_names`, in their order, with their texts: ``(("perm",
     "(0,1),(1,2)"),)``."""
 
-    op: str = _text("all_gather", "op", hint="all_gather, psum, psum_scatter, all_to_all, ppermute, …")
-    axis: str = _text(
-        "",
-        "axis",
-        flag="--axis",
-        metavar="NAME,…",
-        help="Mesh axes, the major one first; default: all of them.",
-        hint="all axes of the mesh",
-        lead="along ",
-    )
-    data: str = _text(
-        "",
-        "data",
-        flag="--data",
-        metavar="N,…",
-        help="The whole array's numbers in rows; default: 0, 1, 2, and so on.",
-        hint="0, 1, 2, …",
-    )
-    shape: str = _text(
-        "",
-        "shape",
-        flag="--shape",
-        metavar="NxN",
-        help="The whole array's shape; default: one dimension.",
-        hint="one dimension",
-        lead="shape ",
-    )
-    spec: str = _text(
-        "",
-        "spec",
-        flag="--spec",
-        help="How it is split, in any notation; default: dimension 0 over all axes.",
-        hint="dimension 0 over all axes",
-        lead="split ",
-    )
-    dtype: str = _text(
-        "",
-        "dtype",
-        flag="--dtype",
-        help="Element type; default: s32 for whole numbers, f32 for others.",
-        hint="s32, or f32 for fractions",
-    )
-    algorithm: str = _text(
-        "",
-        "algorithm",
-        flag="--algorithm",
-        metavar="NAME",
-        help="ring, bruck, halving-doubling, …; --compare lists them.",
-        hint="the usual one",
-    )
+    op: str = "all_gather"
+    axis: str = ""
+    data: str = ""
+    shape: str = ""
+    spec: str = ""
+    dtype: str = ""
+    algorithm: str = ""
     parameters: tuple[tuple[str, str], ...] = ()
 
 
@@ -127,122 +102,24 @@ class ProblemForm:
     leaves the order to JAX. `collective` is played instead of the plan's own collectives.
     """
 
-    mesh: str = _text(
-        "X=2,Y=4",
-        "mesh",
-        flag="--mesh",
-        metavar="NAME=SIZE,…",
-        help="Axes of the mesh.",
-        hint="X=2,Y=4, or 2x4",
-    )
-    einsum: str = _text(
-        "bd,df->bf", "einsum", hint="bd,df->bf; a chain ab,bc->ac;ac,cd->ad; A[I_X, J] * B[J, K]", group=1
-    )
+    mesh: str = "X=2,Y=4"
+    einsum: str = "bd,df->bf"
     specs: tuple[str, ...] = ("XY", "Y_", "X_")
-    sizes: str = _text(
-        "",
-        "sizes",
-        flag="--sizes",
-        metavar="DIM=N,…",
-        help="Sizes of dimensions: b=8,d=2k,f=4Ki; default: 1024, 2048, 8192, then 128.",
-        hint="b=8,d=2048, or 8x2048,2048x8192; empty for the defaults",
-        group=1,
-    )
-    dtype: str = _text(
-        "bf16",
-        "dtype",
-        flag="--dtype",
-        help="Element type, such as f32 or int8.",
-        hint="bf16, f32, f16, f8e4m3fn, s8, …",
-        group=1,
-        usual=("bf16", "f32", "f16", "f8e4m3fn", "s8"),
-    )
-    axis_types: str = _text(
-        "auto",
-        "axes",
-        flag="--axis-types",
-        help="explicit: JAX's types carry the shardings.",
-        hint="auto or explicit",
-        group=3,
-        choices=("auto", "explicit"),
-        usual=("auto", "explicit"),
-    )
-    device_order: str = _text(
-        "",
-        "order",
-        flag="--device-order",
-        metavar="ID,…",
-        help="Device ids in the mesh's order, or row-major; default: as jax.make_mesh has it.",
-        hint="0,2,1,3, or row-major; empty for JAX's own",
-        empty="JAX's own",
-        lead="order ",
-        group=3,
-    )
-    targets: str = _text(
-        "shardy,cpu",
-        "targets",
-        flag="--target",
-        help="Compilers to ask, comma-separated; none asks the planner only.",
-        hint="shardy, cpu, v5e:2x4, h100:8, …",
-        group=3,
-    )
-    machine: str = _text(
-        "",
-        "machine",
-        flag="--machine",
-        metavar="NAME",
-        help="Hardware that times are for, or FILE.toml; default: the first such target, else v5e rings.",
-        hint="v5p:4x4x8, h100:2x8, …, or a file; empty for the first target's",
-        lead="on ",
-        group=3,
-    )
-    objective: str = _text(
-        "given",
-        "plan",
-        flag="--objective",
-        help="What to minimise: time with the work divided as the arrays are (given), time, or bytes sent.",
-        hint="given (time, with the work divided as the arrays are), time or bytes",
-        lead="least ",
-        group=3,
-        choices=("given", "time", "bytes"),
-        usual=("given", "time", "bytes"),
-    )
-    backward: str = _text(
-        "no",
-        "train",
-        flag="--backward",
-        help="Derive the gradients as well: a whole train step.",
-        hint="yes or no",
-        group=3,
-        choices=YES_OR_NO,
-        usual=YES_OR_NO,
-    )
-    remat: str = _text(
-        "none",
-        "remat",
-        flag="--remat",
-        help="With --backward: compute again all of a layer, all but its matrix products (dots), or nothing.",
-        hint="none, layer or dots",
-        lead="remat ",
-        group=3,
-        choices=("none", "layer", "dots"),
-        usual=("none", "layer", "dots"),
-    )
-    optimizer: str = _text(
-        "none",
-        "optim",
-        flag="--optimizer",
-        metavar="NAME,…",
-        help="With --backward: none, sgd or adam; adam,moments=bf16,over=X differs from f32 and splits more.",
-        hint="none, sgd, adam, adam,moments=bf16,over=X",
-        group=3,
-        usual=("none", "sgd", "adam"),
-    )
+    sizes: str = ""
+    dtype: str = "bf16"
+    axis_types: str = "auto"
+    device_order: str = ""
+    targets: str = "shardy,cpu"
+    machine: str = ""
+    objective: str = "given"
+    backward: str = "no"
+    remat: str = "none"
+    optimizer: str = "none"
     collective: CollectiveFields | None = None
 
 
 PROBLEM_FIELDS = _fields(ProblemForm)
-COLLECTIVE_FIELDS = _fields(CollectiveFields)
+COLLECTIVE_FIELDS = _fields(CollectiveFields, "collective.")
 SPECS = FormField("specs", "", "specs", "--specs", "SPECS", "How the arrays are split: 'XY,Y_->X_'.")
 """The option of all specs together; in a form each array has its own."""
 TABLE_KEYS = tuple(dict.fromkeys(("mesh", "device_order", "einsum", "specs", *PROBLEM_FIELDS)))

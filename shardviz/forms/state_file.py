@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +12,7 @@ from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.form import SCREENS, History, ProblemForm
 from shardviz.forms.share import UnknownVersion, from_document, to_document
 from shardviz.strict_table import StrictTable
+from shardviz.user_files import replace_file
 
 T = TypeVar("T")
 SESSION_NAME = "session.json"
@@ -23,8 +21,6 @@ KEPT_STEPS = (100, 10, 0)
 """Steps of undo, and of redo, that are kept: fewer where the file would be too large."""
 MAX_BYTES = 1_000_000
 OTHER_VERSION = "open it with the shardviz that saved it"
-LOCK_SECONDS = 2.0
-"""The wait for another session that reads and writes the same file."""
 
 
 class StateError(ShardvizError):
@@ -42,73 +38,15 @@ def write_state(path: Path, document: dict[str, Any]) -> None:
     """Replace the file at once, so that a crash leaves the old one or the new one; of a link, the file to
     which it leads. Only its owner may read it. Raises `StateError`."""
     text = json.dumps(document, indent=1)
-    target = Path(os.path.realpath(path))
-    # Two sessions that end together must not write into one another's file.
-    unfinished = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     try:
         if len(text) > MAX_BYTES:
             raise OSError(f"it would have more than {MAX_BYTES:,} bytes")
-        _make_private(path.parent)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            unfinished.touch(mode=0o600)
-            with unfinished.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            unfinished.replace(target)
-        finally:
-            unfinished.unlink(missing_ok=True)
-    except OSError as error:
-        raise _unwritten(path, error) from None
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keep other sessions from the file while this one reads it and writes it back.
-
-    The lock is gone with the process that has it. Raises `StateError` where another session keeps it for
-    long, and where the folder cannot be written to. Where there are no such locks, as on Windows and on some
-    network file systems, nobody waits.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    lock = path.with_name(f"{path.name}.lock")
-    try:
-        _make_private(lock.parent)
-        lock.touch(mode=0o600)
-        file = lock.open("w", encoding="utf-8")
-    except OSError as error:
-        raise _unwritten(path, error) from None
-    with file:
-        end = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= end:
-                    problem = f"{quote(str(path), 120)} is in use by another shardviz"
-                    raise StateError(problem, "try again") from None
-                time.sleep(0.01)
-            except OSError:
-                break
-        yield
-
-
-def _make_private(folder: Path) -> None:
-    """Make a folder that only its owner may look into, also where an older version has made it for all."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if folder.stat().st_mode & 0o077:
-        folder.chmod(0o700)
-
-
-def _unwritten(path: Path, error: OSError) -> StateError:
-    problem = f"{quote(str(path), 120)} cannot be written: {error.strerror or error}"
-    return StateError(problem, "set XDG_STATE_HOME to a folder that you may write to")
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.resolve().parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, text, 0o600)
+    except (OSError, RuntimeError) as error:
+        problem = f"{quote(str(path), 120)} cannot be written: {getattr(error, 'strerror', None) or error}"
+        raise StateError(problem, "set XDG_STATE_HOME to a folder that you may write to") from None
 
 
 def read_state(path: Path, schema: str, what: str, read: Callable[[StrictTable], T]) -> T | None:

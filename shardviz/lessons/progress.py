@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from shardviz.errors import QuestionError
 from shardviz.forms.share import from_document, to_document
-from shardviz.forms.state_file import StateError, locked, read_state, state_error, state_path, write_state
+from shardviz.forms.state_file import StateError, read_state, state_error, state_path, write_state
 from shardviz.lessons.attempt import TITLES, Attempt, begin, stages
 from shardviz.lessons.lesson import Lesson
 from shardviz.strict_table import StrictTable
@@ -81,26 +81,21 @@ class CourseProgress:
         self._entries[key] = entry = {"solved": solved, "attempt": _document(attempt)}
         if self.path is None:
             return
-        with locked(self.path):
-            entries, damage = _read_again(self.path, self._entries)
-            entries[key] = entry | {"solved": solved or bool(entries.get(key, {}).get("solved"))}
-            write_state(self.path, {"schema": SCHEMA, "lessons": entries})
-            self._entries = entries
+        entries, damage = _read_again(self.path, self._entries)
+        entries[key] = entry | {"solved": solved or bool(entries.get(key, {}).get("solved"))}
+        write_state(self.path, {"schema": SCHEMA, "lessons": entries})
+        self._entries = entries
         if damage is not None:
             raise damage
 
     def reset(self, lesson: Lesson | None = None) -> int:
         """Forget a lesson, or all of them; how many there were. Raises `StateError`."""
-        if self.path is None:
-            entries = self._entries
-            count = _forget(entries, lesson)
-        else:
-            with locked(self.path):
-                entries, _ = _read_again(self.path, self._entries)
-                count = _forget(entries, lesson)
-                if count:
-                    write_state(self.path, {"schema": SCHEMA, "lessons": entries})
-        self._entries = entries
+        if self.path is not None:
+            self._entries, _ = _read_again(self.path, self._entries)
+        names = list(self._entries) if lesson is None else [_key(lesson)]
+        count = sum(self._entries.pop(name, None) is not None for name in names)
+        if count and self.path is not None:
+            write_state(self.path, {"schema": SCHEMA, "lessons": self._entries})
         return count
 
 
@@ -155,11 +150,6 @@ def _entries(document: StrictTable) -> dict[str, Entry]:
         if entry.values["attempt"] is not None:
             entry.table("attempt")
     return lessons.values
-
-
-def _forget(entries: dict[str, Entry], lesson: Lesson | None) -> int:
-    names = list(entries) if lesson is None else [_key(lesson)]
-    return sum(entries.pop(name, None) is not None for name in names)
 
 
 def _key(lesson: Lesson) -> str:

@@ -10,7 +10,7 @@ import click
 import pytest
 
 import shardviz
-from shardviz.cli.export import request_of_words
+from shardviz.cli.export import subject_of_words
 from shardviz.cli.group import run
 from shardviz.documents.meshes import LAYOUT
 from shardviz.documents.programs import explain_document, hlo_document
@@ -109,7 +109,7 @@ def written(document):
 
 
 def exported(line, part=None):
-    return request_of_words(click.Context(click.Command("export")), shlex.split(line), part).subject.shown
+    return subject_of_words(click.Context(click.Command("export")), shlex.split(line), part)[0].shown
 
 
 def test_forty_questions_are_asked():

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from shardviz.cli.export import FORMS, ExportRequest, written
+from shardviz.cli.export import FORMS, written
 from shardviz.cli.group import run
 from shardviz.errors import QuestionError
 from shardviz.forms.form import CollectiveFields, ProblemForm
@@ -206,10 +206,10 @@ def test_what_cannot_be_exported_is_one_sentence(words, message, capsys, tmp_pat
 
 
 def test_a_program_of_its_own_has_no_picture():
-    asked = ExportRequest(Subject(JaxProgram("print(1)\n"), "one"))
-    assert written(asked, "python").endswith("print(1)\n")
+    asked = Subject(JaxProgram("print(1)\n"), "one")
+    assert written(asked, None, "python").endswith("print(1)\n")
     with pytest.raises(QuestionError, match="svg is a picture, and a program of its own has none"):
-        written(asked, "svg")
+        written(asked, None, "svg")
 
 
 def test_a_file_that_exists_is_kept_unless_it_may_go(capsys, tmp_path, monkeypatch):

@@ -39,12 +39,12 @@ def test_the_list_says_how_far_one_is(capsys):
     assert lines[3].endswith("at Predict")
     assert lines[4] == f"○  3  {third.title}"
     assert lines[-1] == f"shardviz lesson 2 goes on with “{second.title}”."
-    assert run(["lesson", "--list", "--width", "40"]) == 0
+    assert run(["lesson", "--width", "40"]) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 40
 
 
 def test_the_list_as_json(capsys):
-    assert run(["lesson", "--list", "--json"]) == 0
+    assert run(["lesson", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "shardviz/1"
     assert [each["number"] for each in document["lessons"]] == list(range(1, len(course()) + 1))
@@ -132,8 +132,6 @@ WRONG = {
     "nowhere.toml": "nowhere.toml: it cannot be read: No such file or directory",
     "--present": "--present needs a lesson",
     "1 2": "2 lessons are named, and one is opened at a time",
-    "--list 1": "--list is about all lessons, and one is named",
-    "--list --check": "--list and --check cannot be combined",
     "--reset --present 1": "--reset and --present cannot be combined",
     "1 --yes": "--yes answers what only --reset asks",
     "--present 1 --json": "--present prints no JSON",

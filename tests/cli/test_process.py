@@ -169,23 +169,6 @@ def test_a_wrong_question_leaves_no_process() -> None:
     assert set(children_of(os.getpid())) == before
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
-@pytest.mark.parametrize("words", [QUESTION, ["--help"]])
-@pytest.mark.parametrize("limit", [5, 12])
-def test_too_few_file_descriptors_are_said(words: list[str], limit: int) -> None:
-    command = ["bash", "-c", f'ulimit -n {limit}; exec "$@"', "bash", *SHARDVIZ, *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (2, "")
-    first, hint = done.stderr.splitlines()
-    assert first == f"shardviz: error: shardviz needs 24 file descriptors, and the limit here is {limit}"
-    assert hint == "hint: allow more in this shell: ulimit -n 256"
-
-
-def test_a_low_limit_that_may_be_raised_is() -> None:
-    command = ["bash", "-c", 'ulimit -S -n 8; exec "$@"', "bash", *SHARDVIZ, "layout", "8x8", "--spec", "XY"]
-    assert subprocess.run(command, capture_output=True, timeout=60).returncode == 0
-
-
 @pytest.mark.parametrize("error", ["MemoryError()", 'RuntimeError("can\'t start new thread")'])
 def test_too_little_memory_is_said(error: str) -> None:
     program = (

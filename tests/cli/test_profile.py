@@ -67,8 +67,6 @@ def test_what_was_measured_stands_above_the_prediction(form: str, tpu: list[str]
         (["{}", "--device-order", "0,1"], "--device-order is the order of a mesh's devices"),
         (["{}", "--machine", "v99"], "v99"),
         (["{}", "--step", "12"], "the profile has no step 12"),
-        (["{}", "--tui", "--json"], "--tui and --json cannot be combined"),
-        (["{}", "--tui"], "--tui opens the application: "),
     ],
 )
 def test_what_cannot_be_answered(words: list[str], said: str, tpu: list[str], capsys: Capture) -> None:

@@ -42,7 +42,7 @@ COMMANDS = {
     "comparison": ("step", "psum", "--mesh", "i=6", "--compare"),
     "matmul": ("explain", *EINSUM, "--target", "none", "--step", "2", "--matmul"),
     "translate": ("translate", "A[I_X, J] * B[J, K_Y]"),
-    "lessons": ("lesson", "--list"),
+    "lessons": ("lesson",),
     "lesson": ("lesson", "1"),
     "lesson_check": ("lesson", "--check", "nowhere.toml"),
     "shared": ("tui", "--from", to_string(SHARED)),

@@ -31,7 +31,7 @@ def test_what_was_shared_is_opened(shared, others, monkeypatch):
     words = [word for name, value in others.items() for word in (f"--{name}", value)]
     run(["tui", "--from", f" `{to_string(shared)}` ", *words])
     screen = others.get("screen", shared.screen)
-    assert opened == [((shared.draft, screen), {"lesson": None, "is_animated": True})]
+    assert opened == [((shared.draft, screen), {"lesson": None})]
 
 
 def test_a_lesson_opens_at_the_stage_that_was_shared():

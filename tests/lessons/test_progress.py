@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.forms import state_file
 from shardviz.forms.form import ProblemForm
-from shardviz.forms.state_file import StateError, locked
+from shardviz.forms.state_file import StateError
 from shardviz.lessons.attempt import UNKNOWN, begin
 from shardviz.lessons.progress import load, of_guest
 
@@ -78,14 +77,6 @@ def test_two_sessions_keep_what_the_other_has_saved(path, lessons):
     assert kept.left(lessons[1]) == half_done(lessons[1])
     assert other.is_solved(lessons[0])
     assert path.exists()
-
-
-def test_a_session_waits_for_another_but_not_for_ever(path, lessons, monkeypatch):
-    monkeypatch.setattr(state_file, "LOCK_SECONDS", 0.0)
-    with locked(path), pytest.raises(StateError, match="is in use by another shardviz"):
-        load().save(begin(lessons[0]))
-    load().save(begin(lessons[0]))
-    assert load().left(lessons[0]) is not None
 
 
 def test_one_lesson_is_forgotten_or_all(path, lessons):

@@ -39,7 +39,7 @@ def _option(name: str) -> str:
 def option_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """The words before the options, and those from the first option on, without views of a command."""
     first = next((number for number, word in enumerate(words) if word.startswith("--")), len(words))
-    kept = (word for word in words[first:] if word not in ("--time", "--picture", "--why", "--tui"))
+    kept = (word for word in words[first:] if word not in ("--time", "--picture", "--why"))
     return [*words[:first]], tuple(kept)
 
 
