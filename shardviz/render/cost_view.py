@@ -1,4 +1,4 @@
-"""The cost of a plan: a row for each step, the totals, the sizes at which it is compute-bound, and what the
+"""The cost of a plan: the totals, the sizes at which it is compute-bound, and what the
 plans that others would choose save and cost."""
 
 from __future__ import annotations
@@ -15,49 +15,26 @@ from shardviz.planner.pricing.thresholds import Threshold
 from shardviz.planner.problem import PaddedDim, Problem
 from shardviz.planner.statements.tree_planner import is_only_reshard
 from shardviz.render.caption import collectives_text
-from shardviz.render.lines import Cell, sentence, sentences, table
+from shardviz.render.lines import sentence, sentences
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import (
-    StepRow,
+    INDENT,
+    REASON_INDENT,
     adopted_lines,
     headline,
     plan_view,
     question_view,
     statement_lines,
-    step_rows,
 )
 from shardviz.units import flops, human_bytes, rate, seconds
 
-INDENT, HOW_INDENT = 1, 4
-RIGHT = frozenset({2, 3})
 
-
-def cost_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
-    """The machine, each step with its time and bound, and the totals; a convention stands once."""
-    lines = sentence(machine_words(cost), width, lead="time  ")
-    rows = [*step_rows(cost.plan, palette, cost.steps).values()]
-    cells = [_cells(row) for row in rows]
-    aligned = table(cells, width, INDENT, RIGHT)
-    fits = len(aligned) == len(rows)
-    told: set[str] = set()
-    for index, row in enumerate(rows):
-        lines += [aligned[index]] if fits else table([cells[index]], width, INDENT)
-        convention = row.priced[-1].convention
-        if row.is_moving and convention not in told:
-            told.add(convention)
-            lines += sentence(convention, width, HOW_INDENT, style="dim")
-    return [*lines, *total_lines(cost, width)]
-
-
-def _cells(row: StepRow) -> list[Cell]:
-    """Number, operation, what bounds it counted, time and bound; a slice has none of these."""
-    if row.is_in_place:
-        return [row.number, row.operation, row.time]
-    return [row.number, row.operation, row.moved, (row.time, "bold"), row.bound]
+def cost_view(cost: PlanCost, width: int) -> list[Text]:
+    """The machine, then the totals: seconds, thresholds, intensity and utilisation, memory."""
+    return [*sentence(machine_words(cost), width, lead="time  "), *total_lines(cost, width)]
 
 
 def total_lines(cost: PlanCost, width: int) -> list[Text]:
-    """The totals: seconds, thresholds, intensity and utilisation, memory."""
     return sentences(total_words(cost), width, INDENT)
 
 
@@ -293,7 +270,9 @@ def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text
         if alternative.name == "fastest" and cost.plan.objective == "given":
             words = faster_words(alternative.cost, cost)
         lines += sentence(words, width, INDENT)
-        lines += sentence(collectives_text(alternative.plan, palette).plain, width, HOW_INDENT, style="dim")
+        lines += sentence(
+            collectives_text(alternative.plan, palette).plain, width, REASON_INDENT, style="dim"
+        )
     return lines + sentence(bound_words(cost), width, INDENT)
 
 
@@ -426,9 +405,9 @@ def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bo
         *question_view(plan, width, palette, with_pictures),
         Text(),
         *adopted_lines(plan, width),
-        *plan_view(plan, width, palette),
+        *plan_view(plan, width, palette, cost.steps),
         *alternatives_view(cost, width, palette),
         Text(),
-        *cost_view(cost, width, palette),
+        *cost_view(cost, width),
         *sentence(cost.assumes, width, INDENT),
     ]

@@ -1,22 +1,30 @@
-"""A plan as a table to choose from: axes, bytes and time of each step, and the reason of the chosen one."""
+"""A plan as a table to choose from: what each step moves and its time, and the reason of the chosen one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.planner.plan import LOCAL_OPS, axes_words
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.pricing.priced_plan import IN_PLACE, PricedStep
-from shardviz.render.caption import axes_text
 from shardviz.render.lines import GAP, bar, records, sentence
-from shardviz.render.palette import DIM, Palette
+from shardviz.render.palette import Palette
 from shardviz.render.plan_view import (
+    BAR,
+    BECOMES,
+    BOUND,
+    HEADINGS,
+    INDENT,
+    MOVED,
+    NUMBER,
+    OPERATION,
+    REASON_INDENT,
+    RIGHT,
     StepRow,
     case_lines,
     meaning_lines,
@@ -32,26 +40,12 @@ if TYPE_CHECKING:
 
 MARK = "▌"
 """Stands before every line of the chosen step."""
-HEADINGS = ("", "step", "", "axis", "bytes", "sent", "time", "", "bound")
-NUMBER, OPERATION, BECOMES, AXES, BYTES, SENT, TIME, BAR, BOUND = range(len(HEADINGS))
-RIGHT = frozenset({NUMBER, BYTES, SENT, TIME})
-LEFT_OUT = {BOUND: 28, BECOMES: 28, BYTES: 20, BAR: 16, SENT: 10, AXES: 10}
+LEFT_OUT = {BOUND: 28, BECOMES: 28, BAR: 20, MOVED: 16}
 """The columns that narrower pages do without, in this order: each where the operation would else be cut to
 fewer columns than these."""
 LEAST_BAR, MOST_BAR = 4, 24
-INDENT, REASON_INDENT = 1, 4
 DIGITS = 5
 """Of the time of the chosen step."""
-
-
-class TableRow(NamedTuple):
-    """The cells of a line, that of the bar empty; the operation in fewer words, for narrow pages; the seconds
-    that the bar shows, and its colour."""
-
-    cells: Sequence[Text]
-    short: Text
-    seconds: float = 0.0
-    colour: Style = DIM
 
 
 class PlanTable:
@@ -62,7 +56,9 @@ class PlanTable:
         self._cost, self._width, self._palette = cost, width, palette
         self._plan = cost.plan
         self._runs = update_runs(cost.plan)
+        self._rows = step_rows(cost.plan, palette, cost.steps)
         self._line = cache(lambda number: self._drawn(self._rows[number]))
+        self._one = cache(lambda number: step_row(cost.plan, number, palette, cost.steps))
 
     def lines(
         self, chosen: int, costs: Mapping[int, StepCost], group: Text | None = None
@@ -70,7 +66,8 @@ class PlanTable:
         """All lines, and which of them are those of step `chosen`, from 1. `costs` are the known rounds and
         bytes of collectives, by the number of the step. `group` is the one that does the chosen step with the
         device that is marked."""
-        lines = [*self._above]
+        head = self._joined([Text(heading, "dim") for heading in HEADINGS])
+        lines = [*case_lines(self._plan, self._width), head]
         place = range(0)
         for number in range(1, len(self._cost.steps) + 1):
             run = self._runs.get(number, range(0))
@@ -80,24 +77,21 @@ class PlanTable:
                 block = self._chosen(number, costs, group)
                 place = range(len(lines), len(lines) + len(block))
                 lines += block
-            elif chosen in run or not run:
+            elif chosen in run:
+                lines.append(self._drawn(self._one(number)))
+            elif number in self._rows:
                 lines.append(self._line(number))
-            elif number == run[-1]:
-                lines.append(self._line(-number))
-        lines += [self._line(0), *self._rounds_in_all(costs)]
-        return [*lines, *meaning_lines(self._plan, self._width)], place
+        return [*lines, self._joined(self._total), *meaning_lines(self._plan, self._width)], place
 
     def _chosen(self, number: int, costs: Mapping[int, StepCost], group: Text | None) -> list[Text]:
         """The row of the chosen step, and below it all that was cut of it, its reason and its figures."""
-        priced, row = self._cost.steps[number - 1], self._rows[number]
-        line, start = self._line(number).copy(), INDENT + self._widths[NUMBER] + GAP
-        stop = start + min(self._operation(row).cell_len, self._widths[OPERATION])
-        line.stylize("reverse", start, stop)
+        priced, row = self._cost.steps[number - 1], self._one(number)
+        line, start = self._drawn(row), INDENT + self._widths[NUMBER] + GAP
+        shown = row.short if self._is_cut else row.operation
+        line.stylize("reverse", start, start + min(shown.cell_len, self._widths[OPERATION]))
         lines, indent = [line], REASON_INDENT
-        if self._is_cut or (BECOMES not in self._widths and row.cells[BECOMES]):
-            whole = step_row(self._plan, number, self._palette)
-            becomes = Text("→ ").append_text(whole.becomes)
-            lines += records([[whole.operation, becomes]], self._width, indent)
+        if self._is_cut or (BECOMES not in self._widths and row.becomes):
+            lines += records([[row.operation, row.becomes]], self._width, indent)
         lines += sentence(priced.step.reason, self._width, indent)
         lines += sentence(exact_words(priced), self._width, indent, style="dim")
         if number in costs:
@@ -107,120 +101,63 @@ class PlanTable:
         return [Text.assemble((MARK, "bold")).append_text(line[1:]) for line in lines]
 
     @cached_property
-    def _above(self) -> list[Text]:
-        head = [Text(heading, "dim") for heading in HEADINGS]
-        return [*case_lines(self._plan, self._width), self._drawn(TableRow(tuple(head), head[OPERATION]))]
-
-    @cached_property
-    def _rows(self) -> dict[int, TableRow]:
-        """The rows by the number of their step; those of all steps that update one parameter by less than
-        the last one's, and that of the whole plan by 0."""
-        plan, palette, priced = self._plan, self._palette, self._cost.steps
-        rows = {
-            number * (-1 if row.is_update else 1): self._row(row)
-            for number, row in step_rows(plan, palette, priced).items()
-        }
-        for number in self._runs:
-            rows[number] = self._row(step_row(plan, number, palette, priced))
+    def _total(self) -> list[Text]:
         cost = self._cost
         layers = f"in each of {cost.layers} layers" if cost.layers > 1 else "in all"
-        sent = human_bytes(cost.wire_bytes) if plan.collectives else ""
+        sent = f"{human_bytes(cost.wire_bytes)} sent" if self._plan.collectives else ""
         time = seconds(cost.serial_seconds) if len(cost.unknown) < len(cost.steps) else ""
-        cells = [Text(each, "bold") for each in ("", layers, "", "", "", sent, time, "", "")]
-        return rows | {0: TableRow(cells, cells[OPERATION])}
-
-    @cached_property
-    def _shown(self) -> list[TableRow]:
-        return [row for number, row in self._rows.items() if number not in self._runs]
+        return [Text(word, "bold") for word in ("", layers, "", sent, time, "", "")]
 
     @cached_property
     def _longest(self) -> float:
-        return max(row.seconds for row in self._shown)
+        return max(row.seconds or 0.0 for row in self._rows.values())
 
     @cached_property
     def _widths(self) -> dict[int, int]:
-        widths = {}
-        for column, heading in enumerate(HEADINGS):
-            widest = max(row.cells[column].cell_len for row in self._shown)
-            if column == BAR and self._longest:
-                widest = LEAST_BAR
-            if widest:
-                widths[column] = max(widest, len(heading))
+        """The columns of each cell; the bar has what is left over."""
+        table = [self._total, *(row.cells for row in self._rows.values())]
+        widest = [max(cell.cell_len for cell in column) for column in zip(*table, strict=True)]
+        widest[BAR] = LEAST_BAR * (self._longest > 0)
+        widths = {i: max(widest[i], len(heading)) for i, heading in enumerate(HEADINGS) if widest[i]}
+
+        def spare() -> int:
+            return self._width - INDENT - sum(widths.values()) - GAP * (len(widths) - 1)
+
         for column, least in LEFT_OUT.items():
-            if widths[OPERATION] + min(self._spare(widths), 0) >= min(widths[OPERATION], least):
+            if widths[OPERATION] + min(spare(), 0) >= min(widths[OPERATION], least):
                 break
             widths.pop(column, None)
-        spare = self._spare(widths)
-        widths[OPERATION] += min(spare, 0)
+        left = spare()
+        widths[OPERATION] += min(left, 0)
         if BAR in widths:
-            widths[BAR] = min(widths[BAR] + max(spare, 0), MOST_BAR)
+            widths[BAR] = min(widths[BAR] + max(left, 0), MOST_BAR)
         return widths
-
-    def _spare(self, widths: Mapping[int, int]) -> int:
-        """The columns that are left over; less than 0 where some are missing."""
-        return self._width - INDENT - sum(widths.values()) - GAP * (len(widths) - 1)
-
-    def _drawn(self, row: TableRow) -> Text:
-        line = Text(" " * INDENT)
-        for index, (column, width) in enumerate(self._widths.items()):
-            cell = row.cells[column].copy()
-            if column == BAR:
-                cell = Text(bar(row.seconds, self._longest, width), row.colour)
-            elif column == OPERATION:
-                cell = self._operation(row)
-            cell.truncate(width, overflow="ellipsis")
-            blank = " " * (width - cell.cell_len)
-            line.append(" " * GAP * bool(index))
-            line.append_text(Text.assemble(blank, cell) if column in RIGHT else Text.assemble(cell, blank))
-        line.rstrip()
-        return line
-
-    def _operation(self, row: TableRow) -> Text:
-        """The operation; in fewer words where not all rows have room for more."""
-        return (row.short if self._is_cut else row.cells[OPERATION]).copy()
 
     @cached_property
     def _is_cut(self) -> bool:
-        return any(row.cells[OPERATION].cell_len > self._widths[OPERATION] for row in self._shown)
+        """The operations are said in fewer words, as not all rows have room for more."""
+        return any(row.operation.cell_len > self._widths[OPERATION] for row in self._rows.values())
 
-    def _row(self, row: StepRow) -> TableRow:
-        step, mesh = row.step, self._plan.problem.mesh
-        made = Text("→ ").append_text(row.becomes)
-        operation = short = Text.assemble((step.op, "bold"), f" {step.einsum or step.array}")
+    def _drawn(self, row: StepRow) -> Text:
+        cells, step = row.cells, row.step
+        if self._is_cut:
+            cells[OPERATION] = row.short
         colour = Style(color=self._palette.lanes["matmul" if step.op == "einsum" else "compute"])
-        if row.value:
-            short = Text(row.value) if row.is_update else row.operation
-            operation, made = Text.assemble(row.becomes, f" = {row.value}"), Text()
-        elif not self._plan.problem.is_chain:
-            # Beside statements, which are long, a column for this would be empty in most rows.
-            operation, made = Text.assemble(operation, " ", made), Text()
-        axes = Text()
         if step.axes and not row.is_update:
-            axes = axes_text(step.axes, mesh, self._palette, ",")
-            colour = self._palette.axis(mesh, step.axes[0])
-        moves = (human_bytes(step.bytes), human_bytes(step.wire_bytes)) if row.is_moving else ("", "")
-        time = Text(row.time, "dim" if row.is_in_place else "bold")
-        bound = "" if row.bound == axes_words(step.axes) else row.bound
-        cells = [Text(row.number), operation, made, axes, *map(Text, moves), time, Text(), Text(bound, "dim")]
-        taken = sum(step.seconds or 0.0 for step in row.priced)
-        return TableRow(cells, short, taken, colour)
+            colour = self._palette.axis(self._plan.problem.mesh, step.axes[0])
+        room = self._widths.get(BAR, 0)
+        cells[BAR] = Text(bar(row.seconds or 0.0, self._longest, room), colour)
+        return self._joined(cells)
 
-    def _rounds_in_all(self, costs: Mapping[int, StepCost]) -> list[Text]:
-        moving = [number for number, step in enumerate(self._plan.steps, 1) if step.op not in LOCAL_OPS]
-        if len(moving) < 2 or any(number not in costs for number in moving):
-            return []
-        from shardviz.stepping.plan_step import StepCost
-
-        known = [costs[number] for number in moving]
-        whole = StepCost(
-            ", ".join(dict.fromkeys(cost.algorithm for cost in known)),
-            sum(cost.rounds for cost in known),
-            sum(cost.wire_bytes for cost in known),
-            sum(cost.least_rounds for cost in known),
-            sum(cost.least_wire_bytes for cost in known),
-        )
-        words = f"{plural(len(moving), 'collective')} {rounds_words(whole)}"
-        return sentence(words, self._width, INDENT, style="dim")
+    def _joined(self, cells: list[Text]) -> Text:
+        line = Text(" " * INDENT)
+        for index, (column, width) in enumerate(self._widths.items()):
+            cell = cells[column].copy()
+            cell.truncate(width, overflow="ellipsis")
+            cell.align("right" if column in RIGHT else "left", width)
+            line.append(" " * GAP * bool(index)).append_text(cell)
+        line.rstrip()
+        return line
 
 
 def exact_words(priced: PricedStep) -> str:

@@ -1,12 +1,12 @@
-"""A plan: the rows of its steps, which all tables of steps are made of, the words of a train step, and the
-page: its arrays as pictures, its numbered steps with their reasons. Every block of an array has a number,
-which gives it its colour and glyph in all views."""
+"""A plan: the rows of its steps, which all tables of steps are made of, and the page: its arrays as pictures,
+its numbered steps with their reasons and times. Every block of an array has a number, which gives it its
+colour and glyph in all views."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 from rich.text import Text
@@ -18,7 +18,7 @@ from shardviz.planner.problem import UNNAMED, Problem, notices, statement_text, 
 from shardviz.planner.statements.work_split import CASES
 from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
 from shardviz.render.layouts.layout_canvas import array_lines
-from shardviz.render.lines import GAP, Cell, columns, records, sentence, sentences, table
+from shardviz.render.lines import columns, records, sentence, sentences, table
 from shardviz.render.palette import Palette
 from shardviz.sharding import Layout
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
@@ -28,110 +28,106 @@ from shardviz.units import exact_bytes, flops, human_bytes, seconds
 class StepRow:
     """A step of a plan, or all steps in a row that update one parameter, of which `step` is the last.
 
-    `number` is ``2``, or ``7–9``. `operation` is ``psum Out over Y`` or ``einsum bd,df->bf``; of a statement
-    of a program and of an update ``Y = silu(H)``, of which `value` stands after the sign. `becomes` is the
-    array as the step leaves it. `priced` are its prices, where it has any.
+    `number` is ``2``, or ``7–9``. `operation` is ``psum Out over Y`` or ``einsum bd,df->bf``, and `becomes`
+    the array as the step leaves it, ``→ Out[b_X, f]``. In a program one cell has both, as a column for the
+    second would be empty beside statements: ``Y[b_X, f] = silu(H)``; `short` has them without the spec.
+    `priced` are its prices, where it has any.
     """
 
     number: str
     step: Step
     operation: Text
     becomes: Text
-    value: str = ""
-    is_update: bool = False
-    priced: Sequence[PricedStep] = ()
+    short: Text
+    is_statement: bool
+    is_update: bool
+    priced: Sequence[PricedStep]
 
     @property
     def is_moving(self) -> bool:
         return self.step.op not in LOCAL_OPS
 
     @property
-    def is_in_place(self) -> bool:
-        return not self.is_update and self.priced[0].convention == IN_PLACE
-
-    @property
     def seconds(self) -> float | None:
         """The time of all its steps; None where one of them has none."""
         known = [step.seconds for step in self.priced if step.seconds is not None]
-        return sum(known) if len(known) == len(self.priced) else None
-
-    @property
-    def time(self) -> str:
-        if self.is_in_place:
-            return "in place"
-        return "unknown" if self.seconds is None else seconds(self.seconds)
-
-    @property
-    def bound(self) -> str:
-        """The resource or the axes by which its time is bound; an update only reads and writes memory."""
-        if self.seconds is None or self.is_in_place:
-            return ""
-        return HBM if self.is_update else self.priced[0].bound
-
-    @property
-    def size(self) -> str:
-        """The bytes of a collective."""
-        return exact_bytes(self.step.bytes) if self.is_moving else ""
+        return sum(known) if known and len(known) == len(self.priced) else None
 
     @property
     def moved(self) -> str:
         """The figure that bounds its time: bytes sent, bytes of memory, or work."""
+        if self.is_moving:
+            return f"{human_bytes(self.step.wire_bytes)} sent"
+        if not self.priced:
+            return ""
         last = self.priced[-1]
-        if last.is_collective:
-            return f"{human_bytes(last.wire_bytes)} sent"
         if self.is_update or last.bound == HBM:
             return f"{human_bytes(sum(step.hbm_bytes for step in self.priced))} of HBM"
         return flops(last.flops)
+
+    @property
+    def cells(self) -> list[Text]:
+        """The cells of a table of steps, below `HEADINGS`; that of the bar is empty. A slice that is read in
+        place moves nothing. An update only reads and writes memory."""
+        cells = [Text(self.number), self.operation, self.becomes]
+        if self.priced and not self.is_update and self.priced[0].convention == IN_PLACE:
+            return [*cells, Text(), Text("in place", "dim"), Text(), Text()]
+        time = "unknown" if self.seconds is None else seconds(self.seconds)
+        bound = HBM if self.is_update else "" if self.seconds is None else self.priced[0].bound
+        return [*cells, Text(self.moved), Text(time * bool(self.priced), "bold"), Text(), Text(bound, "dim")]
+
+
+HEADINGS = ("", "step", "", "moves", "time", "", "bound")
+NUMBER, OPERATION, BECOMES, MOVED, TIME, BAR, BOUND = range(len(HEADINGS))
+RIGHT = frozenset({MOVED, TIME})
 
 
 def step_rows(plan: Plan, palette: Palette, priced: Sequence[PricedStep] = ()) -> dict[int, StepRow]:
     """The row of each step by its number, from 1; all steps that update one parameter are one, by the number
     of the last."""
     runs = update_runs(plan)
-    rows = {}
-    for number in range(1, len(plan.steps) + 1):
-        row, run = step_row(plan, number, palette, priced), runs.get(number)
-        if run is None:
-            rows[number] = row
-        elif number == run[-1]:
-            value = update_text(plan, number)
-            rows[number] = replace(
-                row,
-                number=f"{run[0]}–{number}",
-                operation=Text(value),
-                value=value,
-                is_update=True,
-                priced=priced[run[0] - 1 : number],
-            )
-    return rows
+    numbers = ((number, runs.get(number)) for number in range(1, len(plan.steps) + 1))
+    return {
+        number: step_row(plan, number, palette, priced, run)
+        for number, run in numbers
+        if run is None or number == run[-1]
+    }
 
 
-def step_row(plan: Plan, number: int, palette: Palette, priced: Sequence[PricedStep] = ()) -> StepRow:
-    """The row of one step."""
-    step, problem, value = plan.steps[number - 1], plan.problem, ""
+def step_row(
+    plan: Plan,
+    number: int,
+    palette: Palette,
+    priced: Sequence[PricedStep] = (),
+    run: range | None = None,
+) -> StepRow:
+    """The row of one step, or of the `run` of steps that update its parameter."""
+    step, problem = plan.steps[number - 1], plan.problem
+    part, is_chain = problem.parts[step.part], problem.is_chain
     arrays = (array for part in problem.parts for array in (*part.operands, part.result))
     dims = next(array.dims for array in arrays if array.name == step.array)
-    if step.einsum is not None and not problem.is_chain:
-        pieces, part = value_pieces(problem.parts[step.part]), problem.parts[step.part]
-        value = "".join(piece if isinstance(piece, str) else part.operands[piece].name for piece in pieces)
-        operation = Text.assemble((step.array, "bold"), f" = {value}")
-    elif step.einsum is not None:
-        operation = Text.assemble((step.op, "bold"), f" {step.einsum}")
+    array = spec_text(step.array, dims, step.to_spec, problem.mesh, palette)
+    becomes = Text.assemble("→ ", array)
+    is_statement = step.einsum is not None and not is_chain
+    if is_statement:
+        value = _update_text(plan, step)
+        if run is None:
+            pieces = value_pieces(part)
+            value = "".join(
+                piece if isinstance(piece, str) else part.operands[piece].name for piece in pieces
+            )
+        operation, becomes = Text.assemble(array, f" = {value}"), Text()
+        short = Text.assemble((step.array, "bold"), f" = {value}")
     else:
-        operation = Text.assemble((step.op, "bold"), f" {step.array}")
+        operation = short = Text.assemble((step.op, "bold"), f" {step.einsum or step.array}")
         if step.axes:
-            operation.append(" over ").append_text(axes_text(step.axes, problem.mesh, palette))
-    becomes = spec_text(step.array, dims, step.to_spec, problem.mesh, palette)
-    return StepRow(f"{number}", step, operation, becomes, value, False, priced[number - 1 : number])
-
-
-def training_words(problem: Problem) -> str:
-    """``, backward, remat dots, adam``; nothing for a forward pass."""
-    training = problem.training
-    if training is None:
-        return ""
-    remat = "" if training.remat == "none" else f", remat {training.remat}"
-    return f", backward{remat}" + (f", {training.optimizer}" if training.optimizer else "")
+            short.append(" over ").append_text(axes_text(step.axes, problem.mesh, palette))
+        if not is_chain:
+            operation, becomes = Text.assemble(short, " ", becomes), Text()
+    first = number if run is None else run[0]
+    label = f"{number}" if first == number else f"{first}–{number}"
+    prices = priced[first - 1 : number]
+    return StepRow(label, step, operation, becomes, short, is_statement, run is not None, prices)
 
 
 def phase_heading(plan: Plan, number: int) -> str:
@@ -163,12 +159,11 @@ def _updated(plan: Plan, step: Step) -> str:
     return part.source if part.phase == "optimizer" and step.einsum is not None else ""
 
 
-def update_text(plan: Plan, number: int) -> str:
-    """``adam(W1, dW1)``, for a step of the optimizer."""
-    training, problem = plan.problem.training, plan.problem
-    assert training is not None
-    assert training.optimizer is not None
-    name = _updated(plan, plan.steps[number - 1])
+def _update_text(plan: Plan, step: Step) -> str:
+    """``adam(W1, dW1)``, for a step of the optimizer; "" for others."""
+    training, problem, name = plan.problem.training, plan.problem, _updated(plan, step)
+    if training is None or training.optimizer is None or not name:
+        return ""
     return f"{training.optimizer.rule}({name}, {dict(problem.gradients)[name]})"
 
 
@@ -199,13 +194,6 @@ def state_words(problem: Problem) -> str:
     return f"{optimizer.rule} keeps {' and '.join(kept)} of each parameter, {split}"
 
 
-def state_names(problem: Problem) -> set[str]:
-    """The optimizer's state before and after the step, which `state_words` says."""
-    trained = {part.source for part in problem.parts if part.phase == "optimizer"}
-    return {name for pair in problem.updates if pair[0] not in trained for name in pair}
-
-
-RIGHT = frozenset({3, 4})
 MOST_NAMES = 3
 INDENT, REASON_INDENT = 1, 4
 
@@ -250,9 +238,17 @@ def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:
 
 
 def program_words(problem: Problem) -> str:
-    """``program of 18 statements, × 32, backward, adam``."""
-    repeated = f", × {problem.layers}" if problem.layers > 1 else ""
-    return f"program of {plural(len(problem.forward), 'statement')}{repeated}{training_words(problem)}"
+    """``program of 18 statements, × 32, backward, remat dots, adam``."""
+    words = [f"program of {plural(len(problem.forward), 'statement')}"]
+    words += [f"× {problem.layers}"] * (problem.layers > 1)
+    if problem.training is not None:
+        remat, optimizer = problem.training.remat, problem.training.optimizer
+        words += [
+            "backward",
+            *[f"remat {remat}"] * (remat != "none"),
+            *([f"{optimizer}"] if optimizer else []),
+        ]
+    return ", ".join(words)
 
 
 def statement_lines(problem: Problem, width: int) -> list[Text]:
@@ -273,7 +269,8 @@ def statement_lines(problem: Problem, width: int) -> list[Text]:
 
 def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
     """Every part of the chain: the pictures of its arrays, then a line of words for each. A program of
-    several statements has no pictures, but each of its arguments and results has its line."""
+    several statements has no pictures, but each of its arguments and results has its line; a sentence says
+    the state of an optimizer."""
     problem = plan.problem
     parts = numbered_parts(plan)
     lines: list[Text] = []
@@ -281,7 +278,9 @@ def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool 
         lines = [*array_lines(parts, width, palette), *repetition(count_of(parts), palette), Text()]
     named = None
     if not problem.is_chain:
-        named = {*problem.results, *(array.name for array in problem.arguments)} - state_names(problem)
+        trained = {part.source for part in problem.parts if part.phase == "optimizer"}
+        state = {name for pair in problem.updates if pair[0] not in trained for name in pair}
+        named = {*problem.results, *(array.name for array in problem.arguments)} - state
     arrays = {
         str(layout): layout
         for part in parts
@@ -293,18 +292,26 @@ def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool 
     return lines + sentence(state_words(problem), width)
 
 
-def plan_view(plan: Plan, width: int, palette: Palette) -> list[Text]:
-    """The case, the steps with their reasons, and what a device sends in all."""
+def plan_view(plan: Plan, width: int, palette: Palette, priced: Sequence[PricedStep] = ()) -> list[Text]:
+    """The case, the steps with their reasons, and with their times where they are `priced`, and what a device
+    sends in all. The convention by which the time of a collective is counted stands once."""
     lines = [*case_lines(plan, width), *meaning_lines(plan, width)]
-    rows = step_rows(plan, palette)
+    rows = step_rows(plan, palette, priced)
+    cells = [row.cells for row in rows.values()]
+    aligned = columns(cells, width, INDENT, RIGHT)
+    told: set[str] = set()
     first = 1
-    for (number, row), head in zip(rows.items(), _heads(plan, [*rows.values()], width), strict=True):
+    for index, (number, row) in enumerate(rows.items()):
         if heading := phase_heading(plan, first):
             lines.append(Text(f" {heading}", "bold"))
-        lines += head
-        if not row.value:
-            lines += sentence(row.step.reason, width, REASON_INDENT)
         first = number + 1
+        lines += records([cells[index]], width, INDENT) if aligned is None else [aligned[index]]
+        if not row.is_statement:
+            lines += sentence(row.step.reason, width, REASON_INDENT)
+        convention = row.priced[-1].convention if row.priced and row.is_moving else ""
+        if convention not in told:
+            told.add(convention)
+            lines += sentence(convention, width, REASON_INDENT, style="dim")
     return [*lines, *sentence(totals(plan), width, INDENT)]
 
 
@@ -342,9 +349,7 @@ def _repeated_words(parts: Sequence[int], problem: Problem) -> str:
 def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Text]:
     """One step of the plan, numbered as there, with its reason."""
     row = step_row(plan, number, palette)
-    cells = [row.becomes, row.value] if row.value else _cells(row)
-    lines = records([[row.number, *cells]], width, INDENT)
-    return [*lines, *sentence(row.step.reason, width, REASON_INDENT)]
+    return [*records([row.cells], width, INDENT), *sentence(row.step.reason, width, REASON_INDENT)]
 
 
 def totals(plan: Plan) -> str:
@@ -357,43 +362,6 @@ def totals(plan: Plan) -> str:
     if plan.wire_bytes >= 1024:
         sent += f" ({human_bytes(plan.wire_bytes)})"
     return f"{plural(count, 'collective')}; each device sends {sent}"
-
-
-def _cells(row: StepRow) -> list[Cell]:
-    """The operation, the array as the step leaves it, and of a collective the bytes and those sent."""
-    sent = (f"{row.step.wire_bytes:,} sent", "dim") if row.is_moving else ""
-    return [row.operation, Text("→ ").append_text(row.becomes), row.size, sent]
-
-
-def _heads(plan: Plan, rows: Sequence[StepRow], width: int) -> list[list[Text]]:
-    """The first line of every step, or more where it is wide: what it does to which array. The values of a
-    program's statements are under one another where they fit."""
-    cells = [[row.number, *_cells(row)] for row in rows]
-    if plan.problem.is_chain:
-        aligned = columns(cells, width, INDENT, RIGHT)
-        if aligned is not None:
-            return [[line] for line in aligned]
-        return [records([row], width, INDENT) for row in cells]
-    # Updates have a line of their own, and do not widen the others.
-    statements = [row for row in rows if row.value and not row.is_update]
-    number = max(len(row.number) for row in rows if not row.is_update)
-    made = max(row.becomes.cell_len for row in statements)
-    widest = INDENT + number + made + max(len(row.value) for row in statements) + 2 * GAP
-    heads = []
-    for row, (_, operation, *rest) in zip(rows, cells, strict=True):
-        if not row.value:
-            first = Text.assemble(f"{row.number:>{number}}", " " * GAP, operation)
-            heads.append(records([[first, *rest]], width, INDENT))
-            continue
-        name = row.becomes
-        if widest <= width and not row.is_update:
-            name = Text.assemble(name, " " * (made - name.cell_len))
-        first = Text.assemble(f"{row.number:>{0 if row.is_update else number}}", " " * GAP, name)
-        # A value is beside what it makes or on the next line, and not cut in two.
-        whole = Text.assemble(" " * INDENT, first, f" = {row.value}")
-        fits = whole.cell_len <= width
-        heads.append([whole] if fits else records([[first, f"= {row.value}"]], width, INDENT))
-    return heads
 
 
 def adopted_lines(plan: Plan, width: int) -> list[Text]:

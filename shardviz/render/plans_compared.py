@@ -128,7 +128,10 @@ def _steps(first: PlanCost, second: PlanCost, width: int, palette: Palette) -> l
     room = (width - GAP - 1) // 2
     each = room if room >= LEAST_WIDTH else width
     blocks = [
-        [*records([[Text(named_specs_text(cost.plan), "bold")]], each), *plan_view(cost.plan, each, palette)]
+        [
+            *records([[Text(named_specs_text(cost.plan), "bold")]], each),
+            *plan_view(cost.plan, each, palette, cost.steps),
+        ]
         for cost in (first, second)
     ]
     if each == room:

@@ -41,7 +41,7 @@ QUESTION = (
 def test_explain(capsys: Capture) -> None:
     out = printed(capsys, *QUESTION, "--width", "80")
     assert "A[b_X, d_Y]                    ·  W[d_Y, f]         →  Out[b_X, f]" in out
-    assert " 2  psum Out over Y   → Out[b_X, f]       65,536 bytes  98,304 sent" in out
+    assert " 2  psum Out over Y   → Out[b_X, f]           96 KiB sent     4 µs  latency" in out
     assert max(map(len, out.splitlines())) <= 80
     assert not any(line.endswith(" ") for line in out.splitlines())
 

@@ -71,12 +71,11 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
     if isinstance(shown, Layout):
         return [Section("Layout", layout_view(shown, width, palette))]
     if isinstance(shown, Plan):
-        return [*_steps(shown, width, palette), *_cost(shown, subject.placed, width, palette)]
+        return [*_steps(shown, width, palette), *_priced(shown, subject.placed, width, palette)[1:]]
     if isinstance(shown, Problem):
         planned = plan(shown, subject.placed)
         arrays = [*headline(planned.problem, width, palette), Text(), *question_view(planned, width, palette)]
-        parts = [Section("Arrays", arrays), Section("Plan", plan_view(planned, width, palette))]
-        return [*parts, *_cost(planned, subject.placed, width, palette)]
+        return [Section("Arrays", arrays), *_priced(planned, subject.placed, width, palette)]
     raise QuestionError("a JAX program has no picture", "export it as python or as a notebook")
 
 
@@ -116,17 +115,19 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
     return [Section("Plan", case), *steps, Section("In all", sentence(totals(planned), width, 1))]
 
 
-def _cost(planned: Plan, placed: PlacedMesh | None, width: int, palette: Palette) -> list[Section]:
+def _priced(planned: Plan, placed: PlacedMesh | None, width: int, palette: Palette) -> list[Section]:
+    """The plan, and on a machine its time and memory."""
     if placed is None:
-        return []
+        return [Section("Plan", plan_view(planned, width, palette))]
     from shardviz.planner.pricing.costs import price
     from shardviz.render.cost_view import alternatives_view, cost_view, fit_lines, padding_lines
 
     cost = price(planned, placed)
-    lines = [*fit_lines(cost, width), *padding_lines(cost, width), *cost_view(cost, width, palette)]
+    lines = [*fit_lines(cost, width), *padding_lines(cost, width), *cost_view(cost, width)]
     if others := alternatives_view(cost, width, palette):
         lines += [Text(), *others]
-    return [Section("Time and memory", lines)]
+    plan_lines = plan_view(planned, width, palette, cost.steps)
+    return [Section("Plan", plan_lines), Section("Time and memory", lines)]
 
 
 def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:

@@ -36,7 +36,7 @@ b 8 ┌─────┬─────┬─────┬─────┐ 
                                     Y3 │ μ 3,7 │
                                        └───────┘
 
- 2  psum Out over Y  → Out[b_X, f]  64 bytes  96 sent
+ 2  psum Out over Y  → Out[b_X, f]  96 B sent
     Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the
     total; each sends 2×3/4 of 64 bytes = 96.
 
