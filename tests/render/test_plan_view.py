@@ -303,14 +303,13 @@ ANSWERS = [
         """,
     ),
     (
-        "promoted, with what the partitioner made",
+        "promoted",
         TargetResult("cpu", "ok", (PROMOTED,), RESULT, (REDUCED,), elapsed_s=1.1416),
         (Difference("cpu", "promoted_dtype", "cpu computes bf16 as f32: 131,072 bytes, not 65,536."),),
         80,
         """
         cpu  answered in 1.14 s  → Out[b_X, f]
           all-reduce over Y  f32[4,8192]  131,072 bytes  196,608 sent
-          right after SPMD partitioning: all-reduce over Y bf16[4,8192] 65,536 bytes
           ≠ promoted_dtype: cpu computes bf16 as f32: 131,072 bytes, not 65,536.
         """,
     ),
@@ -342,8 +341,6 @@ ANSWERS = [
           all-reduce over Y  bf16[4,8192]   65,536 bytes   98,304 sent  ×2
           all-reduce over Y  f32[4,8192]   131,072 bytes  196,608 sent
           all-reduce over Y  bf16[4,8192]   65,536 bytes   98,304 sent
-          right after SPMD partitioning: 2 all-reduces over Y, bf16[4,8192] 65,536 bytes
-          each
           = as planned
         """,
     ),

@@ -16,7 +16,6 @@ from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.palette import PLAIN, SIGNS
 from shardviz.render.programs.target_answers import (
-    partitioned_words,
     placement_words,
     target_view,
     targets_table,
@@ -119,8 +118,6 @@ PAGES = {
           on the pieces that are there; it sends 1,572,864 bytes, as many as the all-gather.
         = h100:8: overlapped: it runs other work during its collective: all-gather over Y (2,097,152 bytes)
           under 1 matmul and 1 other instruction.
-        cpu, v5e:2x4: right after SPMD partitioning: all-gather over Y bf16[512,512]→[512,2048]
-          2,097,152 bytes
         v2:2x2 placed: X along y (1 hop, a line), Y along x and the cores of a chip (1 hop, a ring), on 2×2
           chips
         v5e:2x4 placed: X along y (2 hops, a line), Y along y and x (2 hops, a ring), on 2×4 chips
@@ -153,8 +150,6 @@ PAGES = {
           it sends 1,572,864 bytes, as many as the all-gather.
         = h100:8: overlapped: it runs other work during its collective: all-gather over
           Y (2,097,152 bytes) under 1 matmul and 1 other instruction.
-        cpu, v5e:2x4: right after SPMD partitioning: all-gather over Y
-          bf16[512,512]→[512,2048] 2,097,152 bytes
         v2:2x2 placed: X along y (1 hop, a line), Y along x and the cores of a chip (1
           hop, a ring), on 2×2 chips
         v5e:2x4 placed: X along y (2 hops, a line), Y along y and x (2 hops, a ring), on
@@ -162,67 +157,64 @@ PAGES = {
         h100:8 placed: X and Y along the 8 GPUs of one node
         """,
     40: """
-        cpu  compiled in 130 ms
+        cpu  answered in 130 ms  → Out[b_X, f_Y]
           all-gather over Y
             f32[512,512]→[512,2048]
             4,194,304 bytes  3,145,728 sent
-            synchronous
-        v2:2x2  compiled in 1.31 s
+          ≠ promoted_dtype: cpu computes bf16 as
+            f32: its all-gather over Y carries
+            4,194,304 bytes instead of
+            2,097,152, twice as many.
+
+        v2:2x2  answered in 1.31 s  → Out[b_X, f_Y]
+          placed: X along y (1 hop, a line), Y
+            along x and the cores of a chip (1
+            hop, a ring), on 2×2 chips
           all-gather over Y
             bf16[512,512]→[512,2048]
             2,097,152 bytes  1,572,864 sent
-            synchronous
-            RotatedPincerEmitter,
+            synchronous; RotatedPincerEmitter,
             UniDirection1DRingStrategy
-        v5e:2x4  compiled in 1.62 s
+          = as planned
+
+        v5e:2x4  answered in 1.62 s  → Out[b_X, f_Y]
+          placed: X along y (2 hops, a line), Y
+            along y and x (2 hops, a ring), on
+            2×4 chips
           all-gather by permutes over Y
             3 permutes both ways
             2,097,152 bytes  1,572,864 sent
             under 2 partial matmuls, ~59,914
             cycles
-        h100:8  compiled in 640 ms
+          ≠ collective_matmul: v5e:2x4 takes the
+            plan's all-gather over Y
+            (2,097,152 bytes) apart, a
+            collective matmul: 3 permutes both
+            ways around the ring of 4 between 2
+            partial matmuls, which work on the
+            pieces that are there; it sends
+            1,572,864 bytes, as many as the
+            all-gather.
+
+        h100:8  answered in 640 ms  → Out[b_X, f_Y]
+          placed: X and Y along the 8 GPUs of
+            one node
           all-gather over Y
             bf16[512,512]→[512,2048]
             2,097,152 bytes  1,572,864 sent
             under 1 matmul and 1 other
             instruction
-        v9:2x4
-          ✗ no answer
+          = overlapped: h100:8 runs other work
+            during its collective: all-gather
+            over Y (2,097,152 bytes) under 1
+            matmul and 1 other instruction.
+          = as planned
 
         v9:2x4
           ✗ the v9:2x4 compiler was killed by
             SIGFPE while compiling
             ask again to start it anew, or ask
             --target shardy
-        = v2:2x2, h100:8: as planned
-        ≠ cpu: promoted_dtype: it computes bf16
-          as f32: its all-gather over Y carries
-          4,194,304 bytes instead of 2,097,152,
-          twice as many.
-        ≠ v5e:2x4: collective_matmul: it takes
-          the plan's all-gather over Y
-          (2,097,152 bytes) apart, a collective
-          matmul: 3 permutes both ways around
-          the ring of 4 between 2 partial
-          matmuls, which work on the pieces that
-          are there; it sends 1,572,864 bytes,
-          as many as the all-gather.
-        = h100:8: overlapped: it runs other work
-          during its collective: all-gather over
-          Y (2,097,152 bytes) under 1 matmul and
-          1 other instruction.
-        cpu, v5e:2x4: right after SPMD
-          partitioning: all-gather over Y
-          bf16[512,512]→[512,2048]
-          2,097,152 bytes
-        v2:2x2 placed: X along y (1 hop, a
-          line), Y along x and the cores of a
-          chip (1 hop, a ring), on 2×2 chips
-        v5e:2x4 placed: X along y (2 hops, a
-          line), Y along y and x (2 hops, a
-          ring), on 2×4 chips
-        h100:8 placed: X and Y along the 8 GPUs
-          of one node
         """,
 }
 
@@ -322,15 +314,6 @@ def test_alike_collectives_in_loops_are_counted() -> None:
     )
 
 
-def test_what_was_partitioned_is_counted_once() -> None:
-    """Alike permutes are told together, however they are paired and wherever they run."""
-    ring = (PERMUTES[0], *[replace(each, count=None) for each in PERMUTES[1:]])
-    assert partitioned_words(ring) == (
-        "right after SPMD partitioning: 3 collective-permutes over Y, bf16[512,1,512] 524,288 bytes each, "
-        "2 of them in a loop"
-    )
-
-
 def test_two_programs_stand_side_by_side() -> None:
     assert is_one_table(["cpu", "v5e:2x4"])
     assert is_one_table(["shardy", "cpu", "real"])
@@ -379,7 +362,7 @@ def test_one_slice_has_no_traffic_between() -> None:
 
 def test_rounded_figures_have_units():
     ring = answer("v5e:2x4", *PERMUTES, seconds=2, collective_matmuls=(RING,))
-    one = replace(answer("cpu", WIDER, seconds=1), partitioned=(GATHER,))
+    one = answer("cpu", WIDER, seconds=1)
 
     def lines(rounded: bool) -> str:
         told = [*target_view(one, [], BOOK.problem, 120, PLAIN, rounded)]
@@ -388,7 +371,6 @@ def test_rounded_figures_have_units():
 
     assert "4,194,304 bytes  3,145,728 sent" in lines(False)
     assert "4 MiB  3 MiB sent" in lines(True)
-    assert "all-gather over Y bf16[512,512]→[512,2048] 2 MiB" in lines(True)
     assert "by permutes over Y" in lines(True)
     assert "2 MiB  1.5 MiB sent" in lines(True)
 

@@ -6,25 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from rich.text import Text
 
 from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
 from shardviz.errors import plural
 from shardviz.hardware.placement import AxisRun, Placement, axis_runs
-from shardviz.hlo import Collective
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import spec_text
 from shardviz.render.lines import GAP, Cell, columns, records, sentence, sentences, shared, table
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.programs.collective_rows import (
     has_schedule,
-    often,
     parts_of_axes,
     row_lines,
     rows_of,
-    shapes,
 )
 from shardviz.reports.target_result import TargetResult, bytes_sent, traffic_of
 from shardviz.sharding import Mesh
@@ -41,20 +37,28 @@ def target_view(
 ) -> list[Text]:
     """A blank line, the target's name and time, its collectives or its error, and its differences. With
     `rounded` the bytes of collectives have three digits and a unit."""
-    lines = [Text(), _heading(compiled, problem, palette)]
-    mesh = problem.mesh
+    mesh, result = problem.mesh, problem.result
+    time = f"answered in {seconds(compiled.elapsed_s)}" if compiled.elapsed_s else ""
+    head: list[Cell] = [(compiled.target, "bold"), (time, "dim")]
+    if compiled.result_spec is not None:
+        chosen = spec_text(result.name, result.dims, compiled.result_spec, mesh, palette)
+        head.append(Text("→ ").append_text(chosen))
+    lines = [Text(), *records([head], width)]
     if compiled.placement is not None:
         lines += sentence(placement_words(compiled.placement, mesh), width, 2, "placed: ", "dim")
     if compiled.status != "ok":
         lines += error_lines(compiled, width, 2)
     elif compiled.collectives:
-        lines += _collectives(compiled, mesh, width, palette, rounded)
+        rows = rows_of(compiled.collectives, mesh, palette, compiled.collective_matmuls, rounded)
+        tells_how = compiled.placement is not None or any(
+            collective.is_async or collective.algorithm for collective in compiled.collectives
+        )
+        lines += row_lines(rows, width, tells_how and has_schedule(compiled))
     else:
         lines.append(Text("  no collective: nothing is sent"))
     if traffic := traffic_words(compiled, mesh, rounded):
         lead, _, rest = traffic.partition(": ")
         lines += sentence(rest, width, 2, f"{lead}: ")
-    lines += sentence(_rewritten(compiled, rounded), width, 2, style="dim")
     lines += table([[(name, "bold"), text] for name, text in compiled.typeof], width, 2)
     for difference in differences:
         sign = "=" if difference.code in SAME_TRAFFIC else "≠"
@@ -89,62 +93,6 @@ def traffic_words(compiled: TargetResult, mesh: Mesh, rounded: bool = False) -> 
     if not traffic.both:
         said = {where: said.get(where, "nothing") for where in parts if parts[where] is not traffic.both}
     return "; ".join(f"{where}: {words}" for where, words in said.items())
-
-
-def _rewritten(compiled: TargetResult, rounded: bool) -> str:
-    """The collectives right after SPMD partitioning, if the backend has replaced them; else ""."""
-    partitioned = compiled.partitioned
-    if partitioned is None:
-        return ""
-    before, after = (
-        [(one.op, one.dtype, one.bytes) for one in those] for those in (partitioned, compiled.collectives)
-    )
-    return partitioned_words(partitioned, rounded) if before != after else ""
-
-
-def partitioned_words(partitioned: Sequence[Collective], rounded: bool = False) -> str:
-    """The collectives that the partitioner inserted, before the backend rewrote it."""
-    if not partitioned:
-        return "right after SPMD partitioning: no collective"
-    said = []
-    for _, run in groupby(
-        partitioned, lambda collective: (collective.op, collective.axes, shapes(collective), collective.bytes)
-    ):
-        same = [*run]
-        one = same[0]
-        over = f" over {', '.join(one.axes)}" if one.axes else ""
-        what = f"{shapes(one)} {human_bytes(one.bytes) if rounded else exact_bytes(one.bytes)}"
-        if len(same) == 1:
-            said.append(f"{one.op}{over} {what}" + f" {often(same)}".rstrip())
-        else:
-            looped = sum(collective.count != 1 for collective in same)
-            which = "all" if looped == len(same) else f"{looped:,} of them"
-            said.append(f"{len(same):,} {one.op}s{over}, {what} each" + f", {which} in a loop" * (looped > 0))
-    return f"right after SPMD partitioning: {'; '.join(said)}"
-
-
-def _collectives(
-    compiled: TargetResult, mesh: Mesh, width: int, palette: Palette, rounded: bool
-) -> list[Text]:
-    """One line a collective, and under it when it runs and how, where the compiler says so."""
-    rows = rows_of(compiled.collectives, mesh, palette, compiled.collective_matmuls, rounded)
-    tells_how = has_schedule(compiled) and (
-        compiled.placement is not None
-        or any(collective.is_async or collective.algorithm for collective in compiled.collectives)
-    )
-    return row_lines(rows, width, tells_how)
-
-
-def _heading(compiled: TargetResult, problem: Problem, palette: Palette) -> Text:
-    line = Text.assemble((compiled.target, "bold"))
-    if compiled.elapsed_s:
-        line.append(f"  answered in {seconds(compiled.elapsed_s)}", "dim")
-    if compiled.result_spec is not None:
-        result = problem.result
-        line.append("  → ").append_text(
-            spec_text(result.name, result.dims, compiled.result_spec, problem.mesh, palette)
-        )
-    return line
 
 
 MAX_LISTED = 16
@@ -198,15 +146,11 @@ def _ground(placement: Placement) -> str:
 
 HEADINGS = ("target", "compile", "result", "collectives", "of a device", "bytes", "sent", "", "when", "how")
 RIGHT = frozenset({1, 5, 6})
-TIME = 1
-"""The column of how long the compiler took."""
 MOVES = 3
 """The column of what moves."""
-HOW = 6
-"""The cell of the algorithm, counted from that column."""
-BENEATH = ((), (9,), (9, 4), (8, 9, 4), (8, 9, 4, 1))
+BENEATH = ((), (9,), (9, 4), (8, 9, 4))
 """Columns that narrower pages have beneath each row, in this order: the algorithm, then the shapes, then when
-it runs, then the time."""
+it runs."""
 
 FEW = 2
 """So many targets may stand one after another."""
@@ -232,30 +176,35 @@ def answers_view(
     names of all targets, where more answers than these are to come. With `rounded` the bytes of collectives
     have three digits and a unit."""
     names = asked or [compiled.target for compiled, _ in answers]
-    if side_by_side(names):
-        lines = targets_table(answers, problem, width, palette, rounded)
-    else:
-        views = (
-            target_view(one, differences, problem, width, palette, rounded) for one, differences in answers
-        )
-        lines = [line for view in views for line in view]
+    view = targets_table if side_by_side(names) else _target_views
+    lines = view(answers, problem, width, palette, rounded)
     every = [collective for one, _ in answers for collective in one.collectives]
     return lines + sentences(parts_of_axes(every, problem.mesh), width, 2, style="dim")
+
+
+def _target_views(
+    answers: Answers, problem: Problem, width: int, palette: Palette, rounded: bool
+) -> list[Text]:
+    views = (target_view(one, differences, problem, width, palette, rounded) for one, differences in answers)
+    return [line for view in views for line in view]
 
 
 def targets_table(
     answers: Answers, problem: Problem, width: int, palette: Palette, rounded: bool = False
 ) -> list[Text]:
-    """A blank line, a row a target (more where it has several collectives), and the reasons. `answers` are
-    the targets' answers, each with its differences from the plan, in the order asked."""
+    """A blank line, a row a target (more where it has several collectives), and the reasons; on a page that
+    is too narrow one target after another. `answers` are the targets' answers, each with its differences from
+    the plan, in the order asked."""
     mesh, results = problem.mesh, [compiled for compiled, _ in answers]
-    lines = [Text(), *_rows(results, problem, width, palette, rounded), Text()]
+    rows = _rows(results, problem, width, palette, rounded)
+    if rows is None:
+        return _target_views(answers, problem, width, palette, rounded)
+    lines = [Text(), *rows, Text()]
     for one in results:
         if one.status != "ok":
             lines += [Text(one.target, "bold"), *error_lines(one, width, 2)]
     lines += shared(((one.target, traffic_words(one, mesh, rounded)) for one in results), width)
     lines += _reasons(answers, width)
-    lines += shared(((one.target, _rewritten(one, rounded)) for one in results), width, style="dim")
     # The answers of `jax.typeof` under Explicit axes.
     types = ((one.target, ", ".join(f"{name} is {text}" for name, text in one.typeof)) for one in results)
     lines += shared(types, width, style="dim")
@@ -267,44 +216,25 @@ def targets_table(
 
 def _rows(
     answers: Sequence[TargetResult], problem: Problem, width: int, palette: Palette, rounded: bool
-) -> list[Text]:
-    """The table; where it is too wide, what is least needed goes beneath each row, or all of it in lines."""
-    blocks = [
-        (_name(answer, problem, palette), _moves(answer, problem.mesh, palette, rounded))
-        for answer in answers
-    ]
-    whole = []
-    for name, moves in blocks:
-        whole += [[*([Text()] * len(name) if number else name), *cells] for number, cells in enumerate(moves)]
-    used = {i for row in whole for i, cell in enumerate(row) if cell}
+) -> list[Text] | None:
+    """The table; where it is too wide, what is least needed goes beneath each row."""
+    rows = []
+    for answer in answers:
+        name = _name(answer, problem, palette)
+        for number, cells in enumerate(_moves(answer, problem.mesh, palette, rounded)):
+            rows.append([*([Text()] * len(name) if number else name), *cells])
+    used = {i for row in rows for i, cell in enumerate(row) if cell}
     head = [Text(heading if i in used else "", "bold") for i, heading in enumerate(HEADINGS)]
     for beneath in BENEATH:
-        kept = [[Text() if i in beneath else cell for i, cell in enumerate(row)] for row in (head, *whole)]
+        kept = [[Text() if i in beneath else cell for i, cell in enumerate(row)] for row in (head, *rows)]
         aligned = columns(kept, width, right=RIGHT)
         if aligned is not None:
             indent, lines = aligned[0].plain.index(HEADINGS[MOVES]) + 2, aligned[:1]
-            for line, row in zip(aligned[1:], whole, strict=True):
-                rest = [_alone(row, i) for i in beneath if i < len(row)]
-                lines += [line, *_details(rest, width, indent)]
+            for line, row in zip(aligned[1:], rows, strict=True):
+                rest = "; ".join(row[i].plain for i in beneath if i < len(row) and row[i])
+                lines += [line, *sentence(rest, width, indent, style="dim")]
             return lines
-    lines = []
-    for name, moves in blocks:
-        cells = [_alone(name, i) for i in range(len(name))]
-        lines += records([[cell for cell in cells if cell]], width)
-        for cells in moves:
-            lines += records([[cell for cell in cells[:HOW] if cell]], width, 2)
-            lines += _details(cells[HOW:], width, 4)
-    return lines
-
-
-def _alone(row: Sequence[Text], column: int) -> Text:
-    """A cell as it stands without its heading."""
-    cell = row[column]
-    return Text.assemble("compiled in ", cell) if column == TIME and cell.plain else cell
-
-
-def _details(cells: Sequence[Text], width: int, indent: int) -> list[Text]:
-    return sentence("; ".join(cell.plain for cell in cells if cell), width, indent, style="dim")
+    return None
 
 
 def _moves(compiled: TargetResult, mesh: Mesh, palette: Palette, rounded: bool) -> list[list[Text]]:
