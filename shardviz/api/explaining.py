@@ -23,7 +23,7 @@ from shardviz.api.arguments import (
 )
 from shardviz.api.shared_worker import ask
 from shardviz.api.shown import Shown, TimelineReport
-from shardviz.documents.plans import SWEEP, ranking_document
+from shardviz.documents.plans import SWEEP, ranking_document, search_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
@@ -37,7 +37,6 @@ from shardviz.timeline.of_plan import plan_timeline
 
 with LazyImports():
     from shardviz.answers import search as searching
-    from shardviz.documents import searches
     from shardviz.render import cost_view, plans_compared, search_view, sweep_view
     from shardviz.render.programs import target_answers
 
@@ -270,7 +269,7 @@ class SearchReport(Shown):
         return search_view.search_view(self.ranking, width, palette, SHOWN_MESHES)
 
     def document(self) -> dict[str, Any]:
-        return searches.search_document(self.ranking)
+        return search_document(self.ranking)
 
 
 def search(

@@ -23,7 +23,7 @@ from shardviz.sharding import PartitionSpec, canonical_dtype
 from shardviz.targets.hardware import placed_for
 
 with LazyImports():
-    from shardviz.documents import models
+    from shardviz.documents import programs
     from shardviz.render import model_view
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ModelReport(Shown, ModelAnswer):
         ]
 
     def document(self) -> dict[str, Any]:
-        return models.model_document(self)
+        return programs.model_document(self)
 
 
 def model(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shared_worker import module_texts
 from shardviz.api.shown import ShownTimes
-from shardviz.documents.timelines import PROFILE
+from shardviz.documents.programs import PROFILE
 from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.targets import installed_versions, libtpu_mismatch

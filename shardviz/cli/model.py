@@ -17,7 +17,7 @@ from shardviz.targets import parse_targets
 
 with LazyImports():
     from shardviz.answers import explain
-    from shardviz.documents import models as documents
+    from shardviz.documents import programs as documents
     from shardviz.models import answer as model_answer
     from shardviz.models import rule_files, sources
     from shardviz.planner.problem import training

@@ -20,7 +20,7 @@ from shardviz.units import human_bytes
 with LazyImports():
     from shardviz.answers import profile as answers
     from shardviz.cli import hlo as hlo_command
-    from shardviz.documents import timelines as documents
+    from shardviz.documents import programs as documents
     from shardviz.hardware import machine_file
     from shardviz.profiles import trace_files
     from shardviz.render import profile_view

@@ -18,7 +18,7 @@ from shardviz.targets import Target, check_installed, parse_targets
 with LazyImports():
     from shardviz.answers import search
     from shardviz.cli import target_session
-    from shardviz.documents import searches
+    from shardviz.documents import plans as documents
     from shardviz.forms import command_line
     from shardviz.forms import options as form_options
     from shardviz.hardware import machine_file
@@ -99,7 +99,7 @@ def command(
         if not output.as_json:
             output.show(search_view.compiled_view(answer, rows, *output.page))
     if output.as_json:
-        print_json(searches.search_document(answer, rows))
+        print_json(documents.search_document(answer, rows))
     if not answer.is_complete:
         print_note(f"interrupted after {answer.looked_at:,} of {answer.meshes:,} meshes: not complete")
         return interrupted

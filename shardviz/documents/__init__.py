@@ -1,12 +1,11 @@
-"""The JSON documents of shardviz: each field is declared once, with its schema and its source, in the table
-beside the module that has what is computed for it.
+"""The JSON documents of shardviz: each field is declared once, with its schema and its source, in a table of
+the files beside the module that has what is computed for it.
 
 fields     how tables are read
 kinds      every kind by name, and its schema as a document of JSON Schema 2020-12
 meshes     meshes, specs, layouts, a sharding in every notation, jobs of several processes
-plans      problems, plans and what they cost, rankings
-programs   the answers of compilers: collectives, passes, HLO
-timelines  what runs when, live memory, and what ran by a profile
+plans      problems, plans and what they cost, rankings, searches
+programs   the answers of compilers: collectives, passes, HLO; whole models; what runs when, and what ran
 rounds     collectives round by round, their messages, and matmuls block by block beside them
 machines   machines, targets, versions, and what was measured
 summaries  the cost of a program in short, its changes, and its file

@@ -31,6 +31,7 @@ from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from operator import attrgetter, itemgetter
+from types import ModuleType
 from typing import Any
 
 SCHEMA = "shardviz/1"
@@ -103,6 +104,14 @@ class DocumentKind:
         """The document of objects, with the values that are given beside them."""
         written: Document = self.record.write(of[0] if len(of) == 1 and not more else Beside(*of, **more))
         return written
+
+
+_MODULES = {"models": "programs", "searches": "plans", "timelines": "programs"}
+"""The module of a file of tables, where it has another name."""
+
+
+def _module_of(tables: str) -> ModuleType:
+    return import_module(f"{__package__}.{_MODULES.get(tables, tables)}")
 
 
 @cache
@@ -184,7 +193,7 @@ def _type(said: str, module: str) -> JsonField:
 
 @cache
 def _named(module: str, name: str) -> JsonField:
-    made = getattr(import_module(f"{__package__}.{module}"), "TYPES", {}).get(name)
+    made = getattr(_module_of(module), "TYPES", {}).get(name)
     return made() if made else record(module, name)
 
 
@@ -243,7 +252,7 @@ def _getter(source: str | int, module: str, is_optional: bool) -> Source:
     if isinstance(source, int):
         return itemgetter(source)
     if source.endswith("()"):
-        return lambda of: import_module(f"{__package__}.{module}").SOURCES[source[:-2]](of)
+        return lambda of: _module_of(module).SOURCES[source[:-2]](of)
     if is_optional:
         return lambda of: getattr(of, source, None)
     first, *rest = source.split(".")

@@ -5,27 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shardviz.documents import (
-    course,
-    machines,
-    meshes,
-    models,
-    plans,
-    programs,
-    rounds,
-    searches,
-    summaries,
-    timelines,
-)
+from shardviz.documents import course, machines, meshes, plans, programs, rounds, summaries
 from shardviz.documents.fields import DEFINITIONS, Schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _KINDS = (
-    *(programs.EXPLAIN, plans.RANKING, plans.VERSUS, plans.SWEEP, searches.SEARCH, programs.PASSES),
-    *(programs.HLO, programs.MODULES, programs.REMATERIALIZATIONS, programs.PROGRAM, timelines.PROFILE),
-    *(summaries.SUMMARY, summaries.DIFF, timelines.TIMELINE_KIND, meshes.LAYOUT),
+    *(programs.EXPLAIN, plans.RANKING, plans.VERSUS, plans.SWEEP, plans.SEARCH, programs.PASSES),
+    *(programs.HLO, programs.MODULES, programs.REMATERIALIZATIONS, programs.PROGRAM, programs.PROFILE),
+    *(summaries.SUMMARY, summaries.DIFF, programs.TIMELINE_KIND, meshes.LAYOUT),
     *(rounds.STEP, rounds.TRANSFERS, rounds.COMPARISON, rounds.MATMUL, meshes.TRANSLATE),
-    *(course.LESSONS, course.LESSON, course.LESSON_CHECK, course.SHARED, models.MODEL),
+    *(course.LESSONS, course.LESSON, course.LESSON_CHECK, course.SHARED, programs.MODEL),
     *(machines.MACHINE, machines.MEASURE, machines.TARGETS, machines.INFO),
 )
 KINDS = {kind.name: kind for kind in _KINDS}

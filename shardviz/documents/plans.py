@@ -1,4 +1,4 @@
-"""Problems and their plans with what they cost; rankings, and costs over sizes."""
+"""Problems and their plans with what they cost; rankings, costs over sizes, and searches."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 from shardviz.documents.fields import Beside, Document, DocumentKind, late, one_of
 
 if TYPE_CHECKING:
+    from shardviz.compare.compiled_sharding import CompiledSharding
     from shardviz.planner.plan import Plan
     from shardviz.planner.ranking import Candidate
+    from shardviz.planner.search.mesh_ranking import MeshRanking
 
 PHASES = ("forward", "recomputed", "backward", "optimizer")
 RANKING = DocumentKind("plans", "ranking")
 VERSUS = DocumentKind("plans", "versus")
 SWEEP = DocumentKind("plans", "sweep")
+SEARCH = DocumentKind("searches", "search")
 
 
 def ranking_document(candidates: Sequence[Candidate]) -> Document:
@@ -22,6 +25,21 @@ def ranking_document(candidates: Sequence[Candidate]) -> Document:
     first = candidates[0].plan.problem if candidates else None
     einsum, mesh = (first.text, first.mesh) if first else ("", None)
     return RANKING.document(einsum=einsum, mesh=mesh, candidates=candidates)
+
+
+def search_document(answer: MeshRanking, compiled: Sequence[CompiledSharding] | None = None) -> Document:
+    """All meshes with their figures, and those that were `compiled`."""
+    rows = None
+    if compiled is not None:
+        rows = [Beside(sharding, row=answer.found.index(sharding.found) + 1) for sharding in compiled]
+    return SEARCH.document(answer, compiled=rows)
+
+
+def _found(answer: MeshRanking) -> Iterator[Beside]:
+    from shardviz.planner.search.mesh_ranking import with_order
+
+    for sharding in answer.found:
+        yield Beside(sharding, problem_mesh=with_order(answer.question.machine, sharding.mesh))
 
 
 def _arrays(plan: Plan) -> Iterator[Beside]:
@@ -65,4 +83,6 @@ SOURCES = {
     "machine": lambda sweep: sweep.costs[0].machine.name,
     "machine_assumed": lambda sweep: sweep.costs[0].machine.assumed,
     "longer": lambda crossing: "compute" if crossing.compute_grows else "communication",
+    "found": _found,
+    "is_train_step": lambda answer: answer.question.training is not None,
 }

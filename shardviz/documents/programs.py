@@ -1,4 +1,5 @@
-"""The answers of compilers: targets with their collectives, passes, and programs read from text."""
+"""The answers of compilers: targets with their collectives, passes, and programs read from text; whole
+models; what runs when, and what ran by a profile."""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardviz.documents.fields import Beside, Document, DocumentKind
+from shardviz.documents.fields import Beside, Document, DocumentKind, late
 from shardviz.documents.meshes import job_beside
-from shardviz.documents.timelines import told_times
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.devices.job import Job
+    from shardviz.models.answer import ModelAnswer, ModelChange
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.reports.entries import Selection
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from shardviz.reports.target_result import PassTrace, TargetResult
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
+    from shardviz.timeline.program_timeline import ProgramTimeline
 
 EXPLAIN = DocumentKind("programs", "explain")
 PASSES = DocumentKind("programs", "passes")
@@ -30,6 +32,9 @@ HLO = DocumentKind("programs", "hlo")
 MODULES = DocumentKind("programs", "modules")
 REMATERIALIZATIONS = DocumentKind("programs", "rematerializations")
 PROGRAM = DocumentKind("programs", "program")
+MODEL = DocumentKind("models", "model")
+TIMELINE_KIND = DocumentKind("programs", "timeline")
+PROFILE = DocumentKind("timelines", "profile")
 _ONLY_HLO = dict.fromkeys(("num_partitions", "replica_count", "num_slices"))
 _ONLY_HLO |= {"is_scheduled": False, "collective_matmuls": (), "unknown_loops": ()}
 """In place of what only HLO says of a program."""
@@ -54,7 +59,7 @@ def explain_document(
         cost=cost,
         targets=[target_answer(result, mesh, with_text) for result in compiled],
         differences=differences,
-        timelines=None if times is None else told_times(cost, times),
+        timelines=None if times is None else _told_times(cost, times),
         job=job_beside(job, mesh, [(axis,) for axis in mesh.axis_names]),
     )
 
@@ -189,6 +194,49 @@ def modules_document(
     return MODULES.document(modules=told)
 
 
+def model_document(
+    answer: ModelAnswer,
+    answers: Iterable[tuple[TargetResult, tuple[Difference, ...]]] = (),
+    moved: ModelChange | None = None,
+) -> Document:
+    """The model with its memory, its step and what compilers make of a layer."""
+    told = [*answers]
+    return MODEL.document(
+        answer.question,
+        device_memory=answer.memory,
+        step=answer.step,
+        change=moved,
+        targets=[target_answer(compiled, answer.question.mesh) for compiled, _ in told],
+        differences=[difference for _, differences in told for difference in differences],
+    )
+
+
+def _told_times(cost: PlanCost, answers: Iterable[TimesAnswer]) -> list[Beside]:
+    """The plan's times, and those of each answer by each of its tellers."""
+    from shardviz.timeline.of_plan import plan_timeline
+
+    def told(target: str, teller: str, timeline: ProgramTimeline | None, **more: object) -> Beside:
+        return Beside(target=target, teller=teller, timeline=timeline, **{"error": "", "causes": (), **more})
+
+    tellers = [told("plan", "plan", plan_timeline(cost))]
+    for answer in answers:
+        times = answer.times
+        if times is None:
+            tellers.append(told(answer.target, "model", None, error=answer.error and answer.error.message))
+            continue
+        tellers.append(told(answer.target, "model", times.model))
+        if times.scheduler is not None:
+            causes = () if times.comparison is None else times.comparison.causes
+            tellers.append(told(answer.target, "scheduler", times.scheduler, causes=causes))
+    return tellers
+
+
+def _communication(timeline: ProgramTimeline) -> Iterable[tuple[str, float, float]]:
+    exposed = dict(timeline.exposed_seconds)
+    return ((lane, seconds, exposed.get(lane, 0.0)) for lane, seconds in timeline.communication_seconds)
+
+
+_folded = late("shardviz.models.splitting", "folded")
 SOURCES = {
     "group_count": lambda collective: collective.group_count or None,
     "devices": lambda placed: [
@@ -201,4 +249,17 @@ SOURCES = {
     "elapsed_s": lambda answer: round(answer.elapsed_s, 6),
     "result_unreduced": lambda answer: answer.result_spec.unreduced if answer.result_spec else (),
     "typeof": lambda answer: answer.typeof or None,
+    "optimizer": lambda question: str(question.training.optimizer or "") if question.training else "",
+    "parameters": lambda question: _folded(question.split.parameters),
+    "training_over_bytes": lambda memory: memory.over(memory.training),
+    "serving_over_bytes": lambda memory: memory.over(memory.serving),
+    "specs": lambda part: {argument.name: argument.decided_spec for argument in part.part.problem.arguments},
+    "part_collectives": lambda part: (
+        Beside(priced.step, priced, phase=phase) for phase, priced in part.collectives()
+    ),
+    "name": lambda pair: pair[1].name,
+    "count": lambda pair: pair[1].count,
+    "before": lambda pair: pair[0].first.spec,
+    "after": lambda pair: pair[1].first.spec,
+    "communication": _communication,
 }

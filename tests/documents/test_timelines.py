@@ -11,8 +11,7 @@ from jsonschema import Draft202012Validator
 from shardviz import explain
 from shardviz.cli.group import run
 from shardviz.documents.kinds import schema_of
-from shardviz.documents.programs import explain_document
-from shardviz.documents.timelines import TIMELINE_KIND
+from shardviz.documents.programs import TIMELINE_KIND, explain_document
 from shardviz.reports.program_report import TargetTimes, TimesAnswer
 from shardviz.timeline.tellers import TellerComparison
 from tests.render.timelines import LAYER

@@ -166,7 +166,8 @@ PAGES = {
             4,194,304 bytes instead of
             2,097,152, twice as many.
 
-        v2:2x2  answered in 1.31 s  → Out[b_X, f_Y]
+        v2:2x2  answered in 1.31 s
+          → Out[b_X, f_Y]
           placed: X along y (1 hop, a line), Y
             along x and the cores of a chip (1
             hop, a ring), on 2×2 chips
@@ -177,7 +178,8 @@ PAGES = {
             UniDirection1DRingStrategy
           = as planned
 
-        v5e:2x4  answered in 1.62 s  → Out[b_X, f_Y]
+        v5e:2x4  answered in 1.62 s
+          → Out[b_X, f_Y]
           placed: X along y (2 hops, a line), Y
             along y and x (2 hops, a ring), on
             2×4 chips
@@ -196,7 +198,8 @@ PAGES = {
             1,572,864 bytes, as many as the
             all-gather.
 
-        h100:8  answered in 640 ms  → Out[b_X, f_Y]
+        h100:8  answered in 640 ms
+          → Out[b_X, f_Y]
           placed: X and Y along the 8 GPUs of
             one node
           all-gather over Y

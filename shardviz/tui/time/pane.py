@@ -49,7 +49,7 @@ from shardviz.units import estimated_seconds
 
 with LazyImports():
     from shardviz.codegen import problem as problem_program
-    from shardviz.documents import timelines as timeline_documents
+    from shardviz.documents import programs as documents
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
@@ -453,7 +453,7 @@ class TimePane(TargetsPane):
 
     def document(self) -> Document:
         timeline = self.timeline
-        return super().document() if timeline is None else timeline_documents.TIMELINE_KIND.document(timeline)
+        return super().document() if timeline is None else documents.TIMELINE_KIND.document(timeline)
 
     def action_teller(self) -> None:
         self._teller = "scheduler" if self._teller == "model" else "model"
