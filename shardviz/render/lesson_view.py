@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from rich.text import Text
 
 from shardviz.forms.command_line import to_command_line
-from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, LessonStage, begin, stages
+from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, begin, stages
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, choices
 from shardviz.lessons.progress import CourseEntry, State
@@ -66,25 +66,6 @@ def stage_facts(prediction: Prediction) -> StageFacts:
     return StageFacts(tuple(map(answer.shown, choices(prediction))), answer.text, reasons)
 
 
-@dataclass(frozen=True)
-class Inks:
-    """Styles by their use, as Rich names them; none of them is needed to understand a line."""
-
-    heading: str = "bold"
-    right: str = "bold"
-
-
-PLAIN = Inks()
-
-
-@dataclass(frozen=True)
-class GuidePage:
-    """Lines, and which of them has to be seen."""
-
-    lines: list[Text]
-    at: int = 0
-
-
 def heading(attempt: Attempt) -> str:
     """``Predict 1 of 2``."""
     kind, number = attempt.stage
@@ -94,76 +75,55 @@ def heading(attempt: Attempt) -> str:
 
 
 def guide_page(
-    attempt: Attempt,
-    facts: StageFacts,
-    width: int,
-    height: int,
-    inks: Inks = PLAIN,
-    is_wide_set: bool = False,
-) -> GuidePage:
-    """The words of the stage in lines of `width` columns, without blank lines where `height` is too low.
-    `is_wide_set` sets them further apart, for those who read from afar."""
-    blocks, at = _blocks(attempt, facts, width, inks, is_wide_set)
-    page = _joined(blocks, at, [Text()])
-    if len(page.lines) > height:
-        page = _joined(blocks, at, [])
-    return page
-
-
-def _joined(blocks: list[list[Text]], at: int, gap: list[Text]) -> GuidePage:
-    lines: list[Text] = []
-    seen = 0
-    for number, block in enumerate(blocks):
-        lines += gap if lines else []
-        seen = len(lines) if number == at else seen
-        lines += block
-    return GuidePage(lines, seen)
+    attempt: Attempt, facts: StageFacts, width: int, height: int, is_wide_set: bool = False
+) -> tuple[list[Text], int]:
+    """The words of the stage in lines of `width` columns, without blank lines where `height` is too low, and
+    the number of the line that has to be seen. `is_wide_set` sets them further apart, for those who read from
+    afar."""
+    blocks, at = _blocks(attempt, facts, width, is_wide_set)
+    blocks.insert(0, [Text(heading(attempt), "bold")])
+    count = sum(map(len, blocks)) + len(blocks) - 1
+    gap = [Text()] if count <= height else []
+    seen = sum(len(block) + len(gap) for block in blocks[:at])
+    lines = [line for block in blocks for line in (*block, *gap)]
+    return lines[: len(lines) - len(gap)], seen
 
 
 def _blocks(
-    attempt: Attempt, facts: StageFacts, width: int, inks: Inks, is_wide_set: bool
+    attempt: Attempt, facts: StageFacts, width: int, is_wide_set: bool
 ) -> tuple[list[list[Text]], int]:
-    kind = attempt.stage.kind
-    head = [Text.assemble((heading(attempt), inks.heading))]
-    prediction = attempt.prediction
+    """The blocks below the heading, and which of all has to be seen."""
+    kind, prediction = attempt.stage.kind, attempt.prediction
     if kind == "predict" and prediction is not None:
         texts = [*facts.choices, UNKNOWN] if facts.chosen >= 0 else facts.choices
         choices = []
         for number, text in enumerate(texts):
             mark, style = (CURSOR, "bold") if number == facts.chosen else (" ", "")
-            choices.append(_hanging(f"{mark} ", text, width, style, style))
+            choices.append(sentence(text, width, lead=f"{mark} ", style=style))
         question = sentence(prediction.question, width, style="bold")
         if is_wide_set:
-            return [head, question, *choices], 2 + max(facts.chosen, 0)
-        listed = [line for choice in choices for line in choice]
-        return [head, question, listed], 1
+            return [question, *choices], 2 + max(facts.chosen, 0)
+        return [question, [line for choice in choices for line in choice]], 1
     if kind == "reveal" and prediction is not None:
         question = sentence(prediction.question, width, style="dim")
-        return [head, question, *_verdict(attempt, facts, width, inks)], 2
+        return [question, *_verdict(attempt, facts, width)], 2
     if kind == "code":
         after = f"n opens the next lesson: {facts.after}." if facts.after else "That was the last lesson."
         code = f"{SEEN if attempt.lesson.program else MADE} {RUNS}"
-        return [head, sentence(code, width), sentence(COPY, width), sentence(after, width)], 0
+        return [sentence(said, width) for said in (code, COPY, after)], 0
     if kind == "change":
-        ways = [_hanging(f"{key}  ", words, width, inks.heading) for key, words in WAYS.items()]
-        return [head, sentence(PLAYED, width), [line for way in ways for line in way]], 0
+        ways = [line for key, way in WAYS.items() for line in sentence(way, width, lead=f"{key}  ")]
+        return [sentence(PLAYED, width), ways], 0
     text = attempt.lesson.explain if kind == "explain" else attempt.lesson.see
-    return [head, *(sentence(part, width) for part in text.split("\n") if part)], 0
+    return [sentence(part, width) for part in text.split("\n") if part], 0
 
 
-def _hanging(lead: str, text: str, width: int, lead_style: str = "", style: str = "") -> list[Text]:
-    """A lead and a text beside it; the lines after its first stand under its words."""
-    first, *others = sentence(text, width - len(lead), style=style)
-    blank = " " * len(lead)
-    return [Text.assemble((lead, lead_style), first), *(Text.assemble(blank, line) for line in others)]
-
-
-def _verdict(attempt: Attempt, facts: StageFacts, width: int, inks: Inks) -> list[list[Text]]:
+def _verdict(attempt: Attempt, facts: StageFacts, width: int) -> list[list[Text]]:
     said = attempt.answers[attempt.stage.number]
     right = f"{said} is right." if said == facts.answer else f"It is {facts.answer}."
-    verdict = _hanging(f"{RIGHT} ", right, width, inks.right, inks.right)
+    verdict = sentence(right, width, lead=f"{RIGHT} ", style="bold")
     if said not in (None, UNKNOWN, facts.answer):
-        wrong = _hanging(f"{WRONG} ", f"You said {said}.", width)
+        wrong = sentence(f"You said {said}.", width, lead=f"{WRONG} ")
         return [[*wrong, *verdict], sentence(facts.reasons.get(said, ""), width)]
     # Without a mistake of their own, readers learn what is wrong with the likeliest one.
     likeliest = [f"Why not {text}? {reason}" for text, reason in facts.reasons.items()][:1]
@@ -190,7 +150,7 @@ def bar(attempt: Attempt, width: int) -> Text:
 
 
 def strip_lines(
-    attempt: Attempt, difference: str | None, hint: int, is_asked: bool, width: int, most: int, inks: Inks
+    attempt: Attempt, difference: str | None, hint: int, is_asked: bool, width: int, most: int
 ) -> list[Text]:
     """At most `most` lines of `width` columns: the goal, the hint that is looked at, and the difference.
 
@@ -201,7 +161,11 @@ def strip_lines(
     goal = sentence(attempt.lesson.goal.text, width, lead="Goal  ")
     count = len(attempt.lesson.hints)
     shown = sentence(attempt.lesson.hints[hint - 1], width, lead=f"Hint {hint} of {count}  ") if hint else []
-    last = _standing(attempt, difference, width, inks)
+    if difference is None:
+        last = sentence(MET, width, lead=f"{RIGHT} ", style="bold")
+    else:
+        last = sentence(difference, width, lead=f"{WRONG} ")
+        last += sentence(MET_ONCE, width, style="dim") if attempt.is_solved else []
     if len(goal) + len(shown) + len(last) <= most:
         return [*goal, *shown, *last]
     if is_asked:
@@ -211,13 +175,6 @@ def strip_lines(
         return [*goal, *_cut(last, most - len(goal), width)]
     last = _cut(last, most - 1, width)
     return [*_cut(goal, most - len(last), width), *last]
-
-
-def _standing(attempt: Attempt, difference: str | None, width: int, inks: Inks) -> list[Text]:
-    if difference is None:
-        return sentence(MET, width, lead=f"{RIGHT} ", style=inks.right)
-    lines = sentence(difference, width, lead=f"{WRONG} ")
-    return [*lines, *sentence(MET_ONCE, width, style="dim")] if attempt.is_solved else lines
 
 
 def _cut(lines: list[Text], most: int, width: int) -> list[Text]:
@@ -250,21 +207,16 @@ def _stages(lesson: Lesson) -> Iterator[str]:
             continue
         for said, facts in _tellings(at):
             answered = replace(at, answers=(said,) * len(lesson.predictions))
-            page = guide_page(answered, facts, width, height)
-            where = _key(stage, said)
-            widest = max(line.cell_len for line in page.lines)
-            if stage.kind == "predict" and (widest > width or len(page.lines) > height):
-                too_long.add(stage.number)
+            lines, _ = guide_page(answered, facts, width, height)
+            where = stage.kind if said is None else f"predict.{stage.number + 1} after the answer {said!r}"
+            widest = max(line.cell_len for line in lines)
+            if stage.kind == "predict":
+                where = f"predict.{stage.number + 1}.question with its choices"
+                too_long |= {stage.number} if widest > width or len(lines) > height else set()
             if widest > width:
                 yield f"{where} has a word of {widest} columns; {width} fit"
-            elif len(page.lines) > height:
-                yield f"{where} takes {len(page.lines)} lines of {width} columns; {height} fit"
-
-
-def _key(stage: LessonStage, said: str | None) -> str:
-    if stage.kind == "predict":
-        return f"predict.{stage.number + 1}.question with its choices"
-    return stage.kind if said is None else f"predict.{stage.number + 1} after the answer {said!r}"
+            elif len(lines) > height:
+                yield f"{where} takes {len(lines)} lines of {width} columns; {height} fit"
 
 
 def _tellings(attempt: Attempt) -> Iterator[tuple[str | None, StageFacts]]:

@@ -290,7 +290,7 @@ def test_a_step_of_a_plan(capsys: Capture) -> None:
 def test_a_step_of_a_plan_as_text(capsys: Capture) -> None:
     assert run([*EXPLAIN, "--step", "2", "--target", "none", "--width", "100"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(" 2  psum Out over Y  → Out[b_X, f]  32 bytes  48 sent\n")
+    assert out.startswith(" 2  psum Out over Y  → Out[b_X, f]  48 B sent\n")
     assert "Each of the 4 devices along Y holds a partial sum of Out" in out
     assert "FINAL RESULT  bf16[8,4]  P('X', None)" in out
     assert "JAX" not in out

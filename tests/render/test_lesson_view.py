@@ -9,7 +9,7 @@ import pytest
 from shardviz.lessons.attempt import UNKNOWN, begin, stages
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.progress import CourseEntry
-from shardviz.render.lesson_view import PLAIN, bar, course_line, fits, guide_page, stage_facts, strip_lines
+from shardviz.render.lesson_view import bar, course_line, fits, guide_page, stage_facts, strip_lines
 from tests.lessons.conftest import TEXT
 
 LESSON = read_lesson(TEXT, "07-rows.toml", 7)
@@ -24,7 +24,7 @@ def at(kind, **changes):
 
 def guide(attempt, width=34, height=20, **changes):
     facts = replace(stage_facts(LESSON.predictions[0]), **changes)
-    return [line.plain for line in guide_page(attempt, facts, width, height).lines]
+    return [line.plain for line in guide_page(attempt, facts, width, height)[0]]
 
 
 def test_a_question_with_its_choices():
@@ -55,11 +55,11 @@ def test_no_line_is_too_long(width):
     for place, stage in enumerate(stages(LESSON)):
         attempt = replace(begin(LESSON), place=place, answers=("4:8, 0:8", "8x16"))
         facts = stage_facts(attempt.prediction) if attempt.prediction else stage_facts(LESSON.predictions[0])
-        for line in guide_page(attempt, facts, width, 20).lines:
+        for line in guide_page(attempt, facts, width, 20)[0]:
             assert line.cell_len <= width, stage
         assert bar(attempt, width).cell_len == width
         for most in (4, 5, 8):
-            lines = strip_lines(attempt, "Device 0 holds rows 0:4 of A.", 2, True, width, most, PLAIN)
+            lines = strip_lines(attempt, "Device 0 holds rows 0:4 of A.", 2, True, width, most)
             assert len(lines) <= most
             assert max(line.cell_len for line in lines) <= width
 
@@ -82,7 +82,7 @@ def test_the_bar_shows_the_stage():
 
 
 def strip(difference, hint=0, is_asked=False, most=8, width=100, **changes):
-    lines = strip_lines(at("change", **changes), difference, hint, is_asked, width, most, PLAIN)
+    lines = strip_lines(at("change", **changes), difference, hint, is_asked, width, most)
     return [line.plain for line in lines]
 
 

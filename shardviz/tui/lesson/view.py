@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -16,7 +16,7 @@ from shardviz.forms.form import History
 from shardviz.forms.questions import AskedQuestions
 from shardviz.forms.wording import as_sentence, error_words
 from shardviz.lessons.attempt import Attempt, begin, shared_of, with_own
-from shardviz.render.lesson_view import Inks, bar, guide_page, strip_lines
+from shardviz.render.lesson_view import bar, guide_page, strip_lines
 from shardviz.render.page import highlighted
 from shardviz.render.problem_picture import chain_lines
 from shardviz.tui.lesson.controller import NOT_REVEALED, LessonController, afresh
@@ -80,17 +80,8 @@ class GoalStrip(Static):
             controller.is_hint_new,
             width,
             most,
-            inks_of(self.app),
         )
         self.update(Text("\n").join(lines))
-
-
-def inks_of(app: App[object]) -> Inks:
-    """The theme's colours for headings and for what is right; bold alone where there are no colours."""
-    if app.no_color:
-        return Inks()
-    colours = app.theme_variables  # Rich calls their ansi_green green
-    return Inks(*(f"bold {colours[name].removeprefix('ansi_')}" for name in ("primary", "success")))
 
 
 class Guide(Side):
@@ -117,16 +108,15 @@ class Guide(Side):
         width, height = self.content_size
         if width < 2:
             return
-        inks = inks_of(self.app)
         for columns in (width, width - 1):  # the last column may be the scrollbar's
-            page = guide_page(
-                controller.attempt, controller.told, columns, height, inks, controller.is_presented
+            lines, seen = guide_page(
+                controller.attempt, controller.told, columns, height, controller.is_presented
             )
-            is_long = len(page.lines) > height
+            is_long = len(lines) > height
             if not is_long:
                 break
-        view.show(TextLines(page.lines))
-        view.scroll_to(y=page.at if is_long else 0, animate=False, force=True)
+        view.show(TextLines(lines))
+        view.scroll_to(y=seen if is_long else 0, animate=False, force=True)
 
 
 class HiddenPane(Side):
