@@ -116,7 +116,7 @@ class PlanTable:
     def _widths(self) -> dict[int, int]:
         """The columns of each cell; the bar has what is left over."""
         table = [self._total, *(row.cells for row in self._rows.values())]
-        widest = [max(cell.cell_len for cell in column) for column in zip(*table, strict=True)]
+        widest: list[int] = [max(cell.cell_len for cell in column) for column in zip(*table, strict=True)]
         widest[BAR] = LEAST_BAR * (self._longest > 0)
         widths = {i: max(widest[i], len(heading)) for i, heading in enumerate(HEADINGS) if widest[i]}
 

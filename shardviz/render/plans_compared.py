@@ -16,7 +16,7 @@ from shardviz.planner.problem import Problem
 from shardviz.planner.ranking import Candidate
 from shardviz.render.caption import collectives_text
 from shardviz.render.cost_view import machine_words
-from shardviz.render.lines import GAP, Cell, as_text, fitting_columns, records, sentence, shelve
+from shardviz.render.lines import GAP, Cell, as_text, fitting_columns, records, sentence, shelve, table
 from shardviz.render.palette import BEST, Palette
 from shardviz.render.plan_view import headline, plan_view, statement_lines
 from shardviz.units import flops, human_bytes, seconds
@@ -67,32 +67,18 @@ def versus_table(
 def _in_columns(
     figures: list[list[Cell]], last: list[Cell], names: tuple[str, str], layers: int, width: int
 ) -> list[Text]:
-    """The table under the plans' names; where there is no room for those they stand above it, and where there
-    is none for how many times as much a figure is, it is left out."""
+    """The table under the plans' names, with the collectives in it where they fit, else below. Where there is
+    no room for the names they stand above it, and how many times as much a figure is is left out."""
     of_layers = f"one of {layers:,} layers" if layers > 1 else ""
-
-    def fitting(
-        called: tuple[str, str], rows: list[list[Cell]], without: Sequence[range]
-    ) -> list[Text] | None:
-        return fitting_columns(rows, width, 0, {1, 2, 3}, (of_layers, *called), without)
-
-    texts = fitting(names, [*figures, last], ())
-    if texts is not None:
+    head = (of_layers, *names)
+    if texts := fitting_columns([*figures, last], width, 0, {1, 2, 3}, head):
         return texts
-    # The longest row does not take the figures out of their columns.
-    texts = fitting(names, figures, ())
-    if texts is not None:
+    if texts := fitting_columns(figures, width, 0, {1, 2, 3}, head):
         return [*texts, *records([last], width)]
-    above = [
-        line
-        for called, name, done in zip(ORDINALS, names, last[1:], strict=True)
-        for line in sentence(f"{name}: {done}", width, lead=f"{called}  ")
-    ]
-    narrow = [row[:3] for row in figures]
-    return [
-        *above,
-        *(fitting(ORDINALS, figures, [range(3, 4)]) or records([[of_layers, *ORDINALS], *narrow], width)),
-    ]
+    lines = []
+    for called, name, done in zip(ORDINALS, names, last[1:], strict=True):
+        lines += sentence(f"{name}: {done}", width, lead=f"{called}  ")
+    return lines + table([row[:3] for row in figures], width, 0, {1, 2}, (of_layers, *ORDINALS))
 
 
 _FIGURES: tuple[tuple[str, Callable[[PlanCost], float], Callable[[float], str]], ...] = (

@@ -71,32 +71,27 @@ def question_rows(
     that is shown now; then its time, its bytes, its memory and its collectives, as many of these as leave
     room for the problem."""
     problems = [[part for part in summary(question) if part.kind not in BESIDE] for question in questions]
-    shared = [part for part in problems[0] if all(part in parts for parts in problems)]
-    if len(problems) == 1:
-        shared = []
+    shared = [part for part in problems[0] if len(problems) > 1 and all(part in parts for parts in problems)]
     cells = [[Text(heading, DIM) for heading in HEADINGS]]
     for question in questions:
-        texts = (
-            _time(question.cost),
-            _sent(question.cost),
-            _memory(question.cost),
-            collective_counts(question.cost),
+        cost = question.cost
+        cells.append(
+            [Text(text) for text in (_time(cost), _sent(cost), _memory(cost), collective_counts(cost))]
         )
-        cells.append([Text(text) for text in texts])
-    widths = [max(row[column].cell_len for row in cells) for column in range(len(HEADINGS))]
+    widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
     kept = len(HEADINGS)
     while kept > 1 and width - sum(widths[:kept]) - GAP * kept < LEAST_NAME:
         kept -= 1
     room = width - sum(widths[:kept]) - GAP * kept
+    names = [Text()]
+    for question, parts in zip(questions, problems, strict=True):
+        own = tuple(part for part in parts if part not in shared)
+        mark = MARK if is_same_question(question, now) else ""
+        names.append(
+            Text(mark.ljust(GAP)).append_text(parts_line(own, question.problem.mesh, room - GAP, palette))
+        )
     lines = []
-    for number, row in enumerate(cells):
-        line = Text(" " * GAP)
-        if number:
-            question, parts = questions[number - 1], problems[number - 1]
-            if is_same_question(question, now):
-                line = Text(MARK.ljust(GAP))
-            own = tuple(part for part in parts if part not in shared)
-            line.append_text(parts_line(own, question.problem.mesh, room - GAP, palette))
+    for line, row in zip(names, cells, strict=True):
         line.pad_right(room - line.cell_len)
         for column, cell in enumerate(row[:kept]):
             cell.align("left" if HEADINGS[column] == "collectives" else "right", widths[column])

@@ -12,7 +12,7 @@ from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding, with
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.command_lines import command_lines
 from shardviz.render.cost_view import own_words
-from shardviz.render.lines import Cell, columns, records, sentence, table
+from shardviz.render.lines import Cell, fitting_columns, records, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, seconds
@@ -97,22 +97,20 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
             style="dim",
         )
     lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
-    if opened:
-        said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)]
-        lines += said if all(line.cell_len <= width for line in said) else []
-    return [*lines, Text()]
+    said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)] if opened else []
+    return [*lines, *(said if all(line.cell_len <= width for line in said) else []), Text()]
 
 
 def found_rows(shardings: Sequence[MeshSharding], width: int, palette: Palette) -> tuple[list[Text], int]:
     """A text of headings, and one for each mesh: without its last columns where they do not fit, and of
     several lines where these do not either. Then the number of columns."""
-    head = [Text(heading, "bold") for heading in HEADINGS]
-    rows = [head, *(_cells(number, sharding, palette) for number, sharding in enumerate(shardings, 1))]
+    rows = [_cells(number, sharding, palette) for number, sharding in enumerate(shardings, 1)]
     for stop in STOPS:
-        lines = columns([row[:stop] for row in rows], width, right=RIGHT)
+        lines = fitting_columns([row[:stop] for row in rows], width, 0, RIGHT, HEADINGS[:stop])
         if lines is not None:
             return lines, stop
-    return [Text("\n").join(records([row[: STOPS[-1]]], width)) for row in rows], STOPS[-1]
+    head = [Text(heading, "bold") for heading in HEADINGS[:stop]]
+    return [Text("\n").join(records([row[:stop]], width)) for row in (head, *rows)], stop
 
 
 def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
@@ -147,24 +145,22 @@ def sharding_lines(
 ) -> list[Text]:
     """The number of a row, its mesh, the figures that are not in its first `shown` columns, and the
     sharding of every array of the forward pass."""
-    arrays = {array.name: array for array in answer.question.problem.arrays}
-    mesh = sharding.mesh
-    arguments = {argument.name for argument in answer.question.problem.arguments}
-    said = [
-        (name in arguments, spec_text(name, arrays[name].dims, spec, mesh, palette))
-        for name, spec in sharding.specs
-    ]
+    problem, mesh = answer.question.problem, sharding.mesh
+    dims = {array.name: array.dims for array in problem.arrays}
+    arguments = {argument.name for argument in problem.arguments}
     number = answer.found.index(sharding) + 1
     lines = [Text.assemble((f"{number}  ", "dim"), _mesh_text(mesh, palette))]
-    figures = list(zip(HEADINGS, _cells(number, sharding, palette), strict=True))
-    figures = figures[len(figures) if shown is None else shown :]
-    if figures:
-        named = [Text.assemble((heading, "dim"), " ", cell) for heading, cell in figures if cell]
-        lines += records([named], width, 3)
-    for lead, wanted in (("arguments", True), ("results", False)):
-        cells = [text for is_argument, text in said if is_argument == wanted]
-        if cells:
-            lines += records([[Text(lead, "dim"), *cells]], width, 3)
+    figures = [*zip(HEADINGS, _cells(number, sharding, palette), strict=True)]
+    hidden = figures[len(figures) if shown is None else shown :]
+    named = [Text.assemble((heading, "dim"), " ", cell) for heading, cell in hidden if cell]
+    lines += records([named] * bool(named), width, 3)
+    for lead, is_argument in (("arguments", True), ("results", False)):
+        cells = [
+            spec_text(name, dims[name], spec, mesh, palette)
+            for name, spec in sharding.specs
+            if (name in arguments) == is_argument
+        ]
+        lines += records([[Text(lead, "dim"), *cells]] * bool(cells), width, 3)
     return lines
 
 
@@ -177,11 +173,11 @@ def infeasible_words(answer: MeshRanking) -> str:
     if said:
         words.append(f"{plural(len(said), 'mesh is', 'meshes are')} not possible: {_first(said)}.")
     if skipped:
-        count = plural(len(skipped), "mesh has", "meshes have")
+        count = plural(len(skipped), "mesh was", "meshes were")
         words.append(
-            f"{count} too many shardings and {'was' if len(skipped) == 1 else 'were'} not searched: "
+            f"{count} not searched for too many shardings: {_first(skipped)}. Axes of a kind have fewer: "
+            "--axes X=fsdp,Y=tensor."
         )
-        words[-1] += f"{_first(skipped)}. Axes of a kind have fewer: --axes X=fsdp,Y=tensor."
     return " ".join(words)
 
 

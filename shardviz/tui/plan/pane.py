@@ -17,7 +17,7 @@ from shardviz.errors import QuestionError, ShardvizError
 from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import group_along
 from shardviz.render.lines import sentence
-from shardviz.render.plan_view import adopted_lines
+from shardviz.render.plan_view import INDENT, adopted_lines
 from shardviz.render.programs.target_answers import wait_lines
 from shardviz.stepping.plan_step import StepCost, collective_steps, played_steps, step_cost
 from shardviz.tui.compiler_queries import ShownAnswer, reworded, wait_of
@@ -291,7 +291,7 @@ class PlanPane(Pane):
             others = cost_view.alternatives_view(cost, width, self.palette)
         else:
             words = "Looking for the plans that others would choose …"
-            others = sentence(words, width, cost_view.INDENT, style="dim")
+            others = sentence(words, width, INDENT, style="dim")
         time = sentence(cost_view.machine_words(cost), width, lead="time  ")
         return [*others, Text(), *time, *(cost_view.total_lines(cost, width) if self._has_totals else [])]
 
