@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import shardviz.forking  # noqa: F401  registers itself
 from shardviz.lazy_names import lazy_names
 
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it

@@ -1,10 +1,11 @@
-"""Names of a package, and modules, that are imported when they are first used."""
+"""Names of a package, and modules, imported when they are first used; imports that a fork waits for."""
 
 from __future__ import annotations
 
+import os
 import sys
 from _thread import get_ident
-from importlib import import_module
+from importlib import _bootstrap, import_module
 from types import ModuleType
 
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
@@ -34,23 +35,6 @@ def lazy_names(
         return sorted({*vars(sys.modules[package]), *home_of})
 
     return getattr_, dir_, sorted(home_of)
-
-
-def lazy_module(name: str) -> Any:
-    """A module that is imported when one of its names is first used.
-
-    ``reading = lazy_module("shardviz.compiler.reading")`` stands where type checkers do not look; under
-    TYPE_CHECKING an import names the module, so that tools which draw the imports of files see it.
-    """
-    return _LazyModule(name)
-
-
-class _LazyModule:
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(import_module(self._name), name)
 
 
 class LazyImports:
@@ -118,3 +102,22 @@ class _LateModule(ModuleType):
         package, _, name = self.__name__.rpartition(".")
         if package:
             vars(sys.modules[package]).pop(name, None)
+
+
+def _finish_imports() -> None:
+    """Wait until no other thread stands in the import of a module of ours: a fork has one of the process's
+    threads alone, and the lock of an import that another had begun would stay locked in it."""
+    waited_for: set[str] = set()
+    while names := {
+        # Python's own, and the one place that says so; a copy, as other threads change it.
+        name
+        for name in [*getattr(_bootstrap, "_module_locks", ())]
+        if name.startswith("shardviz.") and name not in waited_for
+    }:
+        for name in names:
+            import_module(name)
+        waited_for |= names
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_finish_imports)

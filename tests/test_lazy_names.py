@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -46,17 +44,6 @@ def test_another_name_is_an_attribute_error() -> None:
         _ = shardviz.expain  # type: ignore[attr-defined]
 
 
-def test_a_lazy_module_is_loaded_by_its_first_name() -> None:
-    code = """
-import sys
-from shardviz.lazy_names import lazy_module
-colors = lazy_module("colorsys")
-print("colorsys" in sys.modules, colors.ONE_THIRD < 1, "colorsys" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "True", "True"]
-
-
 def test_a_lazy_import_is_loaded_by_its_first_name() -> None:
     code = """
 import sys
@@ -70,21 +57,3 @@ print(bool(notations.NOTATIONS), notations.NOTATIONS is sys.modules[names[0]].NO
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["[False,", "True]", "True", "True", "True"]
-
-
-CALL = re.compile(r'^    (\w+) = lazy_module\("([\w.]+)"\)', re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    "path", [path for path in ROOT.rglob("*.py") if CALL.search(path.read_text("utf-8"))]
-)
-def test_type_checkers_see_the_lazy_modules(path: Path) -> None:
-    text = path.read_text("utf-8")
-    (checked,) = (node for node in ast.parse(text).body if isinstance(node, ast.If))
-    imports = [node for node in checked.body if isinstance(node, ast.ImportFrom)]
-    typed = {alias.name: f"{node.module}.{alias.name}" for node in imports for alias in node.names}
-    whole = [node for node in checked.body if isinstance(node, ast.Import)]
-    typed |= {alias.asname or alias.name: alias.name for node in whole for alias in node.names}
-    for name, module in CALL.findall(text):
-        assert typed.get(name) == module
-        assert find_spec(module) is not None

@@ -27,7 +27,6 @@ PURE = {
 }
 MAY_IMPORT = {
     "errors": set(),
-    "forking": set(),
     "lazy_names": set(),
     "strict_table": set(),
     "units": set(),
@@ -72,7 +71,7 @@ MAY_IMPORT = {
     "examples": set(),
     "cli": {*PURE, "compiler", "forms", "lessons", "documents", "answers", "render", "tui", "serve"},
     "__main__": {"cli"},
-    "__init__": {"api", "forking", "sharding", "testing"},
+    "__init__": {"api", "sharding", "testing"},
 }
 """`errors`, `lazy_names`, `strict_table` and `units` are open to all."""
 

@@ -22,7 +22,6 @@ from shardviz.targets import TARGETS
 
 with LazyImports():
     from shardviz.documents import rounds as documents
-    from shardviz.hardware import comparisons
     from shardviz.render import lines as render_lines
     from shardviz.render import machine_view
     from shardviz.render.rounds import step_notes, step_view, transfer_table
@@ -252,21 +251,12 @@ def print_step(
 
 
 def _compare(run: CollectiveRun, shown: StepOptions, heading: Sequence[Text]) -> None:
-    pattern, links = run.schedule.pattern, run.links
+    # Times are worked out when they are first looked at.
     with working("comparing"):
-        _ = run.rows  # refused before the crossovers are looked for
-        crossed: Sequence[tuple[int, str]] = ()
-        skipped: Sequence[tuple[str, str]] = ()
-        if run.operation.even:
-            crossed = comparisons.crossovers(pattern, links.topology, links.spec, run.bytes)
-            skipped = comparisons.left_out(pattern, links.topology)
-        # Times are worked out when they are first looked at.
         if shown.output.as_json:
-            document = documents.comparison_document(run, crossed, skipped)
+            document = documents.comparison_document(run)
         else:
-            lines = step_notes.comparison_view(
-                run, crossed, skipped, shown.output.width, shown.output.palette
-            )
+            lines = step_notes.comparison_view(run, shown.output.width, shown.output.palette)
     if shown.output.as_json:
         print_json(document)
     else:

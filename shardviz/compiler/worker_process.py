@@ -14,14 +14,13 @@ from shardviz.compiler.messages import ChildBroken, Output, Versions
 from shardviz.compiler.requests import Cancelled, CompilerRequest, RequestScheduler, start_timer
 from shardviz.devices.job import JobAddress
 from shardviz.errors import CompilerError, JobLost, ShardvizError
-from shardviz.lazy_names import lazy_module
+from shardviz.lazy_names import LazyImports
+
+with LazyImports():  # most processes are in no job
+    from shardviz.compiler import job_watch
 
 if TYPE_CHECKING:
-    from shardviz.compiler import job_watch
-    from shardviz.compiler.job_watch import Cause, JobStart, JobWatch
     from shardviz.targets import ProcessName
-else:
-    job_watch = lazy_module("shardviz.compiler.job_watch")  # most processes are in no job
 
 T = TypeVar("T")
 
@@ -56,10 +55,10 @@ class WorkerProcess:
     ) -> None:
         self._name, self._environment, self._time_limit = name, environment, time_limit
         self._address, self._on_job_lost = job, on_job_lost
-        self._watch: JobWatch | None = None
+        self._watch: job_watch.JobWatch | None = None
         self._job_lost: JobLost | None = None
         self._is_lost_told = False
-        self.meeting: JobStart | None = None
+        self.meeting: job_watch.JobStart | None = None
         self._scheduler = RequestScheduler(self._stop_soon)
         self._lock = threading.Lock()
         self._process: ChildProcess | None = None
@@ -214,7 +213,9 @@ class WorkerProcess:
             message = self._received(process)
         self._loaded, self.versions = True, message
 
-    def _meet(self, job: JobAddress, process: ChildProcess, request: CompilerRequest[Any]) -> JobStart:
+    def _meet(
+        self, job: JobAddress, process: ChildProcess, request: CompilerRequest[Any]
+    ) -> job_watch.JobStart:
         """Wait for the other processes of the job, as long as a request may take."""
         watch = job_watch.JobWatch(job, self._time_limit, self._end_job)
         with self._lock:
@@ -250,7 +251,7 @@ class WorkerProcess:
         cause = causes.ABORTED if how.endswith(("SIGABRT", "status 134")) else causes.GONE
         watch.failed(f"has lost its process for JAX, which {how}", cause)
 
-    def _check_others(self, why: str, cause: Cause | None = None) -> None:
+    def _check_others(self, why: str, cause: job_watch.Cause | None = None) -> None:
         """Raise `JobLost` where an error is because another process is lost, or the only one in the job."""
         if (watch := self._watch) is None:
             return

@@ -78,11 +78,9 @@ def _sends(run: CollectiveRun, number: int) -> Iterator[tuple[int, int, int, int
             yield ids[src], ids[dst], chunk, size, reduce
 
 
-def comparison_document(
-    run: CollectiveRun, crossovers: Sequence[tuple[int, str]], left_out: Sequence[tuple[str, str]]
-) -> Document:
-    """Every algorithm for the question of a run, and the fastest one from each payload on."""
-    return COMPARISON.document(run, crossovers=crossovers, left_out=left_out)
+def comparison_document(run: CollectiveRun) -> Document:
+    """Every algorithm for the question of a run."""
+    return COMPARISON.document(run)
 
 
 def transfers_document(

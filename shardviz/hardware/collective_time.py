@@ -13,11 +13,10 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 from shardviz.errors import QuestionError
-from shardviz.hardware.links import LinkLevel
+from shardviz.hardware.links import LevelKind, LinkLevel
 from shardviz.hardware.measured import MeasuredTimes, measured_times
 from shardviz.units import human_bytes, rate
 from shardviz.units import seconds as duration
@@ -76,18 +75,17 @@ def collective_time(
 
     `op` is HLO's name; `size` are the bytes of the larger of a device's operand and result (the whole
     gathered or unreduced array of one group; what a device sends of a permute), `levels` the group's
-    dimensions, the major first. A ragged all-to-all counts as an even one.
+    dimensions, the major first. A ragged all-to-all counts as an even one. Of `measured` what was measured
+    over such links stands for the formula; of a permute between neighbours.
 
     `strategy` is what the TPU compiler wrote on its choice (``collective_algorithm_config``): a 1D strategy
-    is one ring through all members, where otherwise all axes of a torus carry at once, and with ``colors:1``
-    it sends in one direction. `distances` are the hops that a message of a permute or a send goes along each
-    level; without them a permute goes to the next neighbour and a send to the farthest device.
+    is one ring through all members, and with ``colors:1`` it sends in one direction. `distances` are the hops
+    that a message of a permute or a send goes along each level; without them a permute goes to the next
+    neighbour and a send to the farthest device.
 
     With `in_rounds` the hops' latency and the bytes add up, as where a device passes on only what has come
     to it: (N−1)·α + (N−1)/N·V·β of a ring (Thakur, Rabenseifner and Gropp, "Optimization of Collective
     Communication Operations in MPICH", 2005). The book takes the longer of both.
-
-    Of `measured` what was measured over such links stands for the formula; of a permute between neighbours.
 
     Raises `QuestionError` for an operation without a formula.
     """
@@ -125,44 +123,29 @@ def _as_measured(
     return CollectiveTime(seconds, latency, seconds - latency, formula.textbook_seconds, bound, words, True)
 
 
-@dataclass(frozen=True)
 class _Stage:
     """Levels that a collective passes at once: the axes of a torus, or one level of another kind. With
-    `one_ring` a single ring passes through all members. `shared` members of a chip use its links together."""
+    `one_ring` a single ring passes through all members. `shared` members of a chip use its links together.
 
-    levels: tuple[LinkLevel, ...]
-    one_ring: bool = False
-    directions: int = 2
-    shared: int = 1
+    `carriers` are the levels with the directions that each carries in, `bandwidth` the bytes per second into
+    one device, `hops` along each level those from the farthest device and the seconds of one.
+    """
 
-    @cached_property
-    def members(self) -> int:
-        return math.prod(level.size for level in self.levels)
-
-    @cached_property
-    def carriers(self) -> tuple[tuple[LinkLevel, int], ...]:
-        """The levels, with the directions that each carries in."""
-        if self.one_ring and len(self.levels) > 1:
+    def __init__(
+        self, levels: Sequence[LinkLevel], one_ring: bool = False, directions: int = 2, shared: int = 1
+    ) -> None:
+        self.levels, self.shared = levels, shared
+        self.members = math.prod(level.size for level in levels)
+        if one_ring and len(levels) > 1:
             # A ring through a grid closes where a side is even or an axis closes itself.
-            closes = any(level.size % 2 == 0 or level.closes for level in self.levels)
-            slowest = min(self.levels, key=lambda level: level.one_way)
-            ring = replace(
-                slowest, kind="ring" if closes else "line", size=self.members, name=_names(self.levels)
-            )
-            return ((ring, self.directions if closes else 1),)
-        return tuple((level, self.directions if level.closes else 1) for level in self.levels)
+            kind: LevelKind = "ring" if any(one.size % 2 == 0 or one.closes for one in levels) else "line"
+            slowest = min(levels, key=lambda level: level.one_way)
+            levels = [replace(slowest, kind=kind, size=self.members, name=_names(levels))]
+        self.carriers = [(level, directions if level.closes else 1) for level in levels]
+        self.bandwidth = sum(ways * level.one_way for level, ways in self.carriers) / shared
+        self.hops = [(level.farthest(ways) * level.hops, level.spec.latency) for level, ways in self.carriers]
 
-    @cached_property
-    def bandwidth(self) -> float:
-        """Bytes per second into one device."""
-        return sum(ways * level.one_way for level, ways in self.carriers) / self.shared
-
-    @cached_property
-    def hops(self) -> tuple[tuple[int, float], ...]:
-        """Along each level the hops from the farthest device, and the seconds of one."""
-        return tuple((level.farthest(ways) * level.hops, level.spec.latency) for level, ways in self.carriers)
-
-    @cached_property
+    @property
     def rates(self) -> str:
         """``2 × 45 GB/s``, ``4 × 45 GB/s``, ``2 × 45 GB/s + 45 GB/s``."""
         ways: Counter[float] = Counter()
@@ -171,7 +154,7 @@ class _Stage:
         words = " + ".join(f"{_many(count)}{rate(one_way)}" for one_way, count in ways.items())
         return f"{words} that {self.shared} cores share" if self.shared > 1 else words
 
-    @cached_property
+    @property
     def described(self) -> str:
         """``a ring of 4 along x, both directions``."""
         if len(self.carriers) > 1 and all(ways == 2 and level.hops == 1 for level, ways in self.carriers):
@@ -185,7 +168,7 @@ class _Stage:
         """The latency in words: ``2 hops of 1 µs``."""
         hops = self.hops
         if len({latency for _, latency in hops}) == 1:
-            hops = ((sum(count for count, _ in hops), hops[0][1]),)
+            hops = [(sum(count for count, _ in hops), hops[0][1])]
         return " and ".join(
             f"{count} hop{'s' * (count > 1)} of {duration(latency)}" for count, latency in hops if latency
         )
@@ -193,12 +176,9 @@ class _Stage:
 
 def _described(level: LinkLevel, ways: int) -> str:
     many = level.size
-    if level.kind == "switch":
-        return f"{many} through {level.name}"
-    if level.kind == "network":
-        return f"{many} over {level.name}"
-    if level.kind == "chip":
-        return f"the {many} cores of a chip"
+    if not level.is_torus:
+        words = {"switch": f"{many} through {level.name}", "network": f"{many} over {level.name}"}
+        return words.get(level.kind, f"the {many} cores of a chip")
     shared = f", {level.hops} hops apart" if level.hops > 1 else ""
     shared += " on shared links" if level.messages > 1 else ""
     if level.closes:
@@ -209,10 +189,10 @@ def _described(level: LinkLevel, ways: int) -> str:
 
 def _stages(levels: Sequence[LinkLevel], strategy: str) -> list[_Stage]:
     """The stages of a collective, the innermost first: cores of a chip, a torus or a switch, a network."""
-    torus = tuple(level for level in levels if level.is_torus)
+    torus = [level for level in levels if level.is_torus]
     one_ring = "1D" in strategy or strategy.startswith("StrategyRing")
     cores, switches, networks = (
-        [_Stage((level,)) for level in reversed(levels) if level.kind == kind]
+        [_Stage([level]) for level in reversed(levels) if level.kind == kind]
         for kind in ("chip", "switch", "network")
     )
     shared = math.prod(stage.members for stage in cores)
@@ -348,26 +328,14 @@ def _shifted(op: str, level: LinkLevel, hops: int) -> tuple[int, float]:
     return min(hops, back), hops / 2 if hops == back else float(min(hops, back))
 
 
-class NcclProtocol(NamedTuple):
-    """One way in which NCCL sends: seconds for its start, for a hop over NVLink and one between nodes, and
-    the share of the links' bandwidth that carries data.
-
-    Figures: NCCL 2.30.7, ``src/graph/tuning.cc`` (`baseLat`, `hwLat`, and the factors of LL and LL128), by
-    which NCCL itself chooses a protocol.
-    """
-
-    name: str
-    base: float
-    node_hop: float
-    network_hop: float
-    share: float
-
-
-NCCL_PROTOCOLS = (
-    NcclProtocol("LL", 6.6e-6, 0.6e-6, 2.7e-6, 0.5),
-    NcclProtocol("LL128", 14e-6, 1.9e-6, 4e-6, 0.92),
-    NcclProtocol("Simple", 8.4e-6, 3.4e-6, 14e-6, 1.0),
-)
+NCCL_PROTOCOLS = {
+    "LL": (6.6e-6, 0.6e-6, 2.7e-6, 0.5),
+    "LL128": (14e-6, 1.9e-6, 4e-6, 0.92),
+    "Simple": (8.4e-6, 3.4e-6, 14e-6, 1.0),
+}
+"""The ways in which NCCL sends: seconds for its start, for a hop over NVLink and one between nodes, and the
+share of the links' bandwidth that carries data. NCCL 2.30.7, ``src/graph/tuning.cc`` (`baseLat`, `hwLat`, and
+the factors of LL and LL128), by which NCCL itself chooses a protocol."""
 
 
 def _by_nccl(parts: list[_Part], times: int, textbook: float, *, one_step: bool) -> CollectiveTime:
@@ -385,18 +353,17 @@ def _by_nccl(parts: list[_Part], times: int, textbook: float, *, one_step: bool)
     steps = 1 if one_step else times * (math.prod(part.stage.members for part in parts) - 1)
     across = min(steps, times * (nodes - 1)) if times == 1 else min(steps, 2 * nodes * (nodes > 1))
 
-    def latency_of(protocol: NcclProtocol) -> float:
-        return (
-            protocol.base
-            + (steps - across) * max(protocol.node_hop, node_latency)
-            + across * max(protocol.network_hop, network_latency)
-        )
+    def by_protocol(name: str) -> tuple[float, float]:
+        start, node_hop, network_hop, share = NCCL_PROTOCOLS[name]
+        in_nodes = (steps - across) * max(node_hop, node_latency)
+        return start + in_nodes + across * max(network_hop, network_latency), slowest.seconds / share
 
-    protocol = min(NCCL_PROTOCOLS, key=lambda one: latency_of(one) + slowest.seconds / one.share)
-    latency, bandwidth = latency_of(protocol), slowest.seconds / protocol.share
+    protocol = min(NCCL_PROTOCOLS, key=lambda name: sum(by_protocol(name)))
+    latency, bandwidth = by_protocol(protocol)
+    share = NCCL_PROTOCOLS[protocol][-1]
     words = " while ".join(part.words for part in parts)
-    words += f"; plus {duration(latency)} of NCCL's latency ({protocol.name}, {steps} hop{'s' * (steps > 1)}"
-    words += f", {protocol.share:.0%} of the bandwidth)" if protocol.share < 1 else ")"
+    words += f"; plus {duration(latency)} of NCCL's latency ({protocol}, {steps} hop{'s' * (steps > 1)}"
+    words += f", {share:.0%} of the bandwidth)" if share < 1 else ")"
     bound = "latency" if latency >= bandwidth else _names(slowest.stage.levels)
     return CollectiveTime(latency + bandwidth, latency, bandwidth, textbook, bound, words)
 

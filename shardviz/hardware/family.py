@@ -28,7 +28,6 @@ from shardviz.hardware.chips import INFINIBAND_HOP, MAX_DEVICES, NVLINK_HOP, Gpu
 from shardviz.hardware.links import LINK_KEYS, Dimension, LinkLevel, LinkSpec, link_toml, read_link
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hardware.quantities import count
-from shardviz.sharding import Mesh
 from shardviz.sharding.digits import Digit, pieces, row_major
 from shardviz.strict_table import StrictTable
 
@@ -114,11 +113,6 @@ class Family(ABC):
     @abstractmethod
     def size_words(self) -> str:
         """``128 v5p chips, 4×4×8``."""
-
-    def dimensions_for(self, mesh: Mesh) -> tuple[Dimension, ...]:
-        """The dimensions on which this mesh lies."""
-        del mesh
-        return self.dimensions
 
     @property
     def by_id(self) -> tuple[int, ...]:

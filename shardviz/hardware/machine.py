@@ -109,12 +109,6 @@ class AxisRings(Family):
     def size_words(self) -> str:
         return f"{self.chip}, a ring for each mesh axis"
 
-    def dimensions_for(self, mesh: Mesh) -> tuple[Dimension, ...]:
-        return self.dimensions or tuple(
-            Dimension(axis, size, mesh.stride(axis), "ring", self.link, axis)
-            for axis, size in mesh.shape.items()
-        )
-
     def jax_order(self, sizes: Sequence[int]) -> Parts:
         return [[(number, size, 1)] for number, size in enumerate(sizes)]
 
@@ -249,13 +243,19 @@ class PlacedMesh:
 
     @cached_property
     def _dimensions(self) -> tuple[Dimension, ...]:
-        return self.machine.family.dimensions_for(self.mesh)
+        """Those of the machine; on an assumed one a ring for each mesh axis."""
+        family, mesh = self.machine.family, self.mesh
+        return family.dimensions or tuple(
+            Dimension(axis, size, mesh.stride(axis), "ring", family.usual_link, axis)
+            for axis, size in mesh.shape.items()
+        )
 
     # Axes of which only the places are known.
 
     def _levels_of_axis(self, axis: str) -> Levels:
         """The levels of a mesh axis; one, where its groups fill no blocks."""
-        if (levels := self._levels_of_blocks((axis,))) is not None:
+        levels = self._levels_of_blocks((axis,))
+        if levels is not None:
             return levels
         assert self.placement is not None
         (*torus, inner, outer), size = self._dimensions, self.mesh.axis_size(axis)
@@ -288,7 +288,14 @@ class PlacedMesh:
             levels = frozenset((number, self._dimensions[number].level_of(along)) for number, along in block)
             by_levels.setdefault(levels, places)
         ordered = [self._in_order(dict(levels), places) for levels, places in by_levels.items()]
-        return max(ordered, key=self._slowness) if len(ordered) > 1 else ordered[0]
+
+        def slowness(levels: Levels) -> tuple[float, ...]:
+            """Seconds of large and of empty collectives."""
+            shared = self._shared_by_cores(levels)
+            times = [collective_time(op, LARGE, shared) for op in ("all-gather", "all-to-all")]
+            return (*(time.bandwidth_seconds for time in times), times[0].latency_seconds)
+
+        return max(ordered, key=slowness) if len(ordered) > 1 else ordered[0]
 
     def _in_order(self, levels: Mapping[int, LinkLevel], places: list[Coordinates]) -> Levels:
         """The levels of a block by dimension, the major first: the one along which its devices change least
@@ -299,12 +306,6 @@ class PlacedMesh:
         by_id = self.machine.family.by_id
         major_first = sorted(levels, key=lambda number: (changes[number], -by_id.index(number)))
         return tuple(levels[number] for number in major_first)
-
-    def _slowness(self, levels: Levels) -> tuple[float, ...]:
-        """Seconds of large and of empty collectives on the levels."""
-        shared = self._shared_by_cores(levels)
-        times = [collective_time(op, LARGE, shared) for op in ("all-gather", "all-to-all")]
-        return (*(time.bandwidth_seconds for time in times), times[0].latency_seconds)
 
     @cached_property
     def _is_regular(self) -> bool:
@@ -400,26 +401,9 @@ def _mesh_of_size(mesh: Mesh, size: int) -> str:
     return ",".join(f"{axis}={size}" for axis, size in sizes.items())
 
 
-def is_placed(machine: Machine, sizes: Sequence[int]) -> bool:
-    """Return whether JAX places a mesh of these sizes, which multiply to the machine's devices."""
-    return machine.family.jax_order(sizes) is not None
-
-
 def not_placed(machine: Machine, mesh: Mesh) -> tuple[str, str]:
     """The error and the hint for a mesh that `jax.make_mesh` does not place."""
-    fitting = _fitting(machine, mesh.axis_sizes)
-    meshes = (",".join(map("{}={}".format, mesh.axis_names, other)) for other in fitting)
-    where = "use --device-order row-major to place it by the ids"
-    return (
-        f"jax.make_mesh does not place a mesh of {'x'.join(map(str, mesh.axis_sizes))} on {machine.name}: "
-        "no axis of the torus may be split between two axes of the mesh",
-        f"{where}; these it places: {'; '.join(meshes)}" if fitting else where,
-    )
-
-
-def _fitting(machine: Machine, sizes: Sequence[int]) -> list[tuple[int, ...]]:
-    """Meshes of as many axes that JAX places on the machine, the most similar first."""
-    count = machine.devices
+    sizes, count = mesh.axis_sizes, machine.devices
     divisors = [size for size in range(1, count + 1) if count % size == 0]
     majors = product(divisors, repeat=len(sizes) - 1)
     candidates = [(*major, count // math.prod(major)) for major in majors if count % math.prod(major) == 0]
@@ -428,4 +412,11 @@ def _fitting(machine: Machine, sizes: Sequence[int]) -> list[tuple[int, ...]]:
         return sum(abs(math.log(a / b)) for a, b in zip(other, sizes, strict=True))
 
     tried = sorted(candidates, key=distance)[:MAX_TRIED]
-    return [*islice((other for other in tried if is_placed(machine, other)), SUGGESTED)]
+    placed = (other for other in tried if machine.family.jax_order(other) is not None)
+    meshes = [",".join(map("{}={}".format, mesh.axis_names, other)) for other in islice(placed, SUGGESTED)]
+    where = "use --device-order row-major to place it by the ids"
+    return (
+        f"jax.make_mesh does not place a mesh of {'x'.join(map(str, sizes))} on {machine.name}: "
+        "no axis of the torus may be split between two axes of the mesh",
+        f"{where}; these it places: {'; '.join(meshes)}" if meshes else where,
+    )

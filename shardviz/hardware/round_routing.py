@@ -13,7 +13,8 @@ that happens at all links within a window of that length can be worked out at on
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,21 +43,8 @@ _FINEST = 20
 _NEVER = 2**62
 
 
-@dataclass(frozen=True)
-class Delay:
-    """The time of a round over any link: `hops` latencies and `bytes` bytes, one after the other.
-
-    `waiting` messages have to wait for a link, unless bandwidth is endless.
-    """
-
-    hops: int
-    bytes: int
-    waiting: int
-
-
-@dataclass(frozen=True)
-class RoundTime:
-    """Seconds that a round takes over one kind of link, and the messages that must wait for a link.
+class RoundTime(NamedTuple):
+    """Seconds that a round takes, and the messages that must wait for a link.
 
     Where the queues would take too long to follow, `seconds` is a lower bound and `waiting` None.
     """
@@ -69,102 +57,85 @@ class RoundTime:
         return self.waiting is not None
 
 
-@dataclass(frozen=True)
 class RoundRouting:
-    """The messages of one round on a topology, merged.
+    """The `messages` of one round on the links of a topology, merged.
 
     `hops` are those of each message (one through a switch), `loads` the bytes on each link. `delay` is the
-    time in closed form where there is one, None where only the queues can tell. A hierarchy has its `levels`,
-    each with the figures of its links: they work at the same time, and a round lasts as long as the longest.
+    time in closed form where there is one: so many latencies and so many bytes, one after the other, and the
+    messages that wait; None where only the queues can tell. A hierarchy has its `levels`, each with the
+    figures of its links: they work at the same time, and a round lasts as long as the longest.
     """
 
-    messages: Messages
-    topology: Topology
-    segments: tuple[RouteSegment, ...]
-    hops: Ints
-    loads: Ints
-    delay: Delay | None
-    levels: tuple[tuple[RoundRouting, LinkSpec], ...] = ()
-
-    @classmethod
-    def of(cls, messages: Messages, topology: Topology) -> RoundRouting:
-        messages = messages.merged()
+    def __init__(self, messages: Messages, topology: Topology, link_spec: LinkSpec) -> None:
+        self.messages = messages = messages.merged()
+        self.topology, self.link_spec = topology, link_spec
+        self.levels: list[RoundRouting] = []
+        self.delay: tuple[int, int, int] | None = None
         src, dst, sizes = messages.src, messages.dst, messages.bytes
-        if isinstance(topology, Switch):
-            loads = link_loads(topology, src, dst, sizes)
-            hops = np.ones_like(src)
-            through = Delay(min(1, len(src)), *busiest_transfer(messages))
-            return cls(messages, topology, (), hops, loads, through)
         if isinstance(topology, Hierarchy):
             by_level = messages_by_level(topology.levels, messages)
-            levels = tuple((cls.of(carried, level.topology), level.spec) for level, _, carried in by_level)
-            hops, loads = (
-                np.concatenate(of_levels)
-                for of_levels in zip(*((routing.hops, routing.loads) for routing, _ in levels), strict=True)
-            )
-            return cls(messages, topology, (), hops, loads, None, levels)
-        assert isinstance(topology, Torus)
-        segments = route_segments(topology, src, dst)
-        loads = segment_loads(topology, segments, sizes)
-        hops = sum((abs(part.hops) for part in segments), np.zeros_like(src))
-        most = int(hops.max(initial=0))
-        delay: Delay | None = None
+            self.levels = [RoundRouting(own, level.topology, level.spec) for level, _, own in by_level]
+            self.hops: Ints = np.concatenate([level.hops for level in self.levels])
+            self.loads: Ints = np.concatenate([level.loads for level in self.levels])
+            return
+        if isinstance(topology, Switch):
+            self.hops, self.loads = np.ones_like(src), link_loads(topology, src, dst, sizes)
+            self.delay = (min(1, len(src)), *busiest_transfer(messages))
+            return
+        self._segments = segments = route_segments(topology, src, dst)
+        self.loads = segment_loads(topology, segments, sizes)
+        self.hops = sum((abs(part.hops) for part in segments), np.zeros_like(src))
+        most = int(self.hops.max(initial=0))
         if most <= 1:
-            waiting = int(np.count_nonzero(sizes) - np.count_nonzero(loads))
-            delay = Delay(most, int(loads.max(initial=0)), waiting)
+            waiting = int(np.count_nonzero(sizes) - np.count_nonzero(self.loads))
+            self.delay = most, int(self.loads.max(initial=0)), waiting
         elif not sizes.any() or _in_step(topology, segments, sizes):
-            delay = Delay(most, most * int(sizes[0]), 0)
-        return cls(messages, topology, segments, hops, loads, delay)
+            self.delay = most, most * int(sizes[0]), 0
 
-    def time(self, link_spec: LinkSpec, unit: float = 1.0, work: float = MAX_WORK) -> RoundTime:
-        """The time of the round on links of a kind when messages have `unit` times their bytes.
-
-        Queues that are more than `work` are not followed. The levels of a hierarchy have their own figures.
-        """
+    def time(self, work: float = MAX_WORK) -> RoundTime:
+        """The time of the round. Queues that are more than `work` are not followed."""
+        latency, bandwidth = self.link_spec.latency, self.link_spec.bandwidth
         if self.levels:
-            times = [routing.time(spec, unit, work) for routing, spec in self.levels]
+            times = [level.time(work) for level in self.levels]
             waiting = sum(time.waiting or 0 for time in times)
             exact = all(time.exact for time in times)
             return RoundTime(max(time.seconds for time in times), waiting if exact else None)
-        if link_spec.bandwidth == math.inf:
-            return RoundTime(int(self.hops.max(initial=0)) * link_spec.latency, 0)
+        if bandwidth == math.inf:
+            return RoundTime(int(self.hops.max(initial=0)) * latency, 0)
         if self.delay is not None:
-            seconds = self.delay.hops * link_spec.latency + self.delay.bytes * unit / link_spec.bandwidth
-            return RoundTime(seconds, self.delay.waiting)
-        if self.work(link_spec, unit) > work:
-            return RoundTime(self._least(link_spec, unit), None)
-        sizes: Reals = self.messages.bytes * unit
+            hops, bytes_, waiting = self.delay
+            return RoundTime(hops * latency + bytes_ / bandwidth, waiting)
+        if self.work > work:
+            return RoundTime(self._least, None)
+        sizes = self.messages.bytes
         assert isinstance(self.topology, Torus)
         full = sizes > 0
         arrived, waited = store_and_forward(
-            self.topology, tuple(part.only(full) for part in self.segments), sizes[full], link_spec
+            self.topology, tuple(part.only(full) for part in self._segments), sizes[full], self.link_spec
         )
-        empty = int(self.hops[~full].max(initial=0)) * link_spec.latency
+        empty = int(self.hops[~full].max(initial=0)) * latency
         return RoundTime(max(float(arrived.max()), empty), int(waited.sum()))
 
-    def work(self, link_spec: LinkSpec, unit: float = 1.0) -> float:
+    @cached_property
+    def work(self) -> float:
         """The work of following the queues, in hops: a step of them looks at every link."""
         if self.levels:
-            return sum(routing.work(spec, unit) for routing, spec in self.levels)
-        if self.delay is not None or link_spec.bandwidth == math.inf:
+            return sum(level.work for level in self.levels)
+        if self.delay is not None or self.link_spec.bandwidth == math.inf:
             return 0.0
-        a_step = (self.topology.links + LINKS_A_STEP) / LINKS_A_HOP
-        ready = HOPS_A_SEGMENT * len(self.messages) * len(self.segments)
-        return ready + int(self.hops.sum()) + self._steps(link_spec, unit) * a_step
+        # One step a window, and one for every turn of the busiest link.
+        shortest = float(self.messages.bytes[self.messages.bytes > 0].min())
+        turns = int(self.loads.max()) / shortest
+        hops = int(self.hops.sum())
+        steps = min(hops, self._least / self.link_spec.seconds(shortest) + turns)
+        ready = HOPS_A_SEGMENT * len(self.messages) * len(self._segments)
+        return ready + hops + steps * (self.topology.links + LINKS_A_STEP) / LINKS_A_HOP
 
-    def _steps(self, link_spec: LinkSpec, unit: float) -> float:
-        """About how many steps the queues take: one a window, and one for every turn of the busiest link."""
-        sizes = self.messages.bytes[self.messages.bytes > 0]
-        shortest = float(sizes.min()) * unit
-        windows = self._least(link_spec, unit) / link_spec.seconds(shortest)
-        turns = int(self.loads.max()) * unit / shortest
-        return min(int(self.hops.sum()), windows + turns)
-
-    def _least(self, link_spec: LinkSpec, unit: float) -> float:
+    @property
+    def _least(self) -> float:
         """Seconds that the round takes at least: for each message alone, and for the busiest link."""
-        sizes: Reals = self.messages.bytes * unit
-        alone = self.hops * (link_spec.latency + sizes / link_spec.bandwidth)
-        return max(float(alone.max()), link_spec.seconds(int(self.loads.max()) * unit))
+        alone = self.hops * (self.link_spec.latency + self.messages.bytes / self.link_spec.bandwidth)
+        return max(float(alone.max()), self.link_spec.seconds(int(self.loads.max())))
 
 
 def _in_step(torus: Torus, segments: tuple[RouteSegment, ...], sizes: Ints) -> bool:
@@ -181,7 +152,7 @@ def _in_step(torus: Torus, segments: tuple[RouteSegment, ...], sizes: Ints) -> b
 
 
 def store_and_forward(
-    torus: Torus, segments: tuple[RouteSegment, ...], sizes: Reals, link_spec: LinkSpec
+    torus: Torus, segments: tuple[RouteSegment, ...], sizes: Ints, link_spec: LinkSpec
 ) -> tuple[Reals, Bools]:
     """The arrival of each message of one round, in seconds, and whether it had to wait.
 

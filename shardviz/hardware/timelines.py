@@ -1,15 +1,19 @@
-"""A schedule on links: the load and time of every round, and the sums over all of them."""
+"""A schedule on links: the load and time of every round, and their sums; all algorithms compared."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from shardviz.collectives.algorithms import ALGORITHMS, candidates, schedule_for
+from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Phase, Schedule, Sends
-from shardviz.collectives.values import Ints, Values
+from shardviz.collectives.values import Ints
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.round_routing import RoundRouting, RoundTime
@@ -60,7 +64,8 @@ class Timeline:
     @property
     def chunks(self) -> int:
         """Chunks into which the larger of a member's operand and result is cut."""
-        return chunks_of_member(self.schedule)
+        is_of_one = self.schedule.pattern.kind in ("all_to_all", "permute")
+        return self.schedule.chunks // (self.schedule.pattern.group_size if is_of_one else 1)
 
     def __getitem__(self, index: int) -> RoundLoad:
         if not 0 <= index < len(self):
@@ -68,9 +73,9 @@ class Timeline:
         phase, within = self.schedule.phase(index + 1)
         # The load of a round does not depend on its number where all of its phase are alike.
         first = index - within if self._repeats(phase) else index
-        routing = RoundRouting.of(self._messages(phase.sends(within)), self.topology)
+        routing = RoundRouting(self._messages(phase.sends(within)), self.topology, self.link_spec)
         if first not in self._followed:
-            self._followed[first] = routing.time(self.link_spec)
+            self._followed[first] = routing.time()
         outcome = self._followed[first]
         sent = sums(routing.messages.src, routing.messages.bytes, self.topology.devices)
         busiest = int(routing.loads.max(initial=0))
@@ -133,14 +138,14 @@ class Timeline:
         exact, left = True, float(QUEUE_WORK)
         before: tuple[RoundRouting, RoundTime] | None = None
         for index, load, count in self.different_rounds():
-            routing = RoundRouting.of(load, self.topology)
+            routing = RoundRouting(load, self.topology, self.link_spec)
             loads += count * routing.loads
-            needed = routing.work(self.link_spec)
+            needed = routing.work
             if before and needed and routing.messages.same(before[0].messages):
                 # A reduce-scatter and the all-gather after it may send the same.
                 outcome, needed = before[1], 0.0
             elif needed > left or index not in self._followed:
-                outcome = routing.time(self.link_spec, work=left)
+                outcome = routing.time(left)
                 if outcome.exact:
                     self._followed[index] = outcome
             else:
@@ -156,10 +161,7 @@ class Timeline:
     @cached_property
     def too_long(self) -> str:
         """The reason why the rounds cannot be added up, as a clause; empty where they can."""
-        return self.longer_than(MAX_WORK)
-
-    def longer_than(self, work: int) -> str:
-        """The reason why adding up the rounds takes more than `work`, as a clause; empty where it is not."""
+        work = MAX_WORK
         flat = self.topology.flat
         dims = flat.dims if isinstance(flat, Torus) else ()
         numbers = 1 + sum(size > 1 for size in dims)
@@ -234,12 +236,6 @@ def timeline(
     return Timeline(schedule, sizes.astype(np.int64), topology, link_spec)
 
 
-def chunks_of_member(schedule: Schedule) -> int:
-    """The number of chunks into which the larger of a member's operand and result is cut."""
-    is_of_one = schedule.pattern.kind in ("all_to_all", "permute")
-    return schedule.chunks // schedule.pattern.group_size if is_of_one else schedule.chunks
-
-
 @dataclass(frozen=True)
 class RoundLoad:
     """Round `number` of a group, in the phase named `phase`.
@@ -270,7 +266,7 @@ class RoundLoad:
 
 
 class CumulativeCost:
-    """The running sums of a timeline; a query costs the same for every round.
+    """The running sums of a timeline.
 
     Raises `QuestionError` where the rounds are too many to add up.
     """
@@ -287,32 +283,110 @@ class CumulativeCost:
                     "add up one by one",
                     "use a smaller group",
                 )
-            took = timeline[index if index >= 0 else -1 - index].seconds
             counts.append(count)
             sent.append(sums(load.src, load.bytes, devices))
-            seconds.append(took)
-        self._begins: Ints = np.cumsum([0, *counts])
-        """The rounds before each run of alike rounds, and all of them."""
-        self._sent = _sums_by_run(np.array(sent, np.int64), devices, counts)
-        self._seconds = _sums_by_run(np.array(seconds), 1, counts)
+            seconds.append(timeline[index if index >= 0 else -1 - index].seconds)
+        self._counts: Ints = np.array(counts, np.int64)
+        self._sent: Ints = np.array(sent, np.int64).reshape(-1, devices)
+        self._seconds = np.array(seconds)
 
     def bytes(self, number: int) -> int:
         """The most bytes that one device has sent in rounds 1 to `number`."""
-        return int(self._until(self._sent, number).max(initial=0))
+        return int((self._runs(number) @ self._sent).max(initial=0))
 
     def seconds(self, number: int) -> float:
         """The seconds of rounds 1 to `number`."""
-        return float(self._until(self._seconds, number)[0])
+        # Added up one after the other, as those of all rounds are.
+        return float(np.cumsum([0.0, *(self._runs(number) * self._seconds)])[-1])
 
-    def _until(self, sums: tuple[Values, Values], number: int) -> Values:
-        of_round, before = sums
-        run = int(self._begins.searchsorted(number, side="right")) - 1
-        found: Values = before[run]
-        return found if run == len(of_round) else found + (number - self._begins[run]) * of_round[run]
+    def _runs(self, number: int) -> Ints:
+        """The rounds up to that one of each run of alike rounds."""
+        runs: Ints = np.clip(number - (np.cumsum(self._counts) - self._counts), 0, self._counts)
+        return runs
 
 
-def _sums_by_run(of_round: Values, devices: int, counts: Sequence[int]) -> tuple[Values, Values]:
-    """Of each run of alike rounds the numbers of one round, and the sums before it; last, those of all."""
-    of_round = of_round.reshape(len(counts), devices)
-    total = np.cumsum(np.reshape(counts, (-1, 1)) * of_round, axis=0)
-    return of_round, np.concatenate((np.zeros_like(of_round, shape=(1, devices)), total))
+MAX_UNEVEN = 4096
+"""Chunks of different sizes that are compared; more of them all count as the largest."""
+TIED = 1e-6
+"""Times that differ relatively by less count as equal: queues are followed on clocks of whole ticks."""
+PIECES = tuple(2**power for power in range(8))
+"""Numbers of pieces that are tried for an algorithm with a pipeline."""
+MAX_PIPELINED = 64
+"""Members of a group beyond which an algorithm cuts data into its usual pieces."""
+
+ChunkBytes: TypeAlias = "Callable[[Schedule], int | Ints]"
+"""The bytes of a schedule's chunks."""
+
+
+class NotCompared(NamedTuple):
+    """An algorithm that knows a pattern's kind, and why it is not among the timelines."""
+
+    algorithm: str
+    reason: str
+
+
+def comparison(
+    pattern: Pattern, chunk_bytes: ChunkBytes, topology: Topology, link_spec: LinkSpec
+) -> tuple[Timeline | NotCompared, ...]:
+    """A timeline for every algorithm that knows the pattern's kind, in the order of `ALGORITHMS`.
+
+    An algorithm with a pipeline has as many pieces as take the least time. Raises `QuestionError` as
+    `timeline` does.
+    """
+    rows: list[Timeline | NotCompared] = []
+    for name, schedule in candidates(pattern).items():
+        if isinstance(schedule, str):
+            rows.append(NotCompared(name, schedule))
+            continue
+        line = in_best_pieces(_compared(schedule, chunk_bytes, topology, link_spec), chunk_bytes)
+        rows.append(NotCompared(name, line.too_long) if line.too_long else line)
+    return tuple(rows)
+
+
+def in_best_pieces(line: Timeline, chunk_bytes: ChunkBytes) -> Timeline:
+    """The timeline of the same schedule in as many pieces, none empty, as take the least time on its links;
+    the same object where its algorithm has no pipeline, or where no other number is faster."""
+    best, least = line, math.inf
+    name, pattern = line.algorithm, line.schedule.pattern
+    if line.too_long or not ALGORITHMS[name].pipelined or not 1 < pattern.group_size <= MAX_PIPELINED:
+        return line
+    for pieces in PIECES:
+        try:
+            schedule = schedule_for(name, pattern, pieces)
+        except QuestionError:
+            continue
+        other = _compared(schedule, chunk_bytes, line.topology, line.link_spec)
+        if schedule.chunks == line.schedule.chunks or other.too_long or not np.min(other.chunk_bytes):
+            continue
+        if not other.exact or other.seconds > least:
+            # More pieces save time on their way and cost latencies: beyond the best number only these.
+            break
+        least = other.seconds
+        if least < best.seconds * (1 - TIED):
+            best = other
+    return best
+
+
+def _compared(
+    schedule: Schedule, chunk_bytes: ChunkBytes, topology: Topology, link_spec: LinkSpec
+) -> Timeline:
+    sizes = chunk_bytes(schedule)
+    if not isinstance(sizes, int) and len(sizes) > MAX_UNEVEN:
+        sizes = int(sizes.max())
+    return timeline(schedule, sizes, topology, link_spec)
+
+
+def is_cut(schedule: Schedule) -> bool:
+    """The schedule's algorithm has a pipeline, and this one has other chunks than of itself."""
+    algorithm = ALGORITHMS[schedule.algorithm]
+    return algorithm.pipelined and algorithm.schedule(schedule.pattern).chunks != schedule.chunks
+
+
+def fastest(rows: Sequence[Timeline | NotCompared]) -> tuple[str, ...]:
+    """The algorithms that take the least time, several where they tie; none where nobody can tell, since
+    another's lower bound is below the least time."""
+    able = [row for row in rows if isinstance(row, Timeline)]
+    least = min((row.seconds for row in able if row.exact), default=math.inf)
+    if any(row.seconds < least * (1 - TIED) for row in able):
+        return ()
+    return tuple(row.algorithm for row in able if row.exact and row.seconds <= least * (1 + TIED))

@@ -19,10 +19,16 @@ from shardviz.collectives.values import Ints
 from shardviz.collectives.verification import VerificationResult, verify
 from shardviz.errors import CompilerError, QuestionError
 from shardviz.hardware.collective_time import CollectiveTime
-from shardviz.hardware.comparisons import NotCompared, comparison, in_best_pieces
 from shardviz.hardware.group_links import Links, group_links
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.hardware.timelines import CumulativeCost, Timeline, timeline
+from shardviz.hardware.timelines import (
+    CumulativeCost,
+    NotCompared,
+    Timeline,
+    comparison,
+    in_best_pieces,
+    timeline,
+)
 from shardviz.reports.target_result import ExecutionResult
 from shardviz.sharding import Layout, Mesh, array_bytes
 from shardviz.sharding.array import BITS

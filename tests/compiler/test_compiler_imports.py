@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-PACKAGE = {"errors", "forking", "lazy_names"}
+PACKAGE = {"errors", "lazy_names"}
 """What the package itself loads, whoever imports a part of it."""
 
 

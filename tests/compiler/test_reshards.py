@@ -6,7 +6,7 @@ import pytest
 from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 
-from shardviz.compiler.child.reshards import Reshards, explicit_reshards
+from shardviz.compiler.child.module import Reshards, explicit_reshards
 from shardviz.reports.lowered_module import ExplicitReshards
 from shardviz.sharding import PartitionSpec
 
@@ -104,7 +104,7 @@ def test_a_program_that_shardy_refuses_has_none(monkeypatch):
     with make_ir_context():
         module = ir.Module.parse("module {}")
     monkeypatch.setattr("shardviz.compiler.child.shardy.PASSES", {"none": "builtin.module(no-such-pass)"})
-    assert explicit_reshards(module) is None
+    assert explicit_reshards(str(module).encode()) is None
 
 
 @pytest.mark.parametrize("dtype", ["ui8", "i1", "complex<f32>", "f8E4M3FN", "bf16"])

@@ -16,7 +16,7 @@ from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import Family
 from shardviz.hardware.links import Dimension, LinkSpec
-from shardviz.hardware.machine import Machine, is_placed, place_mesh, published_machine
+from shardviz.hardware.machine import Machine, place_mesh, published_machine
 from shardviz.sharding import Mesh
 
 NAMES = "ABC"
@@ -85,7 +85,7 @@ def orders(machine, sizes):
     random_ = random.Random(f"{machine.name} {sizes}")
     ids = range(machine.devices)
     return [
-        *[None] * is_placed(machine, sizes),
+        *[None] * (machine.family.jax_order(sizes) is not None),
         tuple(ids),
         *(tuple(random_.sample(ids, len(ids))) for _ in "ab"),
     ]

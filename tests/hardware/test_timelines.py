@@ -219,7 +219,7 @@ def test_direct_on_a_ring_of_512_is_within_what_is_followed(chunk: int, latency:
     link_spec = LinkSpec(latency=latency)
     line = timeline(schedule_for("direct", pattern), chunk, topology_for("ring", pattern.dims), link_spec)
     ((_, messages, _),) = line.different_rounds()
-    assert RoundRouting.of(messages, line.topology).work(link_spec) <= min(QUEUE_WORK, MAX_WORK)
+    assert RoundRouting(messages, line.topology, link_spec).work <= min(QUEUE_WORK, MAX_WORK)
 
 
 SUMMED = [

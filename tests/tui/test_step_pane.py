@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from shardviz.forms.enter import enter
 from shardviz.forms.form import CollectiveFields, ProblemForm
-from shardviz.hardware.comparisons import NotCompared
+from shardviz.hardware.timelines import NotCompared
 from shardviz.hardware.topology import Switch
 from shardviz.stepping import collective_run
 from shardviz.stepping.collective_run import compare_with_jax, prepare_run
@@ -576,7 +576,7 @@ def test_an_algorithm_is_chosen_from_the_table():
         text = text_of(pilot.app)
         assert "Algorithms for psum over Y: 64 B on a ring of 4" in text
         assert "rounds" in text
-        assert "fastest: " in text
+        assert "★" in text
         await pilot.press(*"torus", "enter")
         assert pilot.app.screen is dialog
         assert "✗ " in text_of(pilot.app)

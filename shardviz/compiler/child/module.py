@@ -1,26 +1,36 @@
-"""A program of the user's, lowered in another process: its module, compiled for a target as JAX would."""
+"""A program of the user's, lowered in another process: its module, compiled for a target as JAX would; and
+the places where two shardings of a value meet, read off the module once its reshards are explicit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+import jax
 import numpy as np
 
 # Private, and the same in jax 0.8.3 to 0.12: with these JAX itself compiles what it has lowered.
 from jax._src.compiler import backend_compile_and_load, get_compile_options
 from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy, stablehlo
 from jaxlib.xla_client import DeviceList
 
-from shardviz.compiler.child import reshards, shardy, xla
+from shardviz.compiler.child import shardy, xla
 from shardviz.compiler.child.answer import answered
+from shardviz.compiler.child.shardy import name_in, operations_inside, passes
 from shardviz.compiler.child.xla import rematerialization_warnings
 from shardviz.compiler.messages import ModuleQuestion, Output
-from shardviz.reports.lowered_module import ExplicitReshards
+from shardviz.errors import QuestionError
+from shardviz.hlo.mlir.attributes import element_type
+from shardviz.reports.lowered_module import ARGUMENT, ExplicitReshards, Meeting, SplitArgument
 from shardviz.reports.target_result import TargetResult
+from shardviz.sharding import PartitionSpec
 
 _SHARDINGS = ("sdy.sharding", "mhlo.sharding")
 """The attribute of an argument or a result that is split as the program says."""
@@ -40,7 +50,7 @@ def _answer(report: Callable[[str], None], question: ModuleQuestion) -> Output:
         shardy.change(module, change)
     if question.mesh.target == "shardy":
         report("partitioning")
-        text, seen = reshards.partitioned(module)
+        text, seen = partitioned(module)
         return Output(TargetResult("shardy", "ok", text=text), reshards=seen)
     mesh, placement = xla.target_mesh(question.mesh, report)
     report("compiling")
@@ -63,16 +73,25 @@ def _answer(report: Callable[[str], None], question: ModuleQuestion) -> Output:
         output,
         result=replace(output.result, placement=placement),
         warnings="\n".join(warnings[0]),
-        reshards=_reshards(question.code) if is_asked else None,
+        reshards=explicit_reshards(question.code) if is_asked else None,
     )
 
 
 @lru_cache(maxsize=1)
-def _reshards(code: bytes) -> ExplicitReshards | None:
-    """The module's explicit reshards: the same for all targets of a platform, which are asked one
-    after the other."""
+def explicit_reshards(code: bytes) -> ExplicitReshards | None:
+    """The explicit reshards of a module; None where Shardy refuses it, or would crash on it.
+
+    They are the same for all targets of a platform, which are asked one after the other.
+    """
     with make_ir_context():
-        return reshards.explicit_reshards(ir.Module.parse(code))
+        module = ir.Module.parse(code)
+        if jax.__version_info__[:3] == CRASHING_JAX and _LOOP_OR_CALL.search(str(module)):
+            return None
+        try:
+            next(name for name in passes(module) if name == RESHARDS)  # none after it runs
+            return Reshards(module).read()
+        except Exception:  # what XLA compiles all the same has no reasons then
+            return None
 
 
 def _executable(module: ir.Module, devices: np.ndarray[Any, Any], options: dict[str, Any]) -> Any:
@@ -105,3 +124,311 @@ def _left_open(attributes: Mapping[str, Any], name: str) -> list[bool]:
 def _is_for_shardy(module: ir.Module) -> bool:
     """Return whether shardings are Shardy's: only who turned it off in JAX still has the older ones."""
     return all("mhlo.sharding" not in str(each) for each in shardy.main_of(module).attributes["arg_attrs"])
+
+
+RESHARDS = "insert-explicit-reshards"
+CRASHING_JAX = (0, 9, 2)
+"""The release whose Shardy kills its process at a loop or a call; those before and after do not."""
+_LOOP_OR_CALL = re.compile(r"\bstablehlo\.while\b|\bcall @")
+_AXIS = re.compile(r'"([^"]*)"(?::\((\d+)\)(\d+))?')
+_SPLIT_BY = ("sharding", "out_sharding", "out_shardings", "sdy.sharding")
+"""The attributes of an operation that say how its results are split."""
+
+Array = tuple[tuple[int, ...], str]
+"""Shape and dtype."""
+Sizes = tuple[tuple[str, int], ...]
+"""Name and size of each axis of a mesh."""
+Split = tuple[PartitionSpec, Sizes]
+"""A spec, and the axes of the mesh that it is of; none for a value of which nothing is said."""
+
+
+def partitioned(module: ir.Module) -> tuple[str, ExplicitReshards]:
+    """The text of a module after all of Shardy's passes, with the place of each operation, and what was seen
+    in between, when its reshards were explicit. Raises what the passes raise."""
+    with module.context:
+        for name in passes(module):
+            if name == RESHARDS:
+                reshards = Reshards(module).read()
+        return module.operation.get_asm(enable_debug_info=True), reshards
+
+
+@dataclass
+class _Change:
+    """An operation that changes a sharding, or sums over `axes`, with the function around it, its number
+    among all operations, and the first one that takes its result."""
+
+    operation: Any
+    function: str
+    number: int
+    axes: tuple[str, ...]
+    before: PartitionSpec
+    after: PartitionSpec
+    array: Array
+    user: Any = None
+
+
+class Reshards:
+    """A module with explicit reshards.
+
+    One walk over all operations finds the changes and for each the operation that takes its result next.
+    Names come at the end, when all calls are known: a function that is called names its operations anew,
+    behind the names of the calls that lead to it.
+    """
+
+    def __init__(self, module: ir.Module) -> None:
+        self._module = module  # without it, its operations would go
+        top = {
+            ir.StringAttr(operation.attributes["sym_name"]).value: operation.operation
+            for operation in module.body.operations
+        }
+        self._meshes = {
+            name: _sizes(each.attributes["mesh"]) for name, each in top.items() if each.name == "sdy.mesh"
+        }
+        self._functions = {name: each for name, each in top.items() if each.name == "func.func"}
+        self._calls: Counter[str] = Counter()
+        self._callers: dict[str, tuple[str, Any, int]] = {}
+        """The first call of each function: the function around it, the operation, and its number."""
+        self._known: dict[tuple[Any, int], Split] = {}
+        """Shardings that were read: a program has few, and reading one takes as long as all else."""
+        self._changes: list[_Change] = []
+        self._products = 0
+
+    def read(self) -> ExplicitReshards:
+        """Its meetings in the order in which they run, the program's arguments, and its matmuls."""
+        self._walk()
+        arguments = tuple(self._arguments())
+
+        def order(change: _Change) -> tuple[int, ...]:
+            """The numbers of the calls that lead to a change, the outermost first, then its own."""
+            calls = [self._callers[each][2] for each in self._around(change.function)]
+            return (*reversed(calls), change.number)
+
+        meetings = tuple(self._meeting(change, arguments) for change in sorted(self._changes, key=order))
+        return ExplicitReshards(meetings, arguments, self._products)
+
+    def _walk(self) -> None:
+        waiting: dict[Any, _Change] = {}
+        number = 0
+        for function, around in self._functions.items():
+            for operation in operations_inside(around):
+                number += 1
+                for operand in operation.operands if waiting else ():
+                    if operand in waiting:
+                        waiting.pop(operand).user = operation
+                match operation.name:
+                    case "func.call":
+                        self._calls[_callee(operation)] += 1
+                        self._callers.setdefault(_callee(operation), (function, operation, number))
+                    case "stablehlo.dot_general":
+                        self._products += self._multiplications(operation)
+                    case "sdy.reshard" | "sdy.sharding_constraint" | "sdy.all_reduce":
+                        change = self._change(operation, function, number)
+                        if change is not None:
+                            self._changes.append(change)
+                            waiting[operation.results[0]] = change
+
+    def _change(self, operation: Any, function: str, number: int) -> _Change | None:
+        """The change that an operation makes; None where it changes nothing, or nobody knows from what."""
+        (value,), (result,) = operation.operands, operation.results
+        array, after = _array(result.type), self._split(result)
+        axes: tuple[str, ...] = ()
+        if operation.name == "sdy.all_reduce":
+            # jaxlib has no class for a list of axes.
+            written = _AXIS.findall(str(operation.attributes["reduction_axes"]))
+            axes = tuple(f"{name}:({above}){size}" if size else name for name, above, size in written)
+        before = after if axes else self._split(value)
+        if array is None or after is None or before is None or (before == after and not axes):
+            return None
+        if before[1] and before[1] != after[1]:
+            return None
+        return _Change(operation, function, number, axes, before[0], after[0], array)
+
+    def _split(self, value: Any) -> Split | None:
+        """The split of a value, by the operation that makes it; one that says nothing leaves it whole."""
+        number = 0
+        if isinstance(value.owner, ir.Block):
+            number = ir.BlockArgument(value).arg_number
+            around = value.owner.owner.operation
+            if around.name == "sdy.manual_computation":
+                # Over the axes that are left to Shardy.
+                own = set(map(str, sdy.ManualAxesAttr(around.attributes["manual_axes"])))
+                return self._read(around.attributes["in_shardings"], number, own)
+            if around.name not in ("func.func", "stablehlo.while"):
+                return None
+            is_argument = around.name == "func.func"
+            said = _attributes_of_argument(around, number) if is_argument else around.attributes
+        else:
+            number = ir.OpResult(value).result_number
+            said = value.owner.attributes
+        attribute = next((said[name] for name in _SPLIT_BY if name in said), None)
+        if attribute is None:
+            array = _array(value.type)
+            return None if array is None else (PartitionSpec.replicated(len(array[0])), ())
+        return self._read(attribute, number)
+
+    def _read(self, attribute: Any, number: int, manual: Set[str] = frozenset()) -> Split | None:
+        """A sharding of Shardy's, or the one with a number among several, without the axes of a manual
+        computation; None where its parts of axes overlap."""
+        if not manual and (known := self._known.get((attribute, number))) is not None:
+            return known
+        sharding = attribute
+        if sdy.TensorShardingPerValueAttr.isinstance(attribute):
+            sharding = sdy.TensorShardingPerValueAttr(attribute).shardings[number]
+        sharding = sdy.TensorShardingAttr(sharding)
+        mesh = sharding.mesh_or_ref
+        sizes = self._meshes[mesh.value] if isinstance(mesh, ir.FlatSymbolRefAttr) else _sizes(mesh)
+        dims = [
+            _axes(sdy.DimensionShardingAttr(dimension_sharding).axes)
+            for dimension_sharding in sharding.dimension_shardings
+        ]
+        unreduced = () if manual else _axes(sharding.unreduced_axes)
+        if manual:
+            dims = [tuple(axis for axis in dim if axis.partition(":")[0] not in manual) for dim in dims]
+        try:
+            split = PartitionSpec(tuple(dims), unreduced), sizes
+        except QuestionError:
+            return None
+        if not manual:
+            self._known[attribute, number] = split
+        return split
+
+    def _multiplications(self, matmul: Any) -> int:
+        """Those of one device: of each element of its part of the result, what is summed."""
+        left = matmul.operands[0]
+        own, made = self._split(left), self._split(matmul.results[0])
+        array, result = _array(left.type), _array(matmul.results[0].type)
+        if own is None or made is None or array is None or result is None:
+            return 0
+        numbers = stablehlo.DotDimensionNumbers(matmul.attributes["dot_dimension_numbers"])
+        part = _local(own, array[0])
+        summed = math.prod(part[int(dim)] for dim in numbers.lhs_contracting_dimensions)
+        return math.prod(_local(made, result[0])) * summed
+
+    def _arguments(self) -> Iterator[SplitArgument]:
+        """The program's arguments whose sharding it says."""
+        main = self._functions.get("main")
+        if main is None:
+            return
+        kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+        returned = {*map(_array, kind.results)}
+        for number, value in enumerate(main.regions[0].blocks[0].arguments):
+            array, split = _array(value.type), self._split(value)
+            if array is None or split is None or "sdy.sharding" not in _attributes_of_argument(main, number):
+                continue
+            yield SplitArgument(number, name_in(value.location), *array, split[0], array in returned)
+
+    def _meeting(self, change: _Change, arguments: Sequence[SplitArgument]) -> Meeting:
+        function = change.function
+        own = self._name(function, change.operation)
+        value = change.operation.operands[0]
+        producer, producer_name, number = ARGUMENT, "", None
+        if not isinstance(value.owner, ir.Block):
+            producer, producer_name = _opcode(value.owner), self._name(function, value.owner)
+        elif function == "main" and value.owner.owner.operation.name == "func.func":
+            number = ir.BlockArgument(value).arg_number
+        consumer, made = "", None
+        if change.user is not None:
+            consumer = _opcode(change.user)
+            made = _array(change.user.results[0].type) if len(change.user.results) == 1 else None
+        is_handed_on = producer in (ARGUMENT, "optimization_barrier")
+        return Meeting(
+            "sum" if change.axes else "reshard",
+            change.axes or _moved(change.before, change.after),
+            change.before,
+            change.after,
+            *change.array,
+            producer,
+            consumer,
+            producer_name or own,
+            "" if change.user is None else self._name(function, change.user),
+            own,
+            _argument(change, number, arguments) if is_handed_on else "",
+            math.prod(self._calls[each] for each in self._around(function)),
+            () if made is None else made[0],
+        )
+
+    def _name(self, function: str, operation: Any) -> str:
+        """JAX's name of an operation, behind those of the calls that lead to its function."""
+        calls = [self._callers[each][1] for each in self._around(function)]
+        names = (name_in(each.location) for each in (*reversed(calls), operation))
+        return "/".join(filter(None, names))
+
+    def _around(self, function: str) -> Iterator[str]:
+        """A function that is called, and those that call it, the innermost first."""
+        seen: set[str] = set()
+        while function in self._callers and function not in seen:
+            seen.add(function)
+            yield function
+            function = self._callers[function][0]
+
+
+def _callee(call: Any) -> str:
+    name: str = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    return name
+
+
+def _opcode(operation: Any) -> str:
+    """The operation's name without its dialect; of a call the function's."""
+    name: str = operation.name
+    return _callee(operation) if name == "func.call" else name.rpartition(".")[2]
+
+
+def _sizes(mesh: Any) -> Sizes:
+    axes = map(sdy.MeshAxisAttr, sdy.MeshAttr(mesh).axes)
+    return tuple((axis.name, axis.size) for axis in axes)
+
+
+def _axes(axes: Sequence[Any]) -> tuple[str, ...]:
+    """Axes, and parts of axes as Shardy writes them."""
+    found = []
+    for axis in map(sdy.AxisRefAttr, axes):
+        part = axis.sub_axis_info
+        own = None if part is None else sdy.SubAxisInfoAttr(part)
+        found.append(axis.name if own is None else f"{axis.name}:({own.pre_size}){own.size}")
+    return tuple(found)
+
+
+def _attributes_of_argument(function: Any, number: int) -> Any:
+    if "arg_attrs" not in function.attributes:
+        return {}
+    return ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[number])
+
+
+def _array(kind: Any) -> Array | None:
+    """The shape and dtype of a type; None for one that is not an array of fixed size and known dtype."""
+    if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
+        return None
+    try:
+        return tuple(kind.shape), element_type(str(kind.element_type))
+    except QuestionError:
+        return None
+
+
+def _local(split: Split, shape: Sequence[int]) -> tuple[int, ...]:
+    """A device's part of a shape, rounded up where the parts are not equal."""
+    spec, sizes = split[0], dict(split[1])
+    counts = (math.prod(int(axis.partition(")")[2] or sizes[axis]) for axis in dim) for dim in spec.dims)
+    return tuple(-(-size // count) for size, count in zip(shape, counts, strict=True))
+
+
+def _argument(change: _Change, number: int | None, arguments: Sequence[SplitArgument]) -> str:
+    """The path of the argument that is split anew; see `Meeting`."""
+    for one in arguments:
+        if one.number == number:
+            return one.name
+    known = change.array[0], change.before.dims
+    for one in arguments:
+        if known in ((one.shape, one.spec.dims), (one.shape[1:], one.spec.dims[1:])):
+            return one.name
+    return ""
+
+
+def _moved(before: PartitionSpec, after: PartitionSpec) -> tuple[str, ...]:
+    """The axes that do not stay where they are in a dimension, as its major part."""
+    moved: list[str] = []
+    for old, new in zip(before.dims, after.dims, strict=True):
+        same = 0
+        while same < min(len(old), len(new)) and old[same] == new[same]:
+            same += 1
+        moved += [axis for axis in (*old[same:], *new[same:]) if axis not in moved]
+    return tuple(moved)

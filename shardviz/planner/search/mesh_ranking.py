@@ -14,7 +14,7 @@ from itertools import islice
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import cluster_named
-from shardviz.hardware.machine import Machine, PlacedMesh, is_placed, place_mesh
+from shardviz.hardware.machine import Machine, PlacedMesh, place_mesh
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.priced_plan import COMPUTE, HBM, is_mostly_sent
 from shardviz.planner.problem import Problem
@@ -271,7 +271,7 @@ def on_machine(machine: Machine, mesh: Mesh) -> PlacedMesh:
 
 def with_order(machine: Machine, mesh: Mesh) -> Mesh:
     """The mesh, in the order of the devices' ids where `jax.make_mesh` does not place it."""
-    if machine.assumed or is_placed(machine, mesh.axis_sizes):
+    if machine.assumed or machine.family.jax_order(mesh.axis_sizes) is not None:
         return mesh
     return replace(mesh, device_order=tuple(range(mesh.size)))
 

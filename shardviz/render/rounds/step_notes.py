@@ -10,8 +10,7 @@ from rich.text import Text
 
 from shardviz.collectives.pattern import LowerBound
 from shardviz.errors import plural
-from shardviz.hardware.comparisons import NotCompared, fastest, is_cut
-from shardviz.hardware.timelines import Timeline
+from shardviz.hardware.timelines import NotCompared, Timeline, fastest, is_cut
 from shardviz.render.caption import axes_text, mesh_text, repetition
 from shardviz.render.lines import GLUE, fitting_columns, records, sentence, sentences, shared, table
 from shardviz.render.palette import BEST, PARTIAL, Palette
@@ -284,18 +283,10 @@ def link_text(run: CollectiveRun) -> str:
     return f"{seconds(links.spec.latency)} and {rate(links.spec.bandwidth)} {links.each}{which}"
 
 
-def comparison_view(
-    run: CollectiveRun,
-    crossovers: Sequence[tuple[int, str]],
-    left_out: Sequence[tuple[str, str]],
-    width: int,
-    palette: Palette,
-) -> list[Text]:
-    """The table of `run.rows` (chosen one marked), then one line on which is fastest from which payload on.
-    `crossovers` are (bytes, algorithm) and `left_out` (algorithm, reason), as `shardviz.hardware` gives
-    them."""
+def comparison_view(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
+    """The table of `run.rows`, the chosen one and the fastest marked."""
     able = _able(run.rows)
-    best, starred = fastest(run.rows), _starred(run)
+    starred = _starred(run)
     rows = [_cells(run, row, row.algorithm in starred) for row in able]
     lines = fitting_columns(rows, width, 0, RIGHT, HEADINGS)
     if lines is None:
@@ -306,15 +297,12 @@ def comparison_view(
     lines = [*headline(run, width, palette), *asked, Text(), *lines]
     reasons = [row for row in run.rows if isinstance(row, NotCompared)]
     lines += shared(reasons, width, lead="– {}: ", style="dim")
-    lines += [Text(), *_crossovers_line(run, crossovers, left_out, best, width)]
-    skipped = [(name, f"not compared at other payloads, since {reason}") for name, reason in left_out]
-    lines += shared(skipped, width, lead="– {}: ", style="dim")
     star = f"{BEST} fastest here, " if starred else ""
     notes = f"{star}{CHOSEN} the algorithm that step shows. {least(run.bound)}."
     cut = [f"{row.algorithm} in {row.chunks} chunks" for row in able if is_cut(row.schedule)]
     if cut:
-        notes += f" Chunk count chosen for speed: {_and(cut)}."
-    return [*lines, *sentence(notes, width, style="dim")]
+        notes += f" Chunk count chosen for speed: {' and '.join(cut)}."
+    return [*lines, Text(), *sentence(notes, width, style="dim")]
 
 
 def algorithm_lines(run: CollectiveRun, width: int) -> tuple[Text, list[Text]]:
@@ -328,14 +316,6 @@ def algorithm_lines(run: CollectiveRun, width: int) -> tuple[Text, list[Text]]:
 
 def _able(rows: Sequence[Timeline | NotCompared]) -> list[Timeline]:
     return [row for row in rows if isinstance(row, Timeline)]
-
-
-def fastest_line(
-    run: CollectiveRun, crossovers: Sequence[tuple[int, str]], left_out: Sequence[tuple[str, str]]
-) -> Text:
-    """``fastest: up to 1.2 KiB recursive-doubling, from there ring``; empty where that is not known."""
-    lines = _crossovers_line(run, crossovers, left_out, fastest(run.rows), MAX_LINE)
-    return Text(" ").join(lines)
 
 
 def _starred(run: CollectiveRun) -> Sequence[str]:
@@ -368,39 +348,3 @@ def _named(cells: Sequence[Text]) -> list[Text]:
         *([] if waiting == "0" else [Text(f"{waiting} waiting")]),
         Text(time, cells[-1].style),
     ]
-
-
-def _crossovers_line(
-    run: CollectiveRun,
-    crossovers: Sequence[tuple[int, str]],
-    left_out: Sequence[tuple[str, str]],
-    best: Sequence[str],
-    width: int,
-) -> list[Text]:
-    """``up to 1.2 KiB recursive-doubling, from there ring``, among those that were looked at. Nothing where
-    the fastest of the table, `best`, was not looked at, and where only one was."""
-    skipped = {algorithm for algorithm, _ in left_out}
-    if not crossovers or (best and skipped.issuperset(best)):
-        return []
-    looked_at = [row.algorithm for row in _able(run.rows) if row.algorithm not in skipped]
-    if skipped and len(looked_at) < 2:
-        return []
-    among = f" among {_and(looked_at)}" if skipped else ""
-    if best and len(best) == len(looked_at) > 1 and not skipped:
-        return sentence("all take the same time here", width, lead="fastest: ")
-    names = [algorithm for _, algorithm in crossovers]
-    said = [f"up to {human_bytes(end)} {name}" for name, (end, _) in zip(names, crossovers[1:], strict=False)]
-    said.append(f"from there {names[-1]}" if said else f"{names[-1]} at any payload")
-    words = ", ".join(said)
-    here = next((name for start, name in reversed(crossovers) if start <= run.bytes), names[0])
-    ties = [name for name in best if name != here]
-    if best and here not in best:
-        # Chunks that are not equally large, as a payload of few elements has, are sent in other times.
-        words += f"; here {_and(best)}, since chunks have whole elements"
-    elif ties:
-        words += f"; here as fast: {_and(ties)}"
-    return sentence(words, width, lead=f"fastest{among}: ")
-
-
-def _and(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

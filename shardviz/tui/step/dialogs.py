@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -18,7 +17,7 @@ from shardviz.tui.step.choice import LinkFigures
 from shardviz.units import human_bytes, rate, seconds
 
 with LazyImports():
-    from shardviz.hardware import comparisons
+    from shardviz.hardware import timelines
     from shardviz.render.rounds import step_notes
 
 if TYPE_CHECKING:
@@ -36,30 +35,19 @@ class AlgorithmsDialog(FilteredList):
         self._run = run
         what = f"{run.operation.name} over {', '.join(run.operation.axes)}"
         self.title_text = f"Algorithms for {what}: {human_bytes(run.bytes)} on a {run.links.topology}"
-        self._fastest = Text()
 
     def on_mount(self) -> None:
         self.describe(Text("comparing …", "dim"))
         self.beside(self._compare)
 
     def _compare(self) -> Iterator[Callable[[], object]]:
-        run = self._run
-        for row in run.rows:
-            _ = isinstance(row, comparisons.NotCompared) or (row.seconds, row.device_bytes)
+        for row in self._run.rows:
+            _ = isinstance(row, timelines.NotCompared) or (row.seconds, row.device_bytes)
         yield self._show
-        if run.operation.even:
-            pattern, links = run.schedule.pattern, run.links
-            crossed = comparisons.crossovers(pattern, links.topology, links.spec, run.bytes)
-            left_out = comparisons.left_out(pattern, links.topology)
-            yield partial(self._say_fastest, step_notes.fastest_line(run, crossed, left_out))
-
-    def _say_fastest(self, fastest: Text) -> None:
-        self._fastest = fastest
-        self.describe_chosen()
 
     def _show(self) -> None:
         head, lines = step_notes.algorithm_lines(self._run, self.size.width - 8)
-        able = [row for row in self._run.rows if not isinstance(row, comparisons.NotCompared)]
+        able = [row for row in self._run.rows if not isinstance(row, timelines.NotCompared)]
         rows = [
             ListRow(line, row.algorithm, row.algorithm, head) for line, row in zip(lines, able, strict=True)
         ]
@@ -67,7 +55,7 @@ class AlgorithmsDialog(FilteredList):
         rows += [
             ListRow(Text(f"   {row.algorithm}", "dim"), row.algorithm, row.algorithm, cannot)
             for row in self._run.rows
-            if isinstance(row, comparisons.NotCompared)
+            if isinstance(row, timelines.NotCompared)
         ]
         self.show_rows(rows, self._run.schedule.algorithm)
 
@@ -78,8 +66,6 @@ class AlgorithmsDialog(FilteredList):
         said = Text.assemble((algorithm.name, "bold"), f": {as_sentence(algorithm.summary)}")
         if reason := self._reason(row):
             said.append(f"\n✗ {as_sentence(reason)}")
-        elif self._fastest:
-            said.append("\n").append_text(self._fastest)
         return said
 
     def leave_with(self, row: ListRow) -> None:
@@ -88,7 +74,7 @@ class AlgorithmsDialog(FilteredList):
 
     def _reason(self, row: ListRow) -> str:
         """Why an algorithm cannot do it; empty where it can."""
-        reasons = dict(row for row in self._run.rows if isinstance(row, comparisons.NotCompared))
+        reasons = dict(row for row in self._run.rows if isinstance(row, timelines.NotCompared))
         return reasons.get(row.value, "")
 
 
