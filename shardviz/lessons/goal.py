@@ -44,7 +44,6 @@ _KEPT = {
 """Fields that say the same where their texts do, in a sentence about the sandbox."""
 _LIMITED = {
     "devices": "the mesh has {} devices",
-    "axis_size": "axis {0} has {} devices",
     "replicas": "{} devices hold each part of {0}",
     "bytes": "{0} has {}",
     "shard_bytes": "each device holds {} of {0}",

@@ -12,7 +12,7 @@ from shardviz.cli.group import run
 from shardviz.cli.lesson_check import LessonVerifier, Programs
 from shardviz.lessons import jax_questions
 from shardviz.lessons.course import file_names
-from shardviz.lessons.measures import compute
+from shardviz.sharding import Layout, PartitionSpec
 
 RIGHT = """
 title = "Rows"
@@ -110,12 +110,13 @@ def test_figures_that_nothing_computes_are_counted(tmp_path, capsys, monkeypatch
 
 
 def test_an_answer_that_jax_does_not_give_is_told(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(jax_questions, "compute", lambda _, draft: compute("slices A 0", draft))
+    whole = PartitionSpec.replicated(2)
+    monkeypatch.setattr(jax_questions, "Layout", lambda array, mesh: Layout(array.with_spec(whole), mesh))
     assert run(["lesson", "--check", "--json", lesson(tmp_path, "rows")]) == 1
     document = json.loads(capsys.readouterr().out)
     (told,) = document["lessons"]
-    reason = "the answer is 0:4, 0:4; JAX gives '4:8, 0:4'"
-    assert told["complaints"] == [{"key": "predict.1.ask", "reason": reason}]
+    reason = "device 0 holds ((0, 8), (0, 4)) of A; JAX gives it ((0, 4), (0, 4))"
+    assert told["complaints"][0] == {"key": "predict.1.ask", "reason": reason}
     assert told["asked_of_jax"] == ["predict.1.ask", "goal.holds.A"]
 
 

@@ -2,7 +2,7 @@
 
 answers     computed answers and their kinds: numbers, bytes, shapes, …
 subject     the arrays, devices and collectives that measures are about
-layout, plan, cost, parallelism, collective  the measures
+layout, plan, collective  the measures
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from shardviz.forms.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
-from shardviz.lessons.measures import collective, cost, layout, parallelism, plan
+from shardviz.lessons.measures import collective, layout, plan
 from shardviz.lessons.measures.answers import ComputedAnswer, whole_number
 from shardviz.lessons.measures.subject import position_of, resolve_once
 from shardviz.strict_table import closest
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {
     "devices": (layout.devices, ""),
-    "axis_size": (layout.axis_size, "X"),
     "device": (layout.device, "X=1,Y=2"),
     "coordinates": (layout.coordinates_of, "6"),
     "shard_shape": (layout.shard_shape, "A"),
@@ -45,33 +44,27 @@ MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {
     "line": (plan.line, "all_gather"),
     "sent": (plan.sent, ""),
     "longer": (plan.longer, "197e12 45e9"),
-    "seconds": (cost.seconds, "all_gather"),
-    "overlapped": (cost.overlapped, ""),
-    "step": (cost.step, ""),
-    "exposed": (cost.exposed, ""),
-    "bound": (cost.bound, ""),
-    "threshold": (cost.threshold, "b"),
-    "utilisation": (cost.utilisation, ""),
-    "fastest": (cost.fastest, "X=4,Y=2 X=2,Y=4"),
-    "compiled": (cost.compiled, "four-layers exposed"),
-    "peak": (cost.peak, ""),
-    "memory": (cost.memory, "optimizer"),
-    "size": (parallelism.size, "c"),
-    "dropped": (parallelism.dropped, "c 9,3,2,2"),
-    "ticks": (parallelism.ticks, "stage m"),
-    "busy": (parallelism.busy, "stage m 0"),
-    "bubble": (parallelism.bubble, "stage m"),
-    "links": (parallelism.links, "X"),
-    "crossing": (parallelism.crossing, "X 4"),
-    "process": (parallelism.process, "5 4"),
-    "loads": (parallelism.loads, "A 1 4"),
+    "seconds": (plan.seconds, "all_gather"),
+    "overlapped": (plan.overlapped, ""),
+    "step": (plan.step, ""),
+    "exposed": (plan.exposed, ""),
+    "bound": (plan.bound, ""),
+    "threshold": (plan.threshold, "b"),
+    "fastest": (plan.fastest, "X=4,Y=2 X=2,Y=4"),
+    "compiled": (plan.compiled, "four-layers exposed"),
+    "peak": (plan.peak, ""),
+    "memory": (plan.memory, "optimizer"),
+    "size": (layout.size, "c"),
+    "dropped": (layout.dropped, "c 9,3,2,2"),
+    "ticks": (layout.ticks, "stage m"),
+    "bubble": (layout.bubble, "stage m"),
+    "links": (layout.links, "X"),
+    "crossing": (layout.crossing, "X 4"),
+    "loads": (layout.loads, "A 1 4"),
     "rounds": (collective.rounds, ""),
     "hops": (collective.hops, ""),
-    "sends_to": (collective.sends_to, "2 1"),
     "held": (collective.held, "2 1"),
     "result": (collective.result, "2"),
-    "least_sent": (collective.least_sent, ""),
-    "least_rounds": (collective.least_rounds, ""),
 }
 """Each measure with an example of its arguments, which are separated by spaces. Parameters that are called
 array, device, round and op say where the answer is to be seen."""
@@ -131,7 +124,7 @@ def answer_location(prediction: Prediction) -> AnswerLocation:
     device = answer_of(prediction).text if measure is layout.device else of.get("device", "")
     position = position_of(resolved.problem.mesh, device) if device else 0
     hardware = (target.name for target in resolved.targets if target.machine is not None)
-    target = next(hardware, "") if measure is cost.compiled else ""
+    target = next(hardware, "") if measure is plan.compiled else ""
     round_ = whole_number(of.get("round", "0"))
     return AnswerLocation(of.get("array", ""), position, of.get("op", ""), round_, target)
 

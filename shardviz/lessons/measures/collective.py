@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
-from shardviz.lessons.measures.answers import BYTES, DEVICES, NUMBER, NUMBERS, ComputedAnswer, whole_number
+from shardviz.lessons.measures.answers import NUMBER, NUMBERS, ComputedAnswer, whole_number
 from shardviz.lessons.measures.subject import position_of, walk_of
 
 if TYPE_CHECKING:
@@ -40,16 +40,6 @@ def hops(resolved: ResolvedProblem) -> ComputedAnswer:
     return NUMBER.answer(farthest)
 
 
-def sends_to(resolved: ResolvedProblem, device: str, round: str) -> ComputedAnswer:
-    """The devices to which a device sends in a round."""
-    walk = walk_of(resolved)
-    position = position_of(walk.mesh, device)
-    sends = walk.schedule.round(whole_number(round))
-    group, member = walk.places[position]
-    to = {int(other) for other in sends.dst[sends.src == member]}
-    return DEVICES.answer(tuple(sorted(walk.mesh.device_id(walk.groups[group][other]) for other in to)))
-
-
 def held(resolved: ResolvedProblem, device: str, round: str) -> ComputedAnswer:
     """The numbers that a device holds after a round and still needs, in the order of the chunks."""
     walk = walk_of(resolved)
@@ -68,16 +58,6 @@ def result(resolved: ResolvedProblem, device: str) -> ComputedAnswer:
     mesh = walk_of(resolved).mesh
     number = mesh.device_id(position_of(mesh, device))
     return NUMBERS.answer(tuple(results_of(resolved)[number].reshape(-1).tolist()))
-
-
-def least_sent(resolved: ResolvedProblem) -> ComputedAnswer:
-    """The fewest bytes that any algorithm sends."""
-    return BYTES.answer(walk_of(resolved).bound.wire_bytes)
-
-
-def least_rounds(resolved: ResolvedProblem) -> ComputedAnswer:
-    """The fewest rounds of any algorithm that sends one message at a time."""
-    return NUMBER.answer(walk_of(resolved).bound.rounds)
 
 
 def results_of(resolved: ResolvedProblem) -> NDArray[np.float64]:
