@@ -236,9 +236,7 @@ def printed_by(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Callable[[Mapping[str, str]], dict[str, str]]]:
     """What programs print, by name: each runs in a fork of one process that has imported JAX, no more."""
-    from shardviz.cli import lesson_runner as script
-
-    words = [sys.executable, "-P", script.__file__]
+    words = [sys.executable, "-P", str(Path(__file__).with_name("program_runner.py"))]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as runner:
 
         def printed(programs: Mapping[str, str]) -> dict[str, str]:

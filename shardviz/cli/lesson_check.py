@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +16,6 @@ from typing import NamedTuple
 
 import click
 
-from shardviz.cli import lesson_runner as script
 from shardviz.cli.output import print_json, print_note, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.cli.target_session import started_worker
@@ -222,17 +219,24 @@ def _said(verdict: Verdict) -> Verdict:
 
 LAST_BYTES = 32_768
 """Bytes at the end of a program's output that are read."""
+MAX_BYTES = 16_000_000
+"""No file that a program writes may be longer, what it prints included."""
+_RUN = f"""\
+import resource, runpy
+resource.setrlimit(resource.RLIMIT_FSIZE, ({MAX_BYTES}, {MAX_BYTES}))
+runpy.run_path("program.py", run_name="__main__")
+"""
 
 
 class Programs:
-    """Programs that run one after the other; `close` ends the one that runs, and removes what they wrote."""
+    """Programs that run one after the other, each in a process and a folder of its own; `close` ends the one
+    that runs."""
 
     def __init__(self, environment: Mapping[str, str], time_limit: float = TIME_LIMIT_S) -> None:
         self._environment = environment
         self._time_limit = time_limit
-        self._folder = tempfile.mkdtemp(prefix="shardviz-")
         self._pool = ThreadPoolExecutor(1)
-        self._runner: subprocess.Popen[str] | None = None
+        self._running: subprocess.Popen[bytes] | None = None
         self._is_over = False
 
     def start(self, program: str) -> Future[str]:
@@ -243,62 +247,43 @@ class Programs:
         """End what runs, and wait for its end."""
         self.kill()
         self._pool.shutdown(cancel_futures=True)
-        self._reap()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def kill(self) -> None:
         """End what runs, with all that it started; for a signal handler too: nothing is waited for."""
         self._is_over = True
-        if self._runner is not None:
-            _end(self._runner)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._running is not None:
+            _end(self._running)
 
     def _run(self, program: str) -> str:
-        folder = Path(tempfile.mkdtemp(dir=self._folder))
-        path = folder / "program.py"
-        path.write_text(program, encoding="utf-8")
-        runner = self._runner = self._runner or self._begin()
-        if self._is_over:
-            _end(runner)
-        assert runner.stdin is not None
-        assert runner.stdout is not None
-        with suppress(BrokenPipeError):
-            print(path, file=runner.stdin, flush=True)
-        if not select.select([runner.stdout], [], [], self._time_limit)[0]:
-            self._reap()
-            return f"it was stopped after {self._time_limit:g} s"
-        code = runner.stdout.readline().strip()
-        if not code:
-            self._reap()
-            return "it ended the process that runs it"
-        printed = (folder / "out").stat().st_size + (folder / "err").stat().st_size
-        if printed >= script.MAX_BYTES:
-            return f"it prints more than {script.MAX_BYTES:,} bytes"
-        if code != "0":
-            words = stderr_tail(_last_of(folder / "err"))
-            return f"it ended with {code}{f': {words}' if words else ''}"
-        return "" if _last_of(folder / "out").strip() else "it prints nothing"
-
-    def _begin(self) -> subprocess.Popen[str]:
-        # A session of its own, so that whatever a program starts can be ended with it. -P keeps the folder of
-        # the script off the path: a program must not import what lies there.
-        return subprocess.Popen(
-            [sys.executable, "-P", script.__file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd=self._folder,
-            env=self._environment,
-            start_new_session=True,
-        )
-
-    def _reap(self) -> None:
-        """End the runner with all that it runs; the next program gets another one."""
-        if self._runner is not None:
-            _end(self._runner)
-            self._runner.communicate()
-            self._runner = None
+        with tempfile.TemporaryDirectory(prefix="shardviz-") as name:
+            folder = Path(name)
+            (folder / "program.py").write_text(program, encoding="utf-8")
+            with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+                # A session of its own, so that whatever it starts can be ended with it.
+                process = self._running = subprocess.Popen(
+                    [sys.executable, "-c", _RUN],
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                    cwd=folder,
+                    env=self._environment,
+                    start_new_session=True,
+                )
+            if self._is_over:
+                _end(process)
+            try:
+                code = process.wait(self._time_limit)
+            except subprocess.TimeoutExpired:
+                return f"it was stopped after {self._time_limit:g} s"
+            finally:
+                _end(process)
+                process.wait()
+            if sum((folder / stream).stat().st_size for stream in ("out", "err")) >= MAX_BYTES:
+                return f"it prints more than {MAX_BYTES:,} bytes"
+            if code:
+                words = stderr_tail(_last_of(folder / "err"))
+                return f"it ended with {code}{f': {words}' if words else ''}"
+            return "" if _last_of(folder / "out").strip() else "it prints nothing"
 
 
 def _last_of(path: Path) -> str:
@@ -307,6 +292,6 @@ def _last_of(path: Path) -> str:
         return file.read().decode(errors="replace")
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
     with suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)

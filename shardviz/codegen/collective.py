@@ -6,7 +6,6 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import (
@@ -42,8 +41,6 @@ MAX_PRINTED = 2**16
 """Numbers of all results; of more the first and the last are printed."""
 MAX_WRITTEN = 4096
 """Numbers that the code itself may list."""
-MAX_ROWS = 256
-"""Rows of a ragged exchange that are written out for each receiver; of more their ranges are."""
 MAX_BYTES = 2**31
 """Bytes that the devices may hold together before."""
 MAX_EXCHANGES = 64
@@ -225,12 +222,10 @@ def _ragged_code(
 
 
 def _rows_code(sizes: Sequence[Sequence[int]], height: int, receiver: int, tall: int) -> str:
-    """The rows of a receiver, written out where they are few; then one beyond all, which `take` fills."""
+    """The rows of a receiver in ranges; then one beyond all, which `take` fills."""
     starts = [sender * height + sum(row[:receiver]) for sender, row in enumerate(sizes)]
     taken = [range(start, start + row[receiver]) for start, row in zip(starts, sizes, strict=True)]
     beyond, left = len(sizes) * height, tall - sum(map(len, taken))
-    if tall <= MAX_ROWS:
-        return str([*chain(*taken), *[beyond] * left])
     parts = [*(f"*{rows}" for rows in taken if rows), *[f"*[{beyond}] * {left}"] * bool(left)]
     return f"[{', '.join(parts)}]"
 

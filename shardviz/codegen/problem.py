@@ -64,14 +64,15 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
         target = TARGETS["cpu" if problem.mesh.size <= MAX_CPU_DEVICES else "shardy"]
     check_mesh(target, problem.mesh)
     title = f"{text} on the mesh {mesh}{'' if target.name in TARGETS else f' of {target.name}'}."
-    run = target.machine is None and target.name != "shardy" and _can_run(problem)
-    guarded = _may_be_refused(problem, target)
+    is_summed = any(array.decided_spec.unreduced for array in problem.arguments)
+    can_run = target.machine is None and target.name != "shardy" and not is_summed and not is_uneven(problem)
+    run = can_run and is_small(problem, problem.layers)
     function = ProgramFunction(problem)
     parts = [
         [*explained, *_mesh_for(target, problem), "", ""],
         [*_placed(function, run), "", ""],
         [*function.lines(), "", ""],
-        _passes(function, guarded) if target.name == "shardy" else _compiled(function, guarded),
+        _passes(function) if target.name == "shardy" else _compiled(function),
         ["", *_run(function)] if run else [],
     ]
     is_tpu = target.machine is not None and target.process == "tpu"
@@ -92,13 +93,6 @@ def title_of(problem: Problem) -> str:
     return f"{what} of {plural(len(problem.forward), 'statement')}{often}"
 
 
-def _can_run(problem: Problem) -> bool:
-    """True if the arrays, as they are split, are small enough to be made and multiplied."""
-    if any(array.decided_spec.unreduced for array in problem.arguments) or is_uneven(problem):
-        return False
-    return is_small(problem, problem.layers)
-
-
 def is_small(problem: Problem, times: int = 1) -> bool:
     """True if all devices together hold little of the arrays, and multiply little, so many times over."""
     arrays = [*problem.arguments, *(part.result for part in problem.parts)]
@@ -111,18 +105,6 @@ def is_small(problem: Problem, times: int = 1) -> bool:
         sizes = dict(pair for array in part.operands for pair in zip(array.dims, array.shape, strict=True))
         work += math.prod(sizes.values())
     return held <= MAX_BYTES and times * work <= MAX_MULTIPLICATIONS
-
-
-def _may_be_refused(problem: Problem, target: Target) -> bool:
-    """True if the target may refuse, and will say why: hardware that is not here, a type that not all have,
-    pending sums, a result that Explicit axes leave open, or dimensions that do not divide."""
-    return (
-        target.machine is not None
-        or problem.arguments[0].dtype not in SURE
-        or is_uneven(problem)
-        or any(array.spec is not None and array.spec.unreduced for array in problem.arrays)
-        or (problem.axis_types == "explicit" and any(part.result.spec is None for part in problem.parts))
-    )
 
 
 def is_uneven(problem: Problem) -> bool:
@@ -169,23 +151,22 @@ def _jitted(problem: Problem) -> list[str]:
     return ["jitted = jax.jit(program, out_shardings=(", *(f"    {each}," for each in wanted), "))"]
 
 
-def _compiled(function: ProgramFunction, guarded: bool) -> list[str]:
+def _compiled(function: ProgramFunction) -> list[str]:
     are = "results are" if len(returned_arrays(function.problem)) > 1 else "result is"
     return [
         *_jitted(function.problem),
-        *_guarded(f"compiled = jitted.lower({function.arguments}).compile()", guarded),
+        f"compiled = jitted.lower({function.arguments}).compile()",
         "",
         f'print("the {are} split as", compiled.output_shardings)',
         *printed_code(),
     ]
 
 
-def _passes(function: ProgramFunction, guarded: bool) -> list[str]:
+def _passes(function: ProgramFunction) -> list[str]:
     """Lines that run Shardy's passes on the lowered program, and print the collectives."""
-    lowered = f'lowered = jitted.trace({function.arguments}).lower(lowering_platforms=("tpu",))'
     return [
         *_jitted(function.problem),
-        *_guarded(lowered, guarded),
+        f'lowered = jitted.trace({function.arguments}).lower(lowering_platforms=("tpu",))',
         'module = lowered.compiler_ir("stablehlo")',
         "with module.context:",
         "    for passes in (",
@@ -197,19 +178,6 @@ def _passes(function: ProgramFunction, guarded: bool) -> list[str]:
         'print("collectives:" if sent else "collectives: none, nothing is sent")',
         "for line in sent:",
         "    print(line.strip())",
-    ]
-
-
-def _guarded(line: str, guarded: bool) -> list[str]:
-    """A line that ends the program where JAX or its compiler refuses, with what they say."""
-    if not guarded:
-        return [line]
-    return [
-        "try:",
-        f"    {line}",
-        "except Exception as error:",
-        '    print("refused:", error)',
-        "    raise SystemExit from None",
     ]
 
 

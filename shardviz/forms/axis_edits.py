@@ -28,19 +28,13 @@ def add_axis(form: ProblemForm) -> ProblemForm:
     return _settled(replace(form, mesh=f"{form.mesh.rstrip(' ,')},{name}={FIRST_SIZE}"), mesh)
 
 
-def resize_axis(form: ProblemForm, axis: str, size: int) -> ProblemForm:
-    """Give an axis another number of devices."""
-    mesh = _mesh_with(form, axis)
-    return form if mesh is None else replace(form, mesh=_text(mesh, axis, f"{axis}={size}"))
-
-
 def double_axis(form: ProblemForm, axis: str) -> ProblemForm:
     """Grow an axis to the next power of two, unless the mesh becomes larger than any question needs."""
-    if (mesh := _mesh_with(form, axis)) is None:
+    mesh = _mesh_with(form, axis)
+    doubled = 0 if mesh is None else 1 << mesh.axis_size(axis).bit_length()
+    if mesh is None or mesh.size // mesh.axis_size(axis) * doubled > MAX_DEVICES:
         return form
-    size = mesh.axis_size(axis)
-    doubled = 1 << size.bit_length()
-    return resize_axis(form, axis, doubled) if mesh.size // size * doubled <= MAX_DEVICES else form
+    return replace(form, mesh=_text({**mesh.shape, axis: doubled}))
 
 
 def halve_axis(form: ProblemForm, axis: str) -> ProblemForm:
@@ -48,7 +42,8 @@ def halve_axis(form: ProblemForm, axis: str) -> ProblemForm:
     mesh = _mesh_with(form, axis)
     if mesh is None or mesh.axis_size(axis) == 1:
         return form
-    return resize_axis(form, axis, 1 << ((mesh.axis_size(axis) - 1).bit_length() - 1))
+    halved = 1 << ((mesh.axis_size(axis) - 1).bit_length() - 1)
+    return replace(form, mesh=_text({**mesh.shape, axis: halved}))
 
 
 def remove_axis(form: ProblemForm, axis: str) -> ProblemForm:
@@ -57,7 +52,7 @@ def remove_axis(form: ProblemForm, axis: str) -> ProblemForm:
     if mesh is None or len(mesh.axis_names) == 1:
         return form
     shape = {name: size for name, size in mesh.shape.items() if name != axis}
-    return _settled(replace(form, mesh=_shape_text(shape)), mesh, {axis: None})
+    return _settled(replace(form, mesh=_text(shape)), mesh, {axis: None})
 
 
 def move_axis(form: ProblemForm, axis: str, places: int) -> ProblemForm:
@@ -66,7 +61,7 @@ def move_axis(form: ProblemForm, axis: str, places: int) -> ProblemForm:
         return form
     names = [name for name in mesh.axis_names if name != axis]
     names.insert(max(0, mesh.axis_names.index(axis) + places), axis)
-    return _settled(replace(form, mesh=_shape_text({name: mesh.shape[name] for name in names})), mesh)
+    return _settled(replace(form, mesh=_text({name: mesh.shape[name] for name in names})), mesh)
 
 
 def enter_axis(form: ProblemForm, axis: str, text: str) -> ProblemForm:
@@ -79,7 +74,9 @@ def enter_axis(form: ProblemForm, axis: str, text: str) -> ProblemForm:
     name, equals, size = (piece.strip() for piece in text.partition("="))
     if not equals and name.isdecimal():
         name, size = axis, name
-    return enter_mesh(form, _text(mesh, axis, f"{name or axis}={size or mesh.axis_size(axis)}"))
+    shape = {other: f"{other}={number}" for other, number in mesh.shape.items()}
+    shape[axis] = f"{name or axis}={size or mesh.axis_size(axis)}"
+    return enter_mesh(form, ",".join(shape.values()))
 
 
 def enter_mesh(form: ProblemForm, text: str) -> ProblemForm:
@@ -146,46 +143,40 @@ def fresh_axes(count: int, form: ProblemForm, mesh: Mesh | None) -> list[str]:
 def cycle(form: ProblemForm, row: int, dim: int) -> ProblemForm:
     """Put the next free axis on a dimension: none, then each axis that the array does not use, in order. A
     dimension over several axes becomes whole."""
-    mesh = parsed(form).mesh
-    spec = _spec(form, row)
-    if mesh is None or spec is None or not 0 <= dim < spec.rank:
+    mesh, spec = parsed(form).mesh, _spec(form, row, dim)
+    if mesh is None or spec is None:
         return form
-    here = spec.dims[dim]
-    used = {*spec.axes, *spec.unreduced} - {*here}
-    return _with_spec(form, row, _with_dim(spec, dim, _next_axes(here, mesh, used)))
+    used = {*spec.axes, *spec.unreduced} - {*spec.dims[dim]}
+    return _with_dim(form, row, spec, dim, _next_axes(spec.dims[dim], mesh, used))
 
 
 def assign(form: ProblemForm, row: int, dim: int, axis: str) -> ProblemForm:
     """Split a dimension over an axis as well, as its minor one; the axis leaves wherever the array had it."""
-    spec = _spec(form, row)
-    if _mesh_with(form, axis) is None or spec is None or not 0 <= dim < spec.rank:
+    spec = _spec(form, row, dim)
+    if _mesh_with(form, axis) is None or spec is None:
         return form
-    without = _without(spec, (axis,))
-    return _with_spec(form, row, _with_dim(without, dim, (*without.dims[dim], axis)))
+    without = _without(spec, axis)
+    return _with_dim(form, row, without, dim, (*without.dims[dim], axis))
 
 
 def clear(form: ProblemForm, row: int, dim: int) -> ProblemForm:
     """Leave a dimension whole."""
-    spec = _spec(form, row)
-    if spec is None or not 0 <= dim < spec.rank:
-        return form
-    return _with_spec(form, row, _with_dim(spec, dim, ()))
+    spec = _spec(form, row, dim)
+    return form if spec is None else _with_dim(form, row, spec, dim, ())
 
 
 def toggle_open(form: ProblemForm, row: int, chosen: PartitionSpec | None = None) -> ProblemForm:
     """Leave a result or an intermediate to the compiler, or take the decision back. Then it is split as
     `chosen`, or whole where that is None or does not fit. Operands are given to a program, and stay as they
     are."""
-    einsums = parsed(form).einsums
-    if einsums is None or not 0 <= row < len(form.specs) == len(einsums.rows):
+    read = parsed(form)
+    if read.rows is None or not 0 <= row < len(read.rows) or read.rows[row].role == "operand":
         return form
-    if einsums.rows[row].role == "operand":
-        return form
-    if parsed(form).specs[row] is not None:
+    if read.specs[row] is not None:
         return _with_spec(form, row, None)
-    rank = len(einsums.rows[row].dims)
+    rank = len(read.rows[row].dims)
     fits = chosen is not None and chosen.rank == rank and not chosen.unreduced
-    return _with_spec(form, row, chosen if fits else _whole(rank))
+    return _with_spec(form, row, chosen if fits else PartitionSpec.replicated(rank))
 
 
 def toggle_unreduced(form: ProblemForm, row: int, axis: str) -> ProblemForm:
@@ -193,15 +184,14 @@ def toggle_unreduced(form: ProblemForm, row: int, axis: str) -> ProblemForm:
     spec = _spec(form, row)
     if _mesh_with(form, axis) is None or spec is None:
         return form
-    without = _without(spec, (axis,))
+    without = _without(spec, axis)
     kept = without.unreduced if axis in spec.unreduced else (*without.unreduced, axis)
     return _with_spec(form, row, replace(without, unreduced=kept))
 
 
 def cycle_unreduced(form: ProblemForm, row: int) -> ProblemForm:
     """Let devices hold partial sums of the array over the next free axis, after the last one over none."""
-    mesh = parsed(form).mesh
-    spec = _spec(form, row)
+    mesh, spec = parsed(form).mesh, _spec(form, row)
     if mesh is None or spec is None:
         return form
     return _with_spec(form, row, replace(spec, unreduced=_next_axes(spec.unreduced, mesh, spec.axes)))
@@ -258,23 +248,21 @@ def _renamed(spec: Spec, names: Mapping[str, str | None]) -> Spec:
     return replace(spec, dims=tuple(map(new, spec.dims)), unreduced=new(spec.unreduced))
 
 
-def _text(mesh: Mesh, axis: str, text: str) -> str:
-    return ",".join(text if name == axis else f"{name}={size}" for name, size in mesh.shape.items())
-
-
-def _shape_text(shape: Mapping[str, int]) -> str:
+def _text(shape: Mapping[str, int]) -> str:
     return ",".join(f"{name}={size}" for name, size in shape.items())
 
 
-def _spec(form: ProblemForm, row: int) -> PartitionSpec | None:
-    """The spec of a row; whole where it is open or cannot be read, None where there is no such row. An array
-    on one device is taken back to the mesh: an edit splits it over axes."""
+def _spec(form: ProblemForm, row: int, dim: int | None = None) -> PartitionSpec | None:
+    """The spec of a row; whole where it is open or cannot be read, None where there is no such row or
+    dimension. An array on one device is taken back to the mesh: an edit splits it over axes."""
     read = parsed(form)
-    if not 0 <= row < len(read.specs):
-        return None
-    spec = read.specs[row]
+    spec = read.specs[row] if 0 <= row < len(read.specs) else ""
     if spec is None or isinstance(spec, str):
-        return None if read.rows is None else _whole(len(read.rows[row].dims))
+        if read.rows is None or not 0 <= row < len(read.rows):
+            return None
+        spec = PartitionSpec.replicated(len(read.rows[row].dims))
+    if dim is not None and not 0 <= dim < spec.rank:
+        return None
     return spec if spec.only_device is None else replace(spec, devices=())
 
 
@@ -282,10 +270,6 @@ def _mesh_with(form: ProblemForm, axis: str) -> Mesh | None:
     """The form's mesh, where it has such an axis."""
     mesh = parsed(form).mesh
     return None if mesh is None or axis not in mesh.axis_names else mesh
-
-
-def _whole(rank: int) -> PartitionSpec:
-    return PartitionSpec.replicated(rank)
 
 
 def _next_axes(here: tuple[str, ...], mesh: Mesh, used: Iterable[str]) -> tuple[str, ...]:
@@ -296,15 +280,17 @@ def _next_axes(here: tuple[str, ...], mesh: Mesh, used: Iterable[str]) -> tuple[
     return choices[index % len(choices)]
 
 
-def _without(spec: PartitionSpec, axes: Iterable[str]) -> PartitionSpec:
-    gone = {*axes}
-    dims = tuple(tuple(axis for axis in dim if whole_axis(axis) not in gone) for dim in spec.dims)
-    kept = tuple(axis for axis in spec.unreduced if whole_axis(axis) not in gone)
-    return replace(spec, dims=dims, unreduced=kept)
+def _without(spec: PartitionSpec, gone: str) -> PartitionSpec:
+    def left(axes: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(axis for axis in axes if whole_axis(axis) != gone)
+
+    return replace(spec, dims=tuple(map(left, spec.dims)), unreduced=left(spec.unreduced))
 
 
-def _with_dim(spec: PartitionSpec, dim: int, axes: tuple[str, ...]) -> PartitionSpec:
-    return replace(spec, dims=(*spec.dims[:dim], axes, *spec.dims[dim + 1 :]))
+def _with_dim(
+    form: ProblemForm, row: int, spec: PartitionSpec, dim: int, axes: tuple[str, ...]
+) -> ProblemForm:
+    return _with_spec(form, row, replace(spec, dims=(*spec.dims[:dim], axes, *spec.dims[dim + 1 :])))
 
 
 def _with_spec(form: ProblemForm, row: int, spec: PartitionSpec | None) -> ProblemForm:

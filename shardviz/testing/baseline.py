@@ -42,7 +42,7 @@ def check_baseline(
     the folder of the file that calls. Seconds are in it where there is a `target`.
 
     Without a file the first run writes it; where the environment variable CI is set it fails instead, since
-    nobody would commit it. ``SHARDVIZ_UPDATE=1``, or ``pytest --shardviz-update``, writes it anew.
+    nobody would commit it. ``SHARDVIZ_UPDATE=1`` writes it anew.
 
     `fail_on` has the limits of `shardviz diff`, such as ``"new-collective,bytes+5%,seconds+5%,memory+1GiB"``.
     Without them every change of a collective fails, and so do seconds and memory that differ by more than

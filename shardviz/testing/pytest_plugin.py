@@ -5,13 +5,12 @@ Every start of pytest loads it where shardviz is installed, so it imports nothin
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
+from shardviz.testing.outcomes import RENEWED, BaselineChanged
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -19,29 +18,6 @@ if TYPE_CHECKING:
 SECTION = "shardviz: the program and its baseline"
 PROPERTY = "shardviz_baseline"
 """The name under which a test's report has the baselines that it wrote; pytest-xdist carries it over."""
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.getgroup("shardviz").addoption(
-        "--shardviz-update",
-        action="store_true",
-        help=f"write the baselines of shardviz.testing.check_baseline anew, as {UPDATE}=1 does",
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    if not config.getoption("shardviz_update"):
-        return
-    before = os.environ.get(UPDATE)
-    os.environ[UPDATE] = "1"
-
-    def restore() -> None:
-        if before is None:
-            os.environ.pop(UPDATE, None)
-        else:
-            os.environ[UPDATE] = before
-
-    config.add_cleanup(restore)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -135,7 +135,6 @@ ENDS = {
     "import sys; sys.exit(3)": "it ended with 3",
     "print(input())": "it ended with 1: EOFError: EOF when reading a line",
     "while True: print(100_000 * 'x')": "it prints more than 16,000,000 bytes",
-    "import os, signal; os.kill(os.getppid(), 9); signal.pause()": "it ended the process that runs it",
     "import os; print(os.listdir())": "",
 }
 

@@ -48,18 +48,10 @@ SUM = question_of_step(SMALL.plan, 2)
 UNREDUCED = resolve(
     form_from_options("bd,df->bf", specs="XY,Y_->X_{U_Y}", sizes="b=8,d=16,f=4", dtype="s4"),
 )
-OPEN = resolve(
-    form_from_options("bd,df->bf", specs="XY,Y_->?", sizes="b=8,d=16,f=4", axis_types="explicit"),
-)
-UNMADE = resolve(
-    form_from_options("d,dbc->cbd", mesh="X=2,Y=2", specs="(XY),_Y_->___{U_Y}", sizes="d=4,b=4,c=16")
-)
 PROGRAMS = {
-    "unmade": problem_code(UNMADE.problem),
     "chain": problem_code(CHAIN.problem),
     "explicit": problem_code(EXPLICIT.problem),
     "unreduced": problem_code(UNREDUCED.problem),
-    "open": problem_code(OPEN.problem),
     "large": problem_code(LARGE.problem),
     "uneven": collective_code(UNEVEN),
     "sum": collective_code(SUM),
@@ -93,11 +85,6 @@ def test_what_is_left_unreduced_makes_the_axes_explicit_and_every_device_hold_an
     assert "# JAX leaves sums unreduced under Explicit axes alone" in PROGRAMS["unreduced"]
     assert "Out: int4[8@X,4]{U:Y}" in printed["unreduced"]
     assert printed["unreduced"].count("holds an addend of (4, 4)") == 8
-
-
-def test_what_jax_refuses_is_printed(printed):
-    assert printed["open"].startswith("refused: Contracting dimensions are sharded and it is ambiguous")
-    assert printed["unmade"].startswith("refused: out_sharding's unreduced axes should be equal")
 
 
 @pytest.mark.parametrize(

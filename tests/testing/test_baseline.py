@@ -211,8 +211,8 @@ def test_the_plugin_shows_what_has_changed_and_what_is_written(changed_step, opt
     assert "\nbaselines/new.json: written for the first time, commit it\n=" in written
 
 
-def test_the_option_writes_anew(changed_step):
-    code, out = run_pytest(changed_step, *WORKER, "--shardviz-update")
+def test_the_variable_writes_anew(changed_step):
+    code, out = run_pytest(changed_step, *WORKER, SHARDVIZ_UPDATE="1")
     assert code == 0
     assert "\nbaselines/step.json: written anew\n" in out
     assert "\nbaselines/new.json: written for the first time, commit it\n" in out
