@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,10 +12,10 @@ from shardviz.planner.plan import HLO_OPS, Plan
 from shardviz.planner.planner import MOST_ANYWHERE, Planner
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem import Problem
-from shardviz.planner.statements.tree_planner import given_state, planned_reshard
-from shardviz.planner.states.moves import PathMove, state_of
+from shardviz.planner.statements.work_split import WorkSplit, planned_statement
+from shardviz.planner.states.moves import PathMove, State, spec_of, state_of
 from shardviz.planner.steps import plan_of
-from shardviz.sharding import PartitionSpec
+from shardviz.sharding import PartitionSpec, shard_shape
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
@@ -87,8 +88,18 @@ def _split_alike(plan: Plan, problem: Problem, placed: PlacedMesh) -> Iterator[P
 def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
     problem, mesh = plan.question, plan.question.mesh
     part = problem.parts[0]
-    before = given_state(part, state_of(part.operands[0].decided_spec, mesh))
-    planned = []
+    operand, result = part.operands[0], part.result
+    given = state_of(operand.decided_spec, mesh)
+
+    def turned(state: State, dims: Sequence[str], into: Sequence[str]) -> State:
+        """A state of an array with its dimensions in another order."""
+        return tuple(state[0][dims.index(dim)] for dim in into), state[1]
+
+    def of_operand(state: State) -> State:
+        return turned(state, result.dims, operand.dims)
+
+    before = turned(given, operand.dims, result.dims)
+    states, planned = [before], list[PathMove]()
     for move in moves:
         after = state_of(move.spec, mesh)
         old, new = (tuple(map(mesh.group_size, dims)) for dims, _ in (before, after))
@@ -98,7 +109,25 @@ def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
         op = _JAX_OPS.get(move.op, move.op)
         planned.append(PathMove(op, move.axes, dim, before, after))
         before = after
-    return plan_of(problem, [planned_reshard(part, mesh, planned)], plan.objective, optimal=False)
+        states.append(after)
+    # The copy is where it takes least: of the smallest pieces.
+    pieces = [math.prod(shard_shape(result.shape, spec_of(state), mesh)) for state in states]
+    index = pieces.index(min(pieces))
+    dims, pending = states[index]
+    assignment = {dim: axes for dim, axes in zip(result.dims, dims, strict=True) if axes}
+    first = [
+        PathMove(
+            move.op,
+            move.axes,
+            None if move.dim is None else operand.dims.index(result.dims[move.dim]),
+            of_operand(move.before),
+            of_operand(move.after),
+        )
+        for move in planned[:index]
+    ]
+    split = WorkSplit(assignment, (of_operand(states[index]),), (dims, pending))
+    one = planned_statement(mesh, part, split, [given], [(operand, first)], [(result, planned[index:])])
+    return plan_of(problem, [one], plan.objective, optimal=False)
 
 
 def split_as(problem: Problem, splits: Mapping[str, PartitionSpec]) -> Problem:

@@ -21,7 +21,6 @@ from shardviz.hlo.mlir.shardy import read_module
 from shardviz.hlo.overlap import with_matmul_order
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem import Problem
-from shardviz.planner.statements.tree_planner import is_only_reshard
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.reports.rematerialization import rematerializations
 from shardviz.reports.target_program import TargetProgram, widened_types
@@ -220,7 +219,7 @@ def _splits(module: MlirModule, problem: Problem) -> tuple[tuple[str, PartitionS
 
 def _moves(module: MlirModule, problem: Problem) -> tuple[ShardyMove, ...]:
     """The moves of a problem that is a reshard, with neighbouring parts of an axis as one."""
-    if not is_only_reshard(problem):
+    if not problem.is_reshard:
         return ()
     mesh = problem.mesh
     return tuple(

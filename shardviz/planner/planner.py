@@ -24,14 +24,7 @@ from shardviz.planner.statements.lower_bound import lower_bound, piece_bound
 from shardviz.planner.statements.program_planner import ArrayUses, planned_program
 from shardviz.planner.statements.statement_choices import StatementChoices
 from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementWays
-from shardviz.planner.statements.tree_planner import (
-    MOST_PRIMES,
-    TreePlanner,
-    cannot_be_had,
-    cheapest_moves,
-    is_only_reshard,
-    planned_reshard,
-)
+from shardviz.planner.statements.tree_planner import TreePlanner, cannot_be_had
 from shardviz.planner.states.paths import CheapestPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
 from shardviz.planner.steps import check_devices, first_steps, plan_of
@@ -95,15 +88,13 @@ class Planner:
         """The plan of a problem whose arrays are used once."""
         pool, given = AxisPool.of(problem), None
         ways = self._ways(pool, pool.splits)
-        if self.anywhere is None and is_only_reshard(problem):
-            reshard = self._reshard(problem, pool)
-            if reshard is not None:
-                return reshard
         if not self.anywhere:
             given = TreePlanner(problem, ways).planned()
         if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
             limit = UNREACHABLE if given is None else given[0]
-            fine = AxisPool.of(problem, into_primes=True)
+            # The work of a reshard is its moves: it is divided in few ways.
+            most = MOST_ANYWHERE if problem.is_reshard else MOST_CUT
+            fine = AxisPool.of(problem, into_primes=True, most=most)
             masked = fine.with_masks(problem)
             if len(fine.sizes) <= MOST_CUT:
                 fine = masked  # with more parts that takes long
@@ -120,25 +111,6 @@ class Planner:
         if given is None:
             raise cannot_be_had(problem.result, problem.result.decided_spec)
         return plan_of(problem, given[1], self.objective, optimal=False)
-
-    def _reshard(self, problem: Problem, pool: AxisPool) -> Plan | None:
-        """The plan of a problem that is a reshard over so many parts of axes that the ways to divide its work
-        cannot all be tried; None where they can, or one search finds none either."""
-        fine = AxisPool.of(problem, into_primes=True, most=MOST_PRIMES).with_masks(problem)
-        if len(fine.sizes) <= MOST_CUT or len(fine.sizes) > MOST_PRIMES:
-            return None
-        part = problem.parts[0]
-        found = cheapest_moves(part, self._ways(fine, None))
-        if found is None:
-            return None
-        cost, least, moves = found
-        planned = [planned_reshard(part, self.mesh, moves)]
-        given = TreePlanner(problem, self._ways(pool, pool.splits)).planned(cost)
-        if given is not None:
-            cost, planned = given
-        is_best = fine.is_finest and cost <= least
-        at_most = self.prices.ratio(cost, least) if fine.is_finest and not is_best else None
-        return replace(plan_of(problem, planned, self.objective, optimal=is_best), at_most=at_most)
 
     def _program(self, problem: Problem) -> Plan:
         """The plan of a program whose arrays are used several times."""

@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from shardviz.planner.plan import Step, axes_words
 from shardviz.planner.problem import Statement
-from shardviz.planner.statements.work_split import OtherWay, PlannedStatement
+from shardviz.planner.statements.work_split import PlannedStatement
 from shardviz.planner.states.moves import Axes, Dims, spec_of, state_of
 from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
 from shardviz.sharding.axis_parts import finest_parts, parts_within
@@ -141,23 +141,18 @@ class _MoveReason:
         return f"{wanted} of {self.axes}{self._given()}: {doing}; {self.price}."
 
     def _gather_dims(self, doing: str) -> str:
-        array, keeping, dims = self.array, self.choice.keeping, self.array.dims
+        array, dims = self.array, self.array.dims
         if needed := [dims[index] for index in self.lost if dims[index] in self.part.whole]:
             all_of = (
                 f"{self.part.function} needs all of {' and of '.join(needed)} of {array.name} on a device"
             )
             return f"{all_of}: {doing}; {self.price}."
-        split = [f"along {self._splits({index: axes})}" for index, axes in self.lost.items()]
-        ways = [keeping and keeping(dims[index], axes) for index, axes in self.lost.items()]
-        more = [way.more() for way in ways if way]
-        why = f"No cheaper plan was found that leaves {array.name} split {' and '.join(split)}"
-        if len(more) == len(split) and all(more):
-            kept = [f"{one} {dearer}" for one, dearer in zip(split, more, strict=True)]
-            why = f"Leaving {array.name} split {', and '.join(kept)}{self._unchanged}"
+        split = " and ".join(f"along {self._splits({index: axes})}" for index, axes in self.lost.items())
+        why = f"No cheaper plan was found that leaves {array.name} split {split}"
         return f"{why}: {doing}; {self.price}."
 
     def _gather_operand(self, doing: str) -> str:
-        """The reason why an operand loses a split for good: another use of the axes, or the bytes saved."""
+        """The reason why an operand loses a split for good."""
         choice, array, dim, axes = self.choice, self.array, self.dim, self.axes
         gathers, name = f"{doing}; {self.price}", self.array.name
         is_summed = dim in self.part.einsum.contracted
@@ -174,18 +169,14 @@ class _MoveReason:
                 )
         if dim in self.part.whole:
             return f"Each device needs all of {name}'s {dim} for {self.part.function}: {gathers}."
-        if (conflict := self._conflict(is_summed)) is not None:
-            start, other = conflict
+        if conflict := self._conflict(is_summed):
             return (
-                f"{start}, and the product can keep only one, so gather {name} along {dim}; "
-                f"{self.price}{self._instead(other)}."
+                f"{conflict}, and the product can keep only one, so gather {name} along {dim}; {self.price}."
             )
         for axis in self.move.axes:
             if (split := choice.dim_of(axis)) is not None:
-                return (
-                    f"Over {axis} the devices split {split}, which {name} does not have, and not "
-                    f"{dim}: {gathers}{self._instead()}."
-                )
+                over = f"Over {axis} the devices split {split}, which {name} does not have, and not {dim}"
+                return f"{over}: {gathers}."
         mates = [
             (array, held[array.dims.index(dim)])
             for array, (held, _) in choice.others(array)
@@ -195,23 +186,20 @@ class _MoveReason:
             before, after = (shape[array.dims.index(dim)] for shape in self.shapes)
             return (
                 f"The product sums over {dim}, but only {name} is split along it over {axes} "
-                f"({before:,} of {after:,} on a device): {gathers}{self._instead()}."
+                f"({before:,} of {after:,} on a device): {gathers}."
             )
-        more = self._more()
         own = choice.start(array)[0][array.dims.index(dim)]
         alike = [array.name for array, held in mates if held == own]
         if is_summed and alike:
-            why = f"and adding partial sums {more}" if more else "but no cheaper plan adds partial sums"
+            both = f"{' and '.join((name, *alike))} are split alike along {dim} over {axes}"
             return (
-                f"{' and '.join((name, *alike))} are split alike along {dim} over {axes}, {why}: gather "
-                f"{name}'s {dim}; {self.price}, and every device multiplies {self.n} times as much."
+                f"{both}, but no cheaper plan adds partial sums: gather {name}'s {dim}; {self.price}, and "
+                f"every device multiplies {self.n} times as much."
             )
-        split = f"{name} split along {dim} over {axes}"
-        why = f"Leaving {split} {more}" if more else f"No cheaper plan was found that leaves {split}"
-        return f"{why}: {gathers}."
+        return f"No cheaper plan was found that leaves {name} split along {dim} over {axes}: {gathers}."
 
-    def _conflict(self, is_summed: bool) -> tuple[str, ShardedArray] | None:
-        """Another operand that keeps the axes for a dimension of its own: in words, and that one."""
+    def _conflict(self, is_summed: bool) -> str:
+        """Another operand that keeps the axes for a dimension of its own, in words; "" without one."""
         name, dim = self.array.name, self.dim
         for other, state in self.choice.others(self.array):
             for own, held in zip(other.dims, state[0], strict=True):
@@ -219,34 +207,12 @@ class _MoveReason:
                     tuple(axis for axis in self.move.axes if axis in held and self.choice.dim_of(axis) == own)
                 )
                 if shared and is_summed:
-                    words = (
+                    return (
                         f"Over {shared} {name} is split by {dim}, which is summed, but {other.name} by {own}"
                     )
-                    return words, other
                 if shared:
-                    return f"Both {name} (along {dim}) and {other.name} (along {own}) want {shared}", other
-        return None
-
-    def _instead(self, other: ShardedArray | None = None) -> str:
-        """The words of how much more it would cost to leave the array split while the devices compute;
-        `other` is the operand that would be gathered for it."""
-        way, more = self._other_way, self._more()
-        is_gathered = way is not None and other is not None and way.gathered == {other.name}
-        doing = f"gathering {other.name} instead" if other and is_gathered else "leaving it split"
-        return f"; {doing} {more}" if more else ""
-
-    @cached_property
-    def _other_way(self) -> OtherWay | None:
-        keeping = self.choice.keeping
-        return None if keeping is None else keeping(self.dim, self.move.axes)
-
-    def _more(self) -> str:
-        more = self._other_way.more() if self._other_way else ""
-        return more and f"{more}{self._unchanged}"
-
-    @property
-    def _unchanged(self) -> str:
-        return "" if self.next_input is None else ", with the later steps unchanged"
+                    return f"Both {name} (along {dim}) and {other.name} (along {own}) want {shared}"
+        return ""
 
     def _given(self) -> str:
         """Where an intermediate result is given to be so; "" for the last, which is what is wanted."""

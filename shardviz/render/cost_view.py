@@ -13,7 +13,6 @@ from shardviz.planner.pricing.costs import AlternativeName, PlanCost
 from shardviz.planner.pricing.priced_plan import PricedPlan
 from shardviz.planner.pricing.thresholds import Threshold
 from shardviz.planner.problem import PaddedDim, Problem
-from shardviz.planner.statements.tree_planner import is_only_reshard
 from shardviz.render.caption import collectives_text
 from shardviz.render.lines import sentence, sentences
 from shardviz.render.palette import Palette
@@ -251,7 +250,6 @@ def _percent(share: float) -> str:
 
 
 LEADS: dict[AlternativeName, str] = {
-    "textbook": "The textbook's plan",
     "fewest bytes": "The plan with the fewest bytes",
     "fastest": "The fastest plan",
 }
@@ -279,7 +277,7 @@ def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text
 def division_words(plan: Plan) -> str:
     """A plan's way to divide the work, where it is not known to be the fastest or others would divide it as
     the given arrays are divided; "" of a reshard, which has none."""
-    if plan.objective == "bytes" or plan.teller == "shardy" or is_only_reshard(plan.question):
+    if plan.objective == "bytes" or plan.teller == "shardy" or plan.question.is_reshard:
         return ""
     if plan.as_given is not None:
         longer = _change(plan.as_given, 1, "longer", "less")

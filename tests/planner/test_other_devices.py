@@ -12,7 +12,7 @@ from shardviz.codegen.plan import plan_code
 from shardviz.codegen.problem import problem_code
 from shardviz.errors import NotationError, QuestionError, TargetError
 from shardviz.planner.planner import Planner, plan
-from shardviz.planner.pricing.costs import price, textbook_plan
+from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 from shardviz.targets import check_devices
@@ -112,9 +112,6 @@ def test_costs_are_of_the_whole_plan():
     cost = price(planned(f"XY@{ORDER},__@2"), Planner(MESH).placed)
     assert not cost.unknown
     assert cost.wire_bytes == sum(step.wire_bytes for step in cost.plan.steps)
-    literal = textbook_plan(cost.plan.problem, cost.placed)
-    assert [step.op for step in literal.steps[:2]] == ["ppermute", "mask"]
-    prove(literal)
 
 
 @pytest.mark.parametrize(

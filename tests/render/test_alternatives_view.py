@@ -50,13 +50,6 @@ def test_a_plan_by_bytes_says_how_much_faster_another_is():
     assert any("computes 75 % less, takes 6" in line for line in words(cost))
 
 
-def test_the_textbook_stands_where_it_gathers_what_the_plan_sums():
-    cost = cost_of("bd,df->bf", "X_,X_->X_", "X=2,Y=4", "b=1024,d=2048,f=8192")
-    (textbook,) = (each for each in cost.alternatives if each.name == "textbook")
-    assert [step.op for step in textbook.plan.collectives] == ["all_gather"]
-    assert textbook.cost.serial_seconds > cost.serial_seconds
-
-
 def test_a_plan_that_all_would_choose_stands_alone():
     cost = cost_of("bd,df->bf", "X_,_Y->XY", "X=2,Y=4", "b=1024,d=2048,f=8192")
     assert cost.alternatives == ()

@@ -248,8 +248,6 @@ EXPLANATIONS = [
             a ring of 4 along Y, both directions: twice 3/4 of 512 B over 2 × 45 GB/s; or twice 2 hops of
             1 µs, if longer
          2 collectives; each device sends 832 bytes
-         The textbook's plan sends as much, computes 80 % more, takes as long, holds 48 % more
-            all_gather H1 X, psum Out Y
         """,
     ),
 ]

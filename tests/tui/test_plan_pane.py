@@ -196,8 +196,8 @@ def test_the_alternatives_are_looked_for_on_another_thread(monkeypatch):
 
     from shardviz.planner.pricing import costs
 
-    found, usual = [], costs.textbook_plan
-    monkeypatch.setattr(costs, "textbook_plan", lambda *of: found.append(current_thread()) or usual(*of))
+    found, usual = [], costs.plan
+    monkeypatch.setattr(costs, "plan", lambda *of: found.append(current_thread()) or usual(*of))
 
     async def script(pilot):
         await until(pilot, lambda: found and "without overlap" in text_of(pilot.app))

@@ -225,6 +225,21 @@ class Problem:
         return tuple(array.name for array in floating if not any(dims <= {*array.dims} for dims in integers))
 
     @property
+    def is_reshard(self) -> bool:
+        """It is one statement that copies or transposes its operand to a given spec, and does nothing
+        else."""
+        part, dims = self.parts[0], self.parts[0].einsum.operands[0]
+        return (
+            len(self.parts) == len(part.operands) == 1
+            and part.function == "multiply"
+            and not (part.merged or part.whole)
+            and len(set(dims)) == len(dims)
+            and set(dims) == set(part.einsum.result)
+            and part.operands[0].dtype == part.result.dtype
+            and part.result.spec is not None
+        )
+
+    @property
     def results(self) -> tuple[str, ...]:
         """The names of all results that the program returns."""
         return tuple(dict.fromkeys((*self.returned, self.result.name)))

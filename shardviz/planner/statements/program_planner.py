@@ -28,7 +28,7 @@ from shardviz.planner.statements.statement_choices import (
     StatementChoices,
     StatementForm,
 )
-from shardviz.planner.statements.work_split import Keeping, PlannedStatement, planned_statement
+from shardviz.planner.statements.work_split import PlannedStatement, planned_statement
 from shardviz.planner.states.moves import PathMove, State
 from shardviz.planner.states.prices import Cost
 from shardviz.sharding import ShardedArray
@@ -143,13 +143,12 @@ def planned_program(choices: StatementChoices, problem: Problem) -> tuple[Cost, 
     totals = [partial.cost + cost for partial, (cost, _) in zip(partials, ends, strict=True)]
     cost = min(totals)
     best = totals.index(cost)
-    chosen: list[tuple[StatementChoice, dict[str, ArrayCopies]]] = []
+    chosen: list[StatementChoice] = []
     partial = partials[best]
     while partial.before is not None and partial.choice is not None:
-        before = partial.before
-        chosen.insert(0, (partial.choice, dict(zip(before.live, before.copies, strict=True))))
-        partial = before
-    return cost, list(_scheduled(uses, chosen, ends[best][1]))
+        chosen.insert(0, partial.choice)
+        partial = partial.before
+    return cost, list(_scheduled(problem, chosen, ends[best][1]))
 
 
 def _extended(uses: ArrayUses, number: int, partials: list[_Partial]) -> list[_Partial]:
@@ -215,13 +214,10 @@ def _ends(uses: ArrayUses, partial: _Partial) -> tuple[Cost, dict[str, Path]]:
 
 
 def _scheduled(
-    uses: ArrayUses,
-    chosen: Sequence[tuple[StatementChoice, Mapping[str, ArrayCopies]]],
-    returns: Mapping[str, Path],
+    problem: Problem, choices: Sequence[StatementChoice], returns: Mapping[str, Path]
 ) -> Iterator[PlannedStatement]:
     """The statements in order, with the moves around them. Pending sums are added right behind the statement
     that leaves them, and what else brings a result to where it is returned, behind the last."""
-    problem, choices = uses.problem, [choice for choice, _ in chosen]
     makers = {part.result.name: number for number, part in enumerate(problem.parts)}
     before: list[list[tuple[ShardedArray, tuple[PathMove, ...]]]] = [[] for _ in choices]
     behind: list[list[tuple[ShardedArray, tuple[PathMove, ...]]]] = [[] for _ in choices]
@@ -248,45 +244,6 @@ def _scheduled(
         array = problem.parts[makers[name]].result
         if rest := behind_maker(array, path):
             behind[-1].append((array, rest))
-    for number, keeping in enumerate(_keepings(uses, chosen, returns)):
-        part, choice = problem.parts[number], choices[number]
+    for part, choice, *around in zip(problem.parts, choices, before, behind, strict=True):
         starts = [start for start, _ in choice.paths]
-        around = before[number], behind[number]
-        yield planned_statement(problem.mesh, part, choice.split, starts, *around, keeping)
-
-
-def _keepings(
-    uses: ArrayUses,
-    chosen: Sequence[tuple[StatementChoice, Mapping[str, ArrayCopies]]],
-    returns: Mapping[str, Path],
-) -> list[Keeping]:
-    """The ways not taken at each statement."""
-    choices = uses.choices
-    later: dict[str, list[Path]] = {name: [path] for name, path in returns.items()}
-    found: list[Keeping] = []
-    for number, (choice, held) in reversed([*enumerate(chosen)]):
-        part, form, names, _ = uses.statements[number]
-        copies = tuple(held.get(name) or uses.starts[name] for name in names)
-        needed = []
-        for name in names:
-            own = choice.copies[names.index(name)]
-            starts = dict.fromkeys(start for start, _ in later.get(name, ()) if start in own.states)
-            needed.append(choices.copies(own.kind, *starts))
-        (natural,) = choice.copies[-1].states
-        goal = _state_of_all_uses(natural, later.get(part.result.name, ()))
-        found.append(choices.keeping(form, copies, choice, tuple(needed), goal))
-        for name, path in zip(names, choice.paths, strict=True):
-            later.setdefault(name, []).insert(0, path)
-    return found[::-1]
-
-
-def _state_of_all_uses(natural: State, uses: Sequence[Path]) -> State:
-    """The state to which an array goes on its way to all of its uses: where the first of them starts from
-    there, or their ways part."""
-    state = natural
-    paths = [moves for start, moves in uses if start == natural]
-    while paths and all(paths) and len({moves[0].after for moves in paths}) == 1:
-        state = paths[0][0].after
-        # A later use may start from a copy that an earlier one has made.
-        paths = [moves[1:] for moves in paths] + [moves for start, moves in uses if start == state]
-    return state
+        yield planned_statement(problem.mesh, part, choice.split, starts, *around)

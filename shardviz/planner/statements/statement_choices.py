@@ -10,11 +10,11 @@ from typing import NamedTuple
 from shardviz.planner.problem import Statement
 from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
-from shardviz.planner.statements.work_split import Keeping, OtherWay, WorkSplit, cost_of_other_way
-from shardviz.planner.states.moves import Axes, PathMove, State, remembered
+from shardviz.planner.statements.work_split import WorkSplit
+from shardviz.planner.states.moves import PathMove, State, remembered
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths
 from shardviz.planner.states.prices import Cost, Prices
-from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding import Mesh
 
 Path = tuple[State, tuple[PathMove, ...]]
 """The copy that an array comes from, and its moves from there."""
@@ -117,40 +117,6 @@ class StatementChoices(StatementWays):
             if not any(self.imitates(better, own, choice.cost - cheaper.cost) for cheaper, better in found):
                 found.append((choice, own))
         return tuple(choice for choice, _ in found)
-
-    def keeping(
-        self,
-        form: StatementForm,
-        held: tuple[ArrayCopies, ...],
-        chosen: StatementChoice,
-        needed: tuple[ArrayCopies, ...],
-        goal: State,
-    ) -> Keeping:
-        """The ways not taken at a statement whose operands a device `held` so, where all else stays as it is
-        planned: the result goes on to `goal`, and the copies `needed` by later statements are made."""
-
-        def cost_of(way: StatementChoice) -> Cost | None:
-            """The cost of a way until all that follows can go on as it is planned; None where it cannot."""
-            more = [self.imitation(way.copies[index], own) for index, own in enumerate(needed)]
-            found = self.nearest(way.copies[-1], goal)
-            known = [cost for cost in more if cost is not None]
-            return None if found is None or len(known) < len(more) else way.cost + sum(known) + found[0]
-
-        def keeping(dim: str, axes: Axes) -> OtherWay | None:
-            (own,), _ = self.pool.state(PartitionSpec((axes,)))
-            best: tuple[Cost, StatementChoice] | None = None
-            for other in self._every_choice(form, held):
-                if set(own) <= set(other.split.assignment.get(dim, ())):
-                    cost = cost_of(other)
-                    if cost is not None and (best is None or cost < best[0]):
-                        best = cost, other
-            own_cost = cost_of(chosen)
-            if best is None or own_cost is None:
-                return None
-            moves = [(array, path[1]) for array, path in zip(form.part.operands, best[1].paths, strict=True)]
-            return cost_of_other_way(self.prices, best[0], own_cost, moves)
-
-        return keeping
 
     @remembered
     def _splits_of(

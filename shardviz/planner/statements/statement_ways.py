@@ -107,14 +107,12 @@ class StatementWays:
         several: Sequence[WithOperands],
         ends: CheapestPaths,
         limit: Cost,
-        kept: tuple[str, Axes] | None = None,
     ) -> Way | None:
         """The cheapest way to run one of several statements and to have its result where a backward search
-        `ends`, with the cost of all of it; None where none costs less than `limit`. With a dimension and axes
-        as `kept` only the ways count that split it over these."""
+        `ends`, with the cost of all of it; None where none costs less than `limit`."""
         way: Way | None = None
         for number, (part, operands) in enumerate(several):
-            for least, work, split in self._likely(part, operands, ends, limit, kept):
+            for least, work, split in self._likely(part, operands, ends, limit):
                 if least >= limit:
                     break
                 cost = self.within((*operands, ends), split, work, limit)
@@ -128,7 +126,6 @@ class StatementWays:
         operands: Sequence[CheapestPaths],
         ends: CheapestPaths,
         limit: Cost,
-        kept: tuple[str, Axes] | None,
     ) -> Iterator[tuple[Cost, Cost, WorkSplit]]:
         """The splits that may cost less than a limit, each with what it costs at least, which grows, and its
         work. Of most splits no order of the axes comes into question, so it is left for later."""
@@ -138,11 +135,10 @@ class StatementWays:
         splits = self.splits(part)
         found: list[tuple[Cost, int, Cost, WorkSplit, bool]] = []
         for split in splits.unordered([operand.pending for operand in operands]):
-            if kept is None or set(kept[1]) <= set(split.assignment.get(kept[0], ())):
-                work = self.work(part, split)
-                least = work + _least_moves(in_any_order, split)
-                if least < limit:
-                    found.append((least, len(found), work, split, False))
+            work = self.work(part, split)
+            least = work + _least_moves(in_any_order, split)
+            if least < limit:
+                found.append((least, len(found), work, split, False))
         heapq.heapify(found)
         number = len(found)
         while found:

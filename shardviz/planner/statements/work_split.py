@@ -17,13 +17,11 @@ from itertools import islice, permutations, product
 
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.plan import Step
-from shardviz.planner.problem import Objective, Statement
+from shardviz.planner.problem import Statement
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.states.moves import Axes, PathMove, State, move_step, spec_of
-from shardviz.planner.states.prices import NANOSECONDS, Cost, Prices
 from shardviz.sharding import Mesh, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, joined_parts, parts_within
-from shardviz.units import estimated_seconds, exact_bytes
 
 NO_CASE = "no textbook case"
 CASES = {
@@ -251,61 +249,13 @@ def _case(einsum: Einsum, placed: Sequence[Sequence[Axes]], axis: str) -> str:
     return "case 3" if alone else "case 2"
 
 
-# A statement as planned: how its work is divided, the moves around it, and what was not chosen.
-
-NOTICED = 1e-8
-"""Seconds; two ways that differ by less take as long."""
-
-
-@dataclass(frozen=True)
-class OtherWay:
-    """The best of the ways that keep a split, against the chosen one: seconds and wire bytes more.
-    `gathered` are the operands that it gathers and does not move otherwise."""
-
-    seconds: float
-    wire_bytes: int
-    gathered: frozenset[str]
-    objective: Objective
-
-    def more(self) -> str:
-        """Such as ``would take 43 µs more and send 96 bytes more``; "" where it would cost no more by the
-        plan's objective, as within a margin it may."""
-        time = estimated_seconds(abs(self.seconds))
-        sent = exact_bytes(abs(self.wire_bytes))
-        is_alike = abs(self.seconds) < NOTICED
-        if self.objective == "bytes":
-            less = f", though it would take {time} less" if self.seconds < 0 and not is_alike else ""
-            return f"would send {sent} more{less}" if self.wire_bytes > 0 else ""
-        if self.seconds >= 0 and is_alike and self.wire_bytes > 0:
-            return f"would take as long and send {sent} more"
-        if self.seconds <= 0:
-            return ""
-        rest = f" and send {sent} more" if self.wire_bytes else ""
-        if self.wire_bytes < 0:
-            rest = f", though it would send {sent} less"
-        return f"would take {time} more{rest}"
-
-
-def cost_of_other_way(
-    prices: Prices, other: Cost, chosen: Cost, moves: Iterable[tuple[ShardedArray, Sequence[PathMove]]]
-) -> OtherWay:
-    """A way by its cost against that of the chosen one, with the moves of its operands."""
-    own, instead = prices.parts(chosen), prices.parts(other)
-    time, sent = (instead[field] - own[field] for field in ("time", "wire_bytes"))
-    gathered = frozenset(array.name for array, path in moves if [move.op for move in path] == ["all_gather"])
-    return OtherWay(time / NANOSECONDS, sent, gathered, prices.objective)
-
-
-Keeping = Callable[[str, Axes], OtherWay | None]
-"""The best way that splits a dimension over axes while the devices compute; None where there is none, or
-where nobody looks for it because there are too many."""
+# A statement as planned: how its work is divided, and the moves around it.
 
 
 @dataclass(frozen=True)
 class PlannedStatement:
     """A statement as planned: `starts` are the operands' states before any step, `before` the moves of its
-    operands, `behind` those that follow it, as steps without their reasons; `keeping` has the ways not
-    chosen."""
+    operands, `behind` those that follow it, as steps without their reasons."""
 
     mesh: Mesh
     part: Statement
@@ -313,7 +263,6 @@ class PlannedStatement:
     starts: tuple[State, ...]
     before: Sequence[tuple[ShardedArray, tuple[Step, ...]]]
     behind: Sequence[tuple[ShardedArray, tuple[Step, ...]]]
-    keeping: Keeping | None
 
     def dim_of(self, axis: str) -> str | None:
         """The dimension of the einsum that `axis` splits while the devices compute."""
@@ -340,7 +289,6 @@ def planned_statement(
     starts: Sequence[State],
     before: Moves,
     behind: Moves,
-    keeping: Keeping | None = None,
 ) -> PlannedStatement:
     """A statement planned over parts of axes, of which adjacent ones are joined."""
 
@@ -358,4 +306,4 @@ def planned_statement(
         joined_parts(split.largest, mesh.shape),
     )
     own_starts = tuple(map(joined, starts))
-    return PlannedStatement(mesh, part, work_split, own_starts, steps(before), steps(behind), keeping)
+    return PlannedStatement(mesh, part, work_split, own_starts, steps(before), steps(behind))

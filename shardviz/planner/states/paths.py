@@ -60,9 +60,8 @@ class CheapestPaths:
     `sources` are the states in which the array can be to begin with, with what that has cost. With
     `ends_pending` the search runs backward: the sources are states in which the array may end, and the costs
     those of the moves from a state to there, over which axes sums may be pending on the way. `exact` finds
-    the costs of the sources, for which `sources` has bounds then; None where one is not less than a limit. A
-    search that has listed `most_moves` gives up, as if nothing led there. `allows` says which moves may be
-    taken, by the states before and after them.
+    the costs of the sources, for which `sources` has bounds then; None where one is not less than a limit.
+    `allows` says which moves may be taken, by the states before and after them.
     """
 
     def __init__(
@@ -73,7 +72,6 @@ class CheapestPaths:
         sources: Mapping[State, Cost],
         ends_pending: Axes | None = None,
         exact: Callable[[State, Cost], Cost | None] | None = None,
-        most_moves: int | None = None,
         allows: Callable[[Node, Node], bool] | None = None,
     ) -> None:
         self.kind, self._space, self._prices = kind, space, prices
@@ -83,7 +81,7 @@ class CheapestPaths:
         # Over which axes sums may be pending before the array is in a state.
         before = self.pending if ends_pending is None else ends_pending
         self._pending_before = tuple(axis for axis in space.sizes if axis in before)
-        self._exact, self._most_moves, self._allows = exact, most_moves, allows
+        self._exact, self._allows = exact, allows
         self._known: dict[Node, Cost] = {}
         self._next: dict[Node, tuple[tuple[PathMove, ...], Node]] = {}
         self._at_least: dict[Node, Cost] = {}
@@ -163,10 +161,9 @@ class CheapestPaths:
         costs: dict[Node, Cost] = {start: 0}
         came: dict[Node, tuple[Node, StateMove]] = {}
         done: set[Node] = set()
-        listed = 0
         while heap:
             total, rest, _, node, stage = heapq.heappop(heap)
-            if total >= limit or (self._most_moves is not None and listed > self._most_moves):
+            if total >= limit:
                 break
             cost = costs[node]
             if stage == _END:
@@ -194,9 +191,7 @@ class CheapestPaths:
                         heapq.heappush(heap, (bound, rest, next(numbers), node, later))
                 if stage:
                     continue
-            moves = self._moves(node, stage)
-            listed += len(moves)
-            for added, move in moves:
+            for added, move in self._moves(node, stage):
                 other = move.other
                 reached = cost + added
                 known = costs.get(other)
