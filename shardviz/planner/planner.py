@@ -21,8 +21,7 @@ from shardviz.planner.problem import Objective, Problem
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
 from shardviz.planner.statements.lower_bound import lower_bound, piece_bound
-from shardviz.planner.statements.program_planner import ArrayUses, planned_program
-from shardviz.planner.statements.statement_choices import StatementChoices
+from shardviz.planner.statements.program_planner import ArrayUses, StatementChoices, planned_program
 from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementWays
 from shardviz.planner.statements.tree_planner import TreePlanner, cannot_be_had
 from shardviz.planner.states.paths import CheapestPaths
@@ -92,17 +91,18 @@ class Planner:
             given = TreePlanner(problem, ways).planned()
         if self.anywhere or (self.anywhere is None and len(pool.sizes) <= MOST_ANYWHERE):
             limit = UNREACHABLE if given is None else given[0]
-            # The work of a reshard is its moves: it is divided in few ways.
+            # A reshard has no work to divide: of many parts the best moves are taken.
             most = MOST_ANYWHERE if problem.is_reshard else MOST_CUT
             fine = AxisPool.of(problem, into_primes=True, most=most)
+            margin = 0.0 if problem.is_reshard and len(fine.sizes) > MOST_CUT else self._margin
             masked = fine.with_masks(problem)
-            if len(fine.sizes) <= MOST_CUT:
+            if len(fine.sizes) <= most:
                 fine = masked  # with more parts that takes long
             best = TreePlanner(problem, self._ways(fine, None)).planned(limit)
             ratio = self.prices.ratio(given[0], best[0]) if given and best else math.inf
             is_all = fine == masked and fine.is_finest and all(map(has_all_orders, problem.parts))
             fastest = None if best is None else plan_of(problem, best[1], self.objective, optimal=is_all)
-            if fastest is not None and (ratio is None or ratio > 1 + self._margin):
+            if fastest is not None and (ratio is None or ratio > 1 + margin):
                 return replace(fastest, as_given=ratio) if given else fastest
             if given is not None:
                 is_best = fastest is None and is_all
@@ -138,7 +138,7 @@ class Planner:
         is_searched = len(pool.sizes) <= MOST_SEARCHED  # else moves are not known to be the cheapest
         if not is_searched or not pool.is_finest or _ways_at_most(problem, pool) > MOST_WAYS:
             every_part = AxisPool.of(problem, into_primes=True, most=MOST_PARTS)
-            if every_part.uneven or not every_part.is_finest:
+            if not every_part.is_finest:
                 return None
             return piece_bound(ArrayUses(self._choices(every_part, None), problem))
         pool = replace(pool, may_mask=frozenset(pool.sizes))

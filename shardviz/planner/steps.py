@@ -8,16 +8,18 @@ permuted: the devices send whole blocks to each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from shardviz.errors import QuestionError
 from shardviz.planner.plan import Plan, Step, axes_words
 from shardviz.planner.problem import Objective, Problem, Statement
-from shardviz.planner.reasons import explain_einsum, explain_moves
 from shardviz.planner.statements.work_split import PlannedStatement, WorkSplit, case_of
-from shardviz.planner.states.moves import PathMove, move_step, spec_of, state_of
+from shardviz.planner.states.moves import Axes, Dims, PathMove, move_step, spec_of, state_of
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
+from shardviz.sharding.axis_parts import finest_parts, parts_within
+from shardviz.units import exact_bytes, times
 
 SHOWN = 8
 """Devices of an order that a reason lists."""
@@ -57,8 +59,9 @@ def plan_steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterato
             if is_behind:
                 yield _work_step(mesh, part, split, explain_einsum(one), number)
             for array, moves in arrays:
-                for move, why in zip(moves, explain_moves(one, next_input, array, moves), strict=True):
-                    yield replace(move, reason=why, part=number)
+                for move, following in zip_longest(moves, moves[1:]):
+                    why = _MoveReason(one, next_input, array, move, following, moves[-1].to_spec)
+                    yield replace(move, reason=_SENTENCES[move.op](why), part=number)
 
 
 def _work_step(mesh: Mesh, part: Statement, split: WorkSplit, reason: str, number: int) -> Step:
@@ -141,3 +144,311 @@ def _devices(spec: PartitionSpec) -> str:
         return f"device {spec.only_device} alone"
     more = ", …" if len(spec.devices) > SHOWN else ""
     return f"the devices {', '.join(map(str, spec.devices[:SHOWN]))}{more}"
+
+
+# The reason of each step: one sentence, with the numbers of the case.
+
+
+def explain_einsum(choice: PlannedStatement) -> str:
+    """The computation of every device, and its result."""
+    part, split = choice.part, choice.work_split
+    pieces = [
+        f"{operand.name}[{'×'.join(map(str, shard_shape(operand.shape, spec_of(state), choice.mesh)))}]"
+        for operand, state in zip(part.operands, split.operands, strict=True)
+    ]
+    doing = f"Every device {_doing(part, pieces)}"
+    pending = split.largest or split.result[1]
+    if not pending:
+        return f"{doing} and has its piece of {part.result.name}: no byte moves."
+    over = axes_words(pending)
+    summed = [dim for dim in part.summed if split.assignment.get(dim)]
+    if not (split.largest or summed):
+        return f"{doing} locally; the sum over {over} is still pending."
+    cutting = split.largest or tuple(axis for dim in summed for axis in split.assignment[dim])
+    what = (
+        f"the maximum over {over} is still pending"
+        if split.largest
+        else f"the result is a partial sum over {over}"
+    )
+    parts = f"1/{choice.mesh.group_size(cutting)} of {' and '.join(summed)}"
+    return f"{doing} locally; each covers {parts}, so {what}."
+
+
+def _doing(part: Statement, pieces: Sequence[str]) -> str:
+    """The work of a statement on pieces of its operands: ``multiplies its A[4×8] by its W[8×2]``."""
+    first, *others = pieces
+    match part.function, others:
+        case "multiply", [other]:
+            return f"multiplies its {first} by its {other}"
+        case "multiply", []:
+            return f"works on its {first}"
+        case "add", [other]:
+            return f"adds its {first} and its {other}"
+        case "subtract", [other]:
+            return f"takes its {other} from its {first}"
+        case "divide", [other]:
+            return f"divides its {first} by its {other}"
+    *before, last = [f"its {piece}" for piece in pieces]
+    taken = f"{', '.join(before)} and {last}" if before else last
+    return f"takes {part.function} of {taken}"
+
+
+class _MoveReason:
+    """One move of an operand or of a result, the move after it, and the state in which they all end;
+    `next_input` is the result as the next statement is given it, None after the last.
+
+    `n` devices are a group, along `axes`; `lost` and `gained` are the dimensions, by number, that the move
+    cuts less or further, with the axes of each; `shapes` are those of a device's piece before and after it.
+    """
+
+    def __init__(
+        self,
+        choice: PlannedStatement,
+        next_input: ShardedArray | None,
+        array: ShardedArray,
+        move: Step,
+        following: Step | None,
+        goal: PartitionSpec,
+    ) -> None:
+        self.choice, self.next_input, self.array = choice, next_input, array
+        self.move, self.following, self.goal = move, following, goal
+        self.part = choice.part
+        self.is_operand = any(operand is array for operand in choice.part.operands)
+        self.n, self.axes = choice.mesh.group_size(move.axes), axes_words(move.axes)
+        ends = move.from_spec, move.to_spec
+        self.gained, self.lost = self._cut_further(*ends), self._cut_further(*ends[::-1])
+        self.shapes = [shard_shape(array.shape, spec, choice.mesh) for spec in ends]
+        self.sent = f"{self.n - 1}/{self.n} of {exact_bytes(move.bytes)} = {move.wire_bytes:,}"
+        self.price = f"each device sends {self.sent}"
+
+    def _cut_further(self, fewer: PartitionSpec, more: PartitionSpec) -> dict[int, Axes]:
+        """The dimensions that are cut further in the second of two specs, with the axes of each."""
+        size = self.choice.mesh.group_size
+        places = [index for index, axes in enumerate(more.dims) if size(axes) > size(fewer.dims[index])]
+        if len(places) == 1:
+            return {places[0]: self.move.axes}
+        return {
+            index: tuple(axis for axis in more.dims[index] if axis not in fewer.dims[index])
+            for index in places
+        }
+
+    def gather(self) -> str:
+        array, lost = self.array, self.lost
+        assert self.move.dim is not None
+        before, after = (shape[self.move.dim] for shape in self.shapes)
+        doing = f"gather its {self.n} pieces of {before:,} into {after:,}"
+        if len(lost) > 1:
+            doing = f"gather its {self.n} pieces of {times(self.shapes[0])} into {times(self.shapes[1])}"
+        stays_split = self._finest(self.move.axes) & self._finest(sum(self.goal.dims, ()))
+        # Axes that this move leaves out, and that split the same dimension in the end.
+        is_cut = any(
+            self._finest(self.goal.dims[index]) - self._finest(self.move.to_spec.dims[index])
+            for index in lost
+        )
+        # An earlier move has brought an operand's axes to where this one takes them away.
+        start = self.choice.start(array)[0] if self.is_operand else ()
+        was_moved = any(not set(axes) <= set(start[index]) for index, axes in lost.items() if start)
+        if stays_split or (was_moved if self.is_operand else is_cut):
+            return f"On the way to the wanted split of {array.name}, {doing}; {self.price}."
+        if self.is_operand:
+            return self._gather_operand(doing) if len(lost) == 1 else self._gather_dims(doing)
+        is_whole = all(self.shapes[1][index] == array.shape[index] for index in lost)
+        dims = " and of ".join(array.dims[index] for index in lost)
+        wanted = f"{'All' if is_whole else 'More'} of {dims} of {array.name} is wanted on every device"
+        return f"{wanted} of {self.axes}{self._given()}: {doing}; {self.price}."
+
+    def _gather_dims(self, doing: str) -> str:
+        array, dims = self.array, self.array.dims
+        if needed := [dims[index] for index in self.lost if dims[index] in self.part.whole]:
+            why = f"{self.part.function} needs all of {' and of '.join(needed)} of {array.name} on a device"
+            return f"{why}: {doing}; {self.price}."
+        split = " and ".join(f"along {self._splits({index: axes})}" for index, axes in self.lost.items())
+        why = f"No cheaper plan was found that leaves {array.name} split {split}"
+        return f"{why}: {doing}; {self.price}."
+
+    def _gather_operand(self, doing: str) -> str:
+        """The reason why an operand loses a split for good."""
+        (index,) = self.lost
+        choice, array, dim, axes = self.choice, self.array, self.array.dims[index], self.axes
+        gathers, name = f"{doing}; {self.price}", self.array.name
+        is_summed = dim in self.part.einsum.contracted
+        if array.dims.count(dim) > 1:
+            return (
+                f"{name} has {dim} twice, and no axis can split both at once: {doing}, so that every "
+                f"device finds the diagonal in what it holds; {self.price}."
+            )
+        for other, _ in choice.others(array):
+            if other.dims.count(dim) > 1:
+                return (
+                    f"{other.name} has {dim} twice, and no axis can split both at once, so every device "
+                    f"needs all of {name}'s {dim}: {gathers}."
+                )
+        if dim in self.part.whole:
+            return f"Each device needs all of {name}'s {dim} for {self.part.function}: {gathers}."
+        if conflict := self._conflict(dim, is_summed):
+            return (
+                f"{conflict}, and the product can keep only one, so gather {name} along {dim}; {self.price}."
+            )
+        for axis in self.move.axes:
+            if (split := choice.dim_of(axis)) is not None:
+                over = f"Over {axis} the devices split {split}, which {name} does not have, and not {dim}"
+                return f"{over}: {gathers}."
+        others = choice.others(array)
+        mates = [(other, held[other.dims.index(dim)]) for other, (held, _) in others if dim in other.dims]
+        if is_summed and mates and not {axis for _, held in mates for axis in held} & set(self.move.axes):
+            before, after = (shape[index] for shape in self.shapes)
+            return (
+                f"The product sums over {dim}, but only {name} is split along it over {axes} "
+                f"({before:,} of {after:,} on a device): {gathers}."
+            )
+        own = choice.start(array)[0][index]
+        alike = [other.name for other, held in mates if held == own]
+        if is_summed and alike:
+            both = f"{' and '.join((name, *alike))} are split alike along {dim} over {axes}"
+            return (
+                f"{both}, but no cheaper plan adds partial sums: gather {name}'s {dim}; {self.price}, and "
+                f"every device multiplies {self.n} times as much."
+            )
+        return f"No cheaper plan was found that leaves {name} split along {dim} over {axes}: {gathers}."
+
+    def _conflict(self, dim: str, is_summed: bool) -> str:
+        """Another operand that keeps the axes for a dimension of its own, in words; "" without one."""
+        name = self.array.name
+        for other, state in self.choice.others(self.array):
+            for own, held in zip(other.dims, state[0], strict=True):
+                shared = axes_words(
+                    tuple(axis for axis in self.move.axes if axis in held and self.choice.dim_of(axis) == own)
+                )
+                if shared and is_summed:
+                    return (
+                        f"Over {shared} {name} is split by {dim}, which is summed, but {other.name} by {own}"
+                    )
+                if shared:
+                    return f"Both {name} (along {dim}) and {other.name} (along {own}) want {shared}"
+        return ""
+
+    def _given(self) -> str:
+        """Where an intermediate result is given to be so; "" for the last, which is what is wanted."""
+        array, given, mesh = self.array, self.next_input, self.choice.mesh
+        if given is None or array is not self.part.result:
+            return ""
+        splits = " and ".join(_places(array, self.goal.dims))
+        placed = f"split by {splits}" if splits else "whole"
+        goal = state_of(self.goal, mesh)
+        if array.spec is not None and state_of(array.spec, mesh) == goal:
+            return f", as {array.name} is given {placed}"
+        if given.spec is not None and state_of(given.spec, mesh) == goal:
+            return f", as the next einsum is given {array.name} {placed}"
+        return ""
+
+    def _splits(self, changed: Mapping[int, Axes], verb: str = "") -> str:
+        """Such as ``b over X and d over Y``, or with a verb ``b is split over X and d over Y``."""
+        first, *rest = [(self.array.dims[index], axes_words(axes)) for index, axes in changed.items()]
+        return " and ".join(
+            [f"{first[0]}{verb} over {first[1]}", *(f"{dim} over {axes}" for dim, axes in rest)]
+        )
+
+    def slice(self) -> str:
+        sizes = "×".join(f"{self.shapes[1][place]:,}" for place in self.gained)
+        dims = " and ".join(self.array.dims[index] for index in self.gained)
+        return (
+            f"{self._purpose()}, each device keeps its own 1/{self.n} of {dims} ({sizes}); it already has "
+            "it, so no byte moves."
+        )
+
+    def exchange(self) -> str:
+        names = " and ".join(self.array.dims[index] for index in self.gained)
+        why = self._purpose()
+        if not self.is_operand and self._stays():
+            why = f"With a split along {names} wanted{self._given()}"
+        return (
+            f"{why}, {self.array.name} trades its split of {self._splits(self.lost)} for one of "
+            f"{names if len(self.gained) == 1 else self._splits(self.gained)}: each device keeps 1/{self.n} "
+            f"of what it holds and sends every other piece to its new owner; {self.price}."
+        )
+
+    def _purpose(self) -> str:
+        if not self._stays():
+            return f"On the way to the wanted split of {self.array.name}"
+        first, *rest = dict.fromkeys(self._purpose_of(index, axes) for index, axes in self.gained.items())
+        return " and ".join([first, *(each[0].lower() + each[1:] for each in rest)])
+
+    def _purpose_of(self, index: int, axes: Axes) -> str:
+        dim, over = self.array.dims[index], axes_words(axes)
+        for other, (placed, _) in self.choice.others(self.array) if self.is_operand else ():
+            splits = zip(other.dims, placed, strict=True)
+            if any(name == dim and set(axes) <= set(held) for name, held in splits):
+                return f"To match {other.name}'s split of {dim} over {over}"
+        if dim in self.part.einsum.contracted:
+            return f"To sum over {dim} in parts over {over}"
+        return f"To have {self.part.result.name} split along {dim} over {over}"
+
+    def _stays(self) -> bool:
+        return all(
+            self._finest(axes) <= self._finest(self.goal.dims[index]) for index, axes in self.gained.items()
+        )
+
+    def _finest(self, axes: Axes) -> set[str]:
+        """The finest parts of axes, among those of the move and of the states: the goal may name ``X`` where
+        the move is over ``X:(2)4``."""
+        states = (*self.goal.dims, *self.move.to_spec.dims)
+        named = [*self.move.axes, *(axis for held in states for axis in held), *axes]
+        finest = [part for parts in finest_parts(self.choice.mesh.shape, named).values() for part in parts]
+        return {part for axis in axes for part in parts_within(axis, finest)}
+
+    def permute(self) -> str:
+        array, move = self.array, self.move
+        ends = move.from_spec, move.to_spec
+        before, after = (", ".join(_places(array, spec.dims)) or "whole" for spec in ends)
+        end = "" if self.goal == move.to_spec else ", where the next step can work on them"
+        return (
+            f"The blocks of {array.name} are right but on the wrong devices ({before}, not {after}): a "
+            f"device whose block belongs elsewhere sends all {exact_bytes(move.wire_bytes)} of it to one "
+            f"other{end}."
+        )
+
+    def mask(self) -> str:
+        return (
+            f"{self.array.name} is wanted as a partial sum over {self.axes}: the first of the {self.n} "
+            "devices along it keeps its copy, the others have zeros; no byte moves."
+        )
+
+    def largest(self) -> str:
+        return (
+            f"Each of the {self.n} devices along {self.axes} holds the largest of its own part: give every "
+            f"device the largest of all; each sends 2×{self.sent}."
+        )
+
+    def reduce(self) -> str:
+        move, following, gained = self.move, self.following, self.gained
+        held = f"Each of the {self.n} devices along {self.axes} holds a partial sum of {self.array.name}"
+        if move.op == "psum":
+            return f"{held}: add them up and give every device the total; each sends 2×{self.sent}."
+        if self._stays():
+            why = f", and {self._splits(gained, ' is wanted split')}{self._given()}"
+        elif following is not None and following.op == "all_gather" and set(move.axes) <= set(following.axes):
+            why = ", and the next step gathers the pieces along with others"
+        else:
+            why = f", and with {self._splits(gained, ' split')} the next step is cheaper"
+        return (
+            f"{held}{why}: add them up and let each device keep its 1/{self.n} of the total; each sends "
+            f"{self.sent}, half of what a psum would."
+        )
+
+
+_SENTENCES = {
+    "all_gather": _MoveReason.gather,
+    "slice": _MoveReason.slice,
+    "all_to_all": _MoveReason.exchange,
+    "ppermute": _MoveReason.permute,
+    "mask": _MoveReason.mask,
+    "pmax": _MoveReason.largest,
+    "psum": _MoveReason.reduce,
+    "psum_scatter": _MoveReason.reduce,
+}
+"""The sentence of a move, by its operation."""
+
+
+def _places(array: ShardedArray, dims: Dims) -> list[str]:
+    """Such as ``b over X`` and ``d over Y``."""
+    return [f"{dim} over {axes_words(axes)}" for dim, axes in zip(array.dims, dims, strict=True) if axes]

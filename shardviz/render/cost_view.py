@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from rich.text import Text
 
 from shardviz.planner.plan import Plan, axes_words
-from shardviz.planner.pricing.costs import AlternativeName, PlanCost
+from shardviz.planner.pricing.costs import AlternativeName, PlanCost, Threshold
 from shardviz.planner.pricing.priced_plan import PricedPlan
-from shardviz.planner.pricing.thresholds import Threshold
 from shardviz.planner.problem import PaddedDim, Problem
 from shardviz.render.caption import collectives_text
 from shardviz.render.lines import sentence, sentences

@@ -3,7 +3,7 @@
 from shardviz.planner.planner import Planner
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.statements.axis_pool import AxisPool
-from shardviz.planner.statements.statement_choices import StatementChoices
+from shardviz.planner.statements.program_planner import StatementChoices
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.sharding import Mesh
 

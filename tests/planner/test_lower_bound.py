@@ -32,7 +32,7 @@ def test_it_is_never_above_the_bound_by_states(kind, objective):
         problem, placed = draw.problem()
         planner = Planner(problem.mesh, placed, objective)
         pool = AxisPool.of(problem, into_primes=True)
-        if pool.uneven or not pool.is_finest:
+        if not pool.is_finest:
             continue
         pool = replace(pool, may_mask=frozenset(pool.sizes))
         uses = ArrayUses(planner._choices(pool, None), problem)
@@ -49,8 +49,6 @@ def test_no_plan_that_trying_everything_finds_is_below_it(kind):
         problem, placed = draw.problem()
         planner = Planner(problem.mesh, placed)
         pool = AxisPool.of(problem, into_primes=True)
-        if pool.uneven:
-            continue
         bound = piece_bound(ArrayUses(planner._choices(pool, None), problem))
         best = least_program_cost(problem, placed, "time", (10**15, 0, 0))
         assert best is not None

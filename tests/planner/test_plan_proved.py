@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.notation.einsum import Einsum, dims_text
+from shardviz.notation.einsum import Einsum
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.plan import Plan
 from shardviz.planner.planner import Planner, plan
@@ -272,14 +272,3 @@ def test_an_unknown_step_is_an_error():
             replace(found, steps=(*found.steps[:1], replace(found.steps[1], op="broadcast"))),
             values_for(problem),
         )
-
-
-def test_dimensions_that_do_not_divide_are_padded():
-    """Sizes that text refuses for arguments can still be planned, as a compiler would, by hand."""
-    problem = problem_from_text("bd,df->bf", mesh=BOOK, specs="__,__->__", sizes="b=5,d=6,f=7")
-    part = problem.parts[0]
-    split = [PartitionSpec((("X",), ("Y",))), PartitionSpec((("Y",), ()))]
-    operands = tuple(array.with_spec(spec) for array, spec in zip(part.operands, split, strict=True))
-    uneven = Problem(BOOK, (replace(part, operands=operands),))
-    prove(plan(uneven))
-    assert dims_text(part.einsum.dims) == "bdf"

@@ -169,8 +169,7 @@ def test_other_names_of_a_dimension_are_split_alike():
 )
 def test_a_chain_costs_as_little_as_with_the_planner_of_trees(text, specs, sizes):
     from shardviz.planner.statements.axis_pool import AxisPool
-    from shardviz.planner.statements.program_planner import planned_program
-    from shardviz.planner.statements.statement_choices import StatementChoices
+    from shardviz.planner.statements.program_planner import StatementChoices, planned_program
 
     planner = Planner(MESH)
     problem = problem_from_text(text, mesh=MESH, specs=specs, sizes=sizes)

@@ -15,14 +15,16 @@ from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.search.mesh_ranking import (
+    CLOSE,
+    MeshSearch,
     best_meshes,
     mesh_shapes,
     on_machine,
     problem_of,
     search_meshes,
+    step_time,
     with_smallest_machine,
 )
-from shardviz.planner.search.mesh_search import CLOSE, MeshSearch, step_time
 from shardviz.planner.search.program_tables import ProgramTables
 from shardviz.planner.search.question import question_from_text
 from shardviz.planner.search.rules import ShardingRules, parse_axes

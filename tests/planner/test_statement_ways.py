@@ -84,13 +84,3 @@ def test_none_is_found_below_a_limit(part, operands):
     assert WAYS.ways([(part, operands)]).way(best.split.result, cost) is None
     assert found.way(best.split.result, cost) is None
     assert WAYS.best([(part, operands)], end, best.cost + 1) == best
-
-
-def test_a_split_that_is_kept(part, operands):
-    """The best way costs no more than the best that splits the dimension so, and one of them is the best."""
-    end = ends(part, (("X",), ()))
-    best = WAYS.best([(part, operands)], end, UNREACHABLE)
-    kept = {dim: WAYS.best([(part, operands)], end, UNREACHABLE, kept=(dim, ("X",))) for dim in "bdf"}
-    assert all(way.split.assignment == {dim: ("X",)} for dim, way in kept.items())
-    assert min(way.cost for way in kept.values()) == best.cost
-    assert WAYS.best([(part, operands)], end, best.cost + 1, kept=("f", ("X",))) in (None, best)

@@ -8,8 +8,7 @@ from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner.planner import plan
-from shardviz.planner.pricing.costs import price
-from shardviz.planner.pricing.thresholds import resized
+from shardviz.planner.pricing.costs import price, resized
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import Training, with_backward
 from shardviz.sharding import Mesh

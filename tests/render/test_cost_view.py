@@ -10,8 +10,7 @@ from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
-from shardviz.planner.pricing.costs import PlanCost, price
-from shardviz.planner.pricing.thresholds import Threshold
+from shardviz.planner.pricing.costs import PlanCost, Threshold, price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.render.cost_view import cost_view, fit_lines, padding_lines, threshold_words
 

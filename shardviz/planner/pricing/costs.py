@@ -1,20 +1,33 @@
 """The cost of a plan, with what it is compared with: the sizes at which it would be compute bound, and the
-plans that other rules would choose, the one with the fewest bytes and the fastest."""
+plans that other rules would choose, the one with the fewest bytes and the fastest.
+
+With all other sizes as they are, FLOPs and bytes of every step are affine in the size of one dimension, so
+the arithmetic is a straight line; communication with its latency floors and memory traffic are convex. The
+sizes at which the arithmetic takes longest are therefore one interval, whose ends are bisected.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.plan import Plan
 from shardviz.planner.planner import Planner, is_searched_anywhere, plan
-from shardviz.planner.pricing.priced_plan import PricedPlan
-from shardviz.planner.pricing.thresholds import Threshold, thresholds
+from shardviz.planner.pricing.priced_plan import HBM, PricedPlan, PricedStep
+from shardviz.planner.problem import Problem
+from shardviz.planner.states.moves import PathMove, move_step, state_of
+from shardviz.planner.states.prices import Prices
+from shardviz.sharding import array_bytes
 
 NEGLIGIBLE = 0.01
 """The part of a plan's seconds that is not worth another plan."""
+MAX_SIZE = 2**40
+"""Sizes that are looked at."""
 AlternativeName = Literal["fewest bytes", "fastest"]
 
 
@@ -31,13 +44,44 @@ class Alternative:
 
 
 @dataclass(frozen=True)
+class Threshold:
+    """The sizes of dimension `dim`, now `size`, at which the steps of a plan are compute bound: from `least`
+    on (None: never), up to `largest` (None: without end). `multiple` divides all sizes that are looked at:
+    the parts into which the plan cuts the dimension. `limit` is what takes longer than the arithmetic beyond:
+    "HBM", or the bound of the longest collective."""
+
+    dim: str
+    size: int
+    multiple: int
+    least: int | None
+    largest: int | None
+    limit: str
+
+    @property
+    def is_every_size(self) -> bool:
+        return self.least == self.multiple and self.largest is None
+
+
+@dataclass(frozen=True)
 class PlanCost(PricedPlan):
     """A priced plan that keeps what it is compared with once that was asked for."""
 
     @cached_property
     def thresholds(self) -> tuple[Threshold, ...]:
-        """For each dimension the sizes at which the plan's steps are compute bound."""
-        return thresholds(self)
+        """A threshold for each dimension that a statement has once, in the order of the statements, but those
+        that stand for others; none where a time is not known, nothing is computed, or a dimension has the
+        size 0."""
+        problem = self.plan.problem
+        sizes, roots = problem.sizes, problem.roots
+        if self.unknown or self.peak_flops is None or not self.flops or 0 in sizes.values():
+            return ()
+        without = {dim for dim in sizes if roots[dim] != dim}
+        without |= {dim for array in problem.arrays for dim in array.dims if array.dims.count(dim) > 1}
+        for part in problem.parts:
+            without.update(dim for dim, _ in part.merged)
+            of_part = [roots[dim] for dim in part.sizes]
+            without.update(root for root in of_part if of_part.count(root) > 1)
+        return tuple(_threshold(self, dim, size) for dim, size in sizes.items() if dim not in without)
 
     @cached_property
     def alternatives(self) -> tuple[Alternative, ...]:
@@ -67,3 +111,118 @@ def _faster(cost: PricedPlan) -> PricedPlan | None:
             return None
         found = Planner(problem.mesh, cost.placed, "time", anywhere=True).plan(problem)
     return PricedPlan(found, cost.placed)
+
+
+def _threshold(cost: PricedPlan, dim: str, size: int) -> Threshold:
+    margins, multiple = _margins(cost, dim, size), parts_of(cost.plan, dim)
+    ends = _interval(lambda count: min(margins(count * multiple).values()), MAX_SIZE // multiple)
+    least, largest = (None if count is None else count * multiple for count in ends)
+    if least == multiple and largest is None:
+        return Threshold(dim, size, multiple, least, largest, "")
+    over = margins(size if least is None else least - multiple if least > multiple else (largest or 0) + 1)
+    return Threshold(dim, size, multiple, least, largest, min(over, key=over.__getitem__))
+
+
+def _margins(cost: PricedPlan, dim: str, size: int) -> Callable[[int], dict[str, float]]:
+    """By a size of `dim`: the seconds by which the arithmetic takes longer than memory traffic, and that of
+    each pass longer than its communication (`priced_plan`), by the bound of its longest collective."""
+    none, prices = PricedPlan(resized(cost.plan, dim, 0), cost.placed), Prices(cost.placed)
+    peak, bandwidth = cost.peak_flops, cost.machine.device.hbm_bandwidth
+    assert peak is not None
+    assert bandwidth is not None
+
+    def line(figure: Callable[[PricedStep], int], steps: Iterable[int]) -> Callable[[int], float]:
+        """The sum of a figure of some steps as a function of the size."""
+        pairs = [(figure(none.steps[number]), figure(cost.steps[number])) for number in steps]
+        start, now = sum(first for first, _ in pairs), sum(last for _, last in pairs)
+        return lambda count: start + (now - start) / size * count
+
+    later = [cost.phase_of(step) != "forward" for step in cost.steps]
+    numbers = range(len(cost.steps))
+    local = [number for number in numbers if not cost.steps[number].is_collective]
+    sent = [[n for n in numbers if n not in local and later[n] is is_later] for is_later in (False, True)]
+    work = [
+        line(lambda step: step.flops, [number for number in local if later[number] is is_later])
+        for is_later in (False, True)
+    ]
+    traffic = line(lambda step: step.hbm_bytes, local)
+    held = [line(lambda step: step.step.bytes, [number]) for number in numbers]
+    moved = [line(lambda step: step.hbm_bytes, [number]) for number in numbers]
+
+    def seconds(number: int, count: int) -> float:
+        step = cost.steps[number].step
+        links = prices.collective_seconds(step.op, step.axes, round(held[number](count)))
+        return max(links, moved[number](count) / bandwidth)
+
+    def margins(count: int) -> dict[str, float]:
+        arithmetic = [own(count) / peak for own in work]
+        over = {HBM: sum(arithmetic) - traffic(count) / bandwidth}
+        for own, collectives in zip(arithmetic, sent, strict=True):
+            if waits := {number: seconds(number, count) for number in collectives}:
+                bound = cost.steps[max(waits, key=waits.__getitem__)].bound
+                over[bound] = min(own - sum(waits.values()), over.get(bound, math.inf))
+        return over
+
+    return margins
+
+
+def _interval(excess: Callable[[int], float], most: int) -> tuple[int | None, int | None]:
+    """The first and the last of 1 … `most` at which a concave function is not negative; None for the last
+    where that is `most`, and for both where there is none."""
+    numbers, inside = range(most + 2), 1
+    if excess(1) < 0:
+        inside = most
+        if excess(most) < 0:
+            # The highest of all.
+            inside = bisect_left(numbers, True, 1, most, key=lambda at: excess(at) >= excess(at + 1))
+        if excess(inside) < 0:
+            return None, None
+    least = bisect_left(numbers, True, 1, inside, key=lambda at: excess(at) >= 0)
+    if excess(most) >= 0:
+        return least, None
+    return least, bisect_left(numbers, True, inside, most, key=lambda at: excess(at) < 0) - 1
+
+
+def parts_of(plan: Plan, dim: str) -> int:
+    """The number of parts into which the arrays of a plan cut a dimension, at any step: all divide it."""
+    roots, mesh = plan.problem.roots, plan.problem.mesh
+    specs = [(array, array.spec) for array in plan.problem.arrays if array.spec is not None]
+    arrays = {array.name: array for array in plan.problem.arrays}
+    for step in plan.steps:
+        specs += [(arrays[step.array], step.from_spec), (arrays[step.array], step.to_spec)]
+    return math.lcm(
+        *(
+            mesh.group_size(axes)
+            for array, spec in specs
+            for name, axes in zip(array.dims, spec.dims, strict=True)
+            if roots[name] == roots[dim]
+        )
+    )
+
+
+def resized_problem(problem: Problem, dim: str, size: int) -> Problem:
+    """The same problem with another size of a dimension, under all its names, and of those that stand for
+    it among others."""
+    roots, sizes = problem.roots, problem.sizes
+    sizes |= {name: size for name, root in roots.items() if root == roots[dim]}
+    for part in problem.parts:
+        sizes.update((name, math.prod(sizes[factor] for factor in factors)) for name, factors in part.merged)
+    return problem.resized(sizes)
+
+
+def resized(plan: Plan, dim: str, size: int) -> Plan:
+    """The same steps with another size of a dimension; reasons keep the words for the old one."""
+    mesh = plan.problem.mesh
+    problem = resized_problem(plan.problem, dim, size)
+    arrays = {array.name: array for array in problem.arrays}
+    steps = []
+    for step in plan.steps:
+        array = arrays[step.array]
+        if step.op in ("einsum", "apply"):
+            shape = array.with_spec(step.to_spec).shard_shape(mesh)
+            steps.append(replace(step, shape=shape, bytes=array_bytes(shape, step.dtype)))
+        else:
+            states = state_of(step.from_spec, mesh), state_of(step.to_spec, mesh)
+            own = move_step(array, mesh, PathMove(step.op, step.axes, step.dim, *states))
+            steps.append(replace(step, shape=own.shape, bytes=own.bytes, wire_bytes=own.wire_bytes))
+    return replace(plan, problem=problem, steps=tuple(steps))

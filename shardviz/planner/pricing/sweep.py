@@ -13,8 +13,7 @@ from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.notation.numbers import SizeRange
 from shardviz.planner.planner import plan
-from shardviz.planner.pricing.costs import PlanCost, price
-from shardviz.planner.pricing.thresholds import parts_of, resized, resized_problem
+from shardviz.planner.pricing.costs import PlanCost, parts_of, price, resized, resized_problem
 from shardviz.planner.problem import Problem
 from shardviz.sharding import Mesh
 

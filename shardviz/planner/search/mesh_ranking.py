@@ -4,6 +4,10 @@ It looks at every way to give a machine's devices to the axes. A mesh lies as `j
 that places none, since it splits no axis of a torus between two axes of a mesh (v5e excepted), it lies by the
 ids of the devices, as with ``--device-order row-major``. The engine goes on from mesh to mesh, and its answer
 so far is a whole answer of the meshes looked at, so it can be shown or left at any time.
+
+Where one thing hides another the time of a step cannot be added up, and memory is a limit: both are brought
+into sums by multipliers (Lagrangian relaxation: Everett 1963). For any multipliers the least sum is a bound
+that no sharding on a mesh is faster than; the best sharding met on the way is the answer.
 """
 
 from __future__ import annotations
@@ -16,22 +20,64 @@ from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import cluster_named
 from shardviz.hardware.machine import Machine, PlacedMesh, place_mesh
 from shardviz.planner.plan import axes_words
-from shardviz.planner.pricing.priced_plan import COMPUTE, HBM, is_mostly_sent
+from shardviz.planner.pricing.priced_plan import (
+    COMPUTE,
+    HBM,
+    Passes,
+    by_pass,
+    is_mostly_sent,
+    overlapped,
+    sums_of,
+)
 from shardviz.planner.problem import Problem
 from shardviz.planner.search.least_sum import TooWideError
-from shardviz.planner.search.mesh_search import MeshSearch, Overlap, StepTime, overlapping
-from shardviz.planner.search.program_tables import DirectWays, PipelineStage, ProgramSharding, ProgramTables
-from shardviz.planner.search.question import SearchQuestion
+from shardviz.planner.search.program_tables import (
+    DirectWays,
+    Multipliers,
+    PipelineStage,
+    ProgramSharding,
+    ProgramTables,
+)
+from shardviz.planner.search.question import Overlap, SearchQuestion
 from shardviz.planner.search.rules import SearchAxis, ShardingRules
 from shardviz.planner.states.moves import Axes, spec_of
 from shardviz.planner.states.prices import memory_limit
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes
 
+LITTLE = 1e-3
+"""The least weight of a side of the longer of two, so that of equal sums the one with less of it is
+chosen."""
+HALVINGS = 8
+"""How often the range of the price of memory is halved."""
+MAX_SHARES = 8
+"""Shares of hidden communication that are tried."""
+ROUNDING = 1e-9
+"""The part of a sum by which it may be wrong."""
+CLOSE = 1e-3
+"""A sharding within this part of its bound is not improved."""
+
+
 MAX_MESHES = 20_000
 """Meshes of one search."""
 DOUBLINGS = 12
 """Machines that are tried, each of twice as many devices as the one before."""
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """The seconds of a step of one device: local `work`; all `communication` by the axes of its groups;
+    `exposed`, the part of it that is not hidden; `bubble`, what a pipeline waits."""
+
+    work: float
+    communication: tuple[tuple[Axes, float], ...]
+    exposed: float
+    bubble: float
+    seconds: float
+
+    @property
+    def communication_seconds(self) -> float:
+        return sum(seconds for _, seconds in self.communication)
 
 
 @dataclass(frozen=True)
@@ -104,7 +150,11 @@ def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
     """The answer after each mesh, the last one complete. Raises `QuestionError` where no mesh fits."""
     machine = question.machine
     meshes = mesh_shapes(question.axes, machine.devices)
-    answer = MeshRanking(question, meshes=len(meshes), least_seconds=_least_seconds(question))
+    peaks = dict(machine.device.peak)
+    peak = peaks.get(question.problem.result.dtype) or max(peaks.values(), default=0.0)
+    # Those of a step's FLOPs on all devices, nothing sent.
+    least_seconds = question.flops / (peak * machine.devices) if peak else 0.0
+    answer = MeshRanking(question, meshes=len(meshes), least_seconds=least_seconds)
     ways: dict[Axes, DirectWays] = {}
     for number, mesh in enumerate(meshes, 1):
         outcome, shardings = _on_mesh(question, mesh, ways)
@@ -163,15 +213,6 @@ def _order(sharding: MeshSharding) -> tuple[float, ...]:
         sharding.memory_bytes,
         *map(float, sharding.mesh.axis_sizes),
     )
-
-
-def _least_seconds(question: SearchQuestion) -> float:
-    """The seconds of a step's FLOPs on all devices at the highest peak, nothing sent."""
-    device = question.machine.device
-    peak = device.flops_per_second(question.problem.result.dtype) or max(
-        (each for _, each in device.peak), default=0.0
-    )
-    return question.flops / (peak * question.machine.devices) if peak else 0.0
 
 
 def _on_mesh(
@@ -281,3 +322,137 @@ def without_ones(mesh: Mesh) -> Mesh:
     kept = [(name, size) for name, size in mesh.shape.items() if size > 1]
     names, sizes = zip(*kept or [*mesh.shape.items()][:1], strict=True)
     return replace(mesh, axis_names=names, axis_sizes=sizes)
+
+
+# The best sharding of a program's arrays on one mesh, within the memory of a device.
+
+
+def step_time(sharding: ProgramSharding, overlap: Overlap, layers: float, bubble: float = 0.0) -> StepTime:
+    """The time of so many layers on each device; `bubble` is what a pipeline waits, as a part of the rest."""
+    work, hidden, waited = overlapping(sharding, overlap)
+    busy = (overlapped(work, hidden) + sum(waited)) * layers
+    by_axes = sums_of((axes, seconds * layers) for _, axes, seconds in (*sharding.exposed, *sharding.hidden))
+    local = sum(work) * layers
+    return StepTime(local, tuple(by_axes.items()), busy - local, busy * bubble, busy * (1 + bubble))
+
+
+def overlapping(sharding: ProgramSharding, overlap: Overlap) -> tuple[Passes, Passes, Passes]:
+    """By pass the seconds of one layer's work, of the communication that it can hide, and of all other."""
+    exposed, hidden = (
+        by_pass((phase, seconds) for phase, _, seconds in each)
+        for each in (sharding.exposed, sharding.hidden)
+    )
+    every, none = (exposed[0] + hidden[0], exposed[1] + hidden[1]), (0.0, 0.0)
+    beside = {"none": (none, every), "all": (every, none), "parameters": (hidden, exposed)}
+    return sharding.work, *beside[overlap]
+
+
+@dataclass(frozen=True)
+class StepSharding:
+    """A sharding with the time of its step, and the least that any on this mesh could have (seconds)."""
+
+    sharding: ProgramSharding
+    time: StepTime
+    least: float
+
+
+@dataclass(frozen=True)
+class MeshSearch:
+    """The search on one mesh: `layers` are those of a device, `limit` the bytes that it may hold, if known;
+    `bubble` is what a pipeline waits, as a part of the rest."""
+
+    tables: ProgramTables
+    overlap: Overlap
+    layers: float
+    bubble: float
+    limit: int | None
+
+    def best(self) -> StepSharding | None:
+        """The fastest that fits; None where none does."""
+        free = self._fastest(0.0)
+        if self._fits(free):
+            return free
+        if self.limit is None or self.smallest().memory > self.limit:
+            return None
+        low, high = 0.0, free.time.seconds / self.limit
+        sharding = self._fastest(high)
+        for _ in range(HALVINGS):
+            if self._fits(sharding):
+                break
+            low, high = high, high * 16
+            sharding = self._fastest(high)
+        for _ in range(HALVINGS):
+            middle = (low * high) ** 0.5 if low else high / 16
+            each = self._fastest(middle)
+            if self._fits(each):
+                high = middle
+                sharding = min(sharding, each, key=lambda one: one.time.seconds)
+            else:
+                low = middle
+        return replace(sharding, least=free.least) if self._fits(sharding) else None
+
+    def smallest(self) -> ProgramSharding:
+        """The sharding that holds the least."""
+        little = LITTLE, LITTLE
+        return self.tables.best(Multipliers(little, little, little, memory=1.0))[1]
+
+    def _fits(self, sharding: StepSharding) -> bool:
+        return self.limit is None or sharding.sharding.memory <= self.limit
+
+    def _fastest(self, price: float) -> StepSharding:
+        """The fastest where each byte of memory adds `price` seconds."""
+        sharding = low = self._least((0.0, 0.0), price)
+        work, hidden, _ = overlapping(sharding.sharding, self.overlap)
+        # The passes in which communication stands out; of the other the sum is that of its work.
+        full: Passes = float(hidden[0] > work[0]), float(hidden[1] > work[1])
+        if not any(full):
+            return sharding
+        share, high = 1.0, None
+        for _ in range(MAX_SHARES):
+            shares = full[0] * share, full[1] * share
+            each = self._least(shares, price)
+            is_faster = self._cost(each, price) < self._cost(sharding, price)
+            sharding = replace(each if is_faster else sharding, least=max(sharding.least, each.least))
+            # Each sharding's sum is a line over the share; the bound is highest where the lines cross.
+            low_sum, own_sum = (self._sum(one, shares, price) for one in (low, each))
+            is_top = high is not None and own_sum >= low_sum * (1 - ROUNDING)
+            rises = self._sum(each, full, price) > self._sum(each, (0.0, 0.0), price)
+            is_close = sharding.time.seconds <= sharding.least * (1 + CLOSE)
+            if is_close or is_top or (high is None and rises):
+                break
+            low, high = (each, high) if high and rises else (low, each)
+            share = self._crossing(low, high, full, price)
+        return sharding
+
+    def _sum(self, sharding: StepSharding, shares: Passes, price: float) -> float:
+        """The sum by multipliers of a sharding, in seconds."""
+        sides = zip(shares, *overlapping(sharding.sharding, self.overlap), strict=True)
+        layer = sum((1 - share) * work + share * hidden + waited for share, work, hidden, waited in sides)
+        return layer * self.layers + price * sharding.sharding.memory
+
+    def _crossing(self, low: StepSharding, high: StepSharding, full: Passes, price: float) -> float:
+        """The part of the shares `full` at which the sums of two shardings are equal."""
+        (at_none, at_all), (other_none, other_all) = (
+            (self._sum(sharding, (0.0, 0.0), price), self._sum(sharding, full, price))
+            for sharding in (low, high)
+        )
+        rise = (at_all - at_none) - (other_all - other_none)
+        return min(1.0, max(0.0, (other_none - at_none) / rise)) if rise > 0 else 0.5
+
+    def _least(self, shares: Passes, price: float) -> StepSharding:
+        """The sharding whose sum by multipliers is least: of the longer of work and hidden communication they
+        take, in each pass, the part `shares` of the second, and of the first the rest. It is a bound on the
+        time of a step."""
+        work = hidden = exposed = (1.0, 1.0)
+        if self.overlap != "none":
+            work = max(1 - shares[0], LITTLE), max(1 - shares[1], LITTLE)
+            hidden = max(shares[0], LITTLE), max(shares[1], LITTLE)
+            exposed = hidden if self.overlap == "all" else exposed
+        bound, sharding = self.tables.best(Multipliers(work, exposed, hidden, price / self.layers))
+        time = step_time(sharding, self.overlap, self.layers, self.bubble)
+        least = 0.0 if price else bound * self.layers * (1 + self.bubble) / (1 + LITTLE)
+        return StepSharding(sharding, time, least)
+
+    def _cost(self, sharding: StepSharding, price: float) -> tuple[float, float]:
+        time = sharding.time
+        return time.seconds + price * sharding.sharding.memory, time.communication_seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal, get_args
 
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import Machine
@@ -15,12 +16,17 @@ from shardviz.planner.problem.functions import statement_flops
 from shardviz.planner.problem.reading import problem_from_text, read_program
 from shardviz.planner.problem.roles import Roles, roles_of
 from shardviz.planner.problem.training import Training
-from shardviz.planner.search.mesh_search import OVERLAPS, Overlap
 from shardviz.planner.search.rules import SearchAxis
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
 from shardviz.planner.states.prices import lacking_words
 from shardviz.planner.training import with_backward
 from shardviz.sharding import Mesh, PartitionSpec
+
+Overlap = Literal["none", "parameters", "all"]
+"""The communication that can run beside the work of its pass (`priced_plan`), and is hidden behind it as far
+as that lasts: none; by default that which gathers parameters or reduces their gradients, while that of
+activations stands between two statements of a layer; all, as "How to Scale Your Model" counts."""
+OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
 
 
 @dataclass(frozen=True)

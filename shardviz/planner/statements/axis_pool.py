@@ -27,14 +27,12 @@ factorial of their number."""
 class AxisPool:
     """The axes that some array of a problem names, in the mesh's order, as the parts of which everything is
     made that a spec names, each with its size. A whole copy may become a pending sum only over the parts in
-    `may_mask`. `splits` are what the given arrays split: (dimension, part). `uneven` are the splits into
-    parts of different sizes that somebody gives or wants: (dimension, parts). `orders` are the splits that
-    are given."""
+    `may_mask`. `splits` are what the given arrays split: (dimension, part). `orders` are the splits that
+    are given: (dimension, parts)."""
 
     sizes_of_parts: tuple[tuple[str, int], ...]
     may_mask: frozenset[str] = frozenset()
     splits: frozenset[tuple[str, str]] = frozenset()
-    uneven: frozenset[tuple[str, Axes]] = frozenset()
     orders: tuple[tuple[str, Axes], ...] = ()
 
     @classmethod
@@ -53,21 +51,18 @@ class AxisPool:
         if into_primes and len(primes) <= most:
             parts = primes
         pool = cls(tuple((part, mesh.axis_size(part)) for part in parts))
-        splits, uneven = set(), set()
+        splits: set[tuple[str, str]] = set()
         orders: dict[tuple[str, Axes], None] = {}
         for array, spec in given:
-            for dim, size, axes in zip(array.dims, array.shape, pool.state(spec)[0], strict=True):
+            for dim, axes in zip(array.dims, pool.state(spec)[0], strict=True):
                 splits |= {(dim, axis) for axis in axes}
                 orders[dim, axes] = None
-                for end in range(1, len(axes) + 1):
-                    if size % mesh.group_size(axes[:end]):
-                        uneven.add((dim, axes[:end]))
         _spread(splits, problem)
         if any(FUNCTIONS[part.function].linearity == "sum" for part in problem.parts):
             may_mask = frozenset(parts)
         else:
             may_mask = frozenset(axis for _, spec in given for axis in pool.state(spec)[1])
-        return cls(pool.sizes_of_parts, may_mask, frozenset(splits), frozenset(uneven), tuple(orders))
+        return cls(pool.sizes_of_parts, may_mask, frozenset(splits), tuple(orders))
 
     def with_masks(self, problem: Problem) -> AxisPool:
         """The pool with which copies may become pending sums over every part, where that may save something:
@@ -122,10 +117,7 @@ class AxisPool:
             ]
             for ordered in product(*map(permutations, own)):
                 parts = [prod([self.sizes[axis] for axis in axes]) for axes in ordered]
-                if all(
-                    size % cut == 0 or (dim, axes) in self.uneven
-                    for dim, size, cut, axes in zip(array.dims, array.shape, parts, ordered, strict=True)
-                ):
+                if all(size % cut == 0 for size, cut in zip(array.shape, parts, strict=True)):
                     yield ordered, ()
 
     def _given_states(self, array: ShardedArray) -> Iterator[State]:

@@ -27,8 +27,7 @@ from typing import NamedTuple
 
 from shardviz.hardware.measured import corners
 from shardviz.planner.problem.functions import FUNCTIONS, local_work
-from shardviz.planner.statements.program_planner import ArrayUses
-from shardviz.planner.statements.statement_choices import StatementForm
+from shardviz.planner.statements.program_planner import ArrayUses, StatementForm
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import splittable_dims
 from shardviz.planner.states.moves import State, StateSpace

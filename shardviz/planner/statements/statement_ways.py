@@ -53,10 +53,7 @@ class StatementWays:
         self._searches: dict[object, CheapestPaths] = {} if searches is None else searches
 
     def kind(self, array: ShardedArray) -> ArrayKind:
-        uneven = (
-            (index, own) for index, dim in enumerate(array.dims) for own in self.pool.uneven if own[0] == dim
-        )
-        return ArrayKind(array.shape, array.dtype, frozenset((index, axes) for index, (_, axes) in uneven))
+        return ArrayKind(array.shape, array.dtype)
 
     def to(
         self, kind: ArrayKind, sources: Mapping[State, Cost], ends_pending: Axes | None = None
@@ -87,7 +84,7 @@ class StatementWays:
         places = [
             (None, *(dim for dim in dims if allowed is None or (dim, axis) in allowed)) for axis in sizes
         ]
-        return WorkSplits(part, sizes, places, self.pool.uneven)
+        return WorkSplits(part, sizes, places)
 
     def ways(self, several: Sequence[WithOperands]) -> WaysByResult:
         """The ways to run one of several statements that make the same array of their operands, before any

@@ -66,18 +66,17 @@ class WorkSplit:
 
 class WorkSplits:
     """The ways to share the work of a statement over mesh axes, or parts of them. `axes` are the devices
-    along each, `places` the dimensions that it may split, None for none. Dimensions are cut into equal parts,
-    or as `uneven` has them; the axes of one stand in the `orders` that are given for them, or else in all."""
+    along each, `places` the dimensions that it may split, None for none. Dimensions are cut into equal parts;
+    the axes of one stand in the `orders` that are given for them, or else in all."""
 
     def __init__(
         self,
         part: Statement,
         axes: Mapping[str, int],
         places: Sequence[Sequence[str | None]],
-        uneven: Collection[tuple[str, Axes]] = (),
         orders: Callable[[Axes, str], Iterable[Axes]] | None = None,
     ) -> None:
-        self._part, self._axes, self._places, self._uneven = part, axes, places, uneven
+        self._part, self._axes, self._places = part, axes, places
         self._orders = orders or self._every_order
         self._function = FUNCTIONS[part.function]
         self._sizes, self._merged = part.sizes, dict(part.merged)
@@ -89,8 +88,7 @@ class WorkSplits:
             yield from self.ordered(split)
 
     def unordered(self, pending: Sequence[Collection[str]]) -> Iterator[WorkSplit]:
-        """Those of all ways that have the axes of each dimension in the mesh's order, and those that stand
-        for others, which alone cut it as `uneven` has it."""
+        """Those of all ways that have the axes of each dimension in the mesh's order."""
         for assignment in self._assignments():
             taken = {axis for own in assignment.values() for axis in own}
             for kept in self._kept_pending(pending, taken):
@@ -102,9 +100,8 @@ class WorkSplits:
         kept = tuple(own for _, own in split.operands)
         for ordered in product(*(self._orders(own, dim) for dim, own in members.items())):
             assignment = dict(zip(members, ordered, strict=True))
-            if all(self._divides(dim, own) or (dim, own) in self._uneven for dim, own in assignment.items()):
-                self._merge(assignment)
-                yield self._work_split(assignment, kept)
+            self._merge(assignment)
+            yield self._work_split(assignment, kept)
 
     def _every_order(self, axes: Axes, dim: str) -> Iterable[Axes]:
         """The orders of axes on a dimension: all of them, or of many those that somebody has."""
@@ -125,16 +122,12 @@ class WorkSplits:
         if self._is_wide:
             # Of so many only the first are looked at: those in which most axes split something.
             places, most = [own[::-1] for own in places], MOST_CHOICES
-        cut_unevenly = {(dim, frozenset(own)) for dim, own in self._uneven}
         for choice in islice(product(*places), most):
             assignment: Assignment = {}
             for axis, dim in zip(self._axes, choice, strict=True):
                 if dim is not None:
                     assignment[dim] = (*assignment.get(dim, ()), axis)
-            if all(
-                self._divides(dim, own) or (dim, frozenset(own)) in cut_unevenly
-                for dim, own in assignment.items()
-            ) and self._merge(assignment):
+            if all(map(self._divides, assignment, assignment.values())) and self._merge(assignment):
                 yield assignment
 
     def _divides(self, dim: str, own: Axes) -> bool:
