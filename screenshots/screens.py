@@ -68,7 +68,7 @@ class Picture:
 SCREENS = {
     "tui-layout": Picture("layout", MLP, ("p", "right", "m")),
     "tui-plan": Picture("plan", MLP, awaited=("shardy", "cpu"), from_compiler=True),
-    "tui-step": Picture("step", {**MLP, "sizes": "B=4,D=8,F=8"}, ("right", "right"), shows="✓"),
+    "tui-step": Picture("step", {**MLP, "sizes": "B=4,D=8,F=8"}, ("right", "right"), shows="every value equal"),
     "tui-compiler": Picture("compiler", TPU, ("j",), awaited=("v5e:2x4",), from_compiler=True),
     "tui-time": Picture(
         "time",
@@ -119,7 +119,7 @@ SCREENS = {
     "tui-small": Picture("layout", MLP, ("right",), SMALL),
     "lesson-predict": Picture("layout", lesson="four-cases", keys=("n", "down")),
     "lesson-reveal": Picture(
-        "step", lesson="all-gather-hop-by-hop", keys=("n", "down", "enter"), shows="✓ every"
+        "step", lesson="all-gather-hop-by-hop", keys=("n", "down", "enter"), shows="every value equal"
     ),
     "lesson-change": Picture(
         "layout",

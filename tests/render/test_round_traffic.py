@@ -54,16 +54,9 @@ def test_members_know_what_they_send_and_receive(run_of):
     assert traffic.sent(0).others == [1]
 
 
-@pytest.mark.parametrize(("name", "mesh", "topology"), CASES)
-def test_too_many_messages_are_counted(run_of, monkeypatch, name, mesh, topology):
+def test_of_too_many_messages_no_link_says_what_it_carries(run_of, monkeypatch):
     monkeypatch.setattr(round_traffic, "MAX_FOLLOWED", 0)
-    size = 8 if "X" in mesh else int(mesh[2:])
-    algorithm = "torus" if "X" in mesh and name != "all_to_all" else "direct"
-    run = run_of(name, mesh, size**3, algorithm, topology=topology)
-    traffic, counted = RoundTraffic(run, 1), run.timeline.link_bytes(1)
-    links = run.links.topology
-    for link in range(links.links):
-        assert bool(traffic.chunks(*links.ends(link))) == bool(counted[link])
+    assert RoundTraffic(run_of("all_gather", "i=6", 36, "direct"), 1).chunks(0, 1) == []
 
 
 ROUNDS = [

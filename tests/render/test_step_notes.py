@@ -7,7 +7,7 @@ import pytest
 from shardviz.collectives.frames import Frames
 from shardviz.collectives.operations import PARAMETERS
 from shardviz.collectives.verification import VerificationResult
-from shardviz.render.rounds.step_notes import short_verdict, verdict_lines
+from shardviz.render.rounds.step_notes import verdict_lines
 from shardviz.reports.target_result import ExecutionResult
 from shardviz.sharding import Mesh
 from shardviz.stepping.collective_run import Verdict, compare_with_jax, small_example
@@ -79,4 +79,3 @@ def test_a_verdict_on_a_smaller_array_says_so() -> None:
     assert [line.plain for line in verdict_lines(verdict, mesh, 100)] == [
         f"JAX on 4 simulated CPU devices: {said}"
     ]
-    assert short_verdict(verdict, mesh, 100, 1)[0].plain == f"✓ {said}: JAX on 4 simulated CPU devices"

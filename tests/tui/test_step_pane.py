@@ -307,17 +307,13 @@ def test_rounds_that_follow_fast_do_not_slide():
     assert slide_seconds(16.0) == 0
 
 
-def test_the_table_has_a_row_for_every_device():
-    play(["v", "right"], lambda pane: check_snapshot("step-table", text_of(pane.app)))
-
-
 def test_every_transfer_is_listed_and_leads_to_its_round():
     async def script(pilot):
         pane = pilot.app.pane
         view = pane.query_one(RoundView)
         view.focus()
         await until(pilot, lambda: is_ready(pane))
-        await pilot.press("right", "v", "v")
+        await pilot.press("right", "v")
         await pilot.pause()
         check_snapshot("step-transfers", text_of(pilot.app))
         lines = [view.canvas.line(y, 0, 80).plain for y in range(view.canvas.height)]
@@ -334,16 +330,6 @@ def test_every_transfer_is_listed_and_leads_to_its_round():
         assert "┌ 0  X0 Y0" in text_of(pilot.app)
 
     drive(script, draft=SMALL, screen="step")
-
-
-def test_a_large_window_has_the_transfers_below_the_picture():
-    def check(pane):
-        text = text_of(pane.app)
-        assert "┌ 0  X0 Y0" in text
-        assert "▸ round 2" in text
-        assert "from → to" in text
-
-    play(["right"] * 2, check, size=(200, 60))
 
 
 def test_groups_are_shown_one_at_a_time():
@@ -484,7 +470,7 @@ def test_jax_confirms_every_value(worker, monkeypatch):
         app = pilot.app
         await until(pilot, lambda: "… JAX computes the same" in text_of(app))
         seen.set()
-        await until(pilot, lambda: "✓ every value equal: JAX" in text_of(app))
+        await until(pilot, lambda: "every value equal" in text_of(app))
 
     drive(script, draft=SMALL, screen="step", worker=worker)
 
@@ -597,8 +583,6 @@ def test_a_device_is_marked_in_every_view():
         await pilot.press("d")
         assert "┌ ▹1◃  X0 Y1" in text_of(pilot.app)
         await pilot.press("v")
-        assert "1  X0 Y1◃" in text_of(pilot.app)
-        await pilot.press("v")
         assert "▹ 0 → 1" in text_of(pilot.app)
         await pilot.press("v")
         assert "1  X0 Y1◃" in text_of(pilot.app)
@@ -647,7 +631,7 @@ def test_the_last_view_is_the_matmul_beside_the_collective():
         pane = pilot.app.pane
         pane.query_one(RoundView).focus()
         await until(pilot, lambda: is_ready(pane))
-        await pilot.press("right", "v", "v", "v")
+        await pilot.press("right", "v", "v")
         text = text_of(pilot.app)
         assert "device 0 multiplies A[b, d:δ] × W[d:δ, f], added to Out[b, f]" in text
         assert "one after the other" in text
@@ -665,7 +649,7 @@ def test_a_collective_without_a_matmul_has_no_such_view():
     def check(pane):
         assert pane._view == "devices"
 
-    play(["v", "v", "v"], check, draft=draft)
+    play(["v", "v"], check, draft=draft)
 
 
 def test_latency_and_bandwidth_are_typed():
@@ -730,16 +714,3 @@ MANY = ProblemForm(
 
 def test_a_large_group_looks_like_this():
     play(["right"] * 3, lambda pane: check_snapshot("step-large", text_of(pane.app)), MANY)
-
-
-def test_what_cannot_be_followed_has_no_table():
-    draft = ProblemForm(
-        mesh="X=65536", specs=("__",) * 3, targets="none", collective=CollectiveFields("all_gather")
-    )
-
-    def check(pane):
-        assert pane._view == "transfers"
-        pane.action_view()
-        assert pane._view == "devices"
-
-    play(["v"], check, draft)

@@ -1,7 +1,7 @@
 """A collective round by round: buffers, sends, costs and verdicts.
 
 pieces            names, colours, numbers and labels of chunks; what every device holds in a frame
-buffer_table      that as a table: scrolled in a window, printed whole
+buffer_table      that as a table on a page
 device_map        places for devices, so that neighbours stand beside one another
 round_traffic     what moves in a round over every link, and in words
 device_picture    devices as boxes joined by their links

@@ -122,12 +122,6 @@ class DevicePicture:
         line.rstrip()
         return line
 
-    def rows(self, member: int) -> tuple[int, int]:
-        """The first line of a member's box, and the one after its last."""
-        row, _ = self._map.place(member)
-        first = row * (self._shape.height + self._above) + self._above * self._top
-        return first, first + self._shape.height
-
     def member_at(self, x: int, y: int) -> int | None:
         """The member whose box is at a column of a line; None where there is none."""
         row, offset = divmod(y + (0 if self._top else self._above), self._shape.height + self._above)
@@ -290,10 +284,8 @@ class GroupBoxes:
         self.border = cache(self._border)
         self._bar = lru_cache(REMEMBERED)(self._new_bar)
 
-    def names(self, chunks: list[int] | int, room: int) -> Text:
+    def names(self, chunks: list[int], room: int) -> Text:
         """The names of chunks in their colours, or how many they are; nothing where there is no room."""
-        if isinstance(chunks, int):
-            return Text(f"{chunks:,}" if len(f"{chunks:,}") <= room else "")
         ends = [chunks[0], chunks[-1]]
         runs_on = len(chunks) > LISTED - 1 and ends[1] - ends[0] == len(chunks) - 1
         shown = ends if runs_on else chunks[:LISTED]
@@ -320,7 +312,7 @@ class GroupBoxes:
         names = self.name(first) + (f"–{self.name(last)}" if moves.span > 1 else "")
         return f"{names}{arrow}{run.mesh.device_id(group[others[0]])}"
 
-    def arrow(self, chunks: list[int] | int, width: int, head: str, shaft: str, part: float | None) -> Text:
+    def arrow(self, chunks: list[int], width: int, head: str, shaft: str, part: float | None) -> Text:
         """``─α→``: as much of what moves as there is room for, in the middle or a `part` of its way on."""
         words = self.names(chunks, width - 1)
         room = width - 1 - len(words)

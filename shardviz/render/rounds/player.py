@@ -13,27 +13,21 @@ from shardviz.render.canvas import Canvas
 from shardviz.render.caption import array_text, axes_text
 from shardviz.render.lines import GAP, GLUE, sentence
 from shardviz.render.palette import DONE, NEXT_PHASE, TO_DO, Palette
-from shardviz.render.rounds.buffer_table import (
-    BufferTable,
-    TableShape,
-    scrolled_shape,
-)
+from shardviz.render.rounds.buffer_table import TableShape
 from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, GroupBoxes
 from shardviz.render.rounds.matmul_picture import MARKS as MATMUL_MARKS
 from shardviz.render.rounds.matmul_picture import MatmulPicture
 from shardviz.render.rounds.pieces import NOTHING, FrameStats, drawn_columns, sampled
 from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, duration, marks
-from shardviz.render.rounds.transfer_table import PictureAndTransfers, TransferTable, transfer_marks
+from shardviz.render.rounds.transfer_table import TransferTable, transfer_marks
 from shardviz.stepping.collective_matmul import BlockwiseMatmul
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
 from shardviz.stepping.transfers import TransferLog
 from shardviz.units import human_bytes, rate, seconds, shaped, times
 
-View = Literal["devices", "table", "transfers", "matmul"]
-VIEWS: tuple[View, ...] = ("devices", "table", "transfers", "matmul")
-LEAST_TRANSFERS = 5
-"""The fewest lines below a picture in which transfers are listed."""
+View = Literal["devices", "transfers", "matmul"]
+VIEWS: tuple[View, ...] = ("devices", "transfers", "matmul")
 LOW = 18
 """Lines below which a picture that needs them leaves room for nothing but the most important."""
 LEAST = 2
@@ -68,11 +62,10 @@ class PlayerPage:
         verdict: int = 1,
         matmul: BlockwiseMatmul | None = None,
     ) -> None:
-        self._prepared, self._view, self._group = prepared, view, group
+        self._run, self._drawn, self._view, self._group = prepared.run, prepared.drawn, view, group
         self._width, self._height, self.palette, self._lead = width, height, palette, lead
-        self._links_of = links_of
+        self._links_of, self._matmul = links_of, matmul
         self.verdict_lines = verdict
-        self._matmul = matmul
         self.is_low = height < LOW
         self._last: tuple[tuple[int, float | None, int | None], Canvas] | None = None
         self.lens: int | None = None
@@ -82,24 +75,19 @@ class PlayerPage:
 
     def head(self, number: int, speed: str) -> list[Text]:
         """The collective, the progress, the round in words; before and after, what every device has."""
-        run, drawn, width = self._prepared.run, self._prepared.drawn, self._width
-        words = self._words(number)
-        state = state_line(run, drawn, number, width)
-        lines = [title_line(run, width, self.palette, self._lead), progress_line(run, number, width, speed)]
-        if self.is_low:
-            return [*lines, state if state is not None else words]
-        return [*lines, words, state if state is not None else Text()]
-
-    def _words(self, number: int) -> Text:
-        """`words_line`, found once for rounds that are alike."""
-        run = self._prepared.run
+        run, width = self._run, self._width
+        # Rounds that are alike have one sentence.
         key = number
         if number and isinstance(run.chunk_bytes, int):
             phase, within = run.schedule.phase(number)
             key = number - within if phase.alike else number
         if key not in self._said:
-            self._said[key] = words_line(run, number, self._width)
-        return self._said[key]
+            self._said[key] = words_line(run, number, width)
+        state = state_line(run, self._drawn, number, width)
+        lines = [title_line(run, width, self.palette, self._lead), progress_line(run, number, width, speed)]
+        if self.is_low:
+            return [*lines, state if state is not None else self._said[key]]
+        return [*lines, self._said[key], state if state is not None else Text()]
 
     def foot(self, number: int, verdict: Sequence[Text]) -> list[Text]:
         """The cost, JAX's verdict and the marks: at least the beginning of each, and as much as fits below
@@ -115,7 +103,7 @@ class PlayerPage:
         return lines
 
     def _cost(self, number: int) -> list[Text]:
-        return cost_summary(self._prepared.run, self._links_of, number, self._width)
+        return cost_summary(self._run, self._links_of, number, self._width)
 
     def _least(self, number: int, verdict: int) -> tuple[int, int, int]:
         if self.is_low:
@@ -130,127 +118,83 @@ class PlayerPage:
         return self._last[1]
 
     def _new_canvas(self, number: int, part: float | None) -> Canvas:
-        drawn = self._prepared.drawn
-        if self._view == "table":
-            groups, width = [self._group], self._width
-            return BufferTable(
-                drawn, number, groups, width, self.palette, shape=self._table, lens=self._marked
-            )
+        # The member that is marked, unless it belongs to another group. A column is the scrollbar's.
+        group, member = self._run.places.get(-1 if self.lens is None else self.lens, (-1, -1))
+        lens = member if group == self._group else None
         if self._view == "transfers":
-            return self._transfers(number)
+            width = self._width - 1
+            return TransferTable(self._log, self._drawn, self._group, number, width, self.palette, lens)
         if self._view == "matmul" and self._matmul is not None:
-            group, lens = self._group, self._marked
-            return MatmulPicture(self._matmul, group, number, self._width - 1, self.palette, lens)
-        picture: Canvas = DevicePicture(self._boxes, number, part, self._marked)
-        lines = self._height - len(self.head(0, "")) - picture.height - self._most_below
-        if self.is_low or lines < LEAST_TRANSFERS:
-            return picture
-        return PictureAndTransfers(picture, self._transfers(number), number, lines)
+            return MatmulPicture(self._matmul, self._group, number, self._width - 1, self.palette, lens)
+        return DevicePicture(self._boxes, number, part, lens)
 
     def position_at(self, number: int, x: int, y: int) -> int | None:
         """The position in the mesh of the device at a column of a line; None where there is none."""
         canvas = self.canvas(number)
-        if isinstance(canvas, PictureAndTransfers):
-            canvas = canvas.picture
-        if not isinstance(canvas, DevicePicture | BufferTable | MatmulPicture):
-            return None
-        member = canvas.member_at(x, y)
-        return None if member is None else self._prepared.run.groups[self._group][member]
+        member = canvas.member_at(x, y) if isinstance(canvas, DevicePicture | MatmulPicture) else None
+        return None if member is None else self._run.groups[self._group][member]
 
     def line_of(self, number: int) -> int | None:
         """The line at which the transfers of a round begin; None where they are not the picture."""
-        return self._transfers(number).line_of(number) if self._view == "transfers" else None
+        canvas = self.canvas(number)
+        return canvas.line_of(number) if isinstance(canvas, TransferTable) else None
 
     def round_at(self, number: int, y: int) -> int | None:
         """The round whose transfers are on a line of the picture of a round; None where none are."""
         canvas = self.canvas(number)
-        return canvas.round_at(y) if isinstance(canvas, TransferTable | PictureAndTransfers) else None
-
-    def _transfers(self, number: int) -> TransferTable:
-        # A column is the scrollbar's.
-        drawn, group, width = self._prepared.drawn, self._group, self._width - (self._view == "transfers")
-        return TransferTable(self._log, drawn, group, number, width, self.palette, self._marked)
-
-    @property
-    def _marked(self) -> int | None:
-        """The member that is marked; None where it belongs to another group."""
-        if self.lens is None:
-            return None
-        group, member = self._prepared.run.places.get(self.lens, (-1, -1))
-        return member if group == self._group else None
+        return canvas.round_at(y) if isinstance(canvas, TransferTable) else None
 
     @cached_property
     def _log(self) -> TransferLog:
-        return TransferLog(self._prepared.run)
-
-    @cached_property
-    def _most_below(self) -> int:
-        """Lines of all that stands below the picture, and of blanks around the transfers."""
-        return len(self._cost(0)) + self.verdict_lines + len(self._notes(0)) + 2
-
-    @cached_property
-    def _room(self) -> int:
-        beside = len(self.head(0, "")) + sum(self._least(0, self.verdict_lines)) + (not self.is_low)
-        return self._height - beside
+        return TransferLog(self._run)
 
     @cached_property
     def _boxes(self) -> GroupBoxes:
-        drawn, width, room = self._prepared.drawn, self._width, self._room
-        boxes = GroupBoxes(drawn, self._group, width, room, self.palette)
+        beside = len(self.head(0, "")) + sum(self._least(0, self.verdict_lines)) + (not self.is_low)
+        room = self._height - beside
+        boxes = GroupBoxes(self._drawn, self._group, self._width, room, self.palette)
         if boxes.height <= room:
             return boxes
         # A column is the scrollbar's.
-        return GroupBoxes(drawn, self._group, width - 1, room, self.palette)
-
-    @cached_property
-    def _table(self) -> TableShape:
-        return scrolled_shape(self._prepared.drawn, self._group, self._width, self._room, self.palette)
+        return GroupBoxes(self._drawn, self._group, self._width - 1, room, self.palette)
 
     def _notes(self, number: int) -> list[Text]:
         """The marks of all frames, with a sum that is seen in this one, and what other groups do."""
         count = self._count(number)
         if count not in self._noted:
-            words = SEPARATOR.join(filter(None, [self._marks(count), self._others]))
-            self._noted[count] = sentence(words, self._width, style="dim")
+            others, said = len(self._run.groups) - 1, [self._marks(count)]
+            if others:
+                does = "does" if others == 1 else "do"
+                words = f"group {self._group + 1} of {others + 1}: {plural(others, 'other')} {does} the same"
+                said.append(words.replace(" ", GLUE))
+            self._noted[count] = sentence(SEPARATOR.join(filter(None, said)), self._width, style="dim")
         return self._noted[count]
 
     def _marks(self, count: int) -> str:
-        drawn = self._prepared.drawn
         if self._view == "transfers":
-            return transfer_marks(drawn)
+            return transfer_marks(self._drawn)
         if self._view == "matmul":
             return MATMUL_MARKS
         if self._look is None:
-            return BARS if drawn.followed else "too many chunks to track"
+            return BARS if self._drawn.followed else "too many chunks to track"
         form = max((form for form, _ in self._look.labels()), default=0)
-        return marks(drawn, [(self._look, TableShape(form))], count)
+        return marks(self._drawn, [(self._look, TableShape(form))], count)
 
     @cached_property
     def _look(self) -> FrameStats | None:
-        columns = drawn_columns(self._prepared.drawn)
-        if columns is None:
-            return None
-        return sampled(self._prepared.drawn, self._group, columns, self.palette)
+        columns = drawn_columns(self._drawn)
+        return None if columns is None else sampled(self._drawn, self._group, columns, self.palette)
 
     def _count(self, number: int) -> int:
         """Of how many addends a sum is that a round shows; the smallest one where it shows none."""
-        drawn = self._prepared.drawn
-        size = drawn.schedule.pattern.group_size
-        if self._look is None or not drawn.schedule.pattern.reduces:
+        pattern = self._drawn.schedule.pattern
+        if self._look is None or not pattern.reduces:
             return 0
-        frame = drawn.frames[number]
+        size, frame = pattern.group_size, self._drawn.frames[number]
         added = frame.sends is not None and bool(frame.sends.reduce.any())
         pieces = (piece for member in range(min(size, COUNTED)) for piece in frame.pieces(member))
         counts = {piece.count for piece in pieces if piece.count < size or (added and piece.arrived)} - {1}
         return min(counts, default=2)
-
-    @cached_property
-    def _others(self) -> str:
-        others = len(self._prepared.run.groups) - 1
-        if not others:
-            return ""
-        what = f"group {self._group + 1} of {others + 1}: {plural(others, 'other')} "
-        return f"{what}{'does' if others == 1 else 'do'} the same".replace(" ", GLUE)
 
 
 def title_line(run: CollectiveRun, width: int, palette: Palette, lead: str = "") -> Text:

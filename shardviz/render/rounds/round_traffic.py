@@ -13,7 +13,7 @@ from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Sends
 from shardviz.collectives.values import Bools, Ints
 from shardviz.errors import plural
-from shardviz.hardware.routes import RouteSegment, link_loads, route_segments
+from shardviz.hardware.routes import RouteSegment, route_segments
 from shardviz.hardware.topology import Switch, Torus
 from shardviz.render.rounds.pieces import carried
 from shardviz.stepping.collective_run import CollectiveRun
@@ -22,8 +22,7 @@ from shardviz.units import human_bytes
 LISTED = 8
 """Messages that are named one by one."""
 MAX_FOLLOWED = 2**15
-"""Messages between others than neighbours of which every link tells what they carry; of more it tells only
-how many go over it."""
+"""Messages between others than neighbours of which every link tells what they carry; of more none does."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class RoundTraffic:
         self._sends = Sends(nothing, nothing, nothing, nothing.astype(bool))
         if number:
             self._sends = carried(run, run.schedule.round(number))
-        self._found: dict[tuple[int, int], list[int] | int] = {}
+        self._found: dict[tuple[int, int], list[int]] = {}
 
     def sent(self, member: int) -> Moves:
         """The chunks that a member sends."""
@@ -72,13 +71,13 @@ class RoundTraffic:
         """The chunks that a member receives."""
         return self._moves(*self._received_by(member))
 
-    def chunks(self, origin: int, target: int) -> list[int] | int:
-        """The chunks on the link from one member to its neighbour; of too many messages how many go there."""
+    def chunks(self, origin: int, target: int) -> list[int]:
+        """The chunks on the link from one member to its neighbour; none where messages are too many."""
         if (origin, target) not in self._found:
             self._found[origin, target] = self._chunks(origin, target)
         return self._found[origin, target]
 
-    def _chunks(self, origin: int, target: int) -> list[int] | int:
+    def _chunks(self, origin: int, target: int) -> list[int]:
         if isinstance(self._topology, Switch):
             moves = self.sent(origin) if target == self._size else self.received(target)
         elif self._is_direct:
@@ -86,7 +85,7 @@ class RoundTraffic:
             here = [chunk for chunk, other in zip(chunks, others, strict=True) if other == target]
             moves = self._moves(here, [target] * len(here))
         elif len(self._sends) > MAX_FOLLOWED:
-            return int(self._loads[self._link(origin, target)])
+            return []
         else:
             entries = self._on(origin, target).nonzero()[0]
             moves = self._moves(self._sends.chunk[entries].tolist(), self._sends.dst[entries].tolist())
@@ -114,43 +113,23 @@ class RoundTraffic:
         return not hops or bool((np.sum(hops, axis=0) == 1).all())
 
     def _on(self, origin: int, target: int) -> Bools:
-        """A flag for each message, True if it goes over a link of a torus."""
-        assert isinstance(self._topology, Torus)
-        axis, up = self._direction(origin, target)
-        part = self._segments.get(axis)
-        if part is None:
-            return np.zeros(len(self._sends), dtype=bool)
-        size, stride = self._topology.dims[axis], self._topology.stride(axis)
-        index = origin // stride % size
-        passed, hops = (index - part.begin, part.hops) if up else (part.begin - index, -part.hops)
-        on_line = (part.outer == origin // (stride * size)) & (part.inner == origin % stride)
-        found: Bools = on_line & (passed % size < hops)
-        return found
-
-    def _direction(self, origin: int, target: int) -> tuple[int, bool]:
-        """The axis along which two neighbours are linked, and whether the way leads up."""
+        """A flag for each message, True if it goes over the link of two neighbours on a torus."""
         assert isinstance(self._topology, Torus)
         for axis, size in enumerate(self._topology.dims):
             stride = self._topology.stride(axis)
-            step = target // stride % size - origin // stride % size
-            if step:
-                return axis, step in ((1,) if size == 2 else (1, 1 - size))
-        raise ValueError(f"{origin} and {target} are not neighbours")
-
-    def _link(self, origin: int, target: int) -> int:
-        assert isinstance(self._topology, Torus)
-        axis, up = self._direction(origin, target)
-        size, stride = self._topology.dims[axis], self._topology.stride(axis)
-        low = origin if up else target
-        index = low // (stride * size) * self._topology.segments(axis) + low // stride % size
-        return self._topology.first_link(axis, up) + index * stride + low % stride
-
-    @cached_property
-    def _loads(self) -> Ints:
-        pairs = np.sort(self._sends.src * self._size + self._sends.dst)
-        pairs = pairs[np.append(True, pairs[1:] != pairs[:-1])]
-        src, dst = np.divmod(pairs, self._size)
-        return link_loads(self._topology, src, dst, np.ones_like(pairs))
+            index = origin // stride % size
+            step = target // stride % size - index
+            if not step:
+                continue
+            part = self._segments.get(axis)
+            if part is None:
+                break
+            is_up = step in ((1,) if size == 2 else (1, 1 - size))
+            passed, hops = (index - part.begin, part.hops) if is_up else (part.begin - index, -part.hops)
+            on_line = (part.outer == origin // (stride * size)) & (part.inner == origin % stride)
+            found: Bools = on_line & (passed % size < hops)
+            return found
+        return np.zeros(len(self._sends), dtype=bool)
 
 
 def _by_member(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from rich.text import Text
 
@@ -123,68 +124,24 @@ def _slots(run: CollectiveRun) -> Iterator[str]:
 
 def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
     """The verdict: all values equal, or how many differ, where the first of them is, and a likely cause."""
-    result = verdict.verification
-    jax, devices = _asked(verdict, mesh)
-    verifier, count = f"{jax} on {devices}: ", _count(verdict)
-    where = _first_difference(verdict, mesh, "in JAX")
-    if result.verdict == "equal":
-        lines = sentence(f"every value equal{_smaller(verdict)}", width, lead=verifier)
-    elif result.verdict == "rounding":
-        said = (
-            f"{count} differ by rounding, as another order of the additions gives; at most"
-            f" {plural(result.ulps, 'ulp')}, {where}"
-        )
-        lines = sentence(said, width, lead=verifier)
-    else:
-        said = f"{count} differ: {where}" if where else "the results differ"
-        lines = sentence(said, width, lead=f"✗ {verifier}")
-    return lines + sentences((result.note, verdict.ran.note), width, 2, style="dim")
-
-
-def short_verdict(verdict: Verdict, mesh: Mesh, width: int, most: int) -> list[Text]:
-    """The same in up to `most` lines, the verdict first: as much as they have room for."""
-    result = verdict.verification
-    jax, devices = _asked(verdict, mesh)
-    verifiers = (f"{jax} on {devices}", jax)
-    count = _count(verdict)
-    if result.verdict == "equal":
-        said = [f"every value equal{_smaller(verdict)}: {verifier}" for verifier in verifiers]
-    elif result.verdict == "rounding":
-        by = f"by rounding, at most {plural(result.ulps, 'ulp')}"
-        said = [f"{count} differ {by}, as another order of the additions gives: {verifiers[0]}"]
-        said += [f"{count} differ {by}: {verifier}" for verifier in verifiers]
-    else:
-        where = _first_difference(verdict, mesh, "there")
-        said = [f"{count} differ from {jax}" + f", {where}" * bool(where), f"{count} differ from {jax}"]
-    ways = [sentence(words, width, lead="✓ " if verdict.agrees else "✗ ") for words in said]
-    return next((way for way in ways if len(way) <= most), ways[-1][:most])
-
-
-def _count(verdict: Verdict) -> str:
-    result = verdict.verification
-    return f"{result.differing:,} of {plural(result.values, 'value')}{_smaller(verdict)}"
-
-
-def _smaller(verdict: Verdict) -> str:
-    """A note that JAX did not run the array that was asked for."""
-    return f" of a smaller array, {plural(verdict.smaller, 'element')} in all" if verdict.smaller else ""
-
-
-def _asked(verdict: Verdict, mesh: Mesh) -> tuple[str, str]:
-    """``JAX 0.10.2`` and ``4 simulated CPU devices``."""
-    ran = verdict.ran
+    result, ran = verdict.verification, verdict.ran
     kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
-    return f"JAX {dict(ran.versions).get('jax', '')}".strip(), plural(mesh.size, kind)
-
-
-def _first_difference(verdict: Verdict, mesh: Mesh, there: str) -> str:
-    """``on device 3 at [1] 3 here, 4 there``; "" where it is not known."""
-    result = verdict.verification
-    if result.device is None:
-        return ""
-    index = ", ".join(map(str, result.index))
-    device = mesh.device_id(result.device)
-    return f"on device {device} at [{index}] {result.ours} here, {result.theirs} {there}"
+    verifier = f"JAX {dict(ran.versions).get('jax', '')}".strip() + f" on {plural(mesh.size, kind)}: "
+    # JAX did not run the array that was asked for.
+    of = f" of a smaller array, {plural(verdict.smaller, 'element')} in all" if verdict.smaller else ""
+    count = f"{result.differing:,} of {plural(result.values, 'value')}{of} differ"
+    where = ""
+    if result.device is not None:
+        index = ", ".join(map(str, result.index))
+        device = mesh.device_id(result.device)
+        where = f"on device {device} at [{index}] {result.ours} here, {result.theirs} in JAX"
+    said = f"every value equal{of}"
+    if result.verdict == "rounding":
+        ulps = plural(result.ulps, "ulp")
+        said = f"{count} by rounding, as another order of the additions gives; at most {ulps}, {where}"
+    elif result.verdict == "different":
+        said, verifier = f"{count}: {where}" if where else "the results differ", f"✗ {verifier}"
+    return sentence(said, width, lead=verifier) + sentences((result.note, ran.note), width, 2, style="dim")
 
 
 MAX_GROUP = 4096
@@ -206,7 +163,11 @@ def cost_lines(run: CollectiveRun, width: int) -> list[Text]:
     if schedule.pattern.group_size == 1:
         return sentence("one device alone: nothing to send", width, lead=f"{schedule.algorithm}: ")
     cut = f" of {schedule.chunks:,} chunks" if is_cut(schedule) else ""
-    words = f"{plural(schedule.rounds, 'round')}{cut}, {_sent(timeline)}. {least(bound)}."
+    total = sum(count * int(load.bytes.sum()) for _, load, count in timeline.different_rounds())
+    most = timeline.device_bytes
+    everyone = total == most * timeline.topology.devices
+    sent = f"{'' if everyone else 'at most '}{exact_bytes(most)} sent by {'each' if everyone else 'a'} device"
+    words = f"{plural(schedule.rounds, 'round')}{cut}, {sent}. {least(bound)}."
     compared = run.rows if schedule.pattern.group_size <= MAX_GROUP else ()
     rows = [row for row in _able(compared) if row.algorithm != schedule.algorithm]
     if rows:
@@ -220,21 +181,11 @@ def cost_lines(run: CollectiveRun, width: int) -> list[Text]:
     took = f"on a {run.links.topology}, {link_text(run)}"
     if timeline.waiting:
         took += f"; {plural(timeline.waiting, 'message')} must wait for a link"
-    if _goes_far(timeline):
+    firsts = accumulate((phase.rounds for phase in schedule.phases[:-1]), initial=0)
+    if any(timeline[first].hops > timeline[first].messages for first in firsts):
         took += "; a message of several hops is passed on once it is whole (store and forward)"
     lines += sentence(took, width, lead=f"{duration(timeline.seconds, timeline.waiting)} ")
     return [*lines, *formula_lines(run, width)]
-
-
-def _goes_far(timeline: Timeline) -> bool:
-    """Return whether messages go over several links, by the first round of each phase."""
-    first = 0
-    for phase in timeline.schedule.phases:
-        load = timeline[first]
-        if load.hops > load.messages:
-            return True
-        first += phase.rounds
-    return False
 
 
 def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
@@ -256,18 +207,6 @@ def least(bound: LowerBound) -> str:
     return (
         f"Lower bound: {exact_bytes(bound.wire_bytes)}; {plural(bound.rounds, 'round')} at one message per "
         "round"
-    )
-
-
-def _sent(timeline: Timeline) -> str:
-    """``24 bytes sent by each device``, or the most that one of them sends."""
-    total = sum(count * int(load.bytes.sum()) for _, load, count in timeline.different_rounds())
-    most = timeline.device_bytes
-    everyone = total == most * timeline.topology.devices
-    return (
-        f"{exact_bytes(most)} sent by each device"
-        if everyone
-        else f"at most {exact_bytes(most)} sent by a device"
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import islice
 
+import numpy as np
 from rich.text import Text
 
+from shardviz.collectives.values import Ints, Values
 from shardviz.errors import plural
 from shardviz.hardware.topology import Hierarchy, Switch
-from shardviz.render.canvas import Canvas
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
 from shardviz.render.rounds.pieces import LISTED as MOST_NUMBERS
@@ -60,8 +62,9 @@ class TransferTable:
         self.width, self._palette = width, palette
         self._run = log.run
         self._all = log.is_countable
+        self._id_width = len(str(log.run.mesh.size - 1))
 
-    @cached_property
+    @property
     def height(self) -> int:
         if not self._all:
             return 1 + (1 + self._log.count(self._number) if self._number else 0)
@@ -69,9 +72,7 @@ class TransferTable:
 
     def line_of(self, number: int) -> int:
         """The line of a round."""
-        if not number or not self._all:
-            return int(number > 0)
-        return number + int(self._log.before[number - 1])
+        return int(self._lines[number - 1]) if number and self._all else int(number > 0)
 
     def round_at(self, y: int) -> int:
         """The round to which a line belongs; 0 above the first."""
@@ -95,17 +96,15 @@ class TransferTable:
 
     def _place(self, y: int) -> tuple[int, int]:
         """The round of a line, and the place of its transfer; -1 on the line of the round itself."""
-        if not y:
-            return 0, -1
-        if not self._all:
-            return self._number or 0, y - 2
-        before = self._log.before
-        # The line of round n is n + before[n - 1].
-        low, high = 1, self._run.schedule.rounds
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if middle + int(before[middle - 1]) <= y else (low, middle - 1)
-        return low, y - self.line_of(low) - 1
+        if not y or not self._all:
+            return (self._number or 0, y - 2) if y else (0, -1)
+        number = int(self._lines.searchsorted(y, "right"))
+        return number, y - int(self._lines[number - 1]) - 1
+
+    @cached_property
+    def _lines(self) -> Ints:
+        """The line of each round, from round 1 on."""
+        return np.arange(1, self._run.schedule.rounds + 1) + self._log.before[:-1]
 
     def _round(self, number: int) -> Text:
         """``▸ round 2  reduce-scatter  each sends 1 chunk to the next, 16 B   from 1 µs to 2 µs``."""
@@ -130,6 +129,10 @@ class TransferTable:
             ends.append(Text.assemble(" " * (self._id_width - len(name)), (name, style)))
         sign = "+" if transfer.adds else " "
         is_marked = self._lens in (transfer.source, transfer.target)
+        values: Iterable[Values] = ()
+        if self._drawn.has_numbers:
+            values = carried_values(self._drawn.frames[transfer.number - 1], transfer, self._group)
+        words = (word for each in islice(values, MOST_NUMBERS) for word in numbers(each[:MOST_NUMBERS]))
         return Text.assemble(
             (MARKED, self._palette.lens) if is_marked else " ",
             " " * (GAP - 1),
@@ -137,7 +140,7 @@ class TransferTable:
                 [
                     Text(" → ").join(ends),
                     Text.assemble(sign, self._names(transfer.chunks)),
-                    Text(self._values(transfer)),
+                    Text(", ".join(words)),
                     Text(human_bytes(transfer.bytes).rjust(BYTES_WIDTH)),
                     Text(self._link(transfer)),
                     Text(seconds(transfer.seconds).rjust(TIME_WIDTH)),
@@ -170,10 +173,6 @@ class TransferTable:
         values = min(left, MOST_VALUES) if has_values else 0
         return ends, names, values, BYTES_WIDTH, link, TIME_WIDTH
 
-    @cached_property
-    def _id_width(self) -> int:
-        return len(str(self._run.mesh.size - 1))
-
     def _names(self, chunks: tuple[int, ...]) -> Text:
         run, group = self._run, self._group
         shown = chunks if len(chunks) <= LISTED else (chunks[0], chunks[-1])
@@ -185,13 +184,6 @@ class TransferTable:
             return Text(",").join(names)
         runs_on = chunks[-1] - chunks[0] == len(chunks) - 1
         return Text("–").join(names) if runs_on else Text(plural(len(chunks), "chunk"))
-
-    def _values(self, transfer: LoggedTransfer) -> str:
-        if not self._drawn.has_numbers:
-            return ""
-        carried = carried_values(self._drawn.frames[transfer.number - 1], transfer, self._group)
-        first = islice(carried, MOST_NUMBERS)
-        return ", ".join(word for values in first for word in numbers(values[:MOST_NUMBERS]))
 
     def _link(self, transfer: LoggedTransfer) -> str:
         topology = self._run.links.topology
@@ -223,26 +215,3 @@ def transfer_marks(run: CollectiveRun) -> str:
     """The meaning of signs and columns."""
     adds = "+ the receiver adds it to its own   " if run.schedule.pattern.reduces else ""
     return f"{adds}time of a message: what it takes alone"
-
-
-class PictureAndTransfers:
-    """A picture, and below it, in the lines that it leaves, the transfers of its round and of those after."""
-
-    def __init__(self, picture: Canvas, table: TransferTable, number: int, lines: int) -> None:
-        self.picture, self._table = picture, table
-        first = max(1, table.line_of(number))
-        self._rows = [0, *range(first, min(first + lines - 1, table.height))]
-        self.width = max(picture.width, table.width)
-        self.height = picture.height + 1 + len(self._rows)
-
-    def line(self, y: int, left: int, right: int) -> Text:
-        """Columns `left` to `right` of a line."""
-        if y < self.picture.height:
-            return self.picture.line(y, left, right)
-        index = y - self.picture.height - 1
-        return Text() if index < 0 else self._table.line(self._rows[index], left, right)
-
-    def round_at(self, y: int) -> int | None:
-        """The round of a line of the table; None elsewhere."""
-        index = y - self.picture.height - 1
-        return self._table.round_at(self._rows[index]) if index > 0 else None

@@ -454,8 +454,6 @@ class StepPane(Pane):
         )
 
     def _has_view(self, view: View) -> bool:
-        if view == "table":
-            return self.prepared is None or self.prepared.drawn.followed
         return view != "matmul" or self._matmul is not None
 
     @property
@@ -494,7 +492,7 @@ class StepPane(Pane):
         else:
             known = self.state.queries.verified(question)
             if known.answer is not None:
-                return step_notes.short_verdict(known.answer, prepared.run.mesh, width, VERDICT_LINES)
+                return step_notes.verdict_lines(known.answer, prepared.run.mesh, width)[:VERDICT_LINES]
             if known.error is not None:
                 said = as_sentence(f"not verified by JAX: {known.error.message}")
             elif known.state == "cancelled":
