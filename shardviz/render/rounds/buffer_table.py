@@ -21,6 +21,7 @@ from shardviz.render.rounds.pieces import (
     chunk_columns,
     chunk_name,
 )
+from shardviz.render.rounds.round_traffic import RoundTraffic
 from shardviz.stepping.collective_run import CollectiveRun
 
 MAX_ROWS = 16
@@ -77,7 +78,8 @@ class BufferTable:
         if None in chosen:
             chosen = visible(len(every), min(fits - 1, MAX_COLUMNS))
         self._columns = [None if index is None else every[index] for index in chosen]
-        self._maker = BufferRows(run, run.frames[number], self._columns, palette, moving, ended)
+        traffic = RoundTraffic(run, number) if moving else None
+        self._maker = BufferRows(run, run.frames[number], self._columns, palette, moving, ended, traffic)
         if shape is not None:
             self.shape = shape
 

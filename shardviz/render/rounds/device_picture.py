@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -29,17 +29,16 @@ from shardviz.render.rounds.pieces import (
     FrameStats,
     cell_padding,
     cell_text,
-    chunk_name,
+    chunk_names,
     chunk_style,
     drawn_columns,
     sampled,
+    sent_words,
 )
-from shardviz.render.rounds.round_traffic import Moves, RoundTraffic
+from shardviz.render.rounds.round_traffic import RoundTraffic
 from shardviz.stepping.collective_run import CollectiveRun
 
 SWITCH, BAR = "switch", "━"
-LISTED = 3
-"""Chunks on a link, and receivers, that are named one by one."""
 LINE, AROUND = "─", "┄"
 UP_LINE, UP_AROUND = "│", "┆"
 """Links between neighbours, and those that go around the edge of the page."""
@@ -48,7 +47,7 @@ FULL, SOME = "█", "▒"
 PART = 2
 """Columns of a part."""
 REMEMBERED = 1000
-"""Bars, and names of chunks, that are kept."""
+"""Bars that are kept."""
 GAPS = (7, 5, 3, 1)
 """Columns between boxes, where links are drawn."""
 BAR_WIDTH = 12
@@ -90,7 +89,7 @@ class DevicePicture:
         self._frame = boxes.run.frames[shown] if boxes.run.followed else None
         self._rows = None
         if self._frame is not None and boxes.columns is not None:
-            self._rows = BufferRows(boxes.run, self._frame, boxes.columns, boxes.palette, bool(shown), False)
+            self._rows = BufferRows(boxes.run, self._frame, boxes.columns, boxes.palette, bool(shown))
         self._drawn: dict[int, list[Text]] = {}
         self._top = self._map.down(0, 0) is not None
         self._above = self._shape.above
@@ -158,15 +157,19 @@ class DevicePicture:
         pair = self._map.across(row, gap)
         if pair is None:
             return None
-        there, back = self.traffic.chunks(*pair), self.traffic.chunks(pair[1], pair[0])
-        arrow, part = self._boxes.arrow, self._part
+        ways = [
+            (head, chunks)
+            for head, ends in (("→", pair), ("←", pair[::-1]))
+            if (chunks := self.traffic.chunks(*ends))
+        ]
         if line:
-            return arrow(back, width, "←", LINE, part) if there and back else None
+            return self._boxes.arrow(ways[1][1], width, "←", LINE, self._part) if len(ways) == 2 else None
         neighbours = self._map.member(row, gap - 1), self._map.member(row, gap)
         shaft = LINE if pair == neighbours else AROUND
-        if there:
-            return arrow(there, width, "→", shaft, part)
-        return arrow(back, width, "←", shaft, part) if back else Text(shaft * width, DIM)
+        if not ways:
+            return Text(shaft * width, DIM)
+        head, chunks = ways[0]
+        return self._boxes.arrow(chunks, width, head, shaft, self._part)
 
     def _above_box(self, row: int, column: int, offset: int) -> Text | None:
         """A line of a link above a box, or of the bar that all devices of a switch hang on; None for
@@ -212,15 +215,15 @@ class DevicePicture:
         return first + gone if head == "↓" else -1 - gone
 
     def _box(self, member: int) -> list[Text]:
-        inside = self._shape.inside
+        run, group, inside = self._boxes.run, self._boxes.group, self._shape.inside
+        sent = sent_words(run, group, self.traffic.sent(member))
         if self._rows is not None:
-            row = self._rows.row(self._boxes.group, member)
-            body, sent = self._cells(row, member), row.sent
+            row = self._rows.row(group, member)
+            body = self._cells(row, member)
         else:
-            came = self._boxes.words(self.traffic.received(member), "←")
+            came = sent_words(run, group, self.traffic.received(member), "←")
             bar = [] if self._frame is None else [self._boxes.bar(self._frame.needed(member))]
             body = [*bar * self._shape.tall, Text(f"{ARRIVED}{came}" if came else "")]
-            sent = self._boxes.words(self.traffic.sent(member), "→")
         is_marked = member == self._lens
         edge = BOLD if is_marked else DIM
         lines = [self._boxes.border(member, is_marked)]
@@ -278,49 +281,22 @@ class GroupBoxes:
         self.shape, self.map = box_shape(run, group, width, height, palette)
         self.width, self.height = page(self.map, self.shape)
         self.columns = drawn_columns(run)
-        self._members = run.groups[group]
-        self.name = lru_cache(REMEMBERED)(partial(chunk_name, run, group=group))
-        self.style = partial(chunk_style, palette, run, group=group)
         self.border = cache(self._border)
         self._bar = lru_cache(REMEMBERED)(self._new_bar)
 
     def names(self, chunks: list[int], room: int) -> Text:
-        """The names of chunks in their colours, or how many they are; nothing where there is no room."""
-        ends = [chunks[0], chunks[-1]]
-        runs_on = len(chunks) > LISTED - 1 and ends[1] - ends[0] == len(chunks) - 1
-        shown = ends if runs_on else chunks[:LISTED]
-        named = Text("–" if runs_on else ",").join(Text(self.name(each), self.style(each)) for each in shown)
-        if (runs_on or len(chunks) <= LISTED) and len(named) <= room:
-            return named
-        many = plural(len(chunks), "chunk")
-        few = f"{len(chunks):,}"
-        return Text(many if len(many) <= room else few if len(few) <= room else "")
-
-    def words(self, moves: Moves, arrow: str) -> str:
-        """``α→1``, ``α–ω→1``, ``12 chunks→3 devices``."""
-        if not len(moves):
-            return ""
-        run, group = self.run, self._members
-        others = list(dict.fromkeys(moves.others))
-        chunks = len(moves) * moves.span
-        if len(moves) > 1 or len(others) > 1:
-            ids = ",".join(str(run.mesh.device_id(group[other])) for other in others[:LISTED])
-            to = ids if len(others) <= LISTED else f"{len(others):,} devices"
-            return f"{plural(chunks, 'chunk')}{arrow}{to}"
-        first = moves.first[0]
-        last = (first + moves.span - 1) % run.schedule.chunks
-        names = self.name(first) + (f"–{self.name(last)}" if moves.span > 1 else "")
-        return f"{names}{arrow}{run.mesh.device_id(group[others[0]])}"
+        """The names of chunks, or how many they are; nothing where there is no room."""
+        ways = (chunk_names(self.run, chunks, self.group, self.palette), plural(len(chunks), "chunk"))
+        found = next((way for way in (*ways, f"{len(chunks):,}") if len(way) <= room), "")
+        return Text.assemble(found)
 
     def arrow(self, chunks: list[int], width: int, head: str, shaft: str, part: float | None) -> Text:
         """``─α→``: as much of what moves as there is room for, in the middle or a `part` of its way on."""
         words = self.names(chunks, width - 1)
         room = width - 1 - len(words)
-        before = room // 2 if part is None else round(room * part)
-        if head == "←":
-            before = room // 2 if part is None else room - before
-        ends = (head, "") if head == "←" else ("", head)
-        return Text.assemble(ends[0] + shaft * before, words, shaft * (room - before) + ends[1])
+        before = room // 2 if part is None else round(room * (part if head == "→" else 1 - part))
+        line = Text.assemble(shaft * before, words, shaft * (room - before))
+        return Text.assemble(line, head) if head == "→" else Text.assemble(head, line)
 
     def _border(self, member: int, is_marked: bool) -> Text:
         """The upper border with the device's number and, where there is room, its place in the mesh."""
@@ -354,7 +330,9 @@ class GroupBoxes:
         """The number of chunks of every part of a bar, and the colour of the first of them."""
         count, parts = self.run.schedule.chunks, self.shape.inside // PART
         bounds = [-(-index * count // parts) for index in range(parts + 1)]
-        return [(stop - start, Style(color=self.style(start).bgcolor)) for start, stop in pairwise(bounds)]
+        styles = [chunk_style(self.palette, self.run, start, self.group) for start in bounds[:-1]]
+        sizes = (stop - start for start, stop in pairwise(bounds))
+        return [(size, Style(color=style.bgcolor)) for size, style in zip(sizes, styles, strict=True)]
 
 
 @dataclass(frozen=True)

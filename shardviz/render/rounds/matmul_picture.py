@@ -11,7 +11,7 @@ from shardviz.render.canvas import LineBuilder
 from shardviz.render.caption import DeviceLabels
 from shardviz.render.lines import sentence
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.rounds.pieces import NOTHING, chunk_name, chunk_style
+from shardviz.render.rounds.pieces import NOTHING, chunk_name, chunk_names, chunk_style
 from shardviz.render.rounds.step_notes import headline
 from shardviz.stepping.collective_matmul import BlockwiseMatmul
 from shardviz.units import seconds
@@ -20,8 +20,6 @@ MARKS = "× is multiplied   slot n: after round n of a gather, before round n + 
 TIMES = "×"
 GAP = 2
 LEAST_CELL, WIDEST_CELL = 4, 12
-NAMED = 3
-"""Blocks of a cell that are named one by one."""
 WORK, SENDS, NONE = "█", "▒", "·"
 EDGE = "▏"
 """Begins a slot's part of a bar, where that is at least so many columns long."""
@@ -50,7 +48,7 @@ class MatmulPicture:
         self._gutter = self._labels.width + GAP
         self._columns = matmul.rounds + 1
         room = (width - self._gutter) // self._columns - 1
-        least = len(self._name(run.schedule.chunks - 1)) + 2
+        least = len(chunk_name(run, run.schedule.chunks - 1, group)) + 2
         self._cell = min(max(room, least, LEAST_CELL), WIDEST_CELL)
         self.width = max(width, self._gutter + self._columns * (self._cell + 1))
         self._page = width
@@ -100,14 +98,7 @@ class MatmulPicture:
         return Text(word.center(self._cell), style if slot <= self._number else DIM)
 
     def _names(self, blocks: Sequence[int]) -> str:
-        if len(blocks) <= NAMED:
-            return ",".join(map(self._name, blocks))
-        if blocks[-1] - blocks[0] == len(blocks) - 1:
-            return f"{self._name(blocks[0])}–{self._name(blocks[-1])}"
-        return f"{len(blocks)}"
-
-    def _name(self, block: int) -> str:
-        return chunk_name(self._matmul.run, block, self._group)
+        return chunk_names(self._matmul.run, blocks, self._group, self._palette).plain
 
     @cached_property
     def _above(self) -> list[Text]:

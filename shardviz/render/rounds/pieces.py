@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from itertools import chain
 
 from rich.style import Style
 from rich.text import Text
 
 from shardviz.collectives.frames import Frame, Piece
-from shardviz.collectives.schedule import Sends
-from shardviz.collectives.values import Bools, Values, plain_values
-from shardviz.render.palette import DIM, GLYPHS, PARTIAL, SUBSCRIPTS, Palette, glyph
+from shardviz.collectives.values import Values, plain_values
+from shardviz.errors import plural
+from shardviz.render.palette import DIM, GLYPHS, PARTIAL, PLAIN, SUBSCRIPTS, Palette, glyph
+from shardviz.render.rounds.round_traffic import Moves, RoundTraffic, empty_chunks
 from shardviz.stepping.collective_run import CollectiveRun
 
 ARRIVED = "▸"
@@ -30,6 +31,8 @@ EMPTY = "–"
 """A chunk without any element."""
 LISTED = 16
 """Numbers in a cell at most; of more, the first two and the last."""
+NAMED = 3
+"""Chunks, and devices, that are named one by one."""
 
 
 @dataclass(frozen=True)
@@ -128,18 +131,6 @@ class PieceCell:
         return Text((stripe * width)[:width], self.style)
 
 
-def _wraps(addends: Sequence[Any], totals: Sequence[str]) -> bool:
-    """True if whole numbers add up to more than their type can hold."""
-    columns = zip(*map(numbers, addends), strict=True)
-    return any(sum(map(int, parts)) != int(total) for parts, total in zip(columns, totals, strict=True))
-
-
-def _joined(addends: Sequence[str], combined: str) -> str:
-    if combined != "+":
-        return f"{combined}({','.join(addends)})"
-    return "+".join(f"({addend})" if "j" in addend else addend for addend in addends).replace("+-", "-")
-
-
 def number(value: bool | int | float | complex) -> str:
     """``3``, ``0.3333``, ``1.5e+10``, ``1+2j``, ``nan``: four digits of what is not whole."""
     if isinstance(value, complex):
@@ -168,6 +159,41 @@ def chunk_name(run: CollectiveRun, chunk: int, group: int = 0) -> str:
 def chunk_style(palette: Palette, run: CollectiveRun, chunk: int, group: int = 0) -> Style:
     """The colour of a chunk of a group."""
     return palette.shard(group * run.schedule.chunks + chunk)
+
+
+def chunk_names(run: CollectiveRun, chunks: Sequence[int], group: int, palette: Palette) -> Text:
+    """``α,γ``, ``α–ω``, ``12 chunks``: chunks in their colours, counted modulo all of them."""
+    is_run = len(chunks) >= NAMED and chunks[-1] - chunks[0] == len(chunks) - 1
+    if len(chunks) > NAMED and not is_run:
+        return Text(plural(len(chunks), "chunk"))
+    shown = [chunk % run.schedule.chunks for chunk in ((chunks[0], chunks[-1]) if is_run else chunks)]
+    return Text("–" if is_run else ",").join(
+        Text(chunk_name(run, chunk, group), chunk_style(palette, run, chunk, group)) for chunk in shown
+    )
+
+
+def sent_words(run: CollectiveRun, group: int, moves: Moves, arrow: str = "→") -> str:
+    """``α→1``, ``2 chunks→1 α→3``, ``12 chunks→5 devices``; "" for nothing."""
+    firsts: dict[int, list[int]] = {}
+    for first, other in zip(moves.first, moves.others, strict=True):
+        firsts.setdefault(other, []).append(first)
+    by_chunks: dict[tuple[int, ...], list[int]] = {}
+    for other, those in firsts.items():
+        by_chunks.setdefault(tuple(sorted(those)), []).append(other)
+
+    def to(others: Sequence[int]) -> str:
+        if len(others) > NAMED:
+            return f"{arrow}{len(others):,} devices"
+        return arrow + ",".join(str(run.mesh.device_id(run.groups[group][other])) for other in others)
+
+    if len(by_chunks) > NAMED:
+        return f"{plural(len(moves) * moves.span, 'chunk')}{to([*firsts])}"
+    words = []
+    for starts, others in by_chunks.items():
+        spans = [range(start, start + moves.span) for start in starts]
+        chunks = spans[0] if len(spans) == 1 else [*chain(*spans)]
+        words.append(f"{chunk_names(run, chunks, group, PLAIN).plain}{to(others)}")
+    return " ".join(words)
 
 
 def cell_padding(cell: PieceCell | None, width: int) -> Text:
@@ -202,8 +228,8 @@ class BufferRow:
 
 
 class BufferRows:
-    """The rows of a frame for some columns. `moving`: arrivals are marked, and rows list what was sent.
-    `ended`: only what is part of the result."""
+    """The rows of a frame for some columns. `moving`: arrivals are marked. `ended`: only what is part of the
+    result. With the round's `traffic` rows list what was sent."""
 
     def __init__(
         self,
@@ -211,16 +237,16 @@ class BufferRows:
         frame: Frame,
         columns: Sequence[int | None],
         palette: Palette,
-        moving: bool,
-        ended: bool,
+        moving: bool = True,
+        ended: bool = False,
+        traffic: RoundTraffic | None = None,
     ) -> None:
-        self._run, self._frame, self._palette = run, frame, palette
+        self._run, self._frame, self._palette, self._traffic = run, frame, palette, traffic
         self._moving, self._ended = moving, ended
         self._columns = [column for column in columns if column is not None]
         schedule = run.schedule
         self._slots = schedule.pattern.kind == "all_to_all"
         self._pieces = schedule.pattern.pieces(schedule.chunks)
-        self._empty = empty_chunks(run)
         self._wanted = frozenset(self._columns)
         self._within = None
         if self._columns and not self._slots:
@@ -253,7 +279,8 @@ class BufferRows:
             self._cell(chosen[column], group) if column in chosen else None for column in self._columns
         )
         waiting = tuple(self._cell(piece, group) for piece in passing)
-        return BufferRow(cells, tuple(cell for cell in waiting if not cell.empty), self.sent(group, member))
+        sent = "" if self._traffic is None else sent_words(self._run, group, self._traffic.sent(member))
+        return BufferRow(cells, tuple(cell for cell in waiting if not cell.empty), sent)
 
     def _column(self, member: int, chunk: int) -> int | None:
         """The column of a chunk on a member; None for one that only passes through."""
@@ -287,55 +314,18 @@ class BufferRows:
         addends = piece.addends if summed and count * len(values) <= LISTED else None
         if not addends:
             return cell
-        sums = [_joined(parts, self._combined) for parts in zip(*map(numbers, addends), strict=True)]
+        columns = [*zip(*map(numbers, addends), strict=True)]
+        if self._combined == "+":
+            bracketed = ([f"({part})" if "j" in part else part for part in parts] for parts in columns)
+            sums = ["+".join(parts).replace("+-", "-") for parts in bracketed]
+        else:
+            sums = [f"{self._combined}({','.join(parts)})" for parts in columns]
         if not partial:
             sums = [f"{parts}={total}" for parts, total in zip(sums, shown, strict=True)]
-        is_whole = self._combined == "+" and "int" in values.dtype.name
-        return replace(cell, sums=tuple(sums), wraps=is_whole and _wraps(addends, shown))
-
-    def sent(self, group: int, member: int) -> str:
-        """The chunks that a member has just sent, without empty ones: ``α→1``, ``2 chunks→1 α→3``."""
-        sends = self._frame.sends
-        if sends is None or not self._moving:
-            return ""
-        run = self._run
-        mine = (sends.src == member).nonzero()[0]
-        if self._empty is not None:
-            mine = mine[~self._empty[sends.chunk[mine]]]
-        by_chunks: dict[tuple[int, ...], list[int]] = {}
-        targets: dict[int, list[int]] = {}
-        for target, chunk in zip(sends.dst[mine].tolist(), sends.chunk[mine].tolist(), strict=True):
-            targets.setdefault(target, []).append(chunk)
-        for target, chunks in targets.items():
-            by_chunks.setdefault(tuple(sorted(chunks)), []).append(target)
-        words = []
-        for carried, receivers in by_chunks.items():
-            ids = [str(run.mesh.device_id(run.groups[group][receiver])) for receiver in receivers]
-            to = ",".join(ids) if len(ids) < 4 else f"{len(ids)} devices"
-            names = [chunk_name(run, chunk, group) for chunk in carried]
-            what = ",".join(names) if len(names) < 4 else f"{len(names)} chunks"
-            if len(names) > 2 and list(carried) == list(range(carried[0], carried[-1] + 1)):
-                what = f"{names[0]}–{names[-1]}"
-            words.append(f"{what}→{to}")
-        return " ".join(words) if len(words) < 4 else f"{len(mine)} chunks→{len(targets)} devices"
-
-
-def empty_chunks(run: CollectiveRun) -> Bools | None:
-    """A flag for each chunk, True if it is empty; None where none is, and where all are."""
-    if isinstance(run.chunk_bytes, int):
-        return None
-    empty = run.chunk_bytes == 0
-    return empty if empty.any() and not empty.all() else None
-
-
-def carried(run: CollectiveRun, sends: Sends) -> Sends:
-    """The sends of a round without those of empty chunks."""
-    empty = empty_chunks(run)
-    if empty is None:
-        return sends
-    sends = sends.expanded(run.schedule.chunks)
-    kept = ~empty[sends.chunk]
-    return Sends(sends.src[kept], sends.dst[kept], sends.chunk[kept], sends.reduce[kept])
+        wraps = self._combined == "+" and "int" in values.dtype.name
+        totals = zip(columns, shown, strict=True)
+        wraps = wraps and any(sum(map(int, parts)) != int(total) for parts, total in totals)
+        return replace(cell, sums=tuple(sums), wraps=wraps)
 
 
 def empty_note(run: CollectiveRun) -> str:
@@ -415,7 +405,7 @@ def sampled(run: CollectiveRun, group: int, columns: Sequence[int], palette: Pal
     members = range(size)
     if pieces > MAX_PIECES:
         frames, members = sorted({0, rounds // 2}), range(min(2, size))
-    makers = [BufferRows(run, run.frames[number], columns, palette, True, False) for number in frames]
+    makers = [BufferRows(run, run.frames[number], columns, palette) for number in frames]
     reduces = run.schedule.pattern.reduces
     forms = [
         number

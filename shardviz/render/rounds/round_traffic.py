@@ -15,7 +15,6 @@ from shardviz.collectives.values import Bools, Ints
 from shardviz.errors import plural
 from shardviz.hardware.routes import RouteSegment, route_segments
 from shardviz.hardware.topology import Switch, Torus
-from shardviz.render.rounds.pieces import carried
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.units import human_bytes
 
@@ -147,6 +146,24 @@ def _by_member(
         return chunks[mine].tolist(), others[mine].tolist()
 
     return of
+
+
+def empty_chunks(run: CollectiveRun) -> Bools | None:
+    """A flag for each chunk, True if it is empty; None where none is, and where all are."""
+    if isinstance(run.chunk_bytes, int):
+        return None
+    empty = run.chunk_bytes == 0
+    return empty if empty.any() and not empty.all() else None
+
+
+def carried(run: CollectiveRun, sends: Sends) -> Sends:
+    """The sends of a round without those of empty chunks."""
+    empty = empty_chunks(run)
+    if empty is None:
+        return sends
+    sends = sends.expanded(run.schedule.chunks)
+    kept = ~empty[sends.chunk]
+    return Sends(sends.src[kept], sends.dst[kept], sends.chunk[kept], sends.reduce[kept])
 
 
 def round_words(run: CollectiveRun, number: int) -> str:

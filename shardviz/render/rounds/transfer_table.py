@@ -15,7 +15,7 @@ from shardviz.hardware.topology import Hierarchy, Switch
 from shardviz.render.lines import sentence
 from shardviz.render.palette import Palette
 from shardviz.render.rounds.pieces import LISTED as MOST_NUMBERS
-from shardviz.render.rounds.pieces import chunk_name, chunk_style, numbers
+from shardviz.render.rounds.pieces import chunk_names, numbers
 from shardviz.render.rounds.round_traffic import round_words
 from shardviz.render.rounds.step_notes import duration, headline
 from shardviz.stepping.collective_run import CollectiveRun
@@ -29,8 +29,6 @@ MARKED = "▹"
 HEADINGS = ("from → to", "chunk", "values", "bytes", "link", "time")
 RIGHT = ("bytes", "time")
 GAP = 2
-LISTED = 4
-"""Chunks of a message that are named one by one."""
 READABLE = 60
 """The fewest columns with room for the names of several chunks."""
 NAMES_WIDTH, BYTES_WIDTH, TIME_WIDTH = 12, 9, 9
@@ -139,7 +137,7 @@ class TransferTable:
             self._cells(
                 [
                     Text(" → ").join(ends),
-                    Text.assemble(sign, self._names(transfer.chunks)),
+                    Text.assemble(sign, chunk_names(run, transfer.chunks, self._group, self._palette)),
                     Text(", ".join(words)),
                     Text(human_bytes(transfer.bytes).rjust(BYTES_WIDTH)),
                     Text(self._link(transfer)),
@@ -172,18 +170,6 @@ class TransferTable:
         has_values = self._drawn.question.shards is not None and left >= LEAST_VALUES
         values = min(left, MOST_VALUES) if has_values else 0
         return ends, names, values, BYTES_WIDTH, link, TIME_WIDTH
-
-    def _names(self, chunks: tuple[int, ...]) -> Text:
-        run, group = self._run, self._group
-        shown = chunks if len(chunks) <= LISTED else (chunks[0], chunks[-1])
-        names = [
-            Text(chunk_name(run, chunk, group), chunk_style(self._palette, run, chunk, group))
-            for chunk in shown
-        ]
-        if len(chunks) <= LISTED:
-            return Text(",").join(names)
-        runs_on = chunks[-1] - chunks[0] == len(chunks) - 1
-        return Text("–").join(names) if runs_on else Text(plural(len(chunks), "chunk"))
 
     def _link(self, transfer: LoggedTransfer) -> str:
         topology = self._run.links.topology
