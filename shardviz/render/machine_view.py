@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 from rich.style import Style
 from rich.text import Text
@@ -137,7 +138,7 @@ def _measured_lines(machine: Machine, width: int) -> list[Text]:
         rows.append([times.op, over, *first, "–" if times.noise is None else f"{times.noise:.0%}"])
         rows += [["", "", *cells] for cells in others]
     heads = ("", "over", "from", "latency", "bandwidth", "noise")
-    return table([[(head, "dim") for head in heads], *rows], width, 2, {2, 3, 4, 5})
+    return table(rows, width, 2, {2, 3, 4, 5}, heads, style="dim")
 
 
 def _axis_lines(mesh: Mesh, placed: PlacedMesh, width: int, palette: Palette) -> list[Text]:
@@ -172,9 +173,6 @@ def level_words(level: LinkLevel) -> str:
 MAX_ROWS, MAX_PLANES, MAX_NODES = 8, 4, 4
 ACROSS, LINK, WRAP, DOWN, DOWN_WRAP = "─", "──", "┄┄", "│", "┆"
 MORE, MORE_DOWN = "…", "⋮"
-
-Shown = list[int | None]
-"""The places that are drawn along an axis; None for those that are left out."""
 
 
 def machine_picture(
@@ -221,12 +219,8 @@ class _Labels:
     def _device(self, id_: int) -> Text:
         if self._mesh is None or not self._positions:
             return Text(str(id_))
-        rest, numbers = self._positions[id_], []
-        for size in reversed(self._mesh.axis_sizes):
-            rest, number = divmod(rest, size)
-            numbers.append(number)
-        parts = [Text(str(n), style) for n, style in zip(reversed(numbers), self._styles, strict=True)]
-        return Text.assemble((",", DIM)).join(parts)
+        places = zip(self._mesh.coords(self._positions[id_]), self._styles, strict=True)
+        return Text.assemble((",", DIM)).join(Text(str(place), style) for place, style in places)
 
 
 def _torus(family: Family, labels: _Labels, width: int) -> list[Text]:
@@ -234,22 +228,12 @@ def _torus(family: Family, labels: _Labels, width: int) -> list[Text]:
     missing = len(AXES) - len(axes)
     sizes = (*family.torus_sizes, *(1,) * missing)
     wrap = (*(axis.kind == "ring" for axis in axes), *(False,) * missing)
-    planes = _shown(sizes[2], MAX_PLANES)
-    if not missing and sizes[2] > MAX_PLANES:
-        planes = [0, 1, None, sizes[2] - 1]
     blocks = []
-    for plane in planes:
-        title = Text()
-        if sizes[2] > 1:
-            name = f"z {plane}" if plane is not None else MORE
-            title = Text(
-                f"  {name}{f' {WRAP} z 0' if wrap[2] and plane == sizes[2] - 1 else ''}", labels.link("z")
-            )
-        if plane is None:
-            blocks.append([title])
-            continue
-        grid = _plane(labels, sizes, wrap, plane, width)
-        blocks.append([title, *grid] if title.plain else grid)
+    for plane in _shown(sizes[2], MAX_PLANES):
+        closes = f" {WRAP} z 0" if wrap[2] and plane == sizes[2] - 1 else ""
+        title = Text(f"  {MORE if plane is None else f'z {plane}{closes}'}", labels.link("z"))
+        grid = [] if plane is None else _plane(labels, sizes, wrap, plane, width)
+        blocks.append([title, *grid] if sizes[2] > 1 else grid)
     # ``x →  y ↓``, each in the colour of the mesh axis along it.
     ways = [
         Text(f"{name} {way}", labels.link(name)) for name, way in zip(AXES[: len(axes)], "→↓", strict=False)
@@ -290,15 +274,13 @@ def _plane(
         if index:
             lines.append(vertical(MORE_DOWN if rows[index - 1] is None else DOWN))
         line = Text("  ").append(WRAP if wrap[0] else "", along_x)
-        for column, x in enumerate(columns):
-            before = column > 0 and x is not None and columns[column - 1] is not None
-            after = column + 1 < len(columns) and x is not None and columns[column + 1] is not None
+        joined = [wrap[0], *(None not in pair for pair in pairwise(columns)), wrap[0]]
+        for column, (x, before, after) in enumerate(zip(columns, joined, joined[1:], strict=False)):
             line.append((LINK if before else " " * len(LINK)) if column else "", along_x)
             label = Text(MORE) if x is None else labels.chip(number(x, y))
             left = (wide - label.cell_len) // 2
-            leaves = wrap[0] and column == 0, wrap[0] and column + 1 == len(columns)
-            line.append((ACROSS if before or leaves[0] else " ") * left, along_x).append_text(label)
-            line.append((ACROSS if after or leaves[1] else " ") * (wide - label.cell_len - left), along_x)
+            line.append((ACROSS if before else " ") * left, along_x).append_text(label)
+            line.append((ACROSS if after else " ") * (wide - label.cell_len - left), along_x)
         line.append(WRAP if wrap[0] else "", along_x)
         line.rstrip()
         lines.append(line)
@@ -308,8 +290,7 @@ def _plane(
 def _nodes(family: Family, labels: _Labels, width: int) -> list[Text]:
     node, nodes = family.dimensions
     count = nodes.size
-    shown = [0, 1, None, count - 1] if count > MAX_NODES else list(range(count))
-    lines = shelve([_node(node, labels, number, width) for number in shown], width)
+    lines = shelve([_node(node, labels, number, width) for number in _shown(count, MAX_NODES)], width)
     if count > 1 and nodes.link is not None:
         words = f"{plural(count, 'node')}, joined by a network of {rate(nodes.link.bandwidth)} a device"
         lines += [Text(), *sentence(words, width, 2, style=labels.link("network"))]
@@ -330,20 +311,15 @@ def _node(node: Dimension, labels: _Labels, number: int | None, width: int) -> l
     row.rstrip()
     level = node.level(node.size)
     middle, style = (wide - 1) // 2, labels.link(level.name)
-    pitch = wide + 2
-    bar = ["─"] * ((len(devices) - 1) * pitch + 1)
-    for index in range(len(devices)):
-        bar[index * pitch] = "┴"
-    bar[0], bar[-1] = "└", "┘"
-    joined = Text(" " * (2 + middle)).append("".join(bar) if len(devices) > 1 else DOWN, style)
+    bar = ("─" * (wide + 1)).join(["└", *"┴" * (len(devices) - 2), "┘"]) if len(devices) > 1 else DOWN
+    joined = Text(" " * (2 + middle)).append(bar, style)
     switch = Text(f"  {level.name} {rate(level.spec.bandwidth)}", style)
     return [Text(f"  node {number}", "bold"), row, joined, switch]
 
 
-def _shown(size: int, most: int) -> Shown:
-    if size <= most:
-        return list(range(size))
-    return [*range(max(most - 2, 1)), None, size - 1]
+def _shown(size: int, most: int) -> list[int | None]:
+    """The places that are drawn along an axis; None for those that are left out."""
+    return [*range(size)] if size <= most else [*range(max(most - 2, 1)), None, size - 1]
 
 
 MAX_GRID, MAX_GRID_COLUMNS, MAX_PROCESSES, MAX_GROUPS, MAX_NAMED = 16, 16, 8, 4, 8
@@ -373,15 +349,14 @@ def _grid(job: Job, mesh: Mesh, width: int, palette: Palette) -> list[Text] | No
     heads = [coordinates(mesh, position, palette, mesh.axis_names[-1:]) for position in range(across)]
     rows = [[Text(), *heads]]
     for first in range(0, mesh.size, across):
-        held = [_holder(job, mesh, position) for position in range(first, first + across)]
-        rows.append([coordinates(mesh, first, palette, mesh.axis_names[:-1]), *held])
+        rows.append([coordinates(mesh, first, palette, mesh.axis_names[:-1])])
+        for position in range(first, first + across):
+            process = job.holder(mesh, position)
+            host = f"{job.hosts[process]} " if len({*job.hosts}) > 1 else ""
+            rows[-1].append(
+                Text.assemble((f"{mesh.device_id(position)}", "bold"), (f" {host}p{process}", "dim"))
+            )
     return columns(rows, width, 1)
-
-
-def _holder(job: Job, mesh: Mesh, position: int) -> Text:
-    process = job.holder(mesh, position)
-    host = f"{job.hosts[process]} " if len({*job.hosts}) > 1 else ""
-    return Text.assemble((str(mesh.device_id(position)), "bold"), (f" {host}p{process}", "dim"))
 
 
 def _processes(job: Job, width: int) -> list[Text]:
@@ -433,17 +408,14 @@ def targets_view(groups: Sequence[TargetGroup], width: int) -> list[Text]:
     """A heading for every group, its targets as a table, and the names that it takes."""
     lines: list[Text] = []
     for group in groups:
-        lines += [Text()] * bool(lines) + _group_heading(group, width)
+        versions = ", ".join(f"{name} {version}" for name, version in group.versions)
+        said = f"ready  {versions}".rstrip()
+        if group.missing:
+            command = f": {group.command.replace(' ', GLUE)}" if group.command else ""
+            said = f"{group.missing}{command}"
+        lines += [Text()] * bool(lines) + sentence(said, width, 0, f"{group.title}  ")
         lines += table([[choice.name, choice.what] for choice in group.choices], width, 2)
         lines += sentence(group.takes, width, 2, style="dim")
         if machines := [choice.machine for choice in group.choices if choice.machine is not None]:
             lines += [Text(), *figures_table(machines, width)]
     return lines
-
-
-def _group_heading(group: TargetGroup, width: int) -> list[Text]:
-    if not group.missing:
-        versions = ", ".join(f"{name} {version}" for name, version in group.versions)
-        return sentence(f"ready  {versions}".rstrip(), width, 0, f"{group.title}  ")
-    command = f": {group.command.replace(' ', GLUE)}" if group.command else ""
-    return sentence(f"{group.missing}{command}", width, 0, f"{group.title}  ")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from textwrap import dedent
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -103,19 +102,8 @@ def test_a_number_wider_than_those_at_the_edges(run_of: RunOf) -> None:
     assert max(map(len, rows(run, True, 40))) <= 40
 
 
-@pytest.mark.parametrize("ended", [False, True])
-def test_frames_without_numbers_have_no_such_picture(run_of: RunOf, ended: bool) -> None:
-    with pytest.raises(ValueError, match="without numbers"):
-        shards_picture(run_of("psum", "i=2", 64), ended, 80, PLAIN)
-
-
 def test_sixteen_wide_numbers_stay_in_one_line_each(run_of: RunOf) -> None:
     run = run_of("psum", "i=16", range(256))
     drawn = rows(run, True, 110)
     assert len(drawn) == 16
     assert "…" not in "".join(drawn)
-
-
-def test_a_line_is_an_equal_part_of_a_device(run_of: RunOf) -> None:
-    run = run_of("psum", "i=2", range(128), shard=(64,))
-    assert [len(line.plain.split()) for line in final_picture(run, 100, PLAIN)] == [16] * 4

@@ -28,26 +28,22 @@ class DeviceMap:
     grid: Ints
 
     @cached_property
-    def rows(self) -> int:
-        return len(self.grid)
-
-    @cached_property
-    def columns(self) -> int:
-        return int(self.grid.shape[1])
-
-    @cached_property
-    def _places(self) -> list[list[int]]:
+    def _places(self) -> list[list[int | None]]:
         """The grid as lists, of which a place is found many times faster."""
-        found: list[list[int]] = self.grid.tolist()
-        return found
+        return [[None if member == NOBODY else member for member in row] for row in self.grid.tolist()]
+
+    @property
+    def rows(self) -> int:
+        return len(self._places)
+
+    @property
+    def columns(self) -> int:
+        return len(self._places[0])
 
     def member(self, row: int, column: int) -> int | None:
         """The member at a place; None for nobody, and beyond the edges."""
-        places = self._places
-        if not (0 <= row < len(places) and 0 <= column < len(places[row])):
-            return None
-        found = places[row][column]
-        return None if found == NOBODY else found
+        is_inside = 0 <= row < self.rows and 0 <= column < self.columns
+        return self._places[row][column] if is_inside else None
 
     def place(self, member: int) -> tuple[int, int]:
         """The row and the column of a member."""

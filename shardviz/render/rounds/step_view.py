@@ -17,7 +17,7 @@ from shardviz.collectives.values import Values
 from shardviz.errors import QuestionError, plural
 from shardviz.render.canvas import SUMMARY, visible
 from shardviz.render.caption import DeviceLabels
-from shardviz.render.lines import Cell, as_text, fitting_columns, sentence, shelve, table, trimmed
+from shardviz.render.lines import Cell, as_text, fitting_columns, sentence, sentences, shelve, table, trimmed
 from shardviz.render.palette import DIM, PARTIAL, Palette
 from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, shown_groups
 from shardviz.render.rounds.pieces import chunk_style, empty_note, numbers
@@ -43,7 +43,10 @@ TABLE_HEADINGS = ("", "rounds", "who sends what to whom", "a device", "a round")
 def step_view(run: CollectiveRun, width: int, palette: Palette, number: int | None = None) -> list[Text]:
     """BEFORE, every round, AFTER and the final result where they fit a screen or two, else a summary.
     `number` shows one round alone (0: before any); `QuestionError` for a round that does not exist."""
-    lines = [*headline(run, width, palette), *_algorithm(run, width), Text()]
+    algorithm = ALGORITHMS[run.schedule.algorithm]
+    said = [f"{algorithm.name}: {algorithm.summary}"]
+    said += ["the numbers 0, 1, 2, … are only examples"] * run.question.counted
+    lines = [*headline(run, width, palette), *sentences(said, width, style="dim"), Text()]
     if number is not None:
         lines += one_round(run, number, width, palette)
     elif _is_small(run, width, palette):
@@ -55,21 +58,22 @@ def step_view(run: CollectiveRun, width: int, palette: Palette, number: int | No
     return [trimmed(line, palette) for line in lines]
 
 
-def _algorithm(run: CollectiveRun, width: int) -> list[Text]:
-    algorithm = ALGORITHMS[run.schedule.algorithm]
-    lines = sentence(f"{algorithm.name}: {algorithm.summary}", width, style="dim")
-    if run.question.counted:
-        lines += sentence("the numbers 0, 1, 2, … are only examples", width, style="dim")
-    return lines
-
-
 def one_round(run: CollectiveRun, number: int, width: int, palette: Palette) -> list[Text]:
     """One frame with what is sent in it."""
     if number:
         phase, _ = run.schedule.phase(number)
         lines = sentence(run.phase_name(phase), width, lead=f"round {number} of {run.schedule.rounds}  ")
         lines += sentence(round_words(run, number), width, 2)
-        lines += sentence(_load_words(run, number), width, 2, style="dim")
+        load = run.timeline[number - 1]
+        said = f"{human_bytes(load.bytes)} in all"
+        if load.busiest_link is not None:
+            named = [*map(str, map(run.mesh.device_id, run.groups[0])), "switch"]
+            ends = "→".join(named[node] for node in load.busiest_link)
+            said += f", {human_bytes(load.busiest_bytes)} on the busiest link ({ends})"
+        if load.waiting:
+            said += f", {plural(load.waiting, 'message')} must wait for a link"
+        said += f"; {duration(load.seconds, load.waiting)}"
+        lines += sentence(said, width, 2, style="dim")
     else:
         lines = [Text("before any round", "bold")]
     lines += sentence(empty_note(run), width, 2, style="dim")
@@ -150,18 +154,6 @@ def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
     notes = [*_other_groups(run, groups, width), *sentence(empty_note(run), width, style="dim")]
     notes = [*notes, *legend_lines(run, every, width, palette)]
     return [*lines, *notes, Text()] if notes else lines
-
-
-def _load_words(run: CollectiveRun, number: int) -> str:
-    load = run.timeline[number - 1]
-    said = f"{human_bytes(load.bytes)} in all"
-    if load.busiest_link is not None:
-        named = [*map(str, map(run.mesh.device_id, run.groups[0])), "switch"]
-        ends = "→".join(named[node] for node in load.busiest_link)
-        said += f", {human_bytes(load.busiest_bytes)} on the busiest link ({ends})"
-    if load.waiting:
-        said += f", {plural(load.waiting, 'message')} must wait for a link"
-    return f"{said}; {duration(load.seconds, load.waiting)}"
 
 
 def _other_groups(run: CollectiveRun, groups: range, width: int) -> list[Text]:
@@ -247,8 +239,7 @@ def shards_picture(
 ) -> list[Text]:
     """BEFORE (or, `ended`, AFTER): a row a device; shards of several lines stand beside one another."""
     values = run.frames.after if ended else run.frames.before
-    if values is None:
-        raise ValueError("frames without numbers have no shards to show")
+    assert values is not None
     places = visible(run.mesh.size, max_devices)
     shown = [index for index in places if index is not None]
     named = DeviceLabels(run.mesh, shown, palette, width // 4)
@@ -280,17 +271,13 @@ def shards_picture(
 def final_picture(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
     """The result of `shard_map`, put together from those of `run.question.final_positions`."""
     values = run.final
-    if values is None:
-        raise ValueError("frames without numbers have no result to show")
+    assert values is not None
     period = max(values.size // len(run.question.final_positions), 1)
-
-    @cache
-    def of_device(number: int) -> StyleOf:
-        return _styles(run, run.question.final_positions[number], True, palette)
+    of_device = cache(lambda number: _styles(run, run.question.final_positions[number], True, palette))
 
     def style(index: int) -> Style | None:
-        number, within = divmod(index, period)
-        return of_device(number)(within)
+        found: Style | None = of_device(index // period)(index % period)
+        return found
 
     lines = 2 * SHARD_LINES
     return array_lines(values, style, width, _digits(values, width, lines), False, lines, period)
@@ -306,8 +293,8 @@ def array_lines(
     period: int = 1,
 ) -> list[Text]:
     """An array, the last dimension along a line; neighbours of one style stand in one cell. A vector goes on
-    over several lines, each with whole periods, or an equal part of one. Of larger arrays the first and last
-    numbers and lines are shown. Numbers take `digits` columns."""
+    over several lines, each with whole periods where these fit. Of larger arrays the first and last numbers
+    and lines are shown. Numbers take `digits` columns."""
     length = values.shape[-1] if values.ndim else 1
     if not values.size:
         return [Text("[]", DIM)]
@@ -319,7 +306,7 @@ def array_lines(
             if line.cell_len <= width:
                 return [line]
     if values.ndim < 2 and fits < length <= max_lines // 2 * fits:
-        whole = _whole(fits, period)
+        whole = fits - (fits % period if period <= fits else 0)
         bounds = [(start, min(start + whole, length)) for start in range(0, length, whole)]
         return [_line(range(*bound), flat, style, digits, striped) for bound in bounds]
     columns = visible(length, fits)
@@ -331,13 +318,6 @@ def array_lines(
         places = [None if column is None else row * length + column for column in columns]
         lines.append(_line(places, flat, style, digits, striped))
     return lines
-
-
-def _whole(fits: int, period: int) -> int:
-    """The numbers in a line of at most `fits`: whole periods, or an equal part of one."""
-    if period <= fits:
-        return fits - fits % period
-    return next((part for part in range(fits, fits // 2, -1) if period % part == 0), fits)
 
 
 def _digits(values: Values, width: int, max_lines: int) -> int:
@@ -354,17 +334,12 @@ def _digits(values: Values, width: int, max_lines: int) -> int:
 def _line(
     places: Sequence[int | None], flat: Values, style: StyleOf, digits: int, striped: bool, blank: str = " "
 ) -> Text:
-    def look(index: int | None) -> tuple[bool, Style | None]:
-        return (True, None) if index is None else (False, style(index))
-
     cells = []
-    for (gap, colours), cell in groupby(places, look):
-        if gap:
-            cells.append(Text("…", DIM))
-            continue
-        words = [numbers(flat[index : index + 1])[0].rjust(digits) for index in cell if index is not None]
-        side = PARTIAL if striped else " "
-        cells.append(Text(f"{side}{' '.join(words)}{side}", colours or ""))
+    side = PARTIAL if striped else " "
+    looks = ((index, None if index is None else style(index)) for index in places)
+    for (is_gap, colours), cell in groupby(looks, lambda look: (look[0] is None, look[1])):
+        words = [numbers(flat[index : index + 1])[0].rjust(digits) for index, _ in cell if index is not None]
+        cells.append(Text("…", DIM) if is_gap else Text(f"{side}{' '.join(words)}{side}", colours or ""))
     return Text(blank).join(cells)
 
 
