@@ -63,6 +63,8 @@ def install(code: str) -> str:
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 """Characters with a meaning in Markdown; $ begins a formula."""
+_SETTING = ("import ", "from ", "jax.config.", "os.environ", "#", " ", ")")
+"""Beginnings of lines that import, or set up JAX, before anything is made."""
 _SIMULATED = re.compile(r'jax\.config\.update\("jax_num_cpu_devices", (\d+)\)')
 
 
@@ -94,13 +96,13 @@ def _cell(number: int, kind: str, text: str) -> dict[str, Any]:
 
 def _introduction(subject: Subject, code: str) -> str:
     """Title, what shows the same, and what the cells need of where they run."""
-    lines = [f"# {_escaped(one_line(subject.title))}", ""]
+    title = _SPECIAL.sub(r"\\\1", one_line(subject.title))
+    lines = [f"# {title}", ""]
     if subject.command:
         lines += ["In a terminal:", "", f"    {one_line(subject.command)}", ""]
-    tree = ast.parse(code)
-    _, _, more = (ast.get_docstring(tree) or "").partition("\n")
+    _, _, more = (ast.get_docstring(ast.parse(code)) or "").partition("\n")
     if more.strip():
-        lines += [_escaped(more.strip()), ""]
+        lines += [_SPECIAL.sub(r"\\\1", more.strip()), ""]
     lines.append("Run the cells in order. ")
     if match := _SIMULATED.search(code):
         count = plural(int(match[1]), "device")
@@ -112,62 +114,24 @@ def _introduction(subject: Subject, code: str) -> str:
     return "\n".join(lines)
 
 
-def _escaped(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", text)
-
-
 def _sections(code: str) -> Iterator[str]:
-    """The program in cells: the setting, the data, the function, then after each part that prints."""
+    """The program in cells, without its docstring: the setting, the data, the function, then after each part
+    that prints. Parts end at blank lines, unless what follows is indented."""
+    tree = ast.parse(code)
+    first = tree.body[0].end_lineno or 0 if ast.get_docstring(tree) is not None else 0
     held: list[str] = []
-    setting = True
-    for text, statements in _paragraphs(code):
-        sets = all(map(_is_setting, statements))
-        is_program = any(
-            isinstance(statement, ast.FunctionDef) and statement.name == "program" for statement in statements
-        )
-        if held and ((setting and not sets) or is_program):
+    is_setting = True
+    for part in re.split(r"\n{2,}(?=\S)", "\n".join(code.splitlines()[first:]).strip("\n")):
+        sets = all(line.startswith(_SETTING) for line in part.splitlines())
+        is_program = re.search(r"^def program\(", part, re.MULTILINE) is not None
+        if held and ((is_setting and not sets) or is_program):
             yield "\n\n".join(held)
             held = []
-        setting = setting and sets
-        held.append(text)
-        if is_program or any(map(_prints, statements)):
+        is_setting = is_setting and sets
+        held.append(part)
+        prints = "print(" in part and not re.search(r"^(?:def|class) ", part, re.MULTILINE)
+        if is_program or prints:
             yield "\n\n".join(held)
             held = []
     if held:
         yield "\n\n".join(held)
-
-
-def _paragraphs(code: str) -> Iterator[tuple[str, list[ast.stmt]]]:
-    """Groups of statements between blank lines, with the comments above them, without the docstring."""
-    tree = ast.parse(code)
-    body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
-    lines = code.splitlines()
-    first = tree.body[0].end_lineno or 0 if len(body) < len(tree.body) else 0
-    group: list[ast.stmt] = []
-    for statement, following in zip(body, [*body[1:], None], strict=True):
-        group.append(statement)
-        end = statement.end_lineno or 0
-        if following is None:
-            yield "\n".join(lines[first:]).strip("\n"), group
-        elif "" in lines[end : following.lineno - 1]:
-            # Comments below the gap belong to what follows.
-            stop = end + lines[end:].index("")
-            yield "\n".join(lines[first:stop]).strip("\n"), group
-            first, group = stop, []
-
-
-def _is_setting(statement: ast.stmt) -> bool:
-    """True if a statement imports, or sets up JAX, before anything is made."""
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return True
-    text = ast.unparse(statement)
-    return text.startswith(("jax.config.", "os.environ"))
-
-
-def _prints(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return False
-    return any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
-        for node in ast.walk(statement)
-    )
