@@ -5,7 +5,6 @@ scripts the rounds follow one another."""
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
 from hashlib import sha256
 from html import escape
 
@@ -17,7 +16,7 @@ from rich.text import Text
 from shardviz.errors import QuestionError
 from shardviz.forms.form import one_line
 from shardviz.render.exports import Subject
-from shardviz.render.exports.sections import WIDTH, Section, sections
+from shardviz.render.exports.sections import WIDTH, sections
 from shardviz.render.palette import ON_LIGHT, TRUECOLOR
 
 MAX_CHARACTERS = 8_000_000
@@ -28,31 +27,28 @@ def html(subject: Subject, width: int = WIDTH) -> str:
     """One HTML file with pictures of at most `width` columns; rounds have a player, by buttons and keys.
     Raises `QuestionError` for what is too long."""
     styles = Styles()
-    parts = sections(subject, width, TRUECOLOR)
     is_played = subject.run is not None
-    body = []
-    for number, part in enumerate(parts):
-        body.append(section_html(part, number, styles, "round" if is_played and number else ""))
+    title = escape(one_line(subject.title))
+    body = [f"<h1>{title}</h1>"]
+    if subject.command:
+        body.append(f"<p><code>{escape(one_line(subject.command))}</code></p>")
+    for number, part in enumerate(sections(subject, width, TRUECOLOR)):
+        lines = "\n".join(map(styles.html, part.lines))
+        # A wide picture scrolls in its own frame, which the tab key reaches.
+        body += [
+            '<section class="round">' if is_played and number else "<section>",
+            f'<h2 id="part-{number}">{escape(part.heading)}</h2>',
+            f'<pre tabindex="0" aria-labelledby="part-{number}">{lines}</pre>\n</section>',
+        ]
         if is_played and not number:
             body.append(CONTROLS)
-    style, script = PAGE + styles.css(), SCRIPT if is_played else ""
-    hint = "take a smaller mesh, an algorithm with fewer rounds, or a narrower page"
-    return whole_page(subject.title, subject.command, style, script, body, hint)
-
-
-def whole_page(title: str, command: str, style: str, script: str, body: Sequence[str], hint: str) -> str:
-    """A page with a heading and the command that shows the same. Raises `QuestionError`, with `hint`, for one
-    that is too long."""
-    title = escape(one_line(title))
+    body.append("</main>")
+    style = PAGE + styles.css()
     policy = f"default-src 'none'; style-src {_hashed(style)}; base-uri 'none'; form-action 'none'"
-    parts = [f"<h1>{title}</h1>"]
-    if command:
-        parts.append(f"<p><code>{escape(one_line(command))}</code></p>")
-    parts += [*body, "</main>"]
-    if script:
-        policy += f"; script-src {_hashed(script)}"
-        parts.append(f"<script>{script}</script>")
-    content = "\n".join(parts)
+    if is_played:
+        policy += f"; script-src {_hashed(SCRIPT)}"
+        body.append(f"<script>{SCRIPT}</script>")
+    content = "\n".join(body)
     page = f"""<!doctype html>
 <html lang="en">
 <head>
@@ -72,20 +68,9 @@ def whole_page(title: str, command: str, style: str, script: str, body: Sequence
     if len(page) > MAX_CHARACTERS:
         raise QuestionError(
             f"the page would have {len(page):,} characters, and browsers open {MAX_CHARACTERS:,} at once",
-            hint,
+            "take a smaller mesh, an algorithm with fewer rounds, or a narrower page",
         )
     return page
-
-
-def section_html(part: Section, number: int, styles: Styles, kind: str = "") -> str:
-    """A heading and its picture, which those who do not see it can read or skip."""
-    heading = f'<h2 id="part-{number}">{escape(part.heading)}</h2>'
-    lines = "\n".join(map(styles.html, part.lines))
-    opening = f'<section class="{kind}">' if kind else "<section>"
-    # A wide picture scrolls in its own frame, which the tab key reaches.
-    return (
-        f'{opening}\n{heading}\n<pre tabindex="0" aria-labelledby="part-{number}">{lines}</pre>\n</section>'
-    )
 
 
 def _hashed(text: str) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from shardviz.errors import QuestionError
-from shardviz.planner.plan import Plan, Step
+from shardviz.planner.plan import Plan
 from shardviz.planner.planner import plan
 from shardviz.planner.problem import Problem
 from shardviz.render.exports import Subject, SweepChart, Timelines
@@ -35,13 +34,9 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.render.rounds.player import PlayerPage
     from shardviz.stepping.collective_run import CollectiveRun
-    from shardviz.timeline.program_timeline import ProgramTimeline
 
 WIDTH = 100
 """Columns of a page, unless another width is asked for."""
-Blocks = tuple[str, tuple[tuple[str, ...], ...]]
-"""An array, and how each of its dimensions is cut."""
-
 TALL = 36
 """Lines of a round's picture at most, where nothing else bounds them."""
 MAX_ROUNDS = 256
@@ -67,7 +62,19 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
 
         return [Section("Cost over sizes", sweep_view(shown.sweep, width, palette))]
     if isinstance(shown, Timelines):
-        return _timelines(shown.timelines, width, palette)
+        from shardviz.render.times.gantt import first_column
+        from shardviz.render.times.report import cause_lines, picture_lines, total_lines
+
+        # All charts are on one scale.
+        limit = max(timeline.drawn_seconds for timeline in shown.timelines)
+        left = max(first_column(timeline, width) for timeline in shown.timelines)
+        found = []
+        for timeline in shown.timelines:
+            lines = [*total_lines(timeline, width, palette), Text()]
+            lines += picture_lines(timeline, width, palette, limit, left)
+            lines += cause_lines(timeline, width, palette)
+            found.append(Section(f"{timeline.title} on {timeline.machine}", lines))
+        return found
     if isinstance(shown, Layout):
         return [Section("Layout", layout_view(shown, width, palette))]
     if isinstance(shown, Plan):
@@ -79,27 +86,6 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
     raise QuestionError("a JAX program has no picture", "export it as python or as a notebook")
 
 
-def _timelines(timelines: Sequence[ProgramTimeline], width: int, palette: Palette) -> list[Section]:
-    """The total of each with its parts, its chart, all charts on one scale, and the causes."""
-    from shardviz.render.times.gantt import first_column
-    from shardviz.render.times.report import cause_lines, picture_lines, total_lines
-
-    limit = max(timeline.drawn_seconds for timeline in timelines)
-    left = max(first_column(timeline, width) for timeline in timelines)
-    return [
-        Section(
-            f"{timeline.title} on {timeline.machine}",
-            [
-                *total_lines(timeline, width, palette),
-                Text(),
-                *picture_lines(timeline, width, palette, limit, left),
-                *cause_lines(timeline, width, palette),
-            ],
-        )
-        for timeline in timelines
-    ]
-
-
 def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
     """The case, each step with its reason and the arrays before and after it, and what all of them cost."""
     case = [
@@ -107,10 +93,30 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
         *case_lines(planned, width),
         *meaning_lines(planned, width),
     ]
-    drawn = _StepPictures(planned, width, palette)
+    mesh, parts = planned.problem.mesh, numbered_parts(planned)
+    # Every array as the steps so far have left it; a block keeps its colour and glyph while it is the same.
+    arrays: dict[str, ShardedArray] = {}
+    firsts: dict[tuple[str, tuple[tuple[str, ...], ...]], int] = {}
+    for layout, first in (numbered for part in parts for numbered in part):
+        arrays.setdefault(layout.array.name, layout.array)
+        firsts.setdefault((layout.array.name, layout.spec.dims), first)
+    next_block = count_of(parts)
     steps = []
     for number, step in enumerate(planned.steps, 1):
-        lines = [*step_lines(planned, number, width, palette), Text(), *drawn.lines(step)]
+        # Operands and result of an einsum, else the array before and after the step.
+        changed = arrays[step.array]
+        before = [arrays[name] for name in step.operands] or [changed.with_spec(step.from_spec)]
+        arrays[step.array] = after = changed.with_spec(step.to_spec)
+        pictures = []
+        for layout in (Layout(array, mesh) for array in (*before, after)):
+            # Partial sums have the number of the block that they add up to.
+            blocks = layout.array.name, layout.spec.dims
+            if blocks not in firsts:
+                firsts[blocks] = next_block
+                next_block += math.prod(layout.parts)
+            pictures.append((layout, firsts[blocks]))
+        lines = [*step_lines(planned, number, width, palette), Text()]
+        lines += array_lines([pictures], width, palette)
         steps.append(Section(f"Step {number}: {step.op}", lines))
     return [Section("Plan", case), *steps, Section("In all", sentence(totals(planned), width, 1))]
 
@@ -186,38 +192,3 @@ def _tables(run: CollectiveRun, width: int, palette: Palette) -> list[list[Text]
         words = [progress_line(run, number, width), words_line(run, number, width), Text()]
         frames.append([*words, *table.lines(), *[Text()] * bool(notes), *notes])
     return [[trimmed(line, palette) for line in frame] for frame in frames]
-
-
-class _StepPictures:
-    """The arrays of one step after another; a block keeps its colour and glyph as long as it is the same."""
-
-    def __init__(self, planned: Plan, width: int, palette: Palette) -> None:
-        self._mesh, self._width, self._palette = planned.problem.mesh, width, palette
-        parts = numbered_parts(planned)
-        self._arrays: dict[str, ShardedArray] = {}
-        """Every array, split as the steps so far have left it."""
-        self._firsts: dict[Blocks, int] = {}
-        for layout, first in (numbered for part in parts for numbered in part):
-            self._arrays.setdefault(layout.array.name, layout.array)
-            self._firsts.setdefault(_blocks(layout), first)
-        self._next = count_of(parts)
-
-    def lines(self, step: Step) -> list[Text]:
-        """Operands and result of an einsum, else the array before and after the step."""
-        changed = self._arrays[step.array]
-        before = [self._arrays[name] for name in step.operands] or [changed.with_spec(step.from_spec)]
-        self._arrays[step.array] = after = changed.with_spec(step.to_spec)
-        layouts = [Layout(array, self._mesh) for array in (*before, after)]
-        numbered = [(layout, self._first(layout)) for layout in layouts]
-        return array_lines([numbered], self._width, self._palette)
-
-    def _first(self, layout: Layout) -> int:
-        """The number of the first block; partial sums have that of the block that they add up to."""
-        if _blocks(layout) not in self._firsts:
-            self._firsts[_blocks(layout)] = self._next
-            self._next += math.prod(layout.parts)
-        return self._firsts[_blocks(layout)]
-
-
-def _blocks(layout: Layout) -> Blocks:
-    return layout.array.name, layout.spec.dims

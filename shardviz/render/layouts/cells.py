@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -125,10 +125,7 @@ class Cells(ABC):
 
     def number(self, index: CellIndex) -> int:
         """The number of the block that the cell shows; partial sums of a block share it."""
-        number = 0
-        for at, parts in zip(self.block(index), self.layout.parts, strict=True):
-            number = number * parts + at
-        return self.first + number
+        return self.first + ravel(self.block(index), self.layout.parts)
 
     def data(self, index: CellIndex) -> tuple[int, int]:
         """The identity of the cell's data: its number, and that of the partial sum that a device holds."""
@@ -167,9 +164,7 @@ class BlockCells(Cells):
         return (*unravel(index.grid, self._leading), index.row, index.column)[self._lacking :]
 
     def index_of(self, position: int) -> CellIndex:
-        number = 0
-        for at, parts in zip(self.layout.block(position), self.layout.parts, strict=True):
-            number = number * parts + at
+        number = ravel(self.layout.block(position), self.layout.parts)
         return CellIndex(*unravel(number, (self.grids, self.rows.count, self.columns.count)))
 
     def position(self, index: CellIndex) -> int:
@@ -179,7 +174,15 @@ class BlockCells(Cells):
         return tuple(self.copies.labels(self.block(index), room))
 
     def title(self, grid: int) -> Text:
-        return slice_title(self.layout, unravel(grid, self._leading), self.palette)
+        """The part of the leading dimensions that a slice shows: ``h 0:4 X0``."""
+        layout, title = self.layout, Text()
+        block = unravel(grid, self._leading)
+        bounds = layout.slices((*block, *(0,) * min(layout.array.rank, 2)))
+        for dim, (index, (start, stop)) in enumerate(zip(block, bounds, strict=False)):
+            title.append("  " if dim else "").append(f"{layout.array.dims[dim]} {start}:{stop}")
+            if axes := layout.spec.dims[dim]:
+                title.append(" ").append_text(axis_labels(axes, layout.mesh, self.palette)[0](index))
+        return title
 
 
 class DeviceCells(Cells):
@@ -227,31 +230,13 @@ def axis_labels(axes: Sequence[str], mesh: Mesh, palette: Palette) -> Sequence[C
     sizes = [mesh.axis_size(axis) for axis in axes]
     space = "" if all(len(axis) == 1 for axis in axes) else " "
 
-    def long(index: int) -> Text:
-        return Text(" ").join(
-            Text(f"{axis}{space}{coordinate}", palette.axis(mesh, axis))
+    def label(index: int, *, separator: str, is_named: bool) -> Text:
+        return Text(separator).join(
+            Text(f"{axis}{space}{coordinate}" if is_named else f"{coordinate}", palette.axis(mesh, axis))
             for axis, coordinate in zip(axes, unravel(index, sizes), strict=True)
         )
 
-    def short(index: int) -> Text:
-        return Text(",").join(
-            Text(str(coordinate), palette.axis(mesh, axis))
-            for axis, coordinate in zip(axes, unravel(index, sizes), strict=True)
-        )
-
-    return long, short
-
-
-def slice_title(layout: Layout, block: tuple[int, ...], palette: Palette) -> Text:
-    """The part of the leading dimensions that a slice shows: ``h 0:4 X0``."""
-    title = Text()
-    bounds = layout.slices((*block, *(0,) * min(layout.array.rank, 2)))
-    for dim, index in enumerate(block):
-        start, stop = bounds[dim]
-        title.append("  " if dim else "").append(f"{layout.array.dims[dim]} {start}:{stop}")
-        if axes := layout.spec.dims[dim]:
-            title.append(" ").append_text(axis_labels(axes, layout.mesh, palette)[0](index))
-    return title
+    return partial(label, separator=" ", is_named=True), partial(label, separator=",", is_named=False)
 
 
 def padding(layout: Layout, block: tuple[int, ...]) -> float:
@@ -260,6 +245,14 @@ def padding(layout: Layout, block: tuple[int, ...]) -> float:
     for (start, stop), size in zip(layout.slices(block), layout.shard_shape, strict=True):
         held *= (stop - start) / size if size else 1.0
     return 1.0 - held
+
+
+def ravel(coordinates: Sequence[int], sizes: Sequence[int]) -> int:
+    """The row-major index of coordinates."""
+    index = 0
+    for coordinate, size in zip(coordinates, sizes, strict=True):
+        index = index * size + coordinate
+    return index
 
 
 def unravel(index: int, sizes: Sequence[int]) -> tuple[int, ...]:

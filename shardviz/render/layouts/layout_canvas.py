@@ -257,17 +257,15 @@ def _canvas(
             for across in ((0, 1) if any(cells.grids > 1 for cells, _ in part) else (0,))
         ]
         lowest = min(ways, key=lambda way: LayoutCanvas(way, gap).height)
-        if shelves and not summary and _goes_on(shelves[-1], lowest[0], width):
-            shelves[-1] += lowest.pop(0)[1:]
+        if shelves and not summary:
+            # The result that ends one shelf begins the next one, if both have room beside one another.
+            before, after = shelves[-1], lowest[0]
+            result, operand = before[-1][0].cells, after[0][0].cells
+            used = sum(grid.width + SIGN_WIDTH for grid, _ in (*before, *after[1:])) - SIGN_WIDTH
+            if used <= width and (result.layout, result.first) == (operand.layout, operand.first):
+                before += lowest.pop(0)[1:]
         shelves += lowest
     return LayoutCanvas(shelves, gap)
-
-
-def _goes_on(before: Shelf, after: Shelf, width: int) -> bool:
-    """True if the result that ends one shelf begins the next one, and both have room beside one another."""
-    result, operand = before[-1][0].cells, after[0][0].cells
-    used = sum(grid.width + SIGN_WIDTH for grid, _ in (*before, *after[1:])) - SIGN_WIDTH
-    return used <= width and (result.layout, result.first) == (operand.layout, operand.first)
 
 
 def _grid(fitted: Fitted, level: int, width: int, across: int, rules: bool, summary: bool) -> ArrayGrid:
@@ -313,10 +311,11 @@ class _Grown:
         rows = [max(grid.down for grid, _ in shelf) for shelf in shelves]
         self.fits = left >= 0
         taller = left // max(sum(rows), 1)
-        self._cells = [
-            [self._cell(grid, bottom + down * taller, _share(shelf, width)) for grid, _ in shelf]
-            for shelf, bottom, down in zip(shelves, bottoms, rows, strict=True)
-        ]
+        self._cells = []
+        for shelf, bottom, down in zip(shelves, bottoms, rows, strict=True):
+            spare = width - sum(grid.width for grid, _ in shelf) - SIGN_WIDTH * (len(shelf) - 1)
+            share = max(0, spare) // len(shelf)
+            self._cells.append([self._cell(grid, bottom + down * taller, share) for grid, _ in shelf])
 
     @property
     def filled(self) -> int:
@@ -340,11 +339,6 @@ class _Grown:
         lines = 1 + (bottom - grid.height + grid.top) // grid.down
         wider = max(0, min(share // grid.across, WIDEST * lines - own)) // 2 * 2
         return own + wider, min(lines, own + wider)
-
-
-def _share(shelf: Shelf, width: int) -> int:
-    used = sum(grid.width for grid, _ in shelf) + SIGN_WIDTH * (len(shelf) - 1)
-    return max(0, width - used) // len(shelf)
 
 
 def _breaks(shelf: Shelf) -> Iterator[Shelves]:
