@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
 
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.errors import plural
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.pricing.priced_plan import IN_PLACE, PricedStep
 from shardviz.render.lines import GAP, bar, records, sentence
@@ -35,9 +32,6 @@ from shardviz.render.plan_view import (
 )
 from shardviz.units import estimated_seconds, exact_bytes, human_bytes, seconds
 
-if TYPE_CHECKING:
-    from shardviz.stepping.plan_step import StepCost
-
 MARK = "▌"
 """Stands before every line of the chosen step."""
 LEFT_OUT = {BOUND: 28, BECOMES: 28, BAR: 20, MOVED: 16}
@@ -60,12 +54,9 @@ class PlanTable:
         self._line = cache(lambda number: self._drawn(self._rows[number]))
         self._one = cache(lambda number: step_row(cost.plan, number, palette, cost.steps))
 
-    def lines(
-        self, chosen: int, costs: Mapping[int, StepCost], group: Text | None = None
-    ) -> tuple[list[Text], range]:
-        """All lines, and which of them are those of step `chosen`, from 1. `costs` are the known rounds and
-        bytes of collectives, by the number of the step. `group` is the one that does the chosen step with the
-        device that is marked."""
+    def lines(self, chosen: int, group: Text | None = None) -> tuple[list[Text], range]:
+        """All lines, and which of them are those of step `chosen`, from 1. `group` is the one that does the
+        chosen step with the device that is marked."""
         head = self._joined([Text(heading, "dim") for heading in HEADINGS])
         lines = [*case_lines(self._plan, self._width), head]
         place = range(0)
@@ -74,7 +65,7 @@ class PlanTable:
             if heading := phase_heading(self._plan, number):
                 lines.append(Text(f" {heading}", "bold"))
             if number == chosen:
-                block = self._chosen(number, costs, group)
+                block = self._chosen(number, group)
                 place = range(len(lines), len(lines) + len(block))
                 lines += block
             elif chosen in run:
@@ -83,7 +74,7 @@ class PlanTable:
                 lines.append(self._line(number))
         return [*lines, self._joined(self._total), *meaning_lines(self._plan, self._width)], place
 
-    def _chosen(self, number: int, costs: Mapping[int, StepCost], group: Text | None) -> list[Text]:
+    def _chosen(self, number: int, group: Text | None) -> list[Text]:
         """The row of the chosen step, and below it all that was cut of it, its reason and its figures."""
         priced, row = self._cost.steps[number - 1], self._one(number)
         line, start = self._drawn(row), INDENT + self._widths[NUMBER] + GAP
@@ -94,8 +85,6 @@ class PlanTable:
             lines += records([[row.operation, row.becomes]], self._width, indent)
         lines += sentence(priced.step.reason, self._width, indent)
         lines += sentence(exact_words(priced), self._width, indent, style="dim")
-        if number in costs:
-            lines += sentence(rounds_words(costs[number]), self._width, indent, style="dim")
         if group is not None:
             lines += records([[Text.assemble("group ", group)]], self._width, indent)
         return [Text.assemble((MARK, "bold")).append_text(line[1:]) for line in lines]
@@ -172,11 +161,3 @@ def exact_words(priced: PricedStep) -> str:
             counted = f"{priced.flops:,} FLOP, {counted}"
     time = "of unknown time" if priced.seconds is None else estimated_seconds(priced.seconds, DIGITS)
     return f"{counted}, {time}: {priced.convention}"
-
-
-def rounds_words(cost: StepCost) -> str:
-    """``by ring: 12 MiB sent in 6 rounds; the least: 12 MiB, 2 rounds``."""
-    return (
-        f"by {cost.algorithm}: {human_bytes(cost.wire_bytes)} sent in {plural(cost.rounds, 'round')}; "
-        f"the least: {human_bytes(cost.least_wire_bytes)}, {plural(cost.least_rounds, 'round')}"
-    )

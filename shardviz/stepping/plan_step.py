@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from shardviz.collectives.operation import Operation
@@ -11,7 +10,6 @@ from shardviz.collectives.operations.exchanges import AllToAll
 from shardviz.collectives.operations.reductions import PMax, PSum, PSumScatter
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, Places, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
-from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
 from shardviz.sharding import Layout, Mesh, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, parts_within
@@ -67,35 +65,6 @@ def operation_of_step(plan: Plan, number: int) -> Operation:
     """The collective of step `number`, from 1, with JAX's parameters. Raises as `question_of_step`."""
     step = _collective(plan, number)
     return _operation(step, _before(plan, step), plan.problem.mesh)
-
-
-@dataclass(frozen=True)
-class StepCost:
-    """Rounds, and the bytes that the device which sends most sends over all of them: by `algorithm`, and at
-    least (`shardviz.collectives.lower_bound`)."""
-
-    algorithm: str
-    rounds: int
-    wire_bytes: int
-    least_rounds: int
-    least_wire_bytes: int
-
-
-def step_cost(plan: Plan, number: int) -> StepCost:
-    """The cost of step `number`, from 1. Raises `QuestionError` for a local step and one too large."""
-    # With the simulator, which only this needs.
-    from shardviz.stepping.collective_run import run_on
-
-    step = plan.steps[number - 1]
-    if step.op == "ppermute":
-        # Each device has one message; who sends to whom takes long to find on a large mesh.
-        return StepCost("direct", 1, step.wire_bytes, 1, step.wire_bytes)
-    question = question_of_step(plan, number)
-    schedule = question.schedule
-    # What is sent does not depend on the links.
-    run = run_on(question, place_mesh(assumed_machine(), plan.problem.mesh))
-    sent, bound = run.timeline.device_bytes, run.bound
-    return StepCost(schedule.algorithm, schedule.rounds, sent, bound.rounds, bound.wire_bytes)
 
 
 def _collective(plan: Plan, number: int) -> Step:

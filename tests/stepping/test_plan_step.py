@@ -15,7 +15,7 @@ from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Layout, PartitionSpec
 from shardviz.stepping.collective_run import compare_with_jax
-from shardviz.stepping.plan_step import StepCost, played_steps, question_of_step, step_cost
+from shardviz.stepping.plan_step import played_steps, question_of_step
 from shardviz.stepping.question import counted
 from shardviz.targets import TARGETS
 from tests.conftest import one_in
@@ -170,27 +170,3 @@ def test_an_algorithm_may_be_chosen_and_a_small_sum_moves_whole() -> None:
     small = planned("XY,Y_->X_", "b=2,d=4,f=2")
     assert question_of_step(small, 2).schedule.algorithm == "recursive-doubling"
     assert question_of_step(small, 2, "ring").schedule.algorithm == "ring"
-
-
-def of_usual_sizes(specs, mesh):
-    return plan(problem_from_text("bd,df->bf", specs=specs, mesh=parse_mesh(mesh)))
-
-
-def test_usual_algorithms_send_the_least_in_more_rounds_than_the_fewest():
-    four = of_usual_sizes("XY,YX->XY", "X=4,Y=8")
-    assert step_cost(four, 1) == StepCost("torus", 10, 4_063_232, 5, 4_063_232)
-    assert step_cost(four, 2) == StepCost("pairwise", 3, 786_432, 2, 786_432)
-    assert step_cost(four, 5) == StepCost("pairwise", 3, 393_216, 2, 393_216)
-
-
-@pytest.mark.parametrize("specs", ["_X,X_->__", "X_,__->__", "_X,X_->X_", "X_,__->_X"])
-def test_the_least_bytes_are_those_of_the_plan(specs):
-    found = of_usual_sizes(specs, "X=8")
-    for number, step in enumerate(found.steps, 1):
-        if step.wire_bytes:
-            assert step_cost(found, number).least_wire_bytes == step.wire_bytes
-
-
-def test_what_sends_nothing_costs_nothing():
-    with pytest.raises(QuestionError, match="sends nothing"):
-        step_cost(of_usual_sizes("XY,Y_->X_", "X=2,Y=4"), 1)

@@ -134,7 +134,7 @@ def test_a_thread_of_a_screen_that_fails_leaves_the_application_alive(monkeypatc
 
     async def script(pilot):
         app = pilot.app
-        monkeypatch.setattr("shardviz.tui.plan.pane.step_cost", broken)
+        monkeypatch.setattr("shardviz.planner.pricing.costs.PlanCost.thresholds", property(broken))
         await pilot.press("2")
         await until(pilot, lambda: any("Plan failed:" in note.message for note in app._notifications))
         await pilot.press("1")

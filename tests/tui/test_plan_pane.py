@@ -45,10 +45,7 @@ class Timeless:
 def all_here(app):
     answers = app.state.queries.answers
     return (
-        answers
-        and all(each.state == "answered" for each in answers.values())
-        and app.pane._costs
-        and app.pane._has_alternatives
+        answers and all(each.state == "answered" for each in answers.values()) and app.pane._has_alternatives
     )
 
 

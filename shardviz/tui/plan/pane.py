@@ -11,15 +11,14 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.events import Resize
-from textual.worker import get_current_worker
 
-from shardviz.errors import QuestionError, ShardvizError
+from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import group_along
 from shardviz.render.lines import sentence
 from shardviz.render.plan_view import INDENT, adopted_lines
 from shardviz.render.programs.target_answers import wait_lines
-from shardviz.stepping.plan_step import StepCost, collective_steps, played_steps, step_cost
+from shardviz.stepping.plan_step import collective_steps, played_steps
 from shardviz.tui.compiler_queries import ShownAnswer, reworded, wait_of
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
@@ -71,8 +70,6 @@ class PlanPane(Pane):
         super().__init__(state)
         self.chosen = 1
         """The number of the chosen step, from 1."""
-        self._costs: Mapping[int, StepCost] = {}
-        """The rounds and bytes of collectives, by the number of their step, once they are counted."""
         self._cost: PlanCost | None = None
         """The plan that is shown, priced; with its totals if `_has_totals`, with the plans that others would
         choose if `_has_alternatives`."""
@@ -126,9 +123,6 @@ class PlanPane(Pane):
         if before is None or not all(steps) or len(alike) > 1:
             self.chosen = next(iter(collective_steps(plan)), 1)
             self._steps.scroll_home(animate=False)
-        if before is None or before.plan is not plan:
-            self._costs = {}
-            self._count(plan)
         if before is None or before.plan is not plan or before.placed != resolved.placed:
             self._cost, self._has_totals, self._has_alternatives = resolved.cost, False, False
             self._find_totals(resolved.cost)
@@ -204,26 +198,6 @@ class PlanPane(Pane):
 
         self.call_after_refresh(scroll)
 
-    @work(thread=True, exit_on_error=False, exclusive=True, group="costs")
-    def _count(self, plan: Plan) -> None:
-        """Work out what the collectives cost: for a large mesh that takes a while."""
-        costs = {}
-        for number in collective_steps(plan):
-            if get_current_worker().is_cancelled:
-                return
-            try:
-                costs[number] = step_cost(plan, number)
-            except ShardvizError:
-                # Too large to be followed round by round: the plan itself says what must be sent.
-                continue
-
-        def take() -> None:
-            if self._cost is not None and plan is self._cost.plan:
-                self._costs = costs
-                self._draw()
-
-        self.call_later(take)
-
     @work(thread=True, exit_on_error=False, exclusive=True, group="totals")
     def _find_totals(self, cost: PlanCost) -> None:
         """Work out above which sizes the plan is compute-bound, then make the plans beside it."""
@@ -266,7 +240,7 @@ class PlanPane(Pane):
             above = sentence(words, room, style="bold")
         above += [*cost_view.fit_lines(self._cost, room), *cost_view.padding_lines(self._cost, room)]
         group = self._marked_group(self._cost)
-        lines, place = self._drawn(self._cost, room).lines(self.chosen, self._costs, group)
+        lines, place = self._drawn(self._cost, room).lines(self.chosen, group)
         self._place = range(place.start + len(above), place.stop + len(above))
         lines = [*above, *lines, *self._cost_lines(self._cost, room)]
         if beside:
