@@ -40,9 +40,6 @@ class Silent:
     def follow(self, *_):
         pass
 
-    def remember(self, *_):
-        pass
-
     async def send_bytes(self, data):
         if data == ENDLESS.encode():
             await asyncio.Event().wait()
