@@ -129,7 +129,7 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
                 each.asked = verifier.ask(each.lesson)
         for each in checked:
             with working(f"{each.file}: waiting for JAX"):
-                verdicts = [Complaint(key, verdict()) for key, verdict, _ in each.asked]
+                verdicts = [Complaint(key, _said(verdict)) for key, verdict, _ in each.asked]
             each.complaints += [verdict for verdict in verdicts if verdict.reason]
             if not as_json:
                 click.echo("\n".join(each.lines))
@@ -187,15 +187,15 @@ class LessonVerifier:
         match question:
             case ArraysQuestion():
                 layouts = [worker.layout(array, question.mesh) for array in question.arrays]
-                return _said(lambda: question.disagreement([layout.result() for layout in layouts]))
+                return lambda: question.disagreement([layout.result() for layout in layouts])
             case RunQuestion():
                 asked = question.question
                 run = worker.run(*asked.for_jax(), TARGETS["cpu"])
                 frames = Frames(asked.schedule, asked.operation, asked.layout.mesh, asked.shards)
-                return _said(lambda: question.disagreement(compare_with_jax(asked, frames, run.result())))
+                return lambda: question.disagreement(compare_with_jax(asked, frames, run.result()))
             case PlanQuestion():
                 first = worker.submit(question.plan.problem, TARGETS["shardy"])
-                return _said(lambda: _of_either(worker, question, first.result()))
+                return lambda: _of_either(worker, question, first.result())
 
 
 def _of_either(worker: Worker, question: PlanQuestion, shardy: TargetResult) -> str:
@@ -207,14 +207,11 @@ def _of_either(worker: Worker, question: PlanQuestion, shardy: TargetResult) -> 
     return question.disagreement(answers)
 
 
-def _said(verdict: Verdict) -> Verdict:
-    def said() -> str:
-        try:
-            return verdict()
-        except ShardvizError as error:
-            return f"JAX gives no answer: {error.message}"
-
-    return said
+def _said(verdict: Verdict) -> str:
+    try:
+        return verdict()
+    except ShardvizError as error:
+        return f"JAX gives no answer: {error.message}"
 
 
 LAST_BYTES = 32_768

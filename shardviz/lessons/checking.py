@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import ResolvedProblem, resolve_first
-from shardviz.lessons.goal import first_difference, kept_difference, read_spec, wanted_mesh
+from shardviz.lessons.goal import changes, first_difference, read_spec, wanted_mesh
 from shardviz.lessons.lesson import Lesson, Prediction, TextFigure
 from shardviz.lessons.measures import answer_of, compute, measured
 from shardviz.lessons.measures.answers import figures
@@ -26,12 +26,10 @@ class Complaint:
 
 
 def complaints(lesson: Lesson) -> list[Complaint]:
-    """All that is wrong with a lesson, in the order of its file; none where it is valid.
-
-    The start does not meet the goal and the solution does, by changing what may change; every wrong answer is
-    one of its question's kind, wrong, and unlike the others; every screen has something to show; every one of
-    its `figures` stands in its text and is what its measure computes.
-    """
+    """All that is wrong with a lesson, in the order of its file; none where it is valid: the start does not
+    meet the goal and the solution does, by changing what may change; every wrong answer is one of its
+    question's kind, wrong, and unlike the others; every screen has something to show; every one of its
+    `figures` stands in its text and is what its measure computes."""
     return list(_complaints(lesson))
 
 
@@ -128,7 +126,7 @@ def _goal(lesson: Lesson, setup: ResolvedProblem) -> Iterator[Complaint]:
         return
     if first_difference(lesson.goal, lesson, setup) is None:
         yield Complaint("goal", "the start meets it already")
-    changed = kept_difference(setup, solution, lesson.goal.may_change)
+    changed = next(filter(None, changes(setup, solution, lesson.goal.may_change)), None)
     own = lesson.setup.collective
     if lesson.goal.may_change == ("collective",) and replace(lesson.solution, collective=own) != lesson.setup:
         changed = "of the problem beside its collective, nothing may change"

@@ -72,18 +72,17 @@ def first_difference(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> s
     if resolved.faults:
         return as_sentence(resolved.faults[0].message).removesuffix(".")
     try:
-        return next(_differences(goal, lesson, resolved), None)
+        return next(filter(None, _differences(goal, lesson, resolved)), None)
     except ShardvizError as error:
         # What the goal speaks of is not there.
         return as_sentence(error.message).removesuffix(".")
 
 
-def _differences(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> Iterator[str]:
+def _differences(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> Iterator[str | None]:
+    """A sentence, or None, for each condition."""
     problem, setup = resolved.problem, resolve_once(lesson.setup)
     mesh = wanted_mesh(lesson)
-    kept = kept_difference(setup, resolved, goal.may_change)
-    if kept is not None:
-        yield kept
+    yield from changes(setup, resolved, goal.may_change)
     if goal.mesh is not None and wide(problem.mesh) != wide(mesh):
         # Not which one it wants: that may be all there is to find.
         yield (
@@ -101,20 +100,13 @@ def _differences(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> Itera
         yield f"the axes are {problem.axis_types}; the goal wants them {goal.axis_types}"
     for name, text in (goal.holds or {}).items():
         array = array_named(resolved, name)
-        spec = read_spec(text, mesh, array)
-        difference = layout_difference(array, problem.mesh, spec, mesh)
-        if difference is not None:
-            yield difference
-    sent = None if goal.collectives is None else plan_difference(resolved.plan, goal.collectives)
-    if sent is not None:
-        yield sent
-    ended = None if goal.ends is None else result_difference(resolved, resolve_once(goal.ends))
-    if ended is not None:
-        yield ended
+        yield layout_difference(array, problem.mesh, read_spec(text, mesh, array), mesh)
+    if goal.collectives is not None:
+        yield plan_difference(resolved.plan, goal.collectives)
+    if goal.ends is not None:
+        yield result_difference(resolved, resolve_once(goal.ends))
     for ask, limit in (goal.at_most or {}).items():
-        exceeded = _exceeded(ask, limit, resolved)
-        if exceeded is not None:
-            yield exceeded
+        yield _exceeded(ask, limit, resolved)
 
 
 def _of_algorithm(resolved: ResolvedProblem) -> CollectiveFields | None:
@@ -160,21 +152,17 @@ def _exceeded(ask: str, limit: str, resolved: ResolvedProblem) -> str | None:
     return f"{shown}; the goal allows {answer.shown(limit)}"
 
 
-def kept_difference(
-    setup: ResolvedProblem, resolved: ResolvedProblem, may_change: Collection[str]
-) -> str | None:
-    """The first field that is not in `may_change` and does not mean what it means in `setup`. Where a
-    collective of its own is what may change, of the problem beside it only the mesh counts. Targets may
-    always be others."""
-    return next(_changes(setup, resolved, {*may_change}), None)
-
-
 def wide(mesh: Mesh) -> list[tuple[str, int]]:
     """The axes with more than one device, in order: an axis of one splits nothing."""
     return [(name, size) for name, size in mesh.shape.items() if size > 1]
 
 
-def _changes(setup: ResolvedProblem, resolved: ResolvedProblem, may_change: set[str]) -> Iterator[str]:
+def changes(
+    setup: ResolvedProblem, resolved: ResolvedProblem, may_change: Collection[str]
+) -> Iterator[str | None]:
+    """A sentence for each field that is not in `may_change` and does not mean what it means in `setup`, and
+    None for some that do. Where a collective of its own is what may change, of the problem beside it only the
+    mesh counts. Targets may always be others."""
     was, now = setup.problem, resolved.problem
     if "mesh" not in may_change and wide(now.mesh) != wide(was.mesh):
         yield f"the mesh is {now.mesh}; the goal keeps {was.mesh}"
@@ -205,19 +193,14 @@ def _changes(setup: ResolvedProblem, resolved: ResolvedProblem, may_change: set[
         yield f"the dtype is {dtype}; the goal keeps {kept_dtype}"
     if "axis_types" not in may_change and now.axis_types != was.axis_types:
         yield f"the axes are {now.axis_types}; the goal keeps them {was.axis_types}"
-    if not {"specs", "einsum"} & may_change:
-        yield from _changed_specs(setup, resolved)
-
-
-def _changed_specs(setup: ResolvedProblem, resolved: ResolvedProblem) -> Iterator[str]:
+    if {"specs", "einsum"} & {*may_change}:
+        return
     for name in dict.fromkeys(row.name for row in resolved.rows):
         array, spec = array_named(resolved, name), array_named(setup, name).decided_spec
         mesh = resolved.problem.mesh
         if not {*spec.axes, *spec.unreduced} <= {*mesh.axis_names}:
             mesh = setup.problem.mesh
-        difference = layout_difference(array, resolved.problem.mesh, spec, mesh, "keeps")
-        if difference is not None:
-            yield difference
+        yield layout_difference(array, resolved.problem.mesh, spec, mesh, "keeps")
 
 
 def _order(mesh: Mesh) -> tuple[int, ...]:
@@ -260,7 +243,9 @@ def layout_difference(
     sums, want_sums = map(sums_by_device, layouts)
     device = _first(sums, want_sums)
     if device is not None:
-        said, asked = _sum_words(sums[device], want_sums[device])
+        said, asked = "a partial sum", "another one" if want_sums[device] else "the whole sum"
+        if not sums[device]:
+            said, asked = "the whole sum", "a partial one"
         found.append((device, f"holds {said} of {array.name}; the goal {verb} {asked}"))
     if not found:
         return None
@@ -273,12 +258,6 @@ def _first(held: Sequence[T], wanted: Sequence[T]) -> int | None:
     if held == wanted:
         return None
     return next(index for index, pair in enumerate(zip(held, wanted, strict=True)) if pair[0] != pair[1])
-
-
-def _sum_words(held: int, wanted: int) -> tuple[str, str]:
-    if held and wanted:
-        return "a partial sum", "another one"
-    return ("a partial sum", "the whole sum") if held else ("the whole sum", "a partial one")
 
 
 def _dim_words(array: ShardedArray, dim: int) -> str:
