@@ -8,7 +8,7 @@ axis_edits    axes of the mesh and the specs that follow; axes on the dimensions
 retain_fields the specs and sizes that stay when the einsum changes
 command_line  a form as a command line; command lines, options and tables of them as a form
 spans         specs and products as text, the names of mesh axes apart
-summary       the problem on one line
+summary       the problem on one line; the questions of a session
 wording       errors as the application words them
 share         a form as a JSON object, and as a string that fits a chat message
 strict_table  a dictionary from outside, read key by key

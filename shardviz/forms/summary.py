@@ -1,4 +1,5 @@
-"""The problem on one line: its fields in order, each in spans that name mesh axes or do not."""
+"""The problem on one line: its fields in order, each in spans that name mesh axes or do not; and the
+questions of a session, which are told apart by it."""
 
 from __future__ import annotations
 
@@ -9,6 +10,10 @@ from shardviz.forms.form import COLLECTIVE_FIELDS, FLAG, PROBLEM_FIELDS, FormFie
 from shardviz.forms.parsing import parsed
 from shardviz.forms.resolve import ResolvedProblem
 from shardviz.forms.spans import TextSpan, spec_spans, split_product
+
+KEPT = 100
+BESIDE = {"targets"}
+"""The parts of a summary that change no figure of the plan."""
 
 
 @dataclass(frozen=True)
@@ -97,3 +102,35 @@ def _mesh_spans(resolved: ResolvedProblem) -> tuple[TextSpan, ...]:
         spans += [TextSpan(" ")] * bool(spans)
         spans.append(TextSpan(f"{name}={size}", name))
     return tuple(spans)
+
+
+class AskedQuestions:
+    """The questions, the newest first; one that is asked again comes to the front."""
+
+    def __init__(self) -> None:
+        self._asked: list[ResolvedProblem] = []
+
+    def take(self, resolved: ResolvedProblem) -> None:
+        """Keep a valid problem whose plan is made, in place of the same one, whose plan may be another."""
+        others = [each for each in self._asked if not is_same_question(each, resolved)]
+        self._asked = [resolved, *others][:KEPT]
+
+    @property
+    def newest_first(self) -> tuple[ResolvedProblem, ...]:
+        return tuple(self._asked)
+
+    def before(self, resolved: ResolvedProblem) -> tuple[ResolvedProblem, ...]:
+        """The questions other than this one."""
+        return tuple(each for each in self._asked if not is_same_question(each, resolved))
+
+
+def is_same_question(one: ResolvedProblem, other: ResolvedProblem) -> bool:
+    """True for one problem on one machine, with one mesh: the targets only answer it."""
+    return one is other or (one.problem, one.placed) == (other.problem, other.placed)
+
+
+def what_differs(one: ResolvedProblem, other: ResolvedProblem) -> tuple[SummaryPart, ...]:
+    """The parts of a question's summary that another one has not; all of them where it has only fewer."""
+    parts = [part for part in summary(one) if part.kind not in BESIDE]
+    others = summary(other)
+    return tuple(part for part in parts if part not in others) or tuple(parts)

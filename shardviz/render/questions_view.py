@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from rich.style import Style
 from rich.text import Text
 
-from shardviz.forms.questions import BESIDE, is_same_question
 from shardviz.forms.resolve import ResolvedProblem
-from shardviz.forms.summary import summary
+from shardviz.forms.summary import BESIDE, is_same_question, summary
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.render.lines import GAP, bar

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
-from shardviz.forms.questions import AskedQuestions
 from shardviz.forms.resolve import ResolvedProblem, resolve, resolve_as_given, resolve_first
+from shardviz.forms.summary import AskedQuestions
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.tui.planning import Plans

@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.forms.form import History, ProblemForm
-from shardviz.forms.questions import (
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.resolve import ResolvedProblem, resolve
+from shardviz.forms.summary import (
     KEPT,
     AskedQuestions,
-    earlier_questions,
     is_same_question,
     what_differs,
 )
-from shardviz.forms.resolve import ResolvedProblem, resolve
 
 FIRST = ProblemForm(targets="none")
 
@@ -35,7 +34,7 @@ def test_the_newest_is_first_and_one_that_is_asked_again_stands_once():
 
 
 def test_the_oldest_go(monkeypatch):
-    monkeypatch.setattr("shardviz.forms.questions.KEPT", 3)
+    monkeypatch.setattr("shardviz.forms.summary.KEPT", 3)
     questions = AskedQuestions()
     for size in range(1, 6):
         questions.take(asked(sizes=f"b={1024 * size}"))
@@ -83,23 +82,3 @@ def test_the_cost_is_that_of_the_plan_on_the_machine():
     assert resolved.cost == price(resolved.plan, resolved.placed)
     assert resolved.cost is resolved.cost
     assert resolved.cost.machine.name == "v5e:2x4"
-
-
-def test_the_steps_of_sessions_before_are_questions_too():
-    wrong, old = replace(FIRST, specs=("XQ", "Y_", "X_")), replace(FIRST, mesh="X=4,Y=2")
-    trained = replace(
-        FIRST,
-        einsum="H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]",
-        specs=("X_", "_Y", "Y_", "X_"),
-        backward="yes",
-    )
-    history = History(FIRST, before=(old, wrong, trained, replace(FIRST, dtype="f32"), old))
-    questions = AskedQuestions()
-    questions.take(asked())
-    found = [*earlier_questions(history, questions)]
-    assert [each.draft for each in found][:1] == [old]
-    assert wrong not in [each.draft for each in found]
-    assert FIRST not in [each.draft for each in found]
-    for each in (*found, *found):
-        questions.add_earlier(each)
-    assert [each.draft for each in questions.newest_first] == [FIRST, *(each.draft for each in found)]

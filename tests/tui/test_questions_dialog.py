@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from textual.widgets import OptionList
 
-from shardviz.forms.form import History, ProblemForm
+from shardviz.forms.form import ProblemForm
 from shardviz.tui.dialogs.lists import QuestionsDialog
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
@@ -107,15 +107,3 @@ def test_a_lesson_keeps_its_questions_to_itself():
         assert [each.draft for each in own.newest_first] == [FIRST]
 
     drive(script, draft=FIRST)
-
-
-def test_what_was_asked_before_the_application_was_opened_is_there():
-    async def script(pilot):
-        await pilot.press("h")
-        await until(pilot, lambda: pilot.app.screen.query_one(OptionList).option_count == 4)
-        assert "X_,_Y->XY" in text_of(pilot.app)
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: len(pilot.app.screen_stack) == 1)
-        assert pilot.app.state.resolved.draft == SECOND
-
-    drive(script, SIZES["wide"], History(FIRST, before=(SECOND, THIRD)))

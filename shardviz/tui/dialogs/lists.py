@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -12,7 +11,7 @@ from textual.widgets import Input
 from shardviz.errors import ShardvizError
 from shardviz.forms.examples import Example, examples
 from shardviz.forms.jumps import DeviceJump, InstructionJump, StepJump, device_at, instruction_names
-from shardviz.forms.questions import earlier_questions, is_same_question, what_differs
+from shardviz.forms.summary import is_same_question, what_differs
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import coordinates
@@ -189,20 +188,13 @@ class QuestionsDialog(FilteredList):
 
     def __init__(self, state: EditorState, palette: Palette) -> None:
         super().__init__()
-        self._asked, self._history, self._now = state.questions, state.history, state.resolved
+        self._asked, self._now = state.questions, state.resolved
         self._palette = palette
         self._compares = False
 
     def on_mount(self) -> None:
         self.describe(Text("No question has been answered yet."))
         self.call_after_refresh(self._list)
-        self.beside(self._look_back)
-
-    def _look_back(self) -> Iterator[Callable[[], object]]:
-        """Find what was asked in sessions before: planning it takes a while."""
-        for resolved in earlier_questions(self._history, self._asked):
-            yield partial(self._asked.add_earlier, resolved)
-        yield self._list
 
     def _list(self) -> None:
         """The questions, the cursor where it is, or on the newest that is not shown now."""

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import History
-from shardviz.forms.questions import AskedQuestions
+from shardviz.forms.summary import AskedQuestions
 from shardviz.forms.wording import as_sentence, error_words
 from shardviz.lessons.attempt import Attempt, begin, shared_of, with_own
 from shardviz.render.lesson_view import bar, guide_page, strip_lines
