@@ -111,7 +111,9 @@ class Origins(Generic[_Value]):
         while chain[-1] not in self._moves:
             made = self._how(chain[-1])
             before = made.operands if isinstance(made, Made) and made.only_moved else ()
-            if len(before) != 1 or len(chain) > MAX_MOVES:
+            if isinstance(made, Made) and not made.only_moved:
+                self._moves[chain[-1]] = 1, None
+            elif len(before) != 1 or len(chain) > MAX_MOVES:
                 self._moves[chain[-1]] = self._walked(chain[-1:])
             else:
                 chain += before

@@ -22,7 +22,7 @@ from shardviz.hlo.records import Records
 from shardviz.hlo.text.call_graph import Call, CallGraph, circle, program_order, run_counts
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer, cross_slice_transfers, slices_named
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
-from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.instructions import NOTABLE, Instructions
 from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.opcodes import BRANCHES, COMMUNICATING, FOLDED
 from shardviz.hlo.text.source_locations import SourceLocations
@@ -38,12 +38,6 @@ MAX_WRAPPERS = 8
 
 _PLACES = frozenset(("stack_frame_id", "source_file"))
 
-_CANDIDATE = re.compile(
-    r" (?:a(?:ll-(?:gather|reduce|to-all)(?:-start)?\(|sync-start\()"
-    r"|c(?:ollective-(?:permute|broadcast)(?:-start)?\(|onditional\()"
-    r"|r(?:educe-scatter|agged-all-to-all|ecv)(?:-start)?\(|s(?:end\(|harding=\{(?:mesh\[|devices=))|while\()"
-)
-"""A collective's opcode, or a sharding, which may write a mesh out, or an opcode that runs computations."""
 _SHARDING, _WRITTEN_MESH = " sharding={", " sharding={mesh["
 _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
 _HEADER_NUMBER = re.compile(r"\b(num_partitions|replica_count)=(\d{1,12})")
@@ -71,12 +65,9 @@ class HloModule:
     on several TPU slices is that of one slice: `num_slices` of them run it, with `num_partitions` each.
     `mesh` is the one that was given, its devices in the order in which the text has them, or inferred. Where
     the text has them in several (`mesh_orders`), only axes that a collective's groups name are known.
-    `argument_names` are the paths of the program's arguments by their numbers, where origins were asked for,
-    and `gradients` has the numbers of those whose gradients a collective sums, by its name, where that is
-    certain; `gradient_uses` are the names of the collectives outside of what is differentiated that move what
-    is made of gradients. `cut_gathers` are arrays that are gathered only to be sliced again, where origins
-    were asked for.
     `unknown_loops` are the while instructions with collectives whose number of runs the text does not tell.
+    Of one that was read with origins `sources` are its values, and the line of each collective: what else is
+    asked of where values come from is looked up when it is first asked for.
     """
 
     name: str
@@ -91,11 +82,38 @@ class HloModule:
     unread_collectives: int = 0
     awaits_partitioner: bool = False
     mesh_orders: int = 1
-    argument_names: tuple[str, ...] = ()
-    gradients: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    gradient_uses: frozenset[str] = frozenset()
-    cut_gathers: tuple[CutGather, ...] = ()
     unknown_loops: tuple[str, ...] = ()
+    sources: tuple[Values, Sequence[Instruction]] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def argument_names(self) -> tuple[str, ...]:
+        """The paths of the program's arguments by their numbers."""
+        arguments = arguments_in(self.sources[0].lines) if self.sources else ()
+        paths = {argument.number: argument.path for argument in arguments}
+        return tuple(paths.get(number, "") for number in range(max(paths, default=-1) + 1))
+
+    @cached_property
+    def gradients(self) -> Mapping[str, tuple[int, ...]]:
+        """The numbers of the arguments whose gradients a collective sums, by its name, where that is certain."""
+        return gradients(self.sources[0], self.argument_names) if self.sources else {}
+
+    @cached_property
+    def gradient_uses(self) -> frozenset[str]:
+        """The names of the collectives outside of what is differentiated that move what is made of gradients."""
+        if self.sources is None:
+            return frozenset()
+        values, lines = self.sources
+        return gradient_uses(values, zip(self.collectives, lines, strict=True))
+
+    @cached_property
+    def cut_gathers(self) -> tuple[CutGather, ...]:
+        """Arrays that are gathered only to be sliced again."""
+        if self.sources is None:
+            return ()
+        values, lines = self.sources
+        found = zip(self.collectives, lines, strict=True)
+        gathers = ((record, line) for record, line in found if record.op == "all-gather")
+        return tuple(cut_gathers(values, gathers, self.num_partitions * self.replica_count * self.num_slices))
 
 
 def is_hlo(text: str) -> bool:
@@ -212,11 +230,6 @@ class Reader:
         positions = {home.start: [*lines] for home, lines in self.collectives.items()}
         in_order = program_order(roots, calls, positions)
         found = [*self._records(in_order, calls, counts, chosen, transfers, recvs, origins)]
-        names: tuple[str, ...] = ()
-        if origins:
-            paths = {argument.number: argument.path for argument in arguments_in(self.lines)}
-            names = tuple(paths.get(number, "") for number in range(max(paths, default=-1) + 1))
-            gathers = ((record, line) for record, line in found if record.op == "all-gather")
         self._note_gaps(calls, counts)
         permutes = [
             (record, line)
@@ -241,11 +254,8 @@ class Reader:
             num_slices=self.num_slices,
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,
-            argument_names=names,
-            gradients=gradients(self.values, names) if origins else {},
-            gradient_uses=gradient_uses(self.values, found) if origins else frozenset(),
-            cut_gathers=tuple(cut_gathers(self.values, gathers, devices)) if origins else (),
             unknown_loops=tuple(dict.fromkeys(loop.name for loop in lengthless if loop is not None)),
+            sources=(self.values, [line for _, line in found]) if origins else None,
         )
 
     def _roots(self, calls: Iterable[Call]) -> dict[int, int | None]:
@@ -320,8 +330,7 @@ class Reader:
         text, stop = self.text, 0
         last_line = text.rfind("\n") + 1
         found: dict[Computation, dict[int, Instruction]] = {}
-        for match in _CANDIDATE.finditer(text):
-            opcode, position = match[0], match.start()
+        for opcode, position in self.computations.notable:
             if opcode in _RUNNING:
                 self._running.append(position)
                 continue
@@ -451,8 +460,8 @@ def _module(text: str) -> re.Match[str] | None:
 def _stray(text: str, start: int, stop: int, is_one: bool) -> bool:
     """Return whether a line has a collective's opcode where none can be, its own and strings left out."""
     quotes, read = 0, start
-    for match in _CANDIDATE.finditer(text, start, stop):
-        if match[0] in _RUNNING or match[0].startswith(_SHARDING):
+    for match in NOTABLE.finditer(text, start, stop):
+        if match[0] in _RUNNING or not match[0].endswith("("):
             continue
         quotes += sum(1 for _ in _QUOTE.finditer(text, read, match.start()))
         read = match.start()

@@ -31,12 +31,20 @@ _MARK = re.compile(
     r"|(?!HloModule)(?P<entry>ENTRY\s++)?%?(?P<name>[^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z))"
 )
 _INSTRUCTION = re.compile(r"\n[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = ")
-_CALL = re.compile(rf", (?:{'|'.join(CALLING)})=(\{{?)%?([^\s,{{}}()=]++)")
+NOTABLE = re.compile(
+    r" (?:a(?:ll-(?:gather|reduce|to-all)(?:-start)?\(|sync-start\()|b(?:ody|ranch_computations)="
+    r"|c(?:all(?:s|ed_computations)=|ollective-(?:permute|broadcast)(?:-start)?\(|ondition(?:=|al\())"
+    r"|false_computation=|r(?:educe-scatter|agged-all-to-all|ecv)(?:-start)?\("
+    r"|s(?:end\(|harding=\{(?:mesh\[|devices=))|t(?:o_apply|rue_computation)=|while\()"
+)
+"""A collective's opcode, one that runs computations, an attribute that names some, or a sharding, which may
+write a mesh out."""
+_NAMED_BY = frozenset(f" {key}=" for key in CALLING)
+_CALLED = re.compile(r"(\{?)%?([^\s,{}()=]++)")
 _NEXT_NAME = re.compile(r",\s?%?([^\s,{}()=]++)")
 
 _LINE = re.compile(rf"\n(?:{HEAD})?+")
 _NAMED = re.compile(r"\n[^\S\n]*+(?:ROOT\s++)?%?([^\s=,(){}]++) = ")
-_NAMED_WITHOUT_SIGN = re.compile(r"\n[^\S\n]*+(?:ROOT\s++)?[^\s=,(){}%]++ = ")
 _MENTION = re.compile(r"%([^\s,(){}=%]++)[,)]")
 _MENTION_WITHOUT_SIGN = re.compile(r"(?<![^\s(,%])([^\s,(){}\[\]=%]++)\s*+[,)]")
 _CALLEE = re.compile(r" (?:calls|to_apply)=%?([^\s,(){}]+)")
@@ -71,9 +79,12 @@ class Computations:
         self.all = [*self._read()]
         """Every computation, in the order of the text."""
         self._starts = [computation.start for computation in self.all]
-        self._named: dict[str, list[Computation]] = defaultdict(list)
+        self._named: dict[str, Computation] = {}
+        self._again: dict[str, list[Computation]] = {}
         for computation in self.all:
-            self._named[computation.name].append(computation)
+            first = self._named.setdefault(computation.name, computation)
+            if first is not computation:
+                self._again.setdefault(computation.name, [first]).append(computation)
         self._gaps: dict[int, Computation] = {}
         self._callers: dict[str, dict[Computation, list[int]]] = {}
 
@@ -127,14 +138,11 @@ class Computations:
 
         A text may hold several modules, which use names again.
         """
-        computations = self._named.get(name)
-        if not computations or not name:
-            return None
-        if len(computations) == 1:
-            return computations[0]
-        return computations[
-            max(0, bisect_right(computations, position, key=lambda computation: computation.start) - 1)
-        ]
+        computations = self._again.get(name)
+        if computations is None or not name:
+            return self._named.get(name) if name else None
+        number = bisect_right(computations, position, key=lambda computation: computation.start) - 1
+        return computations[max(0, number)]
 
     def breaks_off(self) -> str | None:
         """The name of the computation in which the text ends, None when its last one is complete."""
@@ -142,30 +150,46 @@ class Computations:
         return None if last is None or last.stop < len(self.text) else last.name or None
 
     @cached_property
-    def sites(self) -> dict[str, list[int]]:
-        """The places that seem to call a computation, by its name; a string may pretend to."""
-        sites: dict[str, list[int]] = defaultdict(list)
-        for match in _CALL.finditer(self.text):
-            index = match.start() + 1
-            sites[match[2]].append(index)
-            following = _NEXT_NAME.match(self.text, match.end()) if match[1] else None
-            while following:
-                places = sites[following[1]]
-                if not places or places[-1] != index:
-                    places.append(index)
-                following = _NEXT_NAME.match(self.text, following.end())
-        return sites
+    def _marks(self) -> tuple[list[tuple[str, int]], dict[str, int], dict[str, list[int]]]:
+        """What `notable` tells, and the first place that seems to call a computation, by its name, and all
+        others; a string may pretend to."""
+        # One look at the whole text for all. Most computations are called once: lists of one would take most
+        # of the time.
+        notable: list[tuple[str, int]] = []
+        first: dict[str, int] = {}
+        others: dict[str, list[int]] = defaultdict(list)
+        text = self.text
+        for match in NOTABLE.finditer(text):
+            if match[0] not in _NAMED_BY:
+                notable.append((match[0], match.start()))
+                continue
+            index = match.start()
+            called = _CALLED.match(text, match.end()) if text[index - 1] == "," else None
+            is_list = called is not None and called[1]
+            while called:
+                name = called[called.re.groups]
+                if first.setdefault(name, index) != index and others[name][-1:] != [index]:
+                    others[name].append(index)
+                called = _NEXT_NAME.match(text, called.end()) if is_list else None
+        return notable, first, others
+
+    @property
+    def notable(self) -> list[tuple[str, int]]:
+        """The opcodes of collectives and of what runs computations, and the beginnings of shardings, each with its
+        position; a string may pretend to be one."""
+        return self._marks[0]
 
     def callers(self, computation: Computation) -> list[int]:
         """The places that seem to call a computation, in the order of the text."""
-        name = computation.name
-        if len(self._named[name]) == 1:
-            return self.sites.get(name, [])
+        name, (_, first, others) = computation.name, self._marks
+        places = [first[name], *others.get(name, ())] if name in first else []
+        if name not in self._again:
+            return places
         if name not in self._callers:
             found = self._callers[name] = defaultdict(list)
-            for index in self.sites.get(name, ()):
-                if (callee := self.named(name, index)) is not None:
-                    found[callee].append(index)
+            for place in places:
+                if (callee := self.named(name, place)) is not None:
+                    found[callee].append(place)
         return self._callers[name][computation]
 
 
@@ -181,7 +205,6 @@ class Instructions:
         self._searched: dict[Computation, int] = {}
         self._places: dict[Computation, dict[str, int]] = {}
         self._mentioned: dict[Computation, tuple[dict[str, int], dict[str, list[int]]]] = {}
-        self._taken: dict[Instruction, list[Instruction]] = {}
         self._users: dict[Instruction, list[Instruction]] = {}
         self._roots: dict[Computation, Instruction | None] = {}
         self._callees: dict[Instruction, Computation | None] = {}
@@ -267,12 +290,12 @@ class Instructions:
 
     def taken(self, instruction: Instruction) -> list[Instruction]:
         """The instructions whose results one takes; without operands that its computation does not define."""
-        taken = self._taken.get(instruction)
-        if taken is None:
-            home, start = instruction.home, instruction.start
-            made = [self.named(home, name, start) for name in instruction.operands]
-            taken = self._taken[instruction] = [line for line in made if line is not None]
-        return taken
+        home, start = instruction.home, instruction.start
+        known = self._named[home]
+        made = [
+            known[name] if name in known else self.named(home, name, start) for name in instruction.operands
+        ]
+        return [line for line in made if line is not None] if None in made else made
 
     def operand(self, instruction: Instruction, number: int) -> Instruction | None:
         """The instruction that makes an operand, by its number; None where the text does not tell."""
@@ -293,7 +316,8 @@ class Instructions:
         """The first position in a computation at which each name seems to be an operand, and all others."""
         if home not in self._mentioned:
             text, span = self.text, (home.start, home.stop)
-            is_signed = _NAMED_WITHOUT_SIGN.search(text, *span) is None
+            # XLA prints the sign before all names, or before none.
+            is_signed = "%" in text[home.start : text.find(" = ", *span)]
             # Most are one operand only: lists of one would take most of the time.
             first: dict[str, int] = {}
             others: dict[str, list[int]] = defaultdict(list)
