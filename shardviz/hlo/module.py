@@ -66,8 +66,8 @@ class HloModule:
     `mesh` is the one that was given, its devices in the order in which the text has them, or inferred. Where
     the text has them in several (`mesh_orders`), only axes that a collective's groups name are known.
     `unknown_loops` are the while instructions with collectives whose number of runs the text does not tell.
-    Of one that was read with origins `sources` are its values, and the line of each collective: what else is
-    asked of where values come from is looked up when it is first asked for.
+    Of one that was read with origins `index` has the instructions, and `lines` that of each collective: what
+    else is asked of where values come from is looked up when it is first asked for.
     """
 
     name: str
@@ -83,37 +83,35 @@ class HloModule:
     awaits_partitioner: bool = False
     mesh_orders: int = 1
     unknown_loops: tuple[str, ...] = ()
-    sources: tuple[Values, Sequence[Instruction]] | None = field(default=None, repr=False, compare=False)
+    index: Instructions | None = field(default=None, repr=False, compare=False)
+    lines: Sequence[Instruction] = field(default=(), repr=False, compare=False)
 
     @cached_property
     def argument_names(self) -> tuple[str, ...]:
         """The paths of the program's arguments by their numbers."""
-        arguments = arguments_in(self.sources[0].lines) if self.sources else ()
+        arguments = arguments_in(self.index) if self.index else ()
         paths = {argument.number: argument.path for argument in arguments}
         return tuple(paths.get(number, "") for number in range(max(paths, default=-1) + 1))
 
     @cached_property
     def gradients(self) -> Mapping[str, tuple[int, ...]]:
-        """The numbers of the arguments whose gradients a collective sums, by its name, where that is certain."""
-        return gradients(self.sources[0], self.argument_names) if self.sources else {}
+        """The numbers of the arguments whose gradients each collective sums, by its name, if certain."""
+        with uncollected():
+            return gradients(Values(self.index), self.argument_names) if self.index else {}
 
     @cached_property
     def gradient_uses(self) -> frozenset[str]:
-        """The names of the collectives outside of what is differentiated that move what is made of gradients."""
-        if self.sources is None:
-            return frozenset()
-        values, lines = self.sources
-        return gradient_uses(values, zip(self.collectives, lines, strict=True))
+        """The names of the collectives outside of what is differentiated that move what gradients make."""
+        with uncollected():
+            found = zip(self.collectives, self.lines, strict=False)
+            return gradient_uses(Values(self.index), found) if self.index else frozenset()
 
     @cached_property
     def cut_gathers(self) -> tuple[CutGather, ...]:
         """Arrays that are gathered only to be sliced again."""
-        if self.sources is None:
-            return ()
-        values, lines = self.sources
-        found = zip(self.collectives, lines, strict=True)
-        gathers = ((record, line) for record, line in found if record.op == "all-gather")
-        return tuple(cut_gathers(values, gathers, self.num_partitions * self.replica_count * self.num_slices))
+        devices = self.num_partitions * self.replica_count * self.num_slices
+        found = zip(self.collectives, self.lines, strict=False)
+        return tuple(cut_gathers(Values(self.index), found, devices)) if self.index else ()
 
 
 def is_hlo(text: str) -> bool:
@@ -255,7 +253,8 @@ class Reader:
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,
             unknown_loops=tuple(dict.fromkeys(loop.name for loop in lengthless if loop is not None)),
-            sources=(self.values, [line for _, line in found]) if origins else None,
+            index=self.lines if origins else None,
+            lines=[line for _, line in found] if origins else (),
         )
 
     def _roots(self, calls: Iterable[Call]) -> dict[int, int | None]:
@@ -330,7 +329,7 @@ class Reader:
         text, stop = self.text, 0
         last_line = text.rfind("\n") + 1
         found: dict[Computation, dict[int, Instruction]] = {}
-        for opcode, position in self.computations.notable:
+        for position, opcode in self.computations.notable.items():
             if opcode in _RUNNING:
                 self._running.append(position)
                 continue

@@ -150,18 +150,18 @@ class Computations:
         return None if last is None or last.stop < len(self.text) else last.name or None
 
     @cached_property
-    def _marks(self) -> tuple[list[tuple[str, int]], dict[str, int], dict[str, list[int]]]:
+    def _marks(self) -> tuple[dict[int, str], dict[str, int], dict[str, list[int]]]:
         """What `notable` tells, and the first place that seems to call a computation, by its name, and all
         others; a string may pretend to."""
         # One look at the whole text for all. Most computations are called once: lists of one would take most
         # of the time.
-        notable: list[tuple[str, int]] = []
+        notable: dict[int, str] = {}
         first: dict[str, int] = {}
         others: dict[str, list[int]] = defaultdict(list)
         text = self.text
         for match in NOTABLE.finditer(text):
             if match[0] not in _NAMED_BY:
-                notable.append((match[0], match.start()))
+                notable[match.start()] = match[0]
                 continue
             index = match.start()
             called = _CALLED.match(text, match.end()) if text[index - 1] == "," else None
@@ -174,9 +174,9 @@ class Computations:
         return notable, first, others
 
     @property
-    def notable(self) -> list[tuple[str, int]]:
-        """The opcodes of collectives and of what runs computations, and the beginnings of shardings, each with its
-        position; a string may pretend to be one."""
+    def notable(self) -> dict[int, str]:
+        """The opcodes of collectives and of what runs computations, and the beginnings of shardings, by their
+        positions; a string may pretend to be one."""
         return self._marks[0]
 
     def callers(self, computation: Computation) -> list[int]:
