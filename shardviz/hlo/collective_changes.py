@@ -11,6 +11,7 @@ from shardviz.units import exact_bytes, human_bytes
 
 INSERTED = "inserted: "
 PERMUTE = "collective-permute"
+_RINGS = ("all-gather", "reduce-scatter", "all-reduce")
 
 
 def collective_changes(
@@ -38,25 +39,22 @@ def collective_changes(
     return tuple(found)
 
 
-def reads(collective: Collective) -> tuple[object, ...]:
+_SAID = ("op", "operand_shape", "result_shape", "dtype", "arrays", "bytes", "count", "is_async", "algorithm",
+         "between_slices")  # fmt: skip
+
+
+def _reads(collective: Collective) -> tuple[object, ...]:
     """All that is said of a collective but the name of its instruction and what it leads back to."""
-    manner = collective.is_async, matmuls_beside(collective), collective.algorithm, collective.between_slices
-    sizes = (
-        collective.operand_shape,
-        collective.result_shape,
-        collective.dtype,
-        collective.arrays,
-        collective.bytes,
-    )
-    return collective.op, *members(collective), *sizes, collective.count, *manner
+    said = (getattr(collective, field) for field in _SAID)
+    return (*said, *_members(collective), _matmuls_beside(collective))
 
 
 def lacking(these: Sequence[Collective], others: Sequence[Collective]) -> list[Collective]:
     """Those of `these` that `others` lack, as often as they lack them."""
-    left = Counter(map(reads, others))
+    left = Counter(map(_reads, others))
     collectives = []
     for collective in these:
-        key = reads(collective)
+        key = _reads(collective)
         left[key] -= 1
         if left[key] < 0:
             collectives.append(collective)
@@ -66,7 +64,7 @@ def lacking(these: Sequence[Collective], others: Sequence[Collective]) -> list[C
 def _moved(before: Sequence[Collective], after: Sequence[Collective]) -> tuple[str, ...]:
     """The first that runs at another's place, when the collectives are the same."""
     for old, new in zip(before, after, strict=True):
-        if reads(old) != reads(new):
+        if _reads(old) != _reads(new):
             names = [f"{collective.op}{over([collective])}" for collective in (new, old)]
             if names[0] == names[1]:
                 return (f"moved: the {new.op}s{over([new])} run in another order",)
@@ -76,9 +74,8 @@ def _moved(before: Sequence[Collective], after: Sequence[Collective]) -> tuple[s
 
 def _with(op: str, like: Collective, those: Sequence[Collective]) -> list[Collective]:
     """Those of a kind between the same devices."""
-    return [
-        collective for collective in those if collective.op == op and members(collective) == members(like)
-    ]
+    alike = (collective for collective in those if collective.op == op)
+    return [collective for collective in alike if _members(collective) == _members(like)]
 
 
 def _joined(gone: list[Collective], here: list[Collective]) -> list[str]:
@@ -106,22 +103,13 @@ def _sums(many: list[Collective], few: list[Collective]) -> list[tuple[list[Coll
     return found
 
 
+_HALVES = "an all-reduce{over} became a reduce-scatter and an all-gather"
+_KEPT = "an all-reduce{over} and the slice after it became a reduce-scatter: {bytes}"
+_WHOLE = "a reduce-scatter{over} became an all-reduce and a slice after it: {bytes}"
 _BECAME = (
-    (
-        "all-reduce",
-        ("reduce-scatter", "all-gather"),
-        "an all-reduce{over} became a reduce-scatter and an all-gather",
-    ),
-    (
-        "all-reduce",
-        ("reduce-scatter",),
-        "an all-reduce{over} and the slice after it became a reduce-scatter: {bytes}",
-    ),
-    (
-        "reduce-scatter",
-        ("all-reduce",),
-        "a reduce-scatter{over} became an all-reduce and a slice after it: {bytes}",
-    ),
+    ("all-reduce", ("reduce-scatter", "all-gather"), _HALVES),
+    ("all-reduce", ("reduce-scatter",), _KEPT),
+    ("reduce-scatter", ("all-reduce",), _WHOLE),
 )
 """A collective, those between the same devices that do its work now, and a sentence."""
 
@@ -144,15 +132,15 @@ def _replaced(gone: list[Collective], here: list[Collective]) -> list[str]:
 def _permuted(gone: list[Collective], here: list[Collective]) -> list[str]:
     """One gather or scatter that became permutes around a ring."""
     permutes = [collective for collective in here if collective.op == PERMUTE]
-    rings = [
-        collective for collective in gone if collective.op in ("all-gather", "reduce-scatter", "all-reduce")
-    ]
+    rings = [collective for collective in gone if collective.op in _RINGS]
     if not permutes or len(rings) != 1 or any(collective.op == PERMUTE for collective in gone):
         return []
     gone.remove(rings[0])
     here[:] = [collective for collective in here if collective.op != PERMUTE]
-    became = f"{plural(len(permutes), PERMUTE)}{directions(permutes)}"
-    return [f"{one(rings[0].op)}{over(rings)}{of_bytes(rings)} became {became}"]
+    pairs = {frozenset(permute.groups) for permute in permutes if permute.groups}
+    back = {frozenset(group[::-1] for group in pair) for pair in pairs}
+    ways = " in two directions" if len(pairs) > 1 and pairs & back else ""
+    return [f"{one(rings[0].op)}{over(rings)}{of_bytes(rings)} became {plural(len(permutes), PERMUTE)}{ways}"]
 
 
 def _altered(gone: list[Collective], here: list[Collective]) -> list[str]:
@@ -160,18 +148,13 @@ def _altered(gone: list[Collective], here: list[Collective]) -> list[str]:
     found: Counter[tuple[str, str, str]] = Counter()
     for is_exact in (True, False):
         for old in [*gone]:
-            alike = (collective for collective in here if collective.op == old.op)
-            if is_exact:
-                alike = (
-                    collective
-                    for collective in alike
-                    if collective.bytes == old.bytes and members(collective) == members(old)
-                )
-            new = next(alike, None)
+            alike = _with(old.op, old, here) if is_exact else here
+            same = (each for each in alike if each.op == old.op and (not is_exact or each.bytes == old.bytes))
+            new = next(same, None)
             if new is not None:
                 gone.remove(old)
                 here.remove(new)
-                found[old.op, over([new]), ", ".join(alterations(old, new))] += 1
+                found[old.op, over([new]), ", ".join(_alterations(old, new))] += 1
     return [
         f"{op if count == 1 else plural(count, op)}{where}: {altered}"
         for (op, where, altered), count in found.items()
@@ -203,19 +186,11 @@ def of_bytes(collectives: Sequence[Collective]) -> str:
     return f" of {human_bytes(collectives[0].bytes)}{every}" if len(sizes) == 1 else ""
 
 
-def directions(permutes: Sequence[Collective]) -> str:
-    """`` in two directions`` where some send against the others."""
-    pairs = {frozenset(permute.groups) for permute in permutes if permute.groups}
-    back = {frozenset(group[::-1] for group in pair) for pair in pairs}
-    return " in two directions" if len(pairs) > 1 and pairs & back else ""
-
-
-def matmuls_beside(collective: Collective) -> int:
-    """The number of matmuls that run while a collective is under way."""
+def _matmuls_beside(collective: Collective) -> int:
     return sum(work.op == "matmul" for work in collective.overlapped)
 
 
-def alterations(old: Collective, new: Collective) -> list[str]:
+def _alterations(old: Collective, new: Collective) -> list[str]:
     """The differences of a collective that is still what it was: a type, a shape, or how it runs."""
     said = []
     if old.dtype != new.dtype:
@@ -226,26 +201,33 @@ def alterations(old: Collective, new: Collective) -> list[str]:
         said.append(f"{_shapes(old)} became {_shapes(new)}")
     if old.arrays != new.arrays:
         said.append(f"of {plural(new.arrays, 'array')} instead of {old.arrays}")
-    if members(old) != members(new):
-        said.append(_elsewhere(old, new))
+    if _members(old) != _members(new):
+        was = f" instead of {', '.join(old.axes)}" if old.axes and old.axes != new.axes else ""
+        groups, others = ({frozenset(group) for group in each.groups or ()} for each in (old, new))
+        is_turned = old.axes == new.axes and groups and groups == others
+        said.append(
+            "between the same devices in another order" if is_turned else f"between other devices{was}"
+        )
     if old.between_slices != new.between_slices:
         said.append("sent between slices" if new.between_slices else "no longer sent between slices")
     if old.count != new.count:
         said.append(_times(old.count, new.count))
     if old.is_async != new.is_async:
         said.append("made asynchronous" if new.is_async else "made synchronous")
-    if matmuls_beside(old) != matmuls_beside(new):
-        instead = f" instead of {matmuls_beside(old)}" if matmuls_beside(old) else ""
-        beside = f"moved beside {plural(matmuls_beside(new), 'matmul')}{instead}"
-        said.append(beside if matmuls_beside(new) else "moved, no longer beside a matmul")
-    if new.algorithm and old.algorithm != new.algorithm:
-        said.append(f"carried out by {new.algorithm}")
-    elif old.algorithm != new.algorithm:
-        said.append(f"no longer carried out by {old.algorithm}")
+    before, beside = _matmuls_beside(old), _matmuls_beside(new)
+    if before != beside:
+        instead = f" instead of {before}" if before else ""
+        matmuls = f"moved beside {plural(beside, 'matmul')}{instead}"
+        said.append(matmuls if beside else "moved, no longer beside a matmul")
+    if old.algorithm != new.algorithm:
+        is_said = bool(new.algorithm)
+        said.append(
+            f"carried out by {new.algorithm}" if is_said else f"no longer carried out by {old.algorithm}"
+        )
     return said
 
 
-def members(collective: Collective) -> tuple[object, ...]:
+def _members(collective: Collective) -> tuple[object, ...]:
     """The devices that take part; the order in which the groups are listed counts for nothing."""
     return collective.axes, None if collective.groups is None else frozenset(collective.groups)
 
@@ -256,15 +238,6 @@ def bytes_of(old: Collective, new: Collective) -> str:
         return human_bytes(old.bytes)
     was, here = human_bytes(old.bytes), human_bytes(new.bytes)
     return f"{exact_bytes(old.bytes)} became {new.bytes:,}" if was == here else f"{was} became {here}"
-
-
-def _elsewhere(old: Collective, new: Collective) -> str:
-    if old.axes == new.axes and old.groups and new.groups:
-        was_of, is_of = ({frozenset(group) for group in groups} for groups in (old.groups, new.groups))
-        if was_of == is_of:
-            return "between the same devices in another order"
-    was = f" instead of {', '.join(old.axes)}" if old.axes and old.axes != new.axes else ""
-    return f"between other devices{was}"
 
 
 def _times(old: int | None, new: int | None) -> str:

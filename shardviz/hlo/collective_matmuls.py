@@ -25,7 +25,7 @@ from shardviz.errors import NotationError
 from shardviz.hlo.collective import Collective, CollectiveMatmul
 from shardviz.hlo.groups.group_text import parse_pairs
 from shardviz.hlo.groups.replica_groups import Lists, linked
-from shardviz.hlo.text.call_graph import Call
+from shardviz.hlo.text.call_graph import Call, times
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import MOVES
@@ -129,8 +129,7 @@ def collective_matmuls(
     inner = {called[call.callee]: call for call in calls if call.callee in called}
     homes |= {lines.computations.around(call.position) for call in inner.values()}
     rounds = {home: call.times for home, call in inner.items()}
-    flow = ValueFlow(lines, homes)
-    return tuple(_Search(rings, flow, rounds).found())
+    return tuple(_Search(rings, ValueFlow(lines, homes), rounds).found())
 
 
 class _Search:
@@ -142,6 +141,7 @@ class _Search:
         self._rings = rings
         self._rounds = rounds
         self._flow = flow
+        self._lines = flow.lines
         self._multiplied_by: dict[ProgramValue, frozenset[ProgramValue]] = {}
         self._order = {value: number for number, value in enumerate(rings)}
 
@@ -154,10 +154,7 @@ class _Search:
         for ring in self._rings.values():
             if not ring.op and not sums.isdisjoint(self._linked(ring)) and self._meets(ring, sums):
                 ring.op = "reduce-scatter"
-        for chain in joined(self._chains()):
-            record = self._record(chain)
-            if record is not None:
-                yield record
+        yield from filter(None, map(self._record, joined(self._chains())))
 
     def _look_back(self, ring: Ring) -> None:
         """Find what a ring sends, and where that comes from."""
@@ -191,7 +188,7 @@ class _Search:
         return any(
             earlier in sums
             for user, passed in arrived.items()
-            if not passed and user.line.opcode in _SUMS and not self._is_larger(user, ring.value)
+            if not passed and user.line.opcode in _SUMS and not _is_larger(user, ring.value)
             for other in self._others(user, arrived)
             for source in self._flow.sources(other)[:MAX_TERMS]
             for earlier in self._flow.back(source, self._flow.is_move)
@@ -199,36 +196,28 @@ class _Search:
 
     def _multiplied_together(self, user: ProgramValue, piece: ProgramValue) -> frozenset[ProgramValue]:
         """The matmuls of an array that an instruction makes of a piece and others beside it."""
-        is_join = user.line.opcode in _JOINS and not self._flow.lines.is_matmul(user.line)
-        if not is_join or not self._is_larger(user, piece):
+        if user.line.opcode not in _JOINS or self._lines.is_matmul(user.line) or not _is_larger(user, piece):
             return frozenset()
         # Also what was padded to stand beside it.
         whole = self._flow.ahead(user, lambda v: self._flow.is_move(v) or v.line.opcode == "maximum")
         return frozenset(value for value in whole if self._multiplies(value, whole))
 
-    def _is_larger(self, one: ProgramValue, other: ProgramValue) -> bool:
-        """Return whether the first array of one result has more elements than that of another."""
-        return prod(sizes(one.line)) > prod(sizes(other.line))
-
     def _multiplies(self, user: ProgramValue, values: Collection[ProgramValue]) -> bool:
         """Return whether a matmul multiplies one of the values."""
-        if not self._flow.lines.is_matmul(user.line):
-            return False
-        lines = self._flow.lines
-        factors = (lines.operand(user.line, number) for number in lines.factors(user.line))
+        factors = (self._lines.operand(user.line, number) for number in self._lines.factors(user.line))
         return any(line is not None and ProgramValue(line) in values for line in factors)
 
     def _added(self, user: ProgramValue, sums: Set[ProgramValue]) -> set[ProgramValue]:
         """The matmuls to whose result an instruction adds one of the `sums`; none if they are made of it."""
-        values = {user} if self._flow.lines.is_matmul(user.line) else set()
+        values = {user} if self._lines.is_matmul(user.line) else set()
         if not values and user.line.opcode in _SUMS:
-            values = {value for value in self._others(user, sums) if self._flow.lines.is_matmul(value.line)}
+            values = {value for value in self._others(user, sums) if self._lines.is_matmul(value.line)}
         return set() if any(self._depends(value, sums) for value in values) else values
 
     def _depends(self, matmul: ProgramValue, values: Set[ProgramValue]) -> bool:
         """Return whether a matmul multiplies what is made of one of the values in the same loop round."""
-        lines, home = self._flow.lines, matmul.line.home
-        factors = {lines.operand(matmul.line, number) for number in lines.factors(matmul.line)}
+        home = matmul.line.home
+        factors = {self._lines.operand(matmul.line, number) for number in self._lines.factors(matmul.line)}
         # What is made of a value stands behind it.
         first = min(
             (value.line.start for value in values if value.line.home is home), default=matmul.line.stop
@@ -243,10 +232,6 @@ class _Search:
             if source.line in factors
         )
 
-    def _is_part(self, value: ProgramValue) -> bool:
-        """Return whether a value is its source, a part of it, or the parts that were fetched."""
-        return self._is_fetched(value) or value.line.opcode in _PARTS
-
     def _is_fetched(self, value: ProgramValue) -> bool:
         """Return whether a value is its source, at once or fetched in parts and put together again."""
         line = value.line
@@ -258,7 +243,7 @@ class _Search:
             value
             for source in self._flow.sources(user)[:MAX_TERMS]
             if source not in values
-            for value in self._flow.back(source, self._is_part)
+            for value in self._flow.back(source, lambda v: self._is_fetched(v) or v.line.opcode in _PARTS)
         }
 
     def _chains(self) -> list[Chain]:
@@ -331,7 +316,7 @@ class _Search:
         op = rings[0].op
         matmuls = {matmul for ring in rings for matmul in ring.matmuls}
         if op == "reduce-scatter":
-            matmuls |= {origin for origin in chain.origins if self._flow.lines.is_matmul(origin.line)}
+            matmuls |= {origin for origin in chain.origins if self._lines.is_matmul(origin.line)}
         else:
             sent = {value for ring in rings if ring.origins for value in ring.sent}
             own = {matmul for value in sent for matmul in self._multiplied(value)}
@@ -342,7 +327,7 @@ class _Search:
         if not chain.goes_around or not is_interleaved:
             return None
         hops = [ring.record for ring in rings]
-        carried = [None if hop.count is None else hop.count * hop.wire_bytes for hop in hops]
+        carried = [times(hop.count, hop.wire_bytes) for hop in hops]
         return CollectiveMatmul(
             op=op,
             axes=first.axes,
@@ -410,9 +395,13 @@ def joined(chains: Iterable[Chain]) -> list[Chain]:
 
 def _are_opposite(one: Chain, other: Chain) -> bool:
     turned = {tuple(sorted((target, source) for source, target in pairs)) for pairs in one.directions}
-    return one.directions.isdisjoint(other.directions) and turned == {
-        tuple(sorted(pairs)) for pairs in other.directions
-    }
+    ways = {tuple(sorted(pairs)) for pairs in other.directions}
+    return one.directions.isdisjoint(other.directions) and turned == ways
+
+
+def _is_larger(one: ProgramValue, other: ProgramValue) -> bool:
+    """Return whether the first array of one result has more elements than that of another."""
+    return prod(sizes(one.line)) > prod(sizes(other.line))
 
 
 def sizes(line: Instruction) -> tuple[int, ...]:
@@ -427,7 +416,6 @@ class ValueFlow:
     def __init__(self, lines: Instructions, homes: Iterable[Computation]) -> None:
         self.lines = lines
         self._homes = {*homes}
-        self._moves: dict[ProgramValue, bool] = {}
         self._sources: dict[ProgramValue, list[ProgramValue]] = {}
         self._users: dict[Instruction, list[Instruction]] = {}
         self._elements: dict[Instruction, dict[int, list[ProgramValue]]] = {}
@@ -489,19 +477,12 @@ class ValueFlow:
             return
         for user in self._users_of(value.line):
             passed = self._taken_of(user)
-            if passed:
-                yield from passed.get(value.line.name, ())
-            else:
-                yield ProgramValue(user)
+            yield from passed.get(value.line.name, ()) if passed else (ProgramValue(user),)
 
     def is_move(self, value: ProgramValue) -> bool:
         """Return whether a value is nothing but its source, in another place or form."""
-        if value not in self._moves:
-            self._moves[value] = bool(value.path) or self._is_move(value.line)
-        return self._moves[value]
-
-    def _is_move(self, line: Instruction) -> bool:
-        if line.opcode in _MOVES:
+        line = value.line
+        if value.path or line.opcode in _MOVES:
             return True
         if line.opcode != "fusion" or self.lines.is_matmul(line):
             return False

@@ -21,6 +21,7 @@ from shardviz.hlo.text.values import Made, ProgramValue, Values
 MAX_STEPS = 50
 """Instructions that are followed from one gather at most."""
 _PASSING = MOVES | {"parameter", "fusion"}
+_COPIES = ("copy", "bitcast", "fusion")
 _OF_THE_DEVICE = frozenset(
     {
         *("partition-id", "replica-id", "constant", "convert", "bitcast", "reshape", "copy", "dynamic-slice"),
@@ -64,10 +65,7 @@ def _chain(values: Values, line: Instruction, known: dict[str, Collective]) -> t
             break
         if before.name in known:
             collectives.insert(0, known[before.name])
-        elif (
-            before.opcode not in ("copy", "bitcast", "fusion")
-            or _sizes(before) != collectives[0].operand_shape
-        ):
+        elif before.opcode not in _COPIES or _sizes(before) != collectives[0].operand_shape:
             break
         line = before
     return tuple(collectives)

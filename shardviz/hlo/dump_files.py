@@ -29,16 +29,12 @@ _FILE = re.compile(
     r"module_(?P<number>\d{1,9})\.(?P<module>[^/]+?)(?:\.cl_\d{1,12})?\."
     r"(?:(?P<place>\d{4,6})\.(?P<passed>[^/]+)"
     r"|(?P<first>before_optimizations)"
-    r"|(?P<last>(?:[a-z]\w*(?:\.\w+)?_)?after_optimizations))\.txt"
+    r"|(?P<last>(?:[a-z]\w*(?:\.\w+)?_)?after_(?:optimizations|(?P<codegen>codegen))))\.txt"
 )
+"""Where TPUs leave two last programs, the one after code generation is as it runs."""
 _SHARDY_FILE = re.compile(
     r"(?:.*/)?shardy/module_(?P<number>\d{1,9})\.(?P<module>[^/]+)/(?P<place>\d{1,3})\.(?P<passed>[^/]+)\.mlir"
 )
-_FINAL_FILE = re.compile(
-    r"module_(?P<number>\d{1,9})\.(?P<module>[^/]+?)(?:\.cl_\d{1,12})?\."
-    r"(?:[a-z]\w*(?:\.\w+)?_)?after_(?P<last>optimizations|codegen)\.txt"
-)
-"""The last program of a module; where TPUs leave two, the one after code generation is as it runs."""
 _FIRST, _PASSES, _LAST, _SHARDY = range(4)
 _PASS = re.compile(r"(?P<pipeline>[^/]*?)\.after_(?P<name>.+?)(?:\.before_[^/]*)?")
 
@@ -61,15 +57,12 @@ def dump_files(paths: Iterable[str], module: str) -> tuple[DumpFile, ...]:
     for path in paths:
         name = path.rpartition("/")[2]
         match = _SHARDY_FILE.fullmatch(path) or _FILE.fullmatch(name)
-        if match is None or match["module"] != module:
+        groups = match.groupdict() if match else {}
+        if match is None or match["module"] != module or groups.get("codegen"):
             continue
-        number, groups = int(match["number"]), match.groupdict()
-        if "first" not in groups:
-            place = _SHARDY, int(groups["place"])
-        elif groups["place"]:
-            place = _PASSES, int(groups["place"])
-        else:
-            place = (_FIRST if groups["first"] else _LAST), 0
+        number, place = int(match["number"]), (_FIRST if groups.get("first") else _LAST, 0)
+        if groups["place"]:
+            place = _PASSES if "first" in groups else _SHARDY, int(groups["place"])
         found.setdefault(number, []).append((place, DumpFile(path, module, number)))
     if not found:
         return ()
@@ -97,7 +90,8 @@ def final_files(paths: Iterable[str]) -> tuple[DumpFile, ...]:
     """The file of each module's final program, in the order in which they were compiled."""
     found: dict[tuple[int, str], DumpFile] = {}
     for path in sorted(paths, key=lambda each: "after_codegen" in each):
-        if match := _FINAL_FILE.fullmatch(path.rpartition("/")[2]):
+        match = _FILE.fullmatch(path.rpartition("/")[2])
+        if match and match["last"]:
             key = int(match["number"]), match["module"]
             found[key] = DumpFile(path, key[1], key[0])
     return tuple(found[key] for key in sorted(found))

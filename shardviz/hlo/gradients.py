@@ -13,6 +13,7 @@ the same step does, is gathered for that model.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import permutations
@@ -52,18 +53,17 @@ def gradients(values: Values, names: Sequence[str]) -> dict[str, tuple[int, ...]
 
     A collective of which that is not certain is not among them.
     """
-    found: dict[str, list[frozenset[int]]] = {}
+    found: dict[str, list[frozenset[int]]] = defaultdict(list)
     for result in _Updates(values).of_results():
-        updated: dict[str, set[int]] = {}
+        updated: dict[str, set[int]] = defaultdict(set)
         for name, number in result.pairs:
-            updated.setdefault(name, set()).add(number)
+            updated[name].add(number)
         for name, numbers in updated.items():
-            found.setdefault(name, []).append(frozenset(numbers))
+            found[name].append(frozenset(numbers))
     told = {name: [*_parameters(sets, names)] for name, sets in found.items()}
+    known = {name: [number for number in numbers if number is not None] for name, numbers in told.items()}
     return {
-        name: tuple(sorted(number for number in numbers if number is not None))
-        for name, numbers in told.items()
-        if None not in numbers
+        name: tuple(sorted(numbers)) for name, numbers in known.items() if len(numbers) == len(told[name])
     }
 
 

@@ -57,7 +57,7 @@ _LAYOUT = re.compile(r"(?<=\])\{(?:[\d:][^{}\n]*+)?\}")
 _HIDDEN = re.compile(
     rf"{_STRING}"
     r"|(?P<attribute>, (?:metadata|backend_config|frontend_attributes|entry_computation_layout"
-    r"|allow_spmd_sharding_propagation_to_(?:parameters|output))=)"
+    rf"|allow_spmd_sharding_propagation_to_(?:parameters|output))=(?:(?P<braces>\{{)|{_STRING}|[^,\n]*+))"
     r'|(?P<location> ?loc\((?=[#"]|callsite|unknown))'
     r"|(?P<header>(?<=^module ) ?(?:@[^\s{]++ )?attributes \{)"
 )
@@ -65,7 +65,6 @@ _RULE = r"sdy\.sharding_rule = #sdy\.op_sharding_rule<[^<>\n]*+>[^<>\n]*+>"
 _RULES = re.compile(rf" \{{{_RULE}\}}|, {_RULE}|{_RULE},? ?")
 _BRACES = re.compile(rf"{_STRING}|[{{}}]")
 _PARENS = re.compile(rf"{_STRING}|[()]")
-_WORD = re.compile(r"[^,\n]*+")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
@@ -203,14 +202,13 @@ class _Lister:
         *_, before, last = None, None, *self._lines[-2:]
         if last is None or not line.continues(last):
             return False
-        shared = last
-        if last.repeats == 1:
-            if before is None or not last.continues(before):
-                return False
-            shared = replace(before, repeats=2, folded=before.folded + last.folded)
-            del self._lines[-1]
-        self._lines[-1] = replace(shared, repeats=shared.repeats + 1, folded=shared.folded + line.folded)
-        return True
+        alike = [last] if last.repeats > 1 else [before, last] if before and last.continues(before) else []
+        if alike:
+            repeats, folded = (
+                sum(getattr(one, key) for one in (*alike, line)) for key in ("repeats", "folded")
+            )
+            self._lines[-len(alike) :] = [replace(alike[0], repeats=repeats, folded=folded)]
+        return bool(alike)
 
     def _append(self, line: ListedLine, made: Instruction, started: dict[str, int]) -> None:
         """Append a line with what it holds, the collective that it begins, and the line whose work it ends.
@@ -328,8 +326,10 @@ def strip_metadata(line: str) -> str:
     kept, position = [], 0
     while match := _HIDDEN.search(line, position):
         kept.append(line[position : match.start()])
-        if match["attribute"]:
-            position = _value_end(line, match.end())
+        if match["braces"]:
+            position = _closed(_BRACES, line, match.end(), "}")
+        elif match["attribute"]:
+            position = match.end()
         elif match["location"]:
             position = _closed(_PARENS, line, match.end(), ")")
         elif match["header"]:
@@ -338,11 +338,8 @@ def strip_metadata(line: str) -> str:
         else:
             kept.append(match[0])
             position = match.end()
-    kept.append(line[position:])
-    short = "".join(kept)
-    if "sdy.sharding_rule" in short:
-        short = _RULES.sub("", short)
-    return _LAYOUT.sub("", short).rstrip()
+    short = "".join([*kept, line[position:]])
+    return _LAYOUT.sub("", _RULES.sub("", short) if "sdy.sharding_rule" in short else short).rstrip()
 
 
 def stripped_lines(text: str) -> Iterator[str]:
@@ -359,16 +356,6 @@ def stripped_lines(text: str) -> Iterator[str]:
         if short or last:
             yield short
         last = short
-
-
-def _value_end(line: str, start: int) -> int:
-    """The end of an attribute's value: an object in braces, a string, or a word."""
-    if line.startswith("{", start):
-        return _closed(_BRACES, line, start + 1, "}")
-    if line.startswith('"', start) and (quoted := _BRACES.match(line, start)):
-        return quoted.end()
-    word = _WORD.match(line, start)
-    return word.end() if word else start
 
 
 def _closed(tokens: re.Pattern[str], line: str, start: int, close: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,8 +19,8 @@ from shardviz.hlo.groups.device_numbers import DeviceNumbers, program_mesh, slic
 from shardviz.hlo.named_scopes import NamelessCollectives
 from shardviz.hlo.overlap import Schedules
 from shardviz.hlo.records import Records
-from shardviz.hlo.text.call_graph import Call, CallGraph, circle, program_order, run_counts
-from shardviz.hlo.text.cross_slice import CrossSliceTransfer, cross_slice_transfers, slices_named
+from shardviz.hlo.text.call_graph import Call, CallGraph, program_order, run_counts
+from shardviz.hlo.text.cross_slice import cross_slice_transfers, slices_named
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import NOTABLE, Instructions
 from shardviz.hlo.text.normal_form import normal_form
@@ -31,13 +31,10 @@ from shardviz.sharding import Mesh
 
 MAX_UNREAD = 100
 """No more complaints than this about one text."""
-MAX_ASKED = 2**22
-"""A text of fewer characters is asked for circles of calls even where none could run a collective."""
 MAX_WRAPPERS = 8
 """Fusions within one another that are asked where a collective comes from."""
 
 _PLACES = frozenset(("stack_frame_id", "source_file"))
-
 _SHARDING, _WRITTEN_MESH = " sharding={", " sharding={mesh["
 _MODULE = re.compile(r"HloModule\s+([^\s,]+)")
 _HEADER_NUMBER = re.compile(r"\b(num_partitions|replica_count)=(\d{1,12})")
@@ -127,8 +124,7 @@ def uncollected() -> Iterator[None]:
     30 MB it takes a third of the time.
     """
     is_stopped = gc.isenabled()
-    if is_stopped:
-        gc.disable()
+    gc.disable()
     try:
         yield
     finally:
@@ -179,8 +175,8 @@ class Reader:
         self.mesh = mesh
         self.unread: list[str] = []
         self.unread_collectives = 0
-        self._first_sharding, self._is_sharded = -1, False
-        self._running: list[int] = []
+        notable = self.computations.notable
+        self._running = [position for position, mark in notable.items() if mark in _RUNNING]
         self._places: dict[str, dict[str, str]] = {}
         self.collectives = self._collectives()
         module = _module(text)
@@ -200,6 +196,7 @@ class Reader:
             self.num_slices = slices_named(text) if is_sent else 1
         if mesh is not None and mesh.size == partitions * replicas:
             self.num_slices = 1
+        self._sharding = next((at for at, mark in notable.items() if mark == _WRITTEN_MESH), -1)
         positions = None
         if self.num_slices > 1:
             if slices is None and mesh is not None and mesh.device_order is not None:
@@ -219,22 +216,25 @@ class Reader:
                 f"{quote(self.name)} runs on {devices} devices, the mesh {self.mesh} has {self.mesh.size}",
                 f"give a mesh of {devices} devices",
             )
-        written = written_meshes(self.header, self.text, self._first_sharding)
+        written = written_meshes(self.header, self.text, self._sharding)
         self.mesh, self.numbers = program_mesh(written, self._unlike, self.numbers, self.mesh, infer=infer)
         calls = self.calls.calls_to(self.collectives)
         roots = self._roots(calls)
         counts, chosen = run_counts(roots, calls)
-        transfers, recvs = cross_slice_transfers(self.collectives)
         positions = {home.start: [*lines] for home, lines in self.collectives.items()}
         in_order = program_order(roots, calls, positions)
-        found = [*self._records(in_order, calls, counts, chosen, transfers, recvs, origins)]
-        self._note_gaps(calls, counts)
+        found = [*self._records(in_order, calls, counts, chosen, origins)]
+        self._note_gaps(counts)
         permutes = [
             (record, line)
             for record, line in found
             if record.op == "collective-permute" and not record.between_slices
         ]
         lengthless = (self.lines.at(call.position) for call in calls if call.times is None)
+        entry = self.computations.entry
+        # The partitioner calls what it makes of an entry ``main_spmd``, and leaves shardings at its ends.
+        is_partitioned = self.is_scheduled or entry is None or "_spmd" in entry.name
+        is_sharded = any(mark.startswith(_SHARDING) for mark in self.computations.notable.values())
         return HloModule(
             self.name,
             self.numbers.partitions,
@@ -243,11 +243,7 @@ class Reader:
             tuple(record for record, _ in found),
             tuple(self.unread[:MAX_UNREAD]),
             unread_collectives=self.unread_collectives,
-            # The partitioner calls what it makes of an entry ``main_spmd``, and leaves shardings at its ends.
-            awaits_partitioner=self._is_sharded
-            and not self.is_scheduled
-            and (entry := self.computations.entry) is not None
-            and "_spmd" not in entry.name,
+            awaits_partitioner=is_sharded and not is_partitioned,
             collective_matmuls=collective_matmuls(permutes, self.lines, calls),
             num_slices=self.num_slices,
             mesh=self.mesh,
@@ -275,14 +271,13 @@ class Reader:
         in_order: Iterable[tuple[int, Sequence[int]]],
         calls: Sequence[Call],
         counts: Mapping[int, int | None],
-        chosen: Set[int],
-        transfers: Mapping[int, CrossSliceTransfer],
-        recvs: Set[int],
+        chosen: Collection[int],
         has_origins: bool,
     ) -> Iterator[tuple[Collective, Instruction]]:
         """The collectives `in_order`, by the positions of their lines, each with its line; with their origins
         those that have no name get the places of the operations that they are for."""
         found = {home.start: lines for home, lines in self.collectives.items()}
+        transfers, recvs = cross_slice_transfers(self.collectives)
         sites = {call.callee: call.position for call in reversed(calls)}
         records = Records(self.lines, self.numbers, self.mesh)
         schedules = Schedules(self.lines, self.collectives, calls)
@@ -329,16 +324,8 @@ class Reader:
         text, stop = self.text, 0
         last_line = text.rfind("\n") + 1
         found: dict[Computation, dict[int, Instruction]] = {}
-        for position, opcode in self.computations.notable.items():
-            if opcode in _RUNNING:
-                self._running.append(position)
-                continue
-            if opcode.startswith(_SHARDING):
-                self._is_sharded = True
-                if opcode == _WRITTEN_MESH and self._first_sharding < 0:
-                    self._first_sharding = position
-                continue
-            if position < stop:
+        for position, mark in self.computations.notable.items():
+            if position < stop or mark in _RUNNING or mark[-1] != "(":
                 continue
             line = self.lines.at(position)
             is_one = line is not None and line.opcode in COMMUNICATING
@@ -408,7 +395,7 @@ class Reader:
         if len(self.unread) < MAX_UNREAD:
             self.unread.append(f"line {self.normal.line(position)}: {complaint}")
 
-    def _note_gaps(self, calls: Sequence[Call], counts: Mapping[int, int | None]) -> None:
+    def _note_gaps(self, counts: Mapping[int, int | None]) -> None:
         entry, last = self.computations.entry, self.computations.breaks_off()
         idle = sum(len(lines) for home, lines in self.collectives.items() if home.start not in counts)
         if idle:
@@ -422,29 +409,14 @@ class Reader:
         elif entry is not None and (missing := self._missing()):
             others = f" and {plural(len(missing) - 1, 'other')}" if missing[1:] else ""
             self.unread.append(f"the text lacks {quote(missing[0])}{others}, which it runs")
-        elif (again := circle(self._all_calls() or calls)) is not None:
-            name = quote(self.computations.around(again).name)
-            self.unread.append(f"{name} calls itself, which XLA refuses: it counts once")
-
-    def _all_calls(self) -> list[Call]:
-        """Every call of a text that is not long, and not in XLA's order, in which nothing can call itself.
-
-        Elsewhere than around a collective a circle changes nothing.
-        """
-        every, callers = self.computations.all, self.computations.callers
-        if len(self.text) > MAX_ASKED or all(home.stop < at for home in every for at in callers(home)[:1]):
-            return []
-        return self.calls.calls_to(every)
 
     def _missing(self) -> list[str]:
         """The bodies of loops, the branches and the wrapped computations that the text does not have."""
         missing: dict[str, None] = {}
         for line in dict.fromkeys(map(self.lines.at, self._running)):
             if line is not None:
-                called = line.called(*_RUNNING.get(f" {line.opcode}(", ()))
-                missing.update(
-                    (name, None) for name in called if not self.computations.named(name, line.start)
-                )
+                names = line.called(*_RUNNING.get(f" {line.opcode}(", ()))
+                missing |= {name: None for name in names if not self.computations.named(name, line.start)}
         return [*missing]
 
 

@@ -56,17 +56,11 @@ class ProgramPlace(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def program_place(op_name: str) -> ProgramPlace:
-    """The place that an operation's name tells.
-
-    Of one that the compiler has made of several, that of the first, in the scopes that all of them share if
-    there are such.
-    """
+    """The place that an operation's name tells; that of several has the scopes that they share."""
     first, *others = (_place(joined_name) for joined_name in joined_names(op_name))
-    shared = list(first.scopes)
-    for each in others:
-        same = (one == other for one, other in zip(shared, each.scopes, strict=False))
-        del shared[sum(takewhile(bool, same)) :]
-    return first._replace(scopes=tuple(shared)) if shared else first
+    columns = zip(*(place.scopes for place in (first, *others)), strict=False)
+    shared = tuple(column[0] for column in takewhile(lambda column: len({*column}) == 1, columns))
+    return first._replace(scopes=shared) if shared else first
 
 
 def joined_names(op_name: str) -> tuple[str, ...]:
@@ -115,8 +109,8 @@ class NamedScope(NamedTuple):
 
 def named_scope(op_name: str, names: Container[str]) -> NamedScope | None:
     """The outermost scope among `names` that an operation stands in; None where there is none."""
-    *path, _ = op_name.split("/")
-    name = next((found for each in path if (found := _inner(each)) in names), None)
+    scopes = map(_inner, op_name.split("/")[:-1])
+    name = next((scope for scope in scopes if scope in names), None)
     return None if name is None else NamedScope(name, program_place(op_name).phase)
 
 

@@ -86,11 +86,8 @@ class OverlappedOps(Sequence[Work]):
 
 
 class Schedules:
-    """The schedule around the collectives of one text.
-
-    `collectives` are their lines by position, in the computations that they stand in, `calls` at least the
-    calls of those.
-    """
+    """The schedule around the collectives of one text, their lines by position in the computations that they
+    stand in; `calls` has at least the calls of those."""
 
     def __init__(
         self,
@@ -100,17 +97,13 @@ class Schedules:
     ) -> None:
         self._text = lines.text
         self._lines = lines
-        self._inside = {
-            home: base_op(next(iter(found.values())).opcode) for home, found in collectives.items()
-        }
-        homes = {home.start: home for home in collectives}
-        self._sites: dict[Computation, list[int]] = defaultdict(list)
+        self._collectives = collectives
+        self._sites: dict[int, list[int]] = defaultdict(list)
         for call in calls:
-            if call.callee in homes:
-                self._sites[homes[call.callee]].append(call.position)
-        self._works: dict[Computation, tuple[list[int], list[Work]]] = {}
+            self._sites[call.callee].append(call.position)
+        self._works: dict[Computation, list[tuple[int, Work]]] = {}
         self._dones: dict[Instruction, list[Computation]] = {}
-        self.repeated = self._read_fused(collectives)
+        self.repeated = self._read_fused()
         """Positions of lines that repeat a collective: the middle and the end of one that is in fusions."""
 
     def of(self, line: Instruction, transfer: CrossSliceTransfer | None = None) -> tuple[bool, str]:
@@ -141,7 +134,7 @@ class Schedules:
 
     def _site(self, home: Computation) -> Instruction | None:
         """The fusion or the wrapper that runs a computation."""
-        sites = self._sites.get(home)
+        sites = self._sites.get(home.start)
         line = self._lines.at(sites[0]) if sites else None
         return line if line and line.opcode in FOLDED else None
 
@@ -169,39 +162,31 @@ class Schedules:
     def _end(self, begun: Instruction) -> Instruction | None:
         """The line that ends what an instruction began, behind the updates that pass it on."""
         end = None
-        while begun is not None:
-            users = (
-                user
-                for user in self._lines.users(begun)
-                if user.opcode.endswith(_ENDING) and user.operands[0] == begun.name
-            )
-            following = next(users, None)
+        while True:
+            users = (user for user in self._lines.users(begun) if user.opcode.endswith(_ENDING))
+            following = next((user for user in users if user.operands[0] == begun.name), None)
             if following is None or (end is not None and following.start < end.start):
-                break
+                return end
             begun = end = following
-        return end
 
     def _of_fused(self, start: Instruction | None, dones: Iterable[Computation]) -> tuple[Work, ...]:
         if start is None:
             return ()
         home = start.home
-        sites = (position for done in dones for position in self._sites.get(done, ()))
+        sites = (position for done in dones for position in self._sites.get(done.start, ()))
         end = min((site for site in sites if start.stop < site < home.stop), default=start.stop)
         return self._work(home, start.stop, line_at(self._text, end)[0])
 
-    def _read_fused(self, collectives: Mapping[Computation, Mapping[int, Instruction]]) -> frozenset[int]:
+    def _read_fused(self) -> frozenset[int]:
         """Sorts the lines of TPU's asynchronous collective fusions: one of each channel counts."""
         text = self._text
         starts: dict[tuple[str, str], list[Instruction]] = defaultdict(list)
         ends: dict[tuple[str, str], list[Computation]] = defaultdict(list)
         others: list[tuple[tuple[str, str], int]] = []
-        fused = (
-            line
-            for collective in collectives.values()
-            for line in collective.values()
-            if _says(line.words, _FUSED)
-        )
-        for line in fused:
+        every = (line for found in self._collectives.values() for line in found.values())
+        for line in every:
+            if not _says(line.words, _FUSED):
+                continue
             key, home = (base_op(line.opcode), line.channel), line.home
             if text.find(STARTS, home.start, home.stop) >= 0:
                 starts[key].append(line)
@@ -219,11 +204,11 @@ class Schedules:
         if stop - start <= 1:
             return ()
         if home not in self._works:
-            found = [(line.start, work) for line in self._lines.of(home) if (work := self._as_work(line))]
-            self._works[home] = [each[0] for each in found], [each[1] for each in found]
-        places, works = self._works[home]
-        first = bisect_left(places, start)
-        return tuple(works[first : min(bisect_left(places, stop), first + MAX_WORK)])
+            works = ((line.start, self._as_work(line)) for line in self._lines.of(home))
+            self._works[home] = [(place, work) for place, work in works if work]
+        found = self._works[home]
+        first, end = (bisect_left(found, (place,)) for place in (start, stop))
+        return tuple(work for _, work in found[first : min(end, first + MAX_WORK)])
 
     def _as_work(self, line: Instruction) -> Work | None:
         """None where an instruction computes nothing: names, indices, memory that is fetched, dones."""
@@ -238,11 +223,12 @@ class Schedules:
             op = "matmul"
         elif op in RUNNING:
             callee = self._lines.callee(line)
-            inside = self._inside.get(callee) if callee else None
+            inside = self._collectives.get(callee) if callee else None
             if callee is not None and inside is not None:
                 if self._text.find(ENDS, callee.start, callee.stop) >= 0:
                     return None
-                op = "reduce-scatter" if callee.name.startswith("all-reduce-scatter") else inside
+                is_scatter = callee.name.startswith("all-reduce-scatter")
+                op = "reduce-scatter" if is_scatter else base_op(next(iter(inside.values())).opcode)
         cycles = line.search(_CYCLES)
         return Work(line.name, op, int(cycles[1]) if cycles else None)
 
@@ -278,15 +264,15 @@ def with_matmul_order(
 
     None where the text has no entry computation, or does not lead from there to the collective.
     """
-    lines, collectives = Instructions(normal_form(text).text), tuple(collectives)
+    lines = Instructions(normal_form(text).text)
     wholes = {name: matmul for matmul in matmuls for name in matmul.matmuls}
-    wanted, before = {collective.name for collective in collectives}, dict[str, int]()
+    before: dict[str, int] = {}
     count, counted = 0, set[CollectiveMatmul]()
     inside: dict[Computation, int] = {}
     for line in _in_order(lines):
         callee = lines.callee(line) if line.opcode in FOLDED else None
-        names = [line.name, *(inner.name for inner in (lines.of(callee) if callee else ()))]
-        before |= dict.fromkeys(wanted.intersection(names) - before.keys(), count)
+        for inner in (line, *(lines.of(callee) if callee else ())):
+            before.setdefault(inner.name, count)
         whole = wholes.get(line.name)
         if line.opcode in CONTROL or whole in counted:
             continue

@@ -184,7 +184,11 @@ def _hlo_stages(
             shown = state
         previous = state
     if previous.is_scheduled:
-        yield previous.stage("schedule", _schedule_title(previous), shown, _changes(shown, previous))
+        works = (collective.overlapped for collective in previous.collectives)
+        overlapped = sum(any(work.op not in OPS for work in beside) for beside in works)
+        beside = f", {overlapped} beside other work" if overlapped else ""
+        title = f"the final schedule: {described(previous.collectives) or 'no collective'}{beside}"
+        yield previous.stage("schedule", title, shown, _changes(shown, previous))
 
 
 def _partitioning(earlier: Sequence[_State], after: _State) -> PassStage:
@@ -229,11 +233,9 @@ def _states(dumps: Sequence[Dump], mesh: Mesh | None, slices: Sequence[int] | No
 
 def _changes(before: _State, after: _State) -> tuple[str, ...]:
     """The collective matmuls that came to be, and the changes of collectives."""
-    known = {(matmul.op, matmul.axes, matmul.bytes, matmul.directions) for matmul in before.matmuls}
+    known = {_kind(matmul) for matmul in before.matmuls}
     found = []
-    for matmul in after.matmuls:
-        if (matmul.op, matmul.axes, matmul.bytes, matmul.directions) in known:
-            continue
+    for matmul in (matmul for matmul in after.matmuls if _kind(matmul) not in known):
         axes = f" over {', '.join(matmul.axes)}" if matmul.axes else ""
         ways = "both directions" if matmul.directions == 2 else "one direction"
         found.append(
@@ -244,17 +246,11 @@ def _changes(before: _State, after: _State) -> tuple[str, ...]:
     return (*found, *collective_changes(before.collectives, after.collectives, in_order))
 
 
+def _kind(matmul: CollectiveMatmul) -> tuple[object, ...]:
+    return matmul.op, matmul.axes, matmul.bytes, matmul.directions
+
+
 def _title(changes: Sequence[str]) -> str:
     if len(changes) < 3:
         return "; ".join(changes)
     return f"{changes[0]}; {plural(len(changes) - 1, 'more change')}"
-
-
-def _schedule_title(state: _State) -> str:
-    if not state.collectives:
-        return "the final schedule: no collective"
-    overlapped = sum(
-        any(work.op not in OPS for work in collective.overlapped) for collective in state.collectives
-    )
-    beside = f", {overlapped} beside other work" if overlapped else ""
-    return f"the final schedule: {described(state.collectives)}{beside}"

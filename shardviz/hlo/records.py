@@ -43,13 +43,6 @@ class CollectiveShapes:
     dim: int | None = None
     split_dim: int | None = None
 
-    @classmethod
-    def resized(cls, operands: tuple[ArrayShape, ...], results: tuple[ArrayShape, ...]) -> CollectiveShapes:
-        """These operands and results, and the dimension that changes its size, if it is one."""
-        sizes = zip(operands[0].sizes, results[0].sizes, strict=False)
-        changed = [dim for dim, (before, after) in enumerate(sizes) if before != after]
-        return cls(operands, results, changed[0] if len(changed) == 1 else None)
-
 
 @dataclass(frozen=True)
 class Members:
@@ -116,6 +109,13 @@ def wire_bytes(op: str, group_size: int, larger: int, operand: int) -> int:
     return -(-larger * (group_size - 1) // group_size)
 
 
+def _resized(operands: tuple[ArrayShape, ...], results: tuple[ArrayShape, ...]) -> CollectiveShapes:
+    """These operands and results, and the dimension that changes its size, if it is one."""
+    sizes = zip(operands[0].sizes, results[0].sizes, strict=False)
+    changed = [dim for dim, (before, after) in enumerate(sizes) if before != after]
+    return CollectiveShapes(operands, results, changed[0] if len(changed) == 1 else None)
+
+
 class Records:
     """The records of one module. Instructions that differ in name only share their work."""
 
@@ -126,9 +126,7 @@ class Records:
         self._known: dict[tuple[object, ...], Collective] = {}
 
     def of(self, instruction: Instruction, transfer: CrossSliceTransfer | None) -> Collective:
-        """The record that instructions of one kind in one computation share, but for their names.
-
-        Of a send that is a `transfer` it is that of the collective between slices.
+        """The record of an instruction, or of the collective between slices that a send is, but for its name.
 
         Raises `NotationError` when the instruction cannot be read.
         """
@@ -142,12 +140,11 @@ class Records:
             fused and fused.name,
             transfer and (transfer.op, transfer.recv.shape, transfer.target),
         )
-        record = self._known.get(key)
-        if record is None:
-            record = self._known[key] = (
+        if key not in self._known:
+            self._known[key] = (
                 self._between_slices(transfer) if transfer else self._record(instruction, fused, sent)
             )
-        return record
+        return self._known[key]
 
     def _record(self, instruction: Instruction, home: Computation | None, sent: str) -> Collective:
         op = base_op(instruction.opcode)
@@ -166,7 +163,7 @@ class Records:
             # A TPU's fused reduce-scatter, whose computation returns only this device's part.
             op, root = "reduce-scatter", self._lines.root(home)
             if root is not None and (results := tuple(arrays(parse_shape(root.shape)))):
-                shapes = CollectiveShapes.resized(shapes.operands, results)
+                shapes = _resized(shapes.operands, results)
         record = members.record(op, instruction.name, shapes)
         return record.with_host() if instruction.attributes.get("is_host_transfer") == "true" else record
 
@@ -192,7 +189,7 @@ class Records:
             members = members_of_pairs(lists, self._mesh)
         else:
             members = members_of_groups(ReplicaGroups(lists=lists), self._mesh)
-        shapes = CollectiveShapes.resized(
+        shapes = _resized(
             collective_shapes(transfer.send, members.size).results,
             collective_shapes(transfer.recv, members.size).results,
         )
@@ -219,7 +216,7 @@ def collective_shapes(instruction: Instruction, group_size: int, sent: str = "")
     if instruction.has_operand_shapes:
         sent = instruction.operand_text
     given = tuple(array for shape in parse_shapes(sent) for array in arrays(shape)) or given
-    if op == "ragged-all-to-all":
+    if op == RAGGED:
         given = given[:1]
     if not results:
         problem = f"{instruction.opcode} of no arrays"
@@ -228,29 +225,23 @@ def collective_shapes(instruction: Instruction, group_size: int, sent: str = "")
         slices = tuple(_slices(instruction.attributes["slice_sizes"], results))
         return CollectiveShapes(slices, slices)
     written = _DIMENSION.match(instruction.attributes.get("dimensions", "").strip())
-    dim = (
-        int(written[0])
-        if written and all(int(written[0]) < len(result.sizes) for result in results)
-        else None
-    )
-    operands = given or results
-    if not given and dim is not None and group_size > 0 and op in ("all-gather", "reduce-scatter"):
-        lengths = (array.sizes[dim] for array in results)
-        operands = tuple(
-            array.resized(dim, -(-length // group_size) if op == "all-gather" else length * group_size)
-            for array, length in zip(results, lengths, strict=True)
-        )
+    dim = int(written[0]) if written else None
+    if dim is not None and any(dim >= len(result.sizes) for result in results):
+        dim = None
     if op == "all-to-all":
         # The array form splits and joins the same dimension; a tuple's elements are already the parts.
-        return CollectiveShapes(operands, results, dim, dim)
-    return CollectiveShapes(operands, results, dim if op in ("all-gather", "reduce-scatter") else None)
+        return CollectiveShapes(given or results, results, dim, dim)
+    if dim is None or op not in ("all-gather", "reduce-scatter"):
+        return CollectiveShapes(given or results, results)
+    if not given and group_size > 0:
+        # The group has one such dimension of a gather's result, and the other way round.
+        parts, wholes = (group_size, 1) if op == "all-gather" else (1, group_size)
+        given = tuple(result.resized(dim, -(-result.sizes[dim] * wholes // parts)) for result in results)
+    return CollectiveShapes(given or results, results, dim)
 
 
 def _slices(sizes: str, buffers: Sequence[ArrayShape]) -> Iterator[ArrayShape]:
-    """The slices of its `buffers` that a permute in place sends: ``{1,64},{2,64}`` are two.
-
-    They are slices of one buffer, or each of its own.
-    """
+    """The slices of its `buffers` that a permute in place sends: ``{1,64},{2,64}`` are two."""
     found = [match[1] for match in _SLICE.finditer(sizes)]
     if len(found) != len(buffers) and len({buffer.dtype for buffer in buffers}) > 1:
         raise NotationError("slices of arrays of several types cannot be told apart", sizes, 0, len(sizes))

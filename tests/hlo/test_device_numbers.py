@@ -39,7 +39,7 @@ def test_slices_in_any_order(num_slices, shape, rng):
         assert sorted(placed_lists(groups.expand(), positions)) == expected
     assert sets(across(positions)) == sorted(zip(*where, strict=True))
     if kind == "outermost":
-        assert positions == slice_positions(num_slices, per_slice)
+        assert positions == slice_positions(num_slices, per_slice, None)
 
 
 @pytest.mark.parametrize("slices", [[0, 0, 0, 1], [0, 1], [0, 1, 2, 2]])

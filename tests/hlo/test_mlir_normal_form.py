@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a compiler's line cannot be broken
-"""What JAX lowers to, in MLIR's own form and in its generic one, older and newer."""
+"""What JAX lowers to, in any layout of its text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from jaxlib.mlir import ir
 from shardviz.errors import NotationError
 from shardviz.hlo import ShardyModule, read, read_shardy
 from shardviz.sharding import Mesh, PartitionSpec
-
-_REGION = re.compile(r'("[a-z.]+\w+"\([^()]*\)) <(\{.*\})> \(\{$', re.MULTILINE)
-_ATTRIBUTES = re.compile(r'("[a-z]+\.\w+"\([^()]*\)) <(\{.*\})>(?= :)')
 
 
 def every_collective(rows, vector):
@@ -47,30 +44,11 @@ def lowered() -> ir.Module:
     return jax.jit(mapped, in_shardings=split).lower(*shapes).compiler_ir("stablehlo")
 
 
-def older(generic: str) -> str:
-    """With plain braces, which stand behind the regions."""
-    lines, behind = [], []
-    for line in generic.split("\n"):
-        if line.endswith("({"):
-            match = _REGION.search(line)
-            behind.append(match[2] if match else "")
-            line = _REGION.sub(r"\1 ({", line)
-        elif line.lstrip().startswith("})"):
-            attributes = behind.pop()
-            own, sign, rest = line.partition("}) {")
-            if sign and attributes:
-                line = f"{own}}}) {attributes[:-1]}, {rest}"
-            elif attributes:
-                line = line.replace("})", f"}}) {attributes}", 1)
-        lines.append(_ATTRIBUTES.sub(r"\1 \2", line))
-    return "\n".join(lines)
-
-
 def facts(module: ShardyModule) -> ShardyModule:
     return replace(module, collectives=tuple(replace(each, name="") for each in module.collectives))
 
 
-def test_the_generic_form_says_the_same(lowered):
+def test_what_jax_lowers_to(lowered):
     own = lowered.operation.get_asm()
     expected = facts(read_shardy(own))
     assert expected.unread == ()
@@ -79,12 +57,12 @@ def test_the_generic_form_says_the_same(lowered):
     }  # fmt: skip
     assert 21 in [each.count for each in expected.collectives]
     assert expected.argument_specs == (PartitionSpec((("X",), ("Y",))), PartitionSpec((("Y",),)))
-    generic = lowered.operation.get_asm(print_generic_op_form=True)
-    assert '"func.func"() <{' in generic
-    for text in (generic, older(generic), generic.replace("\n", "\r\n")):
-        with lowered.context:
-            assert ir.Module.parse(text).operation.get_asm() == own
-        assert facts(read_shardy(text)) == expected
+    assert facts(read_shardy(own.replace("\n", "\r\n"))) == expected
+
+
+def test_the_generic_form_is_refused(lowered):
+    with pytest.raises(NotationError, match="generic form"):
+        read(lowered.operation.get_asm(print_generic_op_form=True))
 
 
 def wrapped(text: str, rng: random.Random, share: float) -> str:
@@ -105,14 +83,12 @@ def test_an_operation_may_go_on_in_the_next_line(lowered, share):
         shardy = ir.Module.parse(SHARDY)
     for module in (lowered, shardy):
         own = module.operation.get_asm()
-        generic = module.operation.get_asm(print_generic_op_form=True)
-        for text in (own, generic, older(generic)):
-            expected = facts(read_shardy(text))
-            for _ in range(4):
-                broken = wrapped(text, rng, share)
-                with lowered.context:
-                    assert ir.Module.parse(broken).operation.get_asm() == own
-                assert facts(read_shardy(broken)) == expected
+        expected = facts(read_shardy(own))
+        for _ in range(4):
+            broken = wrapped(own, rng, share)
+            with lowered.context:
+                assert ir.Module.parse(broken).operation.get_asm() == own
+            assert facts(read_shardy(broken)) == expected
 
 
 def test_a_break_that_keeps_a_space_is_one_like_the_others(lowered):
@@ -140,18 +116,9 @@ SHARDY = """module @m attributes {mhlo.num_partitions = 8 : i32, mhlo.num_replic
 """
 
 
-def test_shardys_collectives_in_the_generic_form(lowered):
-    with lowered.context:
-        generic = ir.Module.parse(SHARDY).operation.get_asm(print_generic_op_form=True)
-    expected = read_shardy(SHARDY)
-    assert (len(expected.collectives), expected.unread) == (7, ())
-    for text in (generic, older(generic)):
-        assert read_shardy(text) == expected
-
-
-def test_a_text_in_the_generic_form_that_is_cut_off_is_read(lowered):
-    generic = lowered.operation.get_asm(print_generic_op_form=True)
-    lines, whole = generic.split("\n"), read_shardy(generic)
+def test_a_text_that_is_cut_off_is_read(lowered):
+    own = lowered.operation.get_asm()
+    lines, whole = own.split("\n"), read_shardy(own)
     found = 0
     for stop in range(3, len(lines) - 1):
         module = read_shardy("\n".join(lines[:stop]))
@@ -166,14 +133,13 @@ def ragged(*operands):
     return lax.ragged_all_to_all(*operands, axis_name="Y")
 
 
-@pytest.mark.parametrize("generic", [False, True])
-def test_a_ragged_all_to_all_is_a_custom_call(generic):
+def test_a_ragged_all_to_all_is_a_custom_call():
     mesh = jax.make_mesh((2, 4), ("X", "Y"), axis_types=(AxisType.Auto,) * 2)
     mapped = jax.shard_map(ragged, mesh=mesh, in_specs=(P(("X", "Y")),) * 6, out_specs=P(("X", "Y")))
     arrays = [jax.ShapeDtypeStruct((rows, 4), jnp.bfloat16) for rows in (64, 128)]
     numbers = [jax.ShapeDtypeStruct((32,), jnp.int32)] * 4
     module = jax.jit(mapped).lower(*arrays, *numbers).compiler_ir()
-    text = module.operation.get_asm(print_generic_op_form=generic)
+    text = module.operation.get_asm()
     assert "ragged_all_to_all" in text
     (found,) = read_shardy(text).collectives
     assert (found.op, found.groups) == ("ragged-all-to-all", ((0, 1, 2, 3), (4, 5, 6, 7)))

@@ -296,8 +296,6 @@ def module_of(*functions: str) -> ShardyModule:
     [
         call("f"),
         f"func.{call('f')}",
-        f'"func.call"(%arg0) <{{callee = @f}}> : ({VECTOR}) -> {VECTOR}',
-        f'"func.call"(%arg0) {{callee = @f}} : ({VECTOR}) -> {VECTOR}',
         f'stablehlo.composite "my.op" %arg0 {{decomposition = @f}} : ({VECTOR}) -> {VECTOR}',
         f'"stablehlo.composite"(%arg0) <{{decomposition = @f, name = "my.op"}}> : ({VECTOR}) -> {VECTOR}',
         f"stablehlo.custom_call @x(%arg0) {{called_computations = [@g, @f]}} : ({VECTOR}) -> {VECTOR}",

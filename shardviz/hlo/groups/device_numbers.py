@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -64,19 +65,19 @@ class DeviceNumbers:
 
     def groups(self, instruction: Instruction) -> ReplicaGroups:
         """The groups of a collective, as positions. Raises `NotationError` when they cannot be read."""
-        channel = bool(instruction.channel)
-        has_no_global = base_op(instruction.opcode) in _WITHOUT_GLOBAL_IDS
-        use_global = instruction.attributes.get("use_global_device_ids") == "true"
-        if has_no_global:
+        channel, use_global = bool(instruction.channel), None
+        if base_op(instruction.opcode) in _WITHOUT_GLOBAL_IDS:
             everyone = self.partitions if channel else self.replicas
         else:
+            use_global = instruction.attributes.get("use_global_device_ids") == "true"
             everyone = self.per_slice if use_global and channel else self.replicas
         text = instruction.attributes.get("replica_groups", "{}")
         groups = parse_replica_groups(text, everyone)
         if self.is_known:
             if groups.total <= everyone:
-                mode = None if has_no_global else use_global
-                groups = groups.on_devices(self.replicas, self.partitions, channel=channel, use_global=mode)
+                groups = groups.on_devices(
+                    self.replicas, self.partitions, channel=channel, use_global=use_global
+                )
             check_ids(text, groups.highest, self.per_slice)
         return groups.placed(self.slices) if self.slices else groups
 
@@ -119,9 +120,7 @@ def reordered(order: Sequence[int]) -> ReplicaGroups:
     return ReplicaGroups.of_lists((tuple(where),))
 
 
-def slice_positions(
-    num_slices: int, devices_per_slice: int, slices: Sequence[int] | None = None
-) -> ReplicaGroups:
+def slice_positions(num_slices: int, devices_per_slice: int, slices: Sequence[int] | None) -> ReplicaGroups:
     """The positions of the devices of `num_slices` slices; `slices` has the slice of each position.
 
     Without it the slices follow one another, as JAX's hybrid meshes have them by default. Raises
@@ -140,7 +139,7 @@ def slice_positions(
 
 
 def program_mesh(
-    written: Sequence[WrittenMesh],
+    written: Iterable[WrittenMesh],
     instructions: Collection[Instruction],
     numbers: DeviceNumbers,
     given: Mesh | None,
@@ -154,13 +153,13 @@ def program_mesh(
     Where it writes the mesh out in several orders, none of which counts up, no position is known
     (`DeviceNumbers.orders`).
     """
-    mesh = given
-    if given is None and infer:
-        mesh = mesh_of_instructions(instructions, numbers, written)
-    may_have_orders = (given or (infer and mesh is None)) and numbers.slices is None
+    if given is None and not infer:
+        return None, numbers
+    written = [*written, *_meshes_of_groups(instructions)]
+    mesh = given or _mesh_of_instructions(instructions, numbers, written)
+    may_have_orders = (given or mesh is None) and numbers.slices is None
     if may_have_orders and (given is None or given.device_order is None):
-        written = [*written, *meshes_of_groups(instructions)]
-        ordered = {mesh.axes for mesh in written if mesh.order is not None and _fits(mesh, numbers.total)}
+        ordered = {mesh.axes for mesh in written if mesh.order is not None and _fits(mesh, numbers.per_slice)}
         if mesh is None and len(ordered) == 1:
             mesh = Mesh(*zip(*ordered.pop(), strict=True))
         orders = {each.order for each in written if mesh and each.axes == tuple(mesh.shape.items())}
@@ -187,48 +186,36 @@ def written_meshes(header: str, text: str, sharding: int) -> list[WrittenMesh]:
     return meshes if sharded is None else [*meshes, sharded]
 
 
-def meshes_of_groups(instructions: Iterable[Instruction]) -> list[WrittenMesh]:
+def _meshes_of_groups(instructions: Iterable[Instruction]) -> Iterator[WrittenMesh]:
     """The meshes that the groups of collectives write out, each once, where they can be read."""
-    meshes = []
-    for text in dict.fromkeys(
-        instruction.attributes.get("replica_groups", "") for instruction in instructions
-    ):
-        try:
-            mesh = written_mesh(text)
-        except NotationError:
-            continue
-        meshes += [mesh] if mesh is not None else []
-    return meshes
+    for text in dict.fromkeys(line.attributes.get("replica_groups", "") for line in instructions):
+        with suppress(NotationError):
+            if (mesh := written_mesh(text)) is not None:
+                yield mesh
 
 
-def mesh_of_instructions(
-    instructions: Collection[Instruction], numbers: DeviceNumbers, written: Iterable[WrittenMesh] = ()
+def _mesh_of_instructions(
+    instructions: Iterable[Instruction], numbers: DeviceNumbers, written: Iterable[WrittenMesh]
 ) -> Mesh | None:
     """The coarsest mesh whose axes, or parts of axes, explain the groups of all collectives.
 
-    Sizes and names are those of a mesh that is `written` or that the groups write out, where that explains
-    all groups; else the axes are called axis_0, axis_1, …, as XLA does. None when there are no groups, when
-    some follow no axes, or when no mesh has the axes of all. A permute has a say where its pairs link devices
-    to rings or chains that are such groups.
+    Sizes and names are those of a mesh that is `written`, where that explains all groups; else the axes are
+    called axis_0, axis_1, …, as XLA does. None when there are no groups, when some follow no axes, or when no
+    mesh has the axes of all. A permute has a say where its pairs link devices to rings or chains that are
+    such groups.
     """
     keys = ("replica_groups", "source_target_pairs", "use_global_device_ids")
     cases = {
-        (*map(instruction.attributes.get, keys), bool(instruction.channel), instruction.opcode): instruction
-        for instruction in instructions
+        (*map(line.attributes.get, keys), bool(line.channel), line.opcode): line for line in instructions
     }
     groups, permutes = [], []
-    written = [*written, *meshes_of_groups(instructions)]
-    total = numbers.total
     for case in cases.values():
-        if case.opcode.startswith(("send", "recv")):
-            continue
-        try:
+        with suppress(NotationError):
             if case.opcode.startswith("collective-permute"):
                 permutes.append(numbers.pairs(case))
-            else:
+            elif not case.opcode.startswith(("send", "recv")):
                 groups.append(numbers.groups(case))
-        except NotationError:
-            continue
+    total = numbers.total
     if not numbers.is_known:
         highest = [i for pairs in permutes for pair in pairs for i in pair]
         sizes = [mesh.size for mesh in written]
@@ -260,7 +247,7 @@ def mesh_of_collectives(collectives: Iterable[Collective], devices: int) -> Mesh
 def mesh_of_groups(
     devices: int,
     groups: Iterable[ReplicaGroups],
-    permutes: Iterable[Lists] = (),
+    permutes: Sequence[Lists] = (),
     written: Iterable[WrittenMesh] = (),
 ) -> Mesh | None:
     """The same for groups and pairs of XLA's numbers, and for meshes that are written out."""
@@ -276,7 +263,6 @@ def mesh_of_groups(
     if any(group.total != devices for group in groups):
         return None
     nests = {group.member_loops for group in groups}
-    permutes = [*permutes]
     cuts = _cuts([nest for nest in nests if nest is not None], {1, devices})
     # XLA's own axes of size 1 say nothing.
     distinct = {

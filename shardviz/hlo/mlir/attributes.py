@@ -25,7 +25,7 @@ _PADDING = -1
 MAX_HEX = 2**22
 """Longest dense array in hexadecimal digits that is read."""
 _MESH = re.compile(r"<\[([^\]]*)\](?:, device_ids=\[([\d, ]*)\])?")
-_MESH_NAME = re.compile(r'@"([^"]*)"|@([\w.$-]+)|sym_name = "([^"]*)"')
+_MESH_NAME = re.compile(r'@"([^"]*)"|@([\w.$-]+)')
 _LITERAL = re.compile(rf"#sdy\.mesh{_MESH.pattern}>")
 _NUMBER = re.compile(r"\d{1,15}")
 _DECLARED_AXIS = re.compile(r'"([^"]*)"\s*=\s*(\d{1,12})')

@@ -57,11 +57,10 @@ _SDY_OPS = {
 }
 """Shardy's collectives. Its other operations between shardings (to_unreduced) are local and move nothing."""
 _STABLEHLO_OPS = {f"stablehlo.{op.replace('-', '_')}": op for op in OPS if op not in (RAGGED, "slice")}
-_RAGGED = re.compile(r'@ragged_all_to_all\(|\(.*\bcall_target_name = "ragged_all_to_all"')
+_RAGGED = "@ragged_all_to_all("
 """The one collective that is a custom call; its groups stand in the backend's configuration."""
 
-_OUT = re.compile(r"\bout_sharding ?= ?(?:#sdy\.sharding)?(?=<)")
-_GENERIC_AXES = re.compile(r"#sdy<\w+\s*([\[{][^<]*?[\]}])>")
+_OUT = re.compile(r"\bout_sharding ?= ?(?=<)")
 _EXCHANGE = re.compile(r"\{([^{}]*)\}\s*:\s*(\d{1,3})\s*->\s*(\d{1,3})")
 
 _NUMBER = {
@@ -93,8 +92,7 @@ def sdy_collective(operation: MlirOperation, meshes: Meshes, mesh: Mesh | None) 
     tensor = parse_tensor(text, end)
     if len(tensor.sizes) != len(after.dims):
         raise NotationError(f"a tensor of {len(after.dims)} dimensions was expected", text, end, len(text))
-    generic = _GENERIC_AXES.search(text)
-    own = generic[1] if generic else text.partition("%")[0].strip()
+    own = text.partition("%")[0].strip()
     parts, dim, split_dim = list(after.parts), None, None
     axes: tuple[SubAxis, ...] = ()
     if op == "all-reduce":
@@ -255,7 +253,7 @@ def stablehlo_collective(
     Raises `NotationError` when it cannot be read.
     """
     op, text = _STABLEHLO_OPS.get(operation.name), operation.text
-    if operation.name == "stablehlo.custom_call" and _RAGGED.match(text):
+    if operation.name == "stablehlo.custom_call" and text.startswith(_RAGGED):
         op = RAGGED
     if op is None:
         return None

@@ -1,9 +1,9 @@
 """StableHLO and Shardy text → its operations, each with the values that it takes and the regions around it.
 
 An operation begins on a line of its own; all until the next one, or until the end of its region, belongs to
-it, so that a text may be wrapped anywhere else. Operations have the syntax of their dialect, or MLIR's
-generic one, ``"name"(operands) <{attributes}> ({regions}) : types``, in older releases ``{attributes}``, and
-behind the regions. Both become a name and one text without the regions:
+it, so that a text may be wrapped anywhere else. It has the syntax of its dialect or, where that has none, the
+quoted one, ``"name"(operands) <{attributes}> ({regions}) : types``. Both become a name and one text without
+the regions:
 
     %1 = "stablehlo.all_reduce"(%0) <{replica_groups = …}> ({      name: stablehlo.all_reduce
     ^bb0(%a: tensor<f32>, %b: tensor<f32>):                       text: (%0) <{replica_groups = …}> : (…) -> …
@@ -20,7 +20,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import zip_longest
 from typing import NamedTuple
 
 from shardviz.hlo.mlir.attributes import Meshes
@@ -33,7 +32,7 @@ _RESULT = r"%[\w$.#-]++(?::\d{1,6})?+"
 _EVENT = re.compile(
     r"\n[ \t]*+(?:(?P<end>\})|(?P<label>\^\w)|(?P<other>[#!][\w.]++ = |\{-#)"
     rf"|(?P<results>{_RESULT}(?:{_GAP},{_GAP}{_RESULT}){{0,99}}+){_GAP}={_GAP}(?!%)\"?(?P<named>[\w$.]*+)\"?"
-    r'|"(?P<generic>\w++\.[\w.]++)"(?=\()'
+    r'|"(?P<quoted>\w++\.[\w.]++)"(?=\()'
     r"|(?P<keyword>(?:module|return|call)\b)"
     rf"|(?P<unnamed>[a-z_]\w*+\.[a-z_][\w.]*+)(?!{_GAP}[=,>}}\]]))"
 )
@@ -53,7 +52,7 @@ _SYMBOL = re.compile(r'\s*@("[^"]*"|[\w.$-]+)')
 _LOGGED = re.compile(r"\n[IWEF]\d{4} \d\d:\d\d:\d\d\.[^\n]*")
 """A line of a process's log, which may stand between any two of a text that was printed beside it."""
 _CONSTANT = re.compile(r"dense<(-?\d{1,18})> : tensor<[su]?i\d+>")
-_RELATION = re.compile(r"^([A-Z]{2}),|comparison_direction<?\s*([A-Z]{2})>")
+_RELATION = re.compile(r"([A-Z]{2}),")
 MAX_NESTED_LOOPS = 64
 """Loops nested deeper than in any program count as other regions do."""
 LOOP = "stablehlo.while"
@@ -89,8 +88,7 @@ class FunctionHeader(NamedTuple):
 @dataclass(eq=False)
 class Region:
     """A region of an operation, its `number` among these; which function and which loops are around it, each
-    with True for its condition; whether that is a branch of a conditional; and what it `returned`. `label` is
-    that of its block, which names a function's arguments in the generic form."""
+    with True for its condition; whether that is a branch of a conditional; and what it `returned`."""
 
     operation: MlirOperation
     number: int
@@ -98,7 +96,6 @@ class Region:
     loops: tuple[tuple[MlirOperation, bool], ...] = ()
     in_branch: bool = False
     returned: tuple[OperationValue | None, ...] = ()
-    label: str = ""
 
 
 @dataclass(eq=False)
@@ -126,36 +123,15 @@ class MlirOperation:
         return self.results[0] if self.results else ""
 
     @cached_property
-    def attributes(self) -> dict[str, str]:
-        """Those of the generic form, ``<{name = value}>``, in older releases ``{name = value}``."""
-        start = self.text.find("{")
-        pairs = (part.partition(" = ") for part in items(self.text, start + 1)[0]) if start >= 0 else ()
-        return {name: value for name, _, value in pairs}
-
-    @cached_property
     def header(self) -> FunctionHeader:
-        """That of a function, which in the oldest generic form is known when all of it has been read."""
-        text = self.text
-        if (own := _OWN_HEADER.match(text)) is not None:
-            arguments, stop = items(text, own.end())
-            _, _, made = text[stop:].partition("-> ")
-            results = items(made, 1)[0] if made.startswith("(") else [made.partition(" attributes ")[0]]
-            is_public = own[1] in (None, "public")
-            return FunctionHeader(
-                own[2].strip('"'), is_public, arguments, [result for result in results if result]
-            )
-        told = self.attributes
-        label = self.regions[0].label if self.regions else ""
-        made = told.get("function_type", "").partition(" -> ")[2]
-        arguments, results = (
-            [f"{kind} {own}".rstrip() for kind, own in zip_longest(kinds, own[: len(kinds)], fillvalue="")]
-            for kinds, own in (
-                (items(label, label.find("(") + 1)[0], items(told.get("arg_attrs", ""), 1)[0]),
-                (items(made, int(made.startswith("(")))[0], items(told.get("res_attrs", ""), 1)[0]),
-            )
-        )
-        is_public = told.get("sym_visibility", '"public"') == '"public"'
-        return FunctionHeader(told.get("sym_name", "").strip('"'), is_public, arguments, results)
+        own = _OWN_HEADER.match(self.text)
+        if own is None:
+            return FunctionHeader()
+        arguments, stop = items(self.text, own.end())
+        made = self.text[stop:].partition("-> ")[2]
+        results = items(made, 1)[0] if made.startswith("(") else [made.partition(" attributes ")[0]]
+        is_public = own[1] in (None, "public")
+        return FunctionHeader(own[2].strip('"'), is_public, arguments, [*filter(None, results)])
 
     @cached_property
     def trips(self) -> int | None:
@@ -167,7 +143,7 @@ class MlirOperation:
         test, *_ = (*self.regions[0].returned, None)
         if test is None or not test.operation.name.endswith(".compare") or len(test.operation.operands) < 2:
             return None
-        relation = _RELATION.search(test.operation.text)
+        relation = _RELATION.match(test.operation.text)
         counter, limit = test.operation.operands[:2]
         if relation is None or counter is None or limit is None or counter.operation is not self:
             return None
@@ -178,7 +154,7 @@ class MlirOperation:
         if added is None or first is None or not added.operation.name.endswith(".add"):
             return None
         steps = [value.constant for value in added.operation.operands if value and value != counter]
-        start, stop, direction = first.constant, limit.constant, relation[1] or relation[2]
+        start, stop, direction = first.constant, limit.constant, relation[1]
         if counter not in added.operation.operands or direction not in ("LT", "LE") or len(steps) != 1:
             return None
         (step,) = steps
@@ -242,13 +218,9 @@ class MlirModule:
     @property
     def name(self) -> str:
         """The module's own name."""
-        operation = next(
-            (operation for operation in self.operations if operation.name == "builtin.module"), None
-        )
-        if operation is None:
-            return ""
-        own = _SYMBOL.match(operation.text)
-        return (own[1] if own else operation.attributes.get("sym_name", "")).strip('"')
+        text = next((each.text for each in self.operations if each.name == "builtin.module"), "")
+        own = _SYMBOL.match(text)
+        return own[1].strip('"') if own else ""
 
     def _read(self) -> None:
         text, line, counted = self.text, 0, 0
@@ -286,11 +258,11 @@ class MlirModule:
         if begun["other"]:
             return
         if begun["label"]:
-            self._label(text)
+            self._define(_ARGUMENT.findall(text))
         elif begun["end"]:
             self._end(text.lstrip("})"), opens)
         else:
-            own = begun["named"] or begun["generic"] or begun["keyword"] or begun["unnamed"] or ""
+            own = begun["named"] or begun["quoted"] or begun["keyword"] or begun["unnamed"] or ""
             self._operation(begun["results"] or "", _KEYWORDS.get(own, own), text, line, opens)
 
     def _operation(self, results: str, name: str, text: str, line: int, opens: bool) -> None:
@@ -350,12 +322,6 @@ class MlirModule:
         operation = self._stack[-1].operation
         for index, name in enumerate(filter(None, names)):
             self._values[-1][name] = OperationValue(operation, index, True)
-
-    def _label(self, text: str) -> None:
-        region = self._stack[-1]
-        self._define(_ARGUMENT.findall(text))
-        if region.operation.name == "func.func":
-            region.label = region.label or text
 
     def _end(self, text: str, opens: bool) -> None:
         """End a region; `text` is what stands behind it, and leads to the next one or ends the operation."""

@@ -21,10 +21,8 @@ MAX_UNREAD = 100
 
 _CALLING = ("func.call", "stablehlo.composite", "stablehlo.custom_call")
 _SYMBOL = re.compile(r'@("[^"]*"|[\w.$-]+)')
-_CALLEES = re.compile(
-    r'\b(?:callee|decomposition) = (@(?:"[^"]*"|[\w.$-]+))|\bcalled_computations = \[([^\]]*)\]'
-)
-"""Functions that an operation names: that of a call or a composite, those of a custom call."""
+_CALLEES = re.compile(r'\bdecomposition = (@(?:"[^"]*"|[\w.$-]+))|\bcalled_computations = \[([^\]]*)\]')
+"""The function that a composite names, those of a custom call."""
 _MLIR = re.compile(r"func\.func|stablehlo\.\w|sdy\.\w|mhlo\.\w")
 _SPLIT = re.compile(r'sdy\.sharding(?:_per_value)? ?[<=][^\n{]{0,200}\{"|mhlo\.sharding = "\{devices=')
 _NUMBER = {key: re.compile(rf"mhlo\.{key}\s*=\s*(\d{{1,12}})") for key in ("num_partitions", "num_replicas")}
@@ -103,6 +101,10 @@ class _Reader:
 
     def read(self) -> ShardyModule:
         module, functions = self.module, self.module.functions
+        if '"func.func"(' in module.text:
+            problem = "this MLIR is in the generic form"
+            hint = "print it in its own form: lowered.as_text()"
+            raise NotationError(problem, module.text[1:], module.text.find('"func.func"(') - 1, hint=hint)
         if not functions[1:] and "func.func" in module.text:
             problem = "this MLIR has no function on a line of its own"
             hint = "save lowered.as_text() with its line ends, all of it"
@@ -216,8 +218,8 @@ def _callees(operation: MlirOperation) -> list[str]:
     """The functions that an operation names."""
     if operation.name not in _CALLING:
         return []
-    own = _SYMBOL.match(operation.text) if operation.name == "func.call" else None
-    named = own or _CALLEES.search(operation.text)
+    is_call = operation.name == "func.call"
+    named = _SYMBOL.match(operation.text) if is_call else _CALLEES.search(operation.text)
     return [name.strip('"') for name in _SYMBOL.findall(named[0])] if named else []
 
 

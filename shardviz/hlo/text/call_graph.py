@@ -93,19 +93,6 @@ class CallGraph:
         return int(written[1]) if written else self._trip_counts.of(loop)
 
 
-def circle(calls: Sequence[Call]) -> int | None:
-    """A computation that runs itself, directly or through others, which XLA refuses.
-
-    XLA prints what is called before what calls it: where all calls lead to what stands before them there is
-    none.
-    """
-    if all(call.callee < call.caller for call in calls):
-        return None
-    outgoing = _outgoing(calls)
-    rank = _ranks([*outgoing], outgoing)
-    return next((call.callee for call in calls if rank[call.callee] <= rank[call.caller]), None)
-
-
 def run_counts(
     roots: Mapping[int, int | None], calls: Iterable[Call]
 ) -> tuple[dict[int, int | None], set[int]]:

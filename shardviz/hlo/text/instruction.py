@@ -20,8 +20,6 @@ _HEAD = re.compile(HEAD)
 _TUPLE = re.compile(r"[^\S\n]*+(ROOT\s++)?%?([^\s=,(){}]++) = (?=\()")
 _OPCODE = re.compile(r"\s*([a-z][a-z0-9-]*)\(")
 _PAREN = re.compile(r"[()]")
-_BALANCED = re.compile(r"[^()]*+(?:\((?:[^()]++|\([^()]*+\))*+\)[^()]*+)*+\)")
-"""Up to a closing parenthesis, with no deeper ones than a layout in a tuple has."""
 _CHANNEL = re.compile(r", channel_id=(\d++)(?=,|\Z)")
 _ATTRIBUTE = re.compile(
     r"[ \t,](?:metadata=\s*+\{)?(replica_groups|source_target_pairs|dimensions|split_dimension"
@@ -46,9 +44,6 @@ _NUMBER = re.compile(r"\s*(\d{1,6})\s*\)")
 _OP_NAME = 'op_name="'
 _QUOTED = re.compile(r'(?:[^"\\\n]|\\.)*+')
 _INDEX = re.compile(r" index=(\d{1,6})")
-
-MAX_DEPTH = 10_000
-"""Parentheses nested deeper than this are in no program."""
 
 
 @dataclass(eq=False, slots=True)
@@ -168,14 +163,9 @@ class Instruction:
     @property
     def op_name(self) -> str:
         """JAX's name of the operation that it is, or is made of; "" where it has none."""
-        text, start = self.text, self.text.find(_OP_NAME, self.inside, self.stop) + len(_OP_NAME)
-        if start < len(_OP_NAME):
-            return ""
-        stop = text.find('"', start, self.stop)
-        name = text[start : self.stop if stop < 0 else stop]
-        if "\\" in name and (quoted := _QUOTED.match(text, start, self.stop)):
-            name = _unescaped(quoted[0])
-        return name
+        start = self.text.find(_OP_NAME, self.inside, self.stop)
+        quoted = _QUOTED.match(self.text, start + len(_OP_NAME), self.stop) if start >= 0 else None
+        return _unescaped(quoted[0]) if quoted else ""
 
     @property
     def is_wrapper(self) -> bool:
@@ -254,17 +244,13 @@ def closing(text: str, start: int, stop: int | None = None) -> int:
         return stop
     if text.find("(", start, end) < 0:
         return end + 1
-    if balanced := _BALANCED.match(text, start, stop):
-        return balanced.end()
     depth = 1
     for paren in _PAREN.finditer(text, start, stop):
         depth += 1 if paren[0] == "(" else -1
         if depth == 0:
             return paren.end()
-        if depth > MAX_DEPTH:
-            break
     return stop
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPED.sub(r"\1", text) if r"\\" in text else text.replace("\\", "")
+    return _ESCAPED.sub(r"\1", text) if "\\" in text else text

@@ -295,7 +295,7 @@ class Instructions:
         made = [
             known[name] if name in known else self.named(home, name, start) for name in instruction.operands
         ]
-        return [line for line in made if line is not None] if None in made else made
+        return [line for line in made if line is not None]
 
     def operand(self, instruction: Instruction, number: int) -> Instruction | None:
         """The instruction that makes an operand, by its number; None where the text does not tell."""
