@@ -88,7 +88,6 @@ class Origins(Generic[_Value]):
     def __init__(self, how: _How[_Value]) -> None:
         self._how = how
         self._known: dict[_Value, Origin | None] = {}
-        self._moves: dict[_Value, tuple[int, Origin | None]] = {}
 
     def of(self, values: Sequence[_Value]) -> Origin | None:
         """The origin of several values together; None when it cannot be told."""
@@ -102,46 +101,20 @@ class Origins(Generic[_Value]):
     def _moved(self, values: Sequence[_Value]) -> Origin | None:
         """The origin of values that are moved, not computed, from the program's arguments to here.
 
-        This ends at the first thing that is computed, and so it is quick in a program of any size. In a chain
-        of collectives, each of which moves the one before, that one's own way is known already.
+        This ends at the first thing that is computed, and so it is quick in a program of any size.
         """
-        if len(values) != 1:
-            return self._walked(values)[1]
-        chain = [*values]
-        while chain[-1] not in self._moves:
-            made = self._how(chain[-1])
-            before = made.operands if isinstance(made, Made) and made.only_moved else ()
-            if isinstance(made, Made) and not made.only_moved:
-                self._moves[chain[-1]] = 1, None
-            elif len(before) != 1 or len(chain) > MAX_MOVES:
-                self._moves[chain[-1]] = self._walked(chain[-1:])
-            else:
-                chain += before
-        looks, origin = self._moves[chain.pop()]
-        for value in reversed(chain):
-            looks += 1
-            self._moves[value] = looks, origin if looks <= MAX_MOVES else None
-        return self._moves[values[0]][1]
-
-    def _walked(self, values: Sequence[_Value]) -> tuple[int, Origin | None]:
-        """The number of values looked at on the way back, and the origin."""
-        waiting = [*values]
-        seen, found = {*waiting}, set[int]()
+        waiting, found = [*values], set[int]()
+        seen = {*waiting}
         while waiting:
             made = self._how(waiting.pop())
-            looks = len(seen) - len(waiting)
-            if made is None or looks > MAX_MOVES:
-                return looks, None
-            if isinstance(made, Origin):
-                if made.computed:
-                    return looks, None
+            if isinstance(made, Origin) and not made.computed:
                 found.update(made.arguments)
-            elif not made.only_moved:
-                return looks, None
-            else:
+            elif isinstance(made, Made) and made.only_moved and len(seen) - len(waiting) <= MAX_MOVES:
                 waiting += (operand for operand in made.operands if operand not in seen)
                 seen.update(made.operands)
-        return len(seen), Origin(tuple(sorted(found))) if 0 < len(found) <= MAX_ARGUMENTS else None
+            else:
+                return None
+        return Origin(tuple(sorted(found))) if 0 < len(found) <= MAX_ARGUMENTS else None
 
     def _step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
         made = self._how(value)

@@ -8,8 +8,8 @@ A collective is under way in one of these forms:
   the middle hold the collective next to the matmul that it overlaps with, one has ``AsyncCollectiveDone``.
 
 And its place among the program's matmuls: after how many of them it begins. Counted are instructions that
-multiply matrices, fused ones too, in program order, each once however often it runs. The partial matmuls of a
-collective matmul count as the one that they are parts of.
+multiply matrices, by themselves or in a fusion, in program order, each once however often it runs. Partial
+matmuls of a collective matmul count as the one that they are parts of.
 """
 
 from __future__ import annotations
@@ -267,38 +267,19 @@ def with_matmul_order(
     lines = Instructions(normal_form(text).text)
     wholes = {name: matmul for matmul in matmuls for name in matmul.matmuls}
     before: dict[str, int] = {}
-    count, counted = 0, set[CollectiveMatmul]()
-    inside: dict[Computation, int] = {}
+    counted: set[Instruction | CollectiveMatmul] = set()
     for line in _in_order(lines):
         callee = lines.callee(line) if line.opcode in FOLDED else None
         for inner in (line, *(lines.of(callee) if callee else ())):
-            before.setdefault(inner.name, count)
-        whole = wholes.get(line.name)
-        if line.opcode in CONTROL or whole in counted:
-            continue
-        if whole is None:
-            count += _matmuls_in(line, lines, inside)
-        else:
-            count += 1
-            counted.add(whole)
+            before.setdefault(inner.name, len(counted))
+        if line.opcode not in CONTROL and (line.name in wholes or lines.is_matmul(line)):
+            counted.add(wholes.get(line.name, line))
     return tuple(
-        replace(collective, matmul_order=MatmulOrder(before[collective.name], count))
+        replace(collective, matmul_order=MatmulOrder(before[collective.name], len(counted)))
         if collective.name in before
         else collective
         for collective in collectives
     )
-
-
-def _matmuls_in(line: Instruction, lines: Instructions, inside: dict[Computation, int]) -> int:
-    """The number of matmuls in an instruction: a fusion may hold several; `inside` has those of fusions."""
-    callee = lines.callee(line) if line.opcode in FOLDED else None
-    if callee is None:
-        return int(lines.is_matmul(line))
-    if callee not in inside:
-        inside[callee] = 0  # for a text that goes in circles
-        if lines.multiplies(callee):
-            inside[callee] = sum(_matmuls_in(inner, lines, inside) for inner in lines.of(callee))
-    return inside[callee]
 
 
 def _in_order(lines: Instructions) -> Iterator[Instruction]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from shardviz.hlo.collective import Collective
 
@@ -30,24 +31,19 @@ class Total:
 
 def totals(collectives: Iterable[Collective]) -> tuple[Total, ...]:
     """A total for each kind, in the order in which the kinds first come. Local slices are not collectives."""
-    kinds: dict[tuple[str, bool, bool], list[Collective]] = {}
-    for collective in collectives:
-        if collective.op != "slice":
-            kinds.setdefault(
-                (collective.op, collective.between_slices, collective.is_host_transfer), []
-            ).append(collective)
-    return tuple(_total(kind, those) for kind, those in kinds.items())
-
-
-def _total(kind: tuple[str, bool, bool], those: Sequence[Collective]) -> Total:
-    known = [(collective.count, collective) for collective in those if collective.count is not None]
-    return Total(
-        *kind,
-        sum(count for count, _ in known),
-        sum(count * collective.bytes for count, collective in known),
-        sum(count * collective.wire_bytes for count, collective in known),
-        len(those) - len(known),
-    )
+    found: dict[tuple[str, bool, bool], Total] = {}
+    for one in collectives:
+        kind = one.op, one.between_slices, one.is_host_transfer
+        if one.op != "slice":
+            total, count = found.get(kind, Total(*kind)), one.count or 0
+            found[kind] = Total(
+                *kind,
+                total.count + count,
+                total.bytes + count * one.bytes,
+                total.wire_bytes + count * one.wire_bytes,
+                total.unknown + (one.count is None),
+            )
+    return tuple(found.values())
 
 
 Expected = int | Mapping[tuple[str, ...], int | None] | None
@@ -106,10 +102,7 @@ def tallies(
     rest = {op: those for op, those in found.items() if op not in expected}
     if others is None:
         return (*named, *(Tally(op, None, tuple(those)) for op, those in rest.items()))
-    return (
-        *named,
-        Tally(OTHERS, others, tuple(collective for those in rest.values() for collective in those)),
-    )
+    return (*named, Tally(OTHERS, others, tuple(chain.from_iterable(rest.values()))))
 
 
 def _tallies(op: str, wanted: Expected, collectives: Sequence[Collective]) -> list[Tally]:

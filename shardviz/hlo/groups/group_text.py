@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import accumulate, chain
+from operator import mul
 from typing import NamedTuple
 
 from shardviz.errors import NotationError
@@ -76,8 +79,7 @@ def parse_replica_groups(text: str, devices: int) -> ReplicaGroups:
     if match := _IOTA.fullmatch("".join(text.split())):
         return _iota(text, *match.groups())
     if match := _MESH.fullmatch(text):
-        axes = _named_sizes(text, match[1])
-        sizes = dict(axes)
+        sizes = dict(axes := _named_sizes(text, match[1]))
         if len(sizes) < len(axes):
             raise _unreadable(text)
         groups = axis_groups(_used_axes(text, sizes, match[3]), sizes)
@@ -135,11 +137,9 @@ def _listed(text: str, devices: int) -> ReplicaGroups:
         return one_group(devices)
     if not all(lists):
         raise NotationError("a group has no devices", text, 0, len(text))
-    seen: set[int] = set()
-    for i in (i for group in lists for i in group):
-        if i in seen:
-            raise NotationError(f"device {i} appears twice", text, 0, len(text))
-        seen.add(i)
+    i, times = Counter(chain.from_iterable(lists)).most_common(1)[0]
+    if times > 1:
+        raise NotationError(f"device {i} appears twice", text, 0, len(text))
     return ReplicaGroups.of_lists(lists)
 
 
@@ -152,11 +152,9 @@ def _lists(text: str) -> Lists:
     if not (body.startswith("{") and body.endswith("}")):
         raise _unreadable(text)
     check_listable(body.count(",") + 1, text)
+    parts = re.split(r"\}\s*+,\s*+\{", body[1:-1])
     try:
-        lists = tuple(
-            tuple(map(int, part.split(","))) if part.strip() else ()
-            for part in re.split(r"\}\s*+,\s*+\{", body[1:-1])
-        )
+        lists = tuple(tuple(map(int, part.split(","))) if part.strip() else () for part in parts)
     except ValueError:
         raise _unreadable(text) from None
     if (negative := body.find("-")) >= 0:
@@ -260,19 +258,11 @@ def _numbers(text: str, body: str, least: int = 1) -> list[int]:
     if any(not part.isdigit() or len(part) > 15 or int(part) < least for part in parts):
         raise _unreadable(text)
     found = list(map(int, parts))
-    product = 1
-    for number in found if least else []:
-        product *= number
-        if product > MAX_IDS:
-            raise NotationError("more devices than any program has", text, 0, len(text))
+    if least and any(product > MAX_IDS for product in accumulate(found, mul)):
+        raise NotationError("more devices than any program has", text, 0, len(text))
     return found
 
 
 def _unreadable(text: str) -> NotationError:
-    return NotationError(
-        "these are not replica groups",
-        text,
-        0,
-        len(text),
-        "write {{0,1},{2,3}}, [2,2]<=[4] or mesh['x'=2,'y'=2] {'y'}",
-    )
+    hint = "write {{0,1},{2,3}}, [2,2]<=[4] or mesh['x'=2,'y'=2] {'y'}"
+    return NotationError("these are not replica groups", text, 0, len(text), hint)

@@ -213,23 +213,21 @@ def parse_dense_rows(text: str, start: int, columns: int) -> tuple[tuple[int, ..
     end = text.find(">", start)
     body = text[start + len("dense<") : end] if text.startswith("dense<", start) and end > 0 else ""
     if body.startswith("[["):
-        return tuple(_unpadded(map(int, _INTEGER.findall(row[1]))) for row in _DENSE_ROW.finditer(body, 1))
+        rows = (map(int, _INTEGER.findall(row[1])) for row in _DENSE_ROW.finditer(body, 1))
+        return tuple(tuple(number for number in row if number != _PADDING) for row in rows)
     if body.startswith('"0x') and len(body) < MAX_HEX:
         try:
             raw = bytes.fromhex(body[3:].rstrip('"'))
         except ValueError:
             raw = b""
-        flat = tuple(int.from_bytes(raw[i : i + 8], "little", signed=True) for i in range(0, len(raw), 8))
-        return tuple(_unpadded(flat[i : i + columns]) for i in range(0, len(flat), max(1, columns)))
+        flat = [int.from_bytes(raw[i : i + 8], "little", signed=True) for i in range(0, len(raw), 8)]
+        parts = (flat[i : i + columns] for i in range(0, len(flat), max(1, columns)))
+        return tuple(tuple(number for number in part if number != _PADDING) for part in parts)
     if body.strip().isdigit() and len(body) < 15:
         return ((int(body),),)
     if text.startswith("dense<>", start):
         return ()
     raise NotationError("a dense array of groups was expected", text, start, min(len(text), start + 20))
-
-
-def _unpadded(row: Iterable[int]) -> tuple[int, ...]:
-    return tuple(number for number in row if number != _PADDING)
 
 
 def _axis_sizes(body: str) -> dict[str, int]:

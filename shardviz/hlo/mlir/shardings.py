@@ -23,12 +23,12 @@ Axes = tuple[tuple[str, ...], ...]
 """The mesh axes of each dimension, major first; a part of an axis as Shardy's ``Y:(1)2``."""
 
 PER_VALUE = "sdy.sharding_per_value<"
-_LISTS = tuple(re.compile(rf"{key} ?= ?(?:#{PER_VALUE})?(?=\[)") for key in ("in_shardings", "out_shardings"))
-_MANUAL_AXES = re.compile(r"manual_axes ?= ?(?:#sdy<manual_axes)?\{([^{}]*)\}")
+_LISTS = tuple(re.compile(rf"{key} ?= ?(?=\[)") for key in ("in_shardings", "out_shardings"))
+_MANUAL_AXES = re.compile(r"manual_axes ?= ?\{([^{}]*)\}")
 _QUOTED = re.compile(r'"([^"]*)"')
 _RESHARDS = ("sdy.reshard", "sdy.sharding_constraint")
 _SINGLE = re.compile(r"(?:\bout_sharding ?= ?|#sdy\.sharding|^%\S+ )(?=<)")
-_FIRST_SHARDING = re.compile(rf"(?:\bout_sharding ?= ?(?:#sdy\.sharding)?|{re.escape(PER_VALUE)}\[)(?=<)")
+_FIRST_SHARDING = re.compile(rf"(?:\bout_sharding ?= ?|{re.escape(PER_VALUE)}\[)(?=<)")
 ARGUMENT, RESULT, RESHARD = "argument", "result", "reshard"
 
 

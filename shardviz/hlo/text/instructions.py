@@ -44,7 +44,6 @@ _CALLED = re.compile(r"(\{?)%?([^\s,{}()=]++)")
 _NEXT_NAME = re.compile(r",\s?%?([^\s,{}()=]++)")
 
 _LINE = re.compile(rf"\n(?:{HEAD})?+")
-_NAMED = re.compile(r"\n[^\S\n]*+(?:ROOT\s++)?%?([^\s=,(){}]++) = ")
 _MENTION = re.compile(r"%([^\s,(){}=%]++)[,)]")
 _MENTION_WITHOUT_SIGN = re.compile(r"(?<![^\s(,%])([^\s,(){}\[\]=%]++)\s*+[,)]")
 _CALLEE = re.compile(r" (?:calls|to_apply)=%?([^\s,(){}]+)")
@@ -151,8 +150,8 @@ class Computations:
 
     @cached_property
     def _marks(self) -> tuple[dict[int, str], dict[str, int], dict[str, list[int]]]:
-        """What `notable` tells, and the first place that seems to call a computation, by its name, and all
-        others; a string may pretend to."""
+        """The `notable` places, and the first that seems to call a computation, by its name, and all others;
+        a string may pretend to."""
         # One look at the whole text for all. Most computations are called once: lists of one would take most
         # of the time.
         notable: dict[int, str] = {}
@@ -203,19 +202,28 @@ class Instructions:
         self._read: dict[Computation, list[Instruction]] = {}
         self._named: dict[Computation, dict[str, Instruction | None]] = defaultdict(dict)
         self._searched: dict[Computation, int] = {}
-        self._places: dict[Computation, dict[str, int]] = {}
         self._mentioned: dict[Computation, tuple[dict[str, int], dict[str, list[int]]]] = {}
         self._users: dict[Instruction, list[Instruction]] = {}
         self._roots: dict[Computation, Instruction | None] = {}
         self._callees: dict[Instruction, Computation | None] = {}
         self._multiplies: dict[Computation, bool] = {}
-        self._inside: dict[Computation, tuple[bool, list[Computation]]] = {}
         self._factors: dict[Computation, frozenset[int]] = {}
 
     def of(self, home: Computation) -> list[Instruction]:
         """Every instruction of a computation, in program order."""
         if home not in self._read:
-            self._read[home] = lines = [*self._in_order(home)]
+            text, known, lines = self.text, self._at, list[Instruction]()
+            for match in _LINE.finditer(text, home.start, home.stop):
+                start = match.start() + 1
+                line = known.get(start)
+                if line is None and match[2] is not None:
+                    stop = text.find("\n", match.end())
+                    stop = len(text) if stop < 0 else stop
+                    line = known[start] = Instruction(text, start, stop, match.end(), home, match.groups())
+                elif line is None:
+                    line = self.at(start, home)
+                lines += [line] if line is not None else []
+            self._read[home] = lines
             self._named[home] = {**{line.name: line for line in lines}, **self._named[home]}
         return self._read[home]
 
@@ -240,29 +248,22 @@ class Instructions:
 
     def _find(self, home: Computation, name: str, before: int) -> Instruction | None:
         # A name is searched for from its use on backwards, some bytes at once. When as much of the text has
-        # been looked through as an index of all names takes time, that is made.
+        # been looked through as reading all of it takes time, that is done.
         if home in self._read:
             return None
-        text, start, searched = self.text, home.start, self._searched.get(home, 0)
-        if searched < MAX_SEARCHED * (home.stop - start):
-            stop, definition = before, f"{name} = "
-            while (index := text.rfind(definition, start, stop)) >= 0:
-                instruction = self.at(index, home)
-                if instruction is not None and instruction.name == name:
-                    self._searched[home] = searched + before - index
-                    return instruction
-                stop = index
-            self._searched[home] = searched + before - start
-            return None if before == home.stop else self._find(home, name, home.stop)
-        if home not in self._places:
-            matches = _NAMED.finditer(text, start, home.stop)
-            self._places[home] = {match[1]: match.start() + 1 for match in matches}
-        index = self._places[home].get(name, -1)
-        instruction = self.at(index, home) if index >= 0 else None
-        if index < 0 or (instruction is not None and instruction.name == name):
-            return instruction
-        # Its last definition is damaged.
-        return next((line for line in reversed(self.of(home)) if line.name == name), None)
+        start, searched = home.start, self._searched.get(home, 0)
+        if searched >= MAX_SEARCHED * (home.stop - start):
+            self.of(home)
+            return self._named[home].get(name)
+        stop, definition = before, f"{name} = "
+        while (index := self.text.rfind(definition, start, stop)) >= 0:
+            instruction = self.at(index, home)
+            if instruction is not None and instruction.name == name:
+                self._searched[home] = searched + before - index
+                return instruction
+            stop = index
+        self._searched[home] = searched + before - start
+        return None if before == home.stop else self._find(home, name, home.stop)
 
     def root(self, home: Computation) -> Instruction | None:
         """The instruction whose result is the computation's: its last one, nearly always."""
@@ -358,19 +359,18 @@ class Instructions:
     def multiplies(self, home: Computation) -> bool:
         """Return whether a computation, or one that it calls, multiplies matrices."""
         if home not in self._multiplies:
-            called = islice(reached([home], lambda inner: self._called_by(inner)[1]), MAX_CALLED)
-            self._multiplies[home] = any(self._called_by(inner)[0] for inner in called)
+            called = islice(reached([home], self._called_by), MAX_CALLED)
+            self._multiplies[home] = any(
+                _KERNEL.search(self.text, inner.start, inner.stop)
+                or any(self.text.find(f" {opcode}(", inner.start, inner.stop) >= 0 for opcode in MATMULS)
+                for inner in called
+            )
         return self._multiplies[home]
 
-    def _called_by(self, home: Computation) -> tuple[bool, list[Computation]]:
-        """Return whether a computation itself multiplies matrices, and what it calls."""
-        if home not in self._inside:
-            text, span = self.text, (home.start, home.stop)
-            has_matmul = any(text.find(f" {opcode}(", *span) >= 0 for opcode in MATMULS)
-            wrappers = [line for opcode in WRAPPERS for line in self.with_opcode(home, opcode)]
-            callees = [callee for line in wrappers if (callee := self.callee(line)) is not None]
-            self._inside[home] = has_matmul or _KERNEL.search(text, *span) is not None, callees
-        return self._inside[home]
+    def _called_by(self, home: Computation) -> Iterator[Computation]:
+        for opcode in WRAPPERS:
+            callees = map(self.callee, self.with_opcode(home, opcode))
+            yield from (callee for callee in callees if callee is not None)
 
     def factors(self, instruction: Instruction, depth: int = 0) -> frozenset[int]:
         """The numbers of the operands that a matmul multiplies, whatever it does to them before."""
@@ -392,18 +392,3 @@ class Instructions:
                 numbers = (line.parameter_number for line in made_of if line.opcode == "parameter")
                 self._factors[callee] = frozenset(number for number in numbers if number is not None)
         return self._factors[callee]
-
-    def _in_order(self, home: Computation) -> Iterator[Instruction]:
-        text, known = self.text, self._at
-        for match in _LINE.finditer(text, home.start, home.stop):
-            start = match.start() + 1
-            line = known.get(start)
-            if line is None and match[2] is not None:
-                stop = text.find("\n", match.end())
-                stop = len(text) if stop < 0 else stop
-                line = Instruction(text, start, stop, match.end(), home, match.groups())
-                known[start] = line
-            elif line is None:
-                line = self.at(start, home)
-            if line is not None:
-                yield line

@@ -129,7 +129,9 @@ def normal_form(text: str) -> NormalForm:
     """The normal form of a text. In one that is damaged no line is joined with a later instruction."""
     first = int(text.startswith(("HloModule", "\n")))
     text, breaks = _on_lines_of_their_own(without_comments(text if first else f"\n{text}"))
-    return NormalForm(_with_elements(text), breaks, first)
+    if "#" in text and _TAKEN.search(text) is not None:
+        text = "\n}".join(map(_spelled_out, text.split("\n}")))
+    return NormalForm(text, breaks, first)
 
 
 def _on_lines_of_their_own(text: str) -> tuple[str, tuple[int, ...]]:
@@ -229,12 +231,10 @@ def joined(statement: str) -> str:
     keeps_spaces = any(line.endswith(" ") for line in lines[:-1])
     kept = [lines[0].strip()] if lines else []
     for before, line in pairwise(lines):
-        within = keeps_spaces and not before.endswith(" ") and not line[0].isspace()
-        opens, closes = (
-            before.rstrip().endswith(("(", "{", "[", "<")),
-            line.lstrip().startswith((")", "}", "]", ">", ",")),
-        )
-        kept += ["" if within or opens or closes else " ", line.strip()]
+        is_within = keeps_spaces and not before.endswith(" ") and not line[0].isspace()
+        is_within |= before.rstrip().endswith(("(", "{", "[", "<"))
+        is_within |= line.lstrip().startswith((")", "}", "]", ">", ","))
+        kept += ["" if is_within else " ", line.strip()]
     return "".join(kept)
 
 
@@ -250,12 +250,10 @@ def _respaced(instruction: str) -> str:
             brackets.append(piece.strip())
         elif match["closes"]:
             del brackets[-1:]
-        elif not brackets and (match["mark"] or match["gap"]):
-            return (
-                ", "
-                if match["mark"] == ","
-                else match["mark"] or ("" if match["transposed"] is not None else " ")
-            )
+        elif not brackets and match["mark"]:
+            return ", " if match["mark"] == "," else match["mark"]
+        elif not brackets and match["gap"]:
+            return " " if match["transposed"] is None else ""
         elif brackets[:1] == ["["] and (match["mark"] or match["gap"]):
             return match["mark"] or ""
         return piece
@@ -267,14 +265,8 @@ def _respaced(instruction: str) -> str:
     return f"{' '.join(name.split())} = {shape}{_SPACE.sub(spaced, rest[stop:].lstrip())}"
 
 
-def _with_elements(text: str) -> str:
-    """The same text with a ``get-tuple-element`` after the tuple for each such element, by the same name."""
-    if "#" not in text or _TAKEN.search(text) is None:
-        return text
-    return "\n}".join(map(_spelled_out, text.split("\n}")))
-
-
 def _spelled_out(computation: str) -> str:
+    """The same text with a ``get-tuple-element`` after the tuple for each such element, by the same name."""
     wanted: dict[str, set[int]] = defaultdict(set)
     for name, index in _ELEMENT.findall(computation):
         wanted[name].add(int(index))

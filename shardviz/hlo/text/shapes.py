@@ -107,12 +107,11 @@ def one_array(text: str) -> ArrayShape | None:
 
 
 def _array(text: str, token: re.Match[str]) -> ArrayShape:
-    dtype, body = token[1], token[2].strip()
-    sizes = []
-    for part in body.split(",") if body else []:
-        size = _SIZE.fullmatch(part.strip())
+    dtype, sizes = token[1], []
+    for part in map(str.strip, token[2].split(",") if token[2].strip() else []):
+        size = _SIZE.fullmatch(part)
         if size is None:
-            raise NotationError(f"{part.strip()[:30]!r} is not a size", text, token.start(2), token.end(2))
+            raise NotationError(f"{part[:30]!r} is not a size", text, token.start(2), token.end(2))
         sizes.append(int(size[1]))
     if dtype not in BITS:
         raise NotationError(f"unknown element type {dtype}", text, token.start(1), token.end(1))
@@ -138,22 +137,18 @@ def placed_arrays(shape: str) -> tuple[PlacedArray, ...]:
     """
     shapes = []
     for dtype, sizes, order, rest in _ARRAY.findall(shape):
-        bits = BITS.get(dtype, 0)
-        if not bits:
-            continue
-        lengths = tuple(map(int, _LENGTH.findall(sizes)))
+        lengths, bits = tuple(map(int, _LENGTH.findall(sizes))), BITS.get(dtype, 0)
+        nbytes = -(-math.prod(_padded(lengths, order, rest) if rest else lengths) * bits // 8)
         space = _SPACE.search(rest) if rest else None
-        padded = _padded(lengths, order, rest) if rest else lengths
-        shapes.append(
-            PlacedArray(dtype, lengths, -(-math.prod(padded) * bits // 8), int(space[1]) if space else HBM)
-        )
+        if bits:
+            shapes.append(PlacedArray(dtype, lengths, nbytes, int(space[1]) if space else HBM))
     return tuple(shapes)
 
 
 @lru_cache(maxsize=16384)
-def bytes_in(shape: str, space: int = HBM) -> int:
-    """The bytes of a shape that lie in a memory space."""
-    return sum(array.bytes for array in placed_arrays(shape) if array.space == space)
+def bytes_in(shape: str) -> int:
+    """The bytes of a shape that lie in HBM."""
+    return sum(array.bytes for array in placed_arrays(shape) if array.space == HBM)
 
 
 def _padded(sizes: tuple[int, ...], order: str, rest: str) -> tuple[int, ...]:

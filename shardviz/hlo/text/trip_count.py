@@ -9,7 +9,7 @@ following its operands.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from shardviz.errors import NotationError, QuestionError, did_you_mean, quote
@@ -28,7 +28,7 @@ _DIRECTION = re.compile(r"[ ,]direction=([A-Z]{2})\b")
 _INTEGER = re.compile(r"\s*(-?\d{1,19})\s*\)")
 _SCALAR = re.compile(r"([su])(\d{1,2})\[\]")
 
-_PASSING = MOVES | {"get-tuple-element", "fusion", "call"}
+_PASSING = MOVES | {"get-tuple-element", "fusion", "call", "while"}
 _LOOP = re.compile(
     r"^[ \t]*+(?:ROOT )?%?([^\s=,(){}]++) = [^\n]*? while\([^\n]*?, body=%?([^\s,]+)", re.MULTILINE
 )
@@ -97,7 +97,6 @@ class TripCounts:
         self._steps = 0
         self._depth = 0
         self._known: dict[Instruction, int | None] = {}
-        self._kept: dict[tuple[Computation, Path], bool] = {}
 
     def of(self, loop: Instruction) -> int | None:
         """The number of times that the body of a while instruction runs; None if unknown."""
@@ -116,11 +115,11 @@ class TripCounts:
         compared = self._lines.taken(made.line)
         if len(compared) != 2:
             return None
-        sides = [self._side(loop, self._sum(ProgramValue(line, made.caller))) for line in compared]
+        one, two = (self._side(loop, self._sum(ProgramValue(line, made.caller))) for line in compared)
         scalar = _SCALAR.match(compared[0].shape)
-        if scalar is None or sides[0] is None or sides[1] is None:
+        if scalar is None or one is None or two is None:
             return None
-        (a, step), (b, other) = sides[0], sides[1]
+        (a, step), (b, other) = one, two
         found = trips(direction[1], a - b, step - other)
         bits = int(scalar[2])
         numbers = range(2**bits) if scalar[1] == "u" else range(-(2**bits) // 2, 2**bits // 2)
@@ -182,8 +181,7 @@ class TripCounts:
             return None
         one, other = terms[0], terms[1]
         if line.opcode == "multiply":
-            if one.element is not None:
-                one, other = other, one
+            one, other = (one, other) if one.element is None else (other, one)
             found = None if one.element is not None else _Sum(0).plus(other, one.number)
         else:
             found = one.plus(other, 1 if line.opcode == "add" else -1)
@@ -194,30 +192,13 @@ class TripCounts:
         """The value behind copies, tuples, fusions and calls; None when it is not to be found."""
         while self._steps < MAX_STEPS:
             self._steps += 1
-            sources: Sequence[ProgramValue]
-            if value.line.opcode == "while" and self._keeps(value):
-                before = self._lines.operand(value.line, 0)
-                sources = (value._replace(line=before),) if before else ()
-            elif _is_moved(value):
-                made = self._values.how(value)
-                sources = made.operands if isinstance(made, Made) else ()
-            else:
+            if not _is_moved(value):
                 return value
-            if len(sources) != 1:
+            made = self._values.how(value)
+            if not isinstance(made, Made) or len(made.operands) != 1:
                 return None
-            value = sources[0]
+            value = made.operands[0]
         return None
-
-    def _keeps(self, loop: ProgramValue) -> bool:
-        """Return whether an element of a loop's state is after the loop what it was before."""
-        body = self._lines.body(loop.line)
-        root = None if body is None else self._lines.root(body)
-        if body is None or root is None:
-            return False
-        if (body, loop.path) not in self._kept:
-            after = self._sum(ProgramValue(root, None, loop.path))
-            self._kept[body, loop.path] = after == _Sum(0, loop.path, 1)
-        return self._kept[body, loop.path]
 
 
 def _is_moved(value: ProgramValue) -> bool:
