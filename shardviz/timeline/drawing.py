@@ -7,14 +7,14 @@ as the part of the loop that it overlaps with.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from shardviz.hlo.text.call_graph import times
-from shardviz.timeline.durations import TICKS
+from shardviz.timeline.durations import TICKS, Duration
 from shardviz.timeline.instruction_work import Path
 from shardviz.timeline.program_timeline import LANE_KINDS, Lane, TimedOp, TimeSpan
-from shardviz.timeline.simulation import CARRIED, BlockRun, RunStep, TimedStep
+from shardviz.timeline.simulation import CARRIED, BlockRun, RunStep, TimedWork
 
 MAX_DRAWN = 100_000
 """A program that calls the same computations over and over is drawn up to so many operations."""
@@ -24,18 +24,24 @@ MAX_DRAWN = 100_000
 class Drawing:
     """Operations in the order of their starts, spans, and the end of the drawn clock in seconds.
 
-    The lanes go from the device outwards: compute, HBM, the mesh's axes, the network, the host. `causes` has
-    for each operation the one whose end let it begin, -1 for none; `last` is the one whose end is the end of
-    the program. `least` has the time of the roofline of each operation of the device.
+    The lanes go from the device outwards: compute, HBM, the mesh's axes, the network, the host. `durations`
+    has how each operation was timed, `causes` the one whose end let it begin, -1 for none; `last` is the one
+    whose end is the end of the program.
     """
 
     lanes: tuple[Lane, ...]
     ops: tuple[TimedOp, ...]
     spans: tuple[TimeSpan, ...]
     seconds: float
+    durations: tuple[Duration, ...]
     causes: tuple[int, ...]
     last: int
-    least: tuple[float | None, ...]
+
+    def named(self, is_meant: Callable[[Duration], bool]) -> list[str]:
+        """The names of the operations whose durations are such, in the order of their starts."""
+        if meant := set(filter(is_meant, {*self.durations})):
+            return [op.name for op, own in zip(self.ops, self.durations, strict=True) if own in meant]
+        return []
 
 
 def draw(run: BlockRun) -> Drawing:
@@ -44,24 +50,24 @@ def draw(run: BlockRun) -> Drawing:
     last = drawer.block(run, 0, 1, 0, CARRIED)
     ops, causes = drawer.ops, drawer.causes
     lanes = sorted(drawer.lanes, key=lambda lane: LANE_KINDS.index(lane.kind))
-    lane_places = [lanes.index(lane) for lane in drawer.lanes]
+    lane_numbers = [lanes.index(lane) for lane in drawer.lanes]
     order = sorted(range(len(ops)), key=[op.start for op in ops].__getitem__)
     # The place of each operation in that order, and of none (-1).
     places = [0] * len(order) + [-1]
     for index, number in enumerate(order):
         places[number] = index
     for op, cause in zip(ops, causes, strict=True):
-        op.lane = lane_places[op.lane]
+        op.lane = lane_numbers[op.lane]
         waited = op.after if cause < 0 else (cause, *op.after)
-        op.after = tuple(dict.fromkeys([places[number] for number in waited])) if waited else ()
+        op.after = tuple(dict.fromkeys(map(places.__getitem__, waited)))
     return Drawing(
         tuple(lanes),
         tuple([ops[number] for number in order]),
         tuple(drawer.spans),
         drawer.width(run) / TICKS,
+        tuple([drawer.durations[number] for number in order]),
         tuple([places[causes[number]] for number in order]),
         places[last],
-        tuple([drawer.least[number] for number in order]),
     )
 
 
@@ -101,6 +107,16 @@ class _Clock:
             return drawn_end + tick - end
         return drawn_start + (tick - start) * (drawn_end - drawn_start) // (end - start)
 
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Two ticks on the drawn clock, most often between the same two pieces."""
+        index = bisect_right(self._starts, start)
+        if index == len(self._starts) or end <= self._starts[index]:
+            shift = self._pieces[index - 1][3] - self._pieces[index - 1][1] if index else 0
+            if not index or start >= self._pieces[index - 1][1]:
+                return start + shift, end + shift
+        drawn = self.at(start)
+        return drawn, max(drawn, self.at(end, ends=True))
+
 
 class _Drawer:
     """The operations as they are drawn: their lanes by their place in `lanes`, `after` without `causes`, and
@@ -108,8 +124,8 @@ class _Drawer:
 
     def __init__(self) -> None:
         self.ops: list[TimedOp] = []
+        self.durations: list[Duration] = []
         self.causes: list[int] = []
-        self.least: list[float | None] = []
         self.lanes: dict[Lane, int] = {}
         self.spans: list[TimeSpan] = []
         self._widths: dict[int, int] = {}
@@ -134,20 +150,32 @@ class _Drawer:
         `count` is how often the run occurs in all, `before` the operation whose end let it begin. Returns the
         one whose end is the end of the run.
         """
-        clock = _Clock(self._stretches(run))
+        clock, block = _Clock(self._stretches(run)), run.block
         limit = clock.at(run.duration)
-        carried = {token[0]: path for path, token in run.block.leaves.items()}
-        numbers: dict[int, int] = {CARRIED: before}
+        carried = {token[0]: path for path, token in block.leaves.items()}
+        numbers = [CARRIED] * len(block.steps)
         """The operation of each step; of one that runs computations the last of these."""
         begun: dict[Path, int] = {}
         """The operations that an earlier iteration began."""
+        waited: dict[int, int] = {}
+        """Those that stand for what ended a wait for one of them."""
+
+        def drawn(step: int) -> int:
+            number = numbers[step] if step >= 0 else waited.get(step, CARRIED)
+            return before if number < 0 else number
+
         pending: list[tuple[int, int]] = []
-        for number, step in enumerate(run.block.steps):
-            cause = numbers.get(run.cause[number], before)
-            if isinstance(step, TimedStep):
-                start = clock.at(run.starts[number])
-                end = max(start, clock.at(run.ends[number], ends=True))
-                path = carried.get(number)
+        for number, step in enumerate(block.steps):
+            if isinstance(step, TimedWork):
+                start, end = run.starts[number], run.ends[number]
+                if run.inner:
+                    start, end = clock.span(start, end)
+                cause, path = run.cause[number], carried.get(number)
+                if cause < CARRIED:
+                    pending.append((len(self.ops), cause))
+                cause = numbers[cause] if cause >= 0 else CARRIED
+                if cause < 0:
+                    cause = before
                 late = 0 if path is None else run.late[path]
                 if late and path is not None and run.leaves[path][0] == run.enters.get(path):
                     # The end of the one that the iteration before began, for which the device waits in this.
@@ -156,59 +184,48 @@ class _Drawer:
                 elif step.is_async and count != 1:
                     # Into the next iteration, which is not drawn.
                     start, end = min(start, limit), min(end, limit)
-                if run.cause[number] < CARRIED:
-                    pending.append((len(self.ops), run.cause[number]))
-                reads = [numbers[read] for read in step.reads if numbers.get(read, -1) >= 0]
+                reads = [numbers[read] for read in block.reads[number] if numbers[read] >= 0]
                 numbers[number] = len(self.ops)
-                self._op(step, begin + start, begin + end, count, run.exposed[number] + late, reads, cause)
+                duration = step.duration
+                self.durations.append(duration)
+                self.causes.append(cause)
+                self.ops.append(
+                    TimedOp(
+                        block.names[number],
+                        step.op,
+                        self.lanes.setdefault(duration.lane, len(self.lanes)),
+                        (begin + start) / TICKS,
+                        (begin + end) / TICKS,
+                        duration.seconds,
+                        duration.estimate,
+                        count,
+                        (run.exposed[number] + late) / TICKS,
+                        duration.bound,
+                        duration.detail,
+                        step.source,
+                        tuple(reads),
+                        duration.bytes,
+                        duration.flops,
+                        step.is_async,
+                        step.collective,
+                    )
+                )
             elif isinstance(step, RunStep) and len(self.ops) < MAX_DRAWN:
                 index = begin + clock.at(run.starts[number], ends=True)
-                numbers[number] = self._inner(step, run.inner[number], index, count, depth, cause)
+                inner, name = run.inner[number], block.names[number]
+                numbers[number] = self._inner(
+                    step, name, inner, index, count, depth, drawn(run.cause[number])
+                )
         for code, (path, ended) in enumerate(run.waited, 1):
-            numbers[CARRIED - code] = begun.get(path, numbers.get(ended, before))
+            waited[CARRIED - code] = begun.get(path, drawn(ended))
         for index, code in pending:
-            self.causes[index] = numbers[code]
-        return numbers.get(run.last, before)
-
-    def _op(
-        self,
-        step: TimedStep,
-        start: int,
-        end: int,
-        count: int | None,
-        exposed: int,
-        reads: list[int],
-        cause: int,
-    ) -> None:
-        duration = step.duration
-        lane = self.lanes.setdefault(duration.lane, len(self.lanes))
-        self.causes.append(cause)
-        self.least.append(duration.least if duration.lane.kind == "compute" else None)
-        self.ops.append(
-            TimedOp(
-                step.name,
-                step.op,
-                lane,
-                start / TICKS,
-                end / TICKS,
-                duration.seconds,
-                duration.estimate,
-                count,
-                exposed / TICKS,
-                duration.bound,
-                duration.detail,
-                step.source,
-                tuple(reads),
-                duration.bytes,
-                duration.flops,
-                step.is_async,
-                step.collective,
-            )
-        )
+            self.causes[index] = drawn(code)
+        return drawn(run.last)
 
     def _inner(
         self,
         step: RunStep,
+        caller: str,
         ways: list[list[tuple[BlockRun, int]]],
         begin: int,
         count: int | None,
@@ -227,7 +244,7 @@ class _Drawer:
             last = end if taken else last
             width = self.width(body)
             if is_framed:
-                name = step.name if step.kind == "loop" else body.block.name
+                name = caller if step.kind == "loop" else body.block.name
                 took = sum(run.duration * each for run, each in runs) / TICKS
                 shown = None if step.kind == "branch" else step.count
                 span = begin / TICKS, (begin + width) / TICKS

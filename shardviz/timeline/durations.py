@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from shardviz.hardware.collective_time import TIMED, collective_time
 from shardviz.hardware.links import LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hlo.text.instruction import Computation, Instruction
-from shardviz.hlo.text.opcodes import MATMULS, NAMING, WRAPPERS
+from shardviz.hlo.text.opcodes import NAMING
 from shardviz.hlo.text.shapes import HBM, placed_arrays
 from shardviz.hlo.text.shapes import HOST as HOST_MEMORY
 from shardviz.timeline.instruction_work import InstructionWork, Matmuls
@@ -28,7 +29,6 @@ from shardviz.units import human_bytes, rate
 if TYPE_CHECKING:
     from shardviz.hardware.chips import DeviceFigures
     from shardviz.hlo.collective import Collective
-    from shardviz.hlo.text.instructions import Instructions
     from shardviz.sharding import Mesh
 
 TICKS = 10**15
@@ -46,18 +46,16 @@ _REIFIED = re.compile(r'"exec_time_us":([\d.eE+-]{1,24})[^{}]*"name":"([^"]{0,40
 _MEMORY = re.compile(
     r'custom_call_target="(?:AllocateBuffer|ConcatBitcast|AssumeGatherIndicesInBound|Sharding|SPMD\w*)"'
 )
-WORKERS = frozenset((*MATMULS, *WRAPPERS, "custom-call"))
-"""Opcodes whose work more than their shapes tells: others move or change elements, one by one."""
 _NO_TIME = NAMING | {"bitcast-convert", "token", "infeed-token"}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Duration:
     """The seconds of one run, None where nobody can tell, and the `lane` and the `channels` that it occupies:
     the device's own work has no channels.
 
     `estimate`, `bound` and `detail` are as in `TimedOp`. `least` is the time of the roofline, None where it
-    is not known.
+    is not known; `dtype` is the type of what its `flops` multiply.
     """
 
     seconds: float | None
@@ -69,6 +67,7 @@ class Duration:
     least: float | None = None
     lane: Lane = COMPUTE
     channels: tuple[Channel, ...] = ()
+    dtype: str = ""
 
     ticks: int = field(init=False)
     """Whole ticks; none for what takes an unknown time."""
@@ -80,31 +79,19 @@ class Duration:
 class Durations:
     """The durations of the instructions of one text on one device; alike ones are worked out once."""
 
-    def __init__(self, lines: Instructions, device: DeviceFigures) -> None:
-        self.work = InstructionWork(lines)
-        self._lines = lines
-        self._text = lines.text
+    def __init__(self, work: InstructionWork, device: DeviceFigures) -> None:
+        self.work = work
         self._device = device
         self._known: dict[tuple[object, ...], Duration] = {}
-        self._copies: dict[str, Duration] = {}
-        self.flops_by_dtype: Counter[str] = Counter()
-        """Of the instructions so far, each once."""
 
-    def takes_time(self, line: Instruction) -> bool:
-        """Return whether an instruction is more than a name for memory or a number."""
-        if line.opcode == "custom-call":
-            return line.search(_MEMORY) is None
-        return line.opcode not in _NO_TIME
-
-    def of(self, line: Instruction) -> Duration:
-        """The duration of an instruction that occupies the device."""
+    def of(self, line: Instruction, shapes: Sequence[str]) -> Duration:
+        """The duration of an instruction that occupies the device, with the shapes of its operands."""
         cycles = line.search(_CYCLES) if line.says('"estimated_cycles"') else None
         compiled = self._reified(line) if cycles is None else None
         if cycles is not None and self._device.clock and int(cycles[1]) != UNUSABLE:
             compiled = int(cycles[1]) / self._device.clock
-        matmuls = self.work.matmuls(line)
-        self.flops_by_dtype[matmuls.dtype] += matmuls.flops
-        hbm = self.work.hbm_bytes(line)
+        matmuls = self.work.matmuls(line, shapes)
+        hbm = self.work.hbm_bytes(line, shapes)
         key = compiled, matmuls, hbm
         duration = self._known.get(key)
         if duration is None:
@@ -125,7 +112,7 @@ class Durations:
         memory = hbm / bandwidth if bandwidth else None if hbm else 0.0
         least = max((seconds for seconds in (compute, memory) if seconds is not None), default=None)
         bound = "compute" if compute is not None and compute == least and flops else "HBM" if hbm else ""
-        told = Duration(None, bound=bound, bytes=hbm, flops=flops)
+        told = Duration(None, bound=bound, bytes=hbm, flops=flops, dtype=dtype)
         if compiled is not None:
             clock = self._device.clock
             detail = "the compiler's estimate"
@@ -159,17 +146,14 @@ class Durations:
         writes beside it are off by a factor of a hundred at times."""
         if not line.says('"reification_cost"'):
             return None
-        costs = {name: float(time) for time, name in _REIFIED.findall(self._text, line.inside, line.stop)}
+        costs = {name: float(time) for time, name in _REIFIED.findall(line.text, line.inside, line.stop)}
         return costs["sol"] * 1e-6 if "sol" in costs else None
 
-    def of_copy(self, line: Instruction) -> Duration:
-        """The duration of a copy between memories that runs beside the program."""
-        if line.shape not in self._copies:
-            self._copies[line.shape] = self._copy(line.shape)
-        return self._copies[line.shape]
+    def of_copy(self, shape: str) -> Duration:
+        """The duration of a copy between memories that runs beside the program.
 
-    def _copy(self, shape: str) -> Duration:
-        """Its tuple has the destination, the source and flags; a slice's the source, then the destination."""
+        Its tuple has the destination, the source and flags; a slice's the source, then the destination.
+        """
         arrays = [array for array in placed_arrays(shape) if array.sizes or array.space == HBM][:2]
         spaces, moved = {array.space for array in arrays}, min((array.bytes for array in arrays), default=0)
         copy = Duration(None, bytes=moved, lane=COPIES, channels=(("HBM", 0),))
@@ -188,7 +172,8 @@ class Durations:
 
     def of_thread(self, callee: Computation, name: str) -> Duration:
         """The duration of a computation that another thread runs: its instructions one after the other."""
-        parts = [self.of(line) for line in self._lines.of(callee) if self.takes_time(line)]
+        lines = filter(takes_time, self.work.lines.of(callee))
+        parts = [self.of(line, self.work.operand_shapes(line)) for line in lines]
         known = [part.seconds for part in parts if part.seconds is not None]
         is_known = bool(parts) and len(known) == len(parts)
         return Duration(
@@ -201,6 +186,13 @@ class Durations:
             lane=Lane("host" if name == "host" else "compute", name),
             channels=((name, 0),),
         )
+
+
+def takes_time(line: Instruction) -> bool:
+    """Return whether an instruction is more than a name for memory or a number."""
+    if line.opcode == "custom-call":
+        return line.search(_MEMORY) is None
+    return line.opcode not in _NO_TIME
 
 
 def on_host(moved: int) -> Duration:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -20,6 +20,7 @@ _WINDOW = re.compile(r"window=\{([^{}]*)\}")
 _GROUPS = re.compile(r"(feature|batch)_group_count=(\d{1,9})")
 _ESTIMATE = re.compile(r"cost_estimate\W{1,8}(\{[^{}]*\})")
 _ESTIMATED = re.compile(r"(flops|bytes_accessed)\W{1,8}?(\d{1,18})")
+_NAME = re.compile(r"%([^\s,(){}=%]++)")
 _MULTIPLYING = (*MATMULS, "custom-call", "fusion", "call")
 """Opcodes that may multiply matrices, by themselves or in what they run."""
 _IN_PLACE = (*SLICES, "dynamic-update-slice")
@@ -57,23 +58,51 @@ class InstructionWork:
     def __init__(self, lines: Instructions) -> None:
         self.lines = lines
         self._text = lines.text
+        self._like: dict[Computation, Computation] = {}
+        self._first: dict[tuple[str | int | Computation, ...], Computation] = {}
         self._telling: dict[Computation, frozenset[str]] = {}
         self._matmuls: dict[Computation, Matmuls] = {}
         self._traffic: dict[Computation, tuple[dict[int, int], int | None]] = {}
 
-    def matmuls(self, line: Instruction, depth: int = 0) -> Matmuls:
-        """The matmuls of an instruction, those in what it calls included."""
+    def first_like(self, home: Computation) -> Computation:
+        """The first computation that was asked for and differs from one in no more than names.
+
+        Both do the same work, but for collectives, which are known by their names.
+        """
+        if home not in self._like:
+            self._like[home] = home
+            pieces = _NAME.split(self._text[home.start : home.stop])
+            numbers: dict[str, int] = defaultdict(lambda: len(numbers))
+            marks: list[int | Computation] = [*map(numbers.__getitem__, pieces[1::2])]
+            if self._text.find("calls=", home.start, home.stop) >= 0:
+                for index, piece in enumerate(pieces[:-1:2]):
+                    if piece.endswith("calls="):
+                        callee = self.lines.computations.named(pieces[2 * index + 1], home.start)
+                        marks[index] = home if callee is None else self.first_like(callee)
+            self._like[home] = self._first.setdefault((*pieces[::2], *marks), home)
+        return self._like[home]
+
+    def is_matmul(self, line: Instruction) -> bool:
+        """Return whether it multiplies matrices, by itself or in what it calls."""
+        callee = self.lines.callee(line) if line.opcode in WRAPPERS else None
+        return (
+            self.lines.is_matmul(line) if callee is None else self.lines.multiplies(self.first_like(callee))
+        )
+
+    def matmuls(self, line: Instruction, shapes: Sequence[str], depth: int = 0) -> Matmuls:
+        """The matmuls of an instruction on operands of these shapes, those in what it calls included."""
         if line.opcode == "dot":
-            return self._contraction(line)
+            return self._contraction(line, shapes)
         if line.opcode == "convolution":
-            return self._convolution(line)
+            return self._convolution(line, shapes)
         if line.opcode == "custom-call":
-            return self._kernel(line)
+            return self._kernel(line, shapes)
         callee = self.lines.callee(line) if line.opcode in WRAPPERS else None
         return self.inside(callee, depth) if callee is not None else NONE
 
     def inside(self, home: Computation, depth: int = 0) -> Matmuls:
         """The matmuls of one run of a computation."""
+        home = self.first_like(home)
         if home not in self._matmuls:
             self._matmuls[home] = NONE
             if depth < MAX_NESTED:
@@ -85,7 +114,7 @@ class InstructionWork:
         passes = 1
         for opcode in filter(self._opcodes(home).__contains__, _MULTIPLYING):
             for line in self.lines.with_opcode(home, opcode):
-                work = self.matmuls(line, depth + 1)
+                work = self.matmuls(line, self.operand_shapes(line), depth + 1)
                 flops[work.dtype] += work.flops
                 passes = max(passes, work.passes)
         if not flops.total():
@@ -111,13 +140,9 @@ class InstructionWork:
         named, home = self.lines.named, line.home
         return ["" if (made := named(home, name)) is None else made.shape for name in line.operands]
 
-    def _arrays(self, line: Instruction) -> list[PlacedArray]:
-        shapes = (placed_arrays(shape) for shape in self.operand_shapes(line))
-        return [arrays[0] for arrays in shapes if arrays]
-
-    def _contraction(self, line: Instruction) -> Matmuls:
+    def _contraction(self, line: Instruction, shapes: Sequence[str]) -> Matmuls:
         """A matmul whose text names the dimensions of its first operand that are summed over."""
-        operands, result = self._arrays(line), placed_arrays(line.shape)
+        operands, result = _first_arrays(shapes), placed_arrays(line.shape)
         summed = line.search(_CONTRACTING)
         if not operands or not result or summed is None:
             return NONE
@@ -128,9 +153,9 @@ class InstructionWork:
         length = math.prod(sizes[dim] for dim in dims)
         return Matmuls(2 * math.prod(result[0].sizes) * length, operands[0].dtype, self._passes(line))
 
-    def _convolution(self, line: Instruction) -> Matmuls:
+    def _convolution(self, line: Instruction, shapes: Sequence[str]) -> Matmuls:
         """As XLA's ``HloCostAnalysis`` counts: only the taps that meet an element of the input."""
-        operands, result = self._arrays(line), placed_arrays(line.shape)
+        operands, result = _first_arrays(shapes), placed_arrays(line.shape)
         labels = line.search(_LABELS)
         if len(operands) < 2 or not result or labels is None:
             return NONE
@@ -166,18 +191,16 @@ class InstructionWork:
         precision = line.search(_PRECISION)
         return _PASSES_OF[precision[1]] if precision else 1
 
-    def _kernel(self, line: Instruction) -> Matmuls:
+    def _kernel(self, line: Instruction, shapes: Sequence[str]) -> Matmuls:
         """A library's matmul or convolution, or a kernel whose author says its work."""
         if "flops" in (said := self._said(line)):
-            arrays = self._arrays(line)
+            arrays = _first_arrays(shapes)
             return Matmuls(said["flops"], arrays[0].dtype if arrays else "")
         if not self.lines.is_matmul(line):
             return NONE
-        if line.search(_LABELS):
-            return self._convolution(line)
-        return self._contraction(line)
+        return (self._convolution if line.search(_LABELS) else self._contraction)(line, shapes)
 
-    def hbm_bytes(self, line: Instruction) -> int:
+    def hbm_bytes(self, line: Instruction, shapes: Sequence[str]) -> int:
         """The bytes of HBM that an instruction reads and writes, each operand once.
 
         Of an operand that a fusion slices only the slices count, of one that it updates in place the
@@ -185,12 +208,12 @@ class InstructionWork:
         """
         if (said := self.estimated_bytes(line)) is not None:
             return said
-        shapes = self.operand_shapes(line)
         if line.opcode in SLICES:
             return 2 * bytes_in(line.shape)
         if line.opcode == "dynamic-update-slice":
             return 2 * sum(bytes_in(shape) for shape in shapes[1:2])
         callee = self.lines.callee(line) if line.opcode == "fusion" else None
+        callee = None if callee is None else self.first_like(callee)
         if callee is not None and not self._opcodes(callee).isdisjoint(_COLLECTIVES):
             return self._beside_collective(line, shapes)
         sliced: dict[int, int] = {}
@@ -205,9 +228,9 @@ class InstructionWork:
             total += min(whole, sliced.get(number, whole))
         return total
 
-    def _beside_collective(self, line: Instruction, shapes: list[str]) -> int:
+    def _beside_collective(self, line: Instruction, shapes: Sequence[str]) -> int:
         """The bytes of a fusion's own work, without the buffers of the collective that it carries on."""
-        aliases = aliased_outputs(line)
+        aliases = aliased_outputs(line.text[line.inside : line.stop])
         total = bytes_in(line.shape)
         for number, shape in enumerate(shapes):
             outputs = sum(1 for _, operand, _ in aliases if operand == number)
@@ -258,9 +281,14 @@ class InstructionWork:
         return {number: size for number, size in read.items() if number not in whole}, written
 
 
-def aliased_outputs(line: Instruction) -> tuple[tuple[Path, int, Path], ...]:
+def _first_arrays(shapes: Iterable[str]) -> list[PlacedArray]:
+    """The array of each shape, of a tuple the first."""
+    return [arrays[0] for arrays in map(placed_arrays, shapes) if arrays]
+
+
+def aliased_outputs(attributes: str) -> tuple[tuple[Path, int, Path], ...]:
     """The parts of an instruction's result that are an operand: the path, the operand, the path in it."""
-    aliases = line.search(_OUTPUT_ALIAS)
+    aliases = _OUTPUT_ALIAS.search(attributes)
     return alias_paths(aliases[1]) if aliases else ()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from shardviz.timeline.drawing import Drawing, draw
 from shardviz.timeline.durations import DOUBTED, TICKS, Durations, LinkTimes
 from shardviz.timeline.live_memory import live_memory
 from shardviz.timeline.program_timeline import COMPUTE, MemoryReport, ProgramTimeline, Saving, TimedOp
+from shardviz.timeline.rows import ProgramRows
 from shardviz.timeline.simulation import lane_seconds, simulate
 from shardviz.timeline.walk import Walker
 from shardviz.units import estimated_seconds
@@ -57,9 +59,10 @@ def timed_program(
         module = reader.read(infer=infer, origins=origins)
     if mesh is None and module.mesh is not None:
         placed = place_mesh(machine, module.mesh, placement, of_program=True)
-    durations = Durations(reader.lines, machine.device)
+    rows = ProgramRows(reader)
+    durations = Durations(rows.work, machine.device)
     links = LinkTimes(machine, placed, module.mesh or mesh)
-    walker = Walker(reader, module, durations, links)
+    walker = Walker(rows, module, durations, links)
     entry = walker.entry()
     if entry is None:
         problem = "the text has no ENTRY computation, which says what runs"
@@ -69,7 +72,10 @@ def timed_program(
     totals, total = run.totals, run.duration / TICKS
     busy = {lane: ticks for lane, ticks in totals.busy.items() if lane != COMPUTE.name}
     # The FLOP/s that utilisation is of: in bf16, or in the type of most FLOPs where that is faster.
-    most = max(durations.flops_by_dtype.items(), key=lambda pair: pair[1], default=("", 0))[0]
+    flops_by_dtype: Counter[str] = Counter()
+    for duration, times in Counter(drawing.durations).items():
+        flops_by_dtype[duration.dtype] += times * duration.flops
+    most = max(flops_by_dtype, key=flops_by_dtype.__getitem__, default="")
     peak = max(machine.device.flops_per_second(dtype) or 0.0 for dtype in ("bf16", most))
     timeline = ProgramTimeline(
         title=module.name or "a program without a name",
@@ -86,10 +92,10 @@ def timed_program(
         utilisation=totals.flops / (peak * total) if peak and total and totals.flops else None,
         critical_path=_critical_path(drawing),
         savings=_savings(drawing, total),
-        unknown=tuple(dict.fromkeys(op.name for op in drawing.ops if op.seconds is None)),
+        unknown=tuple(dict.fromkeys(drawing.named(lambda duration: duration.seconds is None))),
         links=machine.family.link_name,
     )
-    memory = live_memory(reader, machine.device.usable_bytes)
+    memory = live_memory(rows, machine.device.usable_bytes)
     notes = tuple(_notes(module, machine, timeline, drawing, sorted(links.assumed), walker.unknown_loops))
     return module, replace(timeline, memory=on_clock(memory, timeline), notes=notes)
 
@@ -99,14 +105,13 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
 
     An instruction that the timeline does not draw, as it takes no time, stands where the one before it ends.
     """
-    drawn: dict[str, tuple[float, float, bool]] = {}
+    drawn: dict[str, TimedOp] = {}
+    again: dict[str, tuple[float, bool]] = {}
+    """Of operations that are drawn several times the end, and whether one of them is asynchronous."""
     for op in timeline.ops:
-        first = drawn.get(op.name)
-        if first is None:
-            drawn[op.name] = op.start, op.end, op.is_async
-        else:
-            start, end, is_async = first
-            drawn[op.name] = start, max(end, op.end), is_async or op.is_async
+        if (first := drawn.setdefault(op.name, op)) is not op:
+            end, is_async = again.get(op.name, (first.end, first.is_async))
+            again[op.name] = max(end, op.end), is_async or op.is_async
     told = {name for buffer in report.buffers for name in (buffer.first, buffer.last)}
     begins: dict[str, float] = {}
     finishes: dict[str, float] = {}
@@ -114,7 +119,11 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
     now = done = 0.0
     before: tuple[float, int] | None = None
     for name, live in report.order:
-        start, end, is_async = drawn.get(name, (done, now, False))
+        start, end, is_async = done, now, False
+        if (drawn_op := drawn.get(name)) is not None:
+            start, end, is_async = drawn_op.start, drawn_op.end, drawn_op.is_async
+            if name in again:
+                end, is_async = again[name]
         if start > now:
             now = start
         if end < now:
@@ -157,7 +166,7 @@ def _notes(
     if loops := [*unknown_loops]:
         runs = "runs" if len(loops) == 1 else "run"
         yield f"the text does not tell how often {_named(loops)} {runs}: counted once"
-    estimates = {op.estimate for op in drawing.ops if drawing.lanes[op.lane].kind == "compute"}
+    estimates = {each.estimate for each in {*drawing.durations} if each.lane.kind == "compute"}
     if "compiler" not in estimates and "roofline" in estimates:
         yield (
             "the text has no estimates of its compiler: compute counts as its FLOPs and bytes over the "
@@ -165,12 +174,13 @@ def _notes(
         )
     if timeline.unknown:
         yield f"the total leaves out what nobody can estimate: {_named(timeline.unknown)}"
-    told = ((op, least) for op, least in zip(drawing.ops, drawing.least, strict=True) if least is not None)
-    if doubtful := [
-        op.name for op, least in told if op.estimate == "compiler" and (op.seconds or 0.0) < DOUBTED * least
-    ]:
+    if doubtful := drawing.named(
+        lambda duration: (
+            duration.estimate == "compiler" and (duration.seconds or 0.0) < DOUBTED * (duration.least or 0.0)
+        )
+    ):
         yield f"doubtful: the compiler's estimate of {_named(doubtful)} is faster than the roofline"
-    small = [op.name for op in drawing.ops if op.estimate == "links" and op.bound == "latency"]
+    small = drawing.named(lambda duration: duration.estimate == "links" and duration.bound == "latency")
     if small and not machine.measured:
         yield f"latency bounds {_named(small)}: real transfers as small take some µs more than estimated"
     if unread := len(module.unread):
@@ -197,11 +207,18 @@ def _savings(drawing: Drawing, total: float) -> tuple[Saving, ...]:
     """The most that could be saved, in all runs, alike operations of one source line together: what the
     device waits for, or what compute takes beyond its roofline."""
     groups: dict[tuple[object, ...], list[tuple[float, int]]] = {}
-    for number, (op, least) in enumerate(zip(drawing.ops, drawing.least, strict=True)):
+    slow = {
+        duration: (duration.seconds or 0.0) - duration.least
+        for duration in {*drawing.durations}
+        if duration.least
+        and duration.lane.kind == "compute"
+        and (duration.seconds or 0.0) >= SLOW * duration.least
+    }
+    for number, (op, duration) in enumerate(zip(drawing.ops, drawing.durations, strict=True)):
+        if not op.exposed and duration not in slow:
+            continue
         # Where it waits for others on its links, no more than its own time: those would still be there.
-        saved = min(op.exposed, op.seconds or 0.0)
-        if not op.exposed and op.seconds is not None and least and op.seconds >= SLOW * least:
-            saved = op.seconds - least
+        saved = min(op.exposed, op.seconds or 0.0) if op.exposed else slow[duration]
         if saved * _runs(op) > 0:
             key = op.op, op.lane, op.source or op.name
             groups.setdefault(key, []).append((saved * _runs(op), number))

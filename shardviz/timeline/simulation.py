@@ -32,20 +32,18 @@ A parameter of the computation has the number -1.
 CARRIED = -1
 
 
-@dataclass(slots=True)
-class TimedStep:
-    """An operation; `reads` are the numbers of earlier steps whose results it takes.
+@dataclass(eq=False, slots=True)
+class TimedWork:
+    """An operation, or several that are alike but for their names and what they read.
 
     The device waits for one that is not `is_async`. `collective` is the name of the one that it is, or has
     inside.
     """
 
-    name: str
-    reads: tuple[int, ...]
     op: str
     duration: Duration
-    is_async: bool = False
     source: str = ""
+    is_async: bool = False
     collective: str = ""
 
 
@@ -64,20 +62,34 @@ class RunStep:
     """
 
     kind: SpanKind
-    name: str
     blocks: tuple[Block, ...]
     count: int | None = 1
     enters: Mapping[Path, Token] = field(default_factory=dict)
 
 
+Step = TimedWork | DoneStep | RunStep
+
+
 @dataclass(eq=False, slots=True)
 class Block:
-    """The steps of a computation; `leaves` has what is under way at its end, by the path in its result."""
+    """The steps of a computation; `reads` has for each the numbers of earlier ones whose results it takes.
+
+    `leaves` has what is under way at its end, by the path in its result.
+    """
 
     name: str
-    steps: list[TimedStep | DoneStep | RunStep] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    reads: list[tuple[int, ...]] = field(default_factory=list)
     leaves: Mapping[Path, Token] = field(default_factory=dict)
     channels: frozenset[Channel] = frozenset()
+
+    def add(self, step: Step, name: str = "", reads: tuple[int, ...] = ()) -> int:
+        """Add a step; returns its number."""
+        self.steps.append(step)
+        self.names.append(name)
+        self.reads.append(reads)
+        return len(self.steps) - 1
 
 
 class UnderWay(NamedTuple):
@@ -118,11 +130,11 @@ class BlockRun:
     """
 
     block: Block
+    starts: list[int]
+    ends: list[int]
+    exposed: list[int]
+    cause: list[int]
     duration: int = 0
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    exposed: list[int] = field(default_factory=list)
-    cause: list[int] = field(default_factory=list)
     last: int = CARRIED
     inner: dict[int, list[list[tuple[BlockRun, int]]]] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
@@ -163,13 +175,13 @@ class _Device:
         """One run of a block that begins in a state."""
         self._free = dict(state[0])
         self._under_way = {(CARRIED, path): UnderWay(end, lane, CARRIED) for path, end, lane in state[1]}
-        self._run = run = BlockRun(block, enters={path: end for path, end, _ in state[1]})
+        steps = len(block.steps)
+        self._run = run = BlockRun(block, [0] * steps, [0] * steps, [0] * steps, [CARRIED] * steps)
+        run.enters = {path: end for path, end, _ in state[1]}
         for number, step in enumerate(block.steps):
-            run.starts.append(self._now)
-            run.ends.append(self._now)
-            run.exposed.append(0)
-            run.cause.append(self._last)
-            if isinstance(step, TimedStep):
+            run.starts[number] = run.ends[number] = self._now
+            run.cause[number] = self._last
+            if isinstance(step, TimedWork):
                 self._timed(number, step)
             elif isinstance(step, DoneStep):
                 self._wait(step.token)
@@ -182,7 +194,7 @@ class _Device:
                 run.leaves[path] = max(0, left.end - self._now), left.lane
         return run
 
-    def _timed(self, number: int, step: TimedStep) -> None:
+    def _timed(self, number: int, step: TimedWork) -> None:
         run, begin, duration = self._run, self._now, step.duration
         for channel in duration.channels:
             if self._free.get(channel, 0) > begin:

@@ -9,46 +9,39 @@ for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple
 
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.module import HloModule, Reader
+from shardviz.hlo.module import HloModule
 from shardviz.hlo.overlap import ALGORITHM, ENDS, STARTS
 from shardviz.hlo.text.cross_slice import RENDEZVOUS
-from shardviz.hlo.text.instruction import Computation, Instruction
+from shardviz.hlo.text.instruction import Computation
 from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
-from shardviz.timeline.durations import WORKERS, Channel, Duration, Durations, LinkTimes
+from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes
 from shardviz.timeline.instruction_work import Path, part_of
 from shardviz.timeline.program_timeline import LINKS, SpanKind
-from shardviz.timeline.simulation import CARRIED, Block, DoneStep, RunStep, TimedStep, Token
+from shardviz.timeline.rows import Form, ProgramRows
+from shardviz.timeline.simulation import CARRIED, Block, DoneStep, RunStep, TimedWork, Token
 
 MAX_DEPTH = 64
 """Computations within one another, followed at most."""
 
 _CHANNEL = re.compile(r"channel_id=\d{1,18}")
 _THREAD = re.compile(r'async_execution_thread="([^"\n]{1,40})"')
-_NUMBERS = frozenset(("constant", "partition-id", "replica-id"))
 
-
-class _Form(NamedTuple):
-    """The common part of lines that differ only in their names: the user's line, whether they take time, and
-    how long by the shapes of their operands, None where each line tells that itself."""
-
-    source: str
-    takes_time: bool
-    durations: dict[tuple[str | None, ...], Duration] | None
+Made = tuple[int, ...]
+"""The steps whose results an instruction's result holds."""
 
 
 class Walker:
     """Walks one text."""
 
-    def __init__(self, reader: Reader, module: HloModule, durations: Durations, links: LinkTimes) -> None:
-        self.text = reader.text
+    def __init__(self, rows: ProgramRows, module: HloModule, durations: Durations, links: LinkTimes) -> None:
+        reader = rows.reader
+        self.rows = rows
         self.lines = reader.lines
         self.collectives = reader.collectives
-        self.source = reader.source_of
         self.durations = durations
         self.links = links
         self.trips = reader.calls.trips
@@ -56,7 +49,6 @@ class Walker:
         self.unknown_loops: dict[str, None] = {}
         self._entry = reader.computations.entry
         self._blocks: dict[tuple[int, frozenset[Path]], Block] = {}
-        self._forms: dict[tuple[str, str, str], _Form] = {}
 
     def entry(self) -> Block | None:
         """The steps of the module's entry, with a wait for all that nothing else waits for."""
@@ -64,8 +56,9 @@ class Walker:
             return None
         block = self.block(self._entry, frozenset(), 0)
         waited = {step.token for step in block.steps if isinstance(step, DoneStep)}
-        begun = [n for n, step in enumerate(block.steps) if isinstance(step, TimedStep) and step.is_async]
-        block.steps += [DoneStep((number, ())) for number in begun if (number, ()) not in waited]
+        for number, step in enumerate([*block.steps]):
+            if isinstance(step, TimedWork) and step.is_async and (number, ()) not in waited:
+                block.add(DoneStep((number, ())))
         return block
 
     def block(self, home: Computation, entering: frozenset[Path], depth: int) -> Block:
@@ -77,280 +70,273 @@ class Walker:
                 self._blocks[key] = _BlockWalk(self, home, entering, depth).walked()
         return self._blocks[key]
 
-    def form(self, line: Instruction) -> _Form:
-        """The form of a line of an opcode that calls nothing."""
-        start = max(line.inside, self.text.find(")", line.inside, line.stop))
-        key = line.opcode, line.shape, self.text[start : line.stop]
-        form = self._forms.get(key)
-        if form is None:
-            is_plain = line.opcode not in WORKERS and not line.says("backend_config=")
-            form = _Form(self.source(line), self.durations.takes_time(line), {} if is_plain else None)
-            self._forms[key] = form
-        return form
-
     def record_inside(self, home: Computation) -> Collective | None:
         """The collective in a computation that a fusion or an async-start calls."""
         names = (line.name for line in self.collectives.get(home, {}).values())
         return next((self.records[name] for name in names if name in self.records), None)
 
-    def link_use(self, record: Collective, *places: Instruction | Computation) -> Duration:
+    def link_use(self, record: Collective, *texts: str) -> Duration:
         """The duration of a collective, of which the compiler's words on its algorithm stand in one of some
-        places."""
-        for place in places:
-            start = self.text.find(ALGORITHM, place.start, place.stop)
-            if start >= 0:
-                stop = self.text.find('},"', start, place.stop)
-                return self.links.of(record, self.text[start : place.stop if stop < 0 else stop])
+        texts."""
+        for text in texts:
+            _, mark, words = text.partition(ALGORITHM)
+            if mark:
+                return self.links.of(record, mark + words.partition('},"')[0])
         return self.links.of(record)
 
 
 class _BlockWalk:
-    """The walk through one computation."""
+    """The walk through one computation, of which instructions go by their numbers in its rows."""
 
     def __init__(self, walker: Walker, home: Computation, entering: frozenset[Path], depth: int) -> None:
         self._walker = walker
         self._lines = walker.lines
-        self._home = home
+        self._rows = walker.rows.of(home)
         self._depth = depth
         self._entering = entering
-        self._steps: list[TimedStep | DoneStep | RunStep] = []
+        self._block = Block(home.name)
         self._channels: set[Channel] = set()
-        self._shapes: dict[str, str] = {}
-        self._made: dict[str, tuple[int, ...]] = {}
-        """The steps whose results a name holds."""
-        self._parts: dict[str, list[tuple[int, ...]]] = {}
-        """The same for each element of a tuple."""
-        self._tokens: dict[str, dict[Path, Token]] = {}
-        """What a name holds that is under way."""
+        unknown = len(self._rows.names)
+        self._shapes = [form.shape for form in self._rows.forms] + [""]
+        self._made: list[Made] = [()] * (unknown + 1)
+        self._parts: dict[int, list[Made]] = {}
+        """What each element of a tuple holds."""
+        self._tokens: dict[int, dict[Path, Token]] = {}
+        """What is under way in a result."""
         self._transfers: dict[str, tuple[int, str]] = {}
         """The sends and recvs whose other end is to come, by their rendezvous or channel."""
         self._chains: dict[tuple[str, str], int] = {}
         """The collectives under way in chains of fusions."""
 
     def walked(self) -> Block:
-        leaves: dict[Path, Token] = {}
-        for line in self._lines.of(self._home):
-            self._shapes[line.name] = line.shape
-            if line.opcode == "parameter":
-                if self._entering:
-                    self._tokens[line.name] = {path: (CARRIED, path) for path in self._entering}
-            elif line.opcode not in _NUMBERS:
-                _handler(line.opcode)(self, line, line.operands)
-            if line.is_root:
-                leaves = dict(self._tokens.get(line.name, {}))
-        return Block(self._home.name, self._steps, leaves, frozenset(self._channels))
+        rows, made, block = self._rows, self._made, self._block
+        shapes, steps, names, reads = self._shapes, block.steps, block.names, block.reads
+        for number, (form, operands) in enumerate(zip(rows.forms, rows.operands, strict=True)):
+            # Most instructions are work of the device that is known from others: this is `work`, at once.
+            work = form.works.get(tuple([shapes[operand] for operand in operands])) if form.works else None
+            if work is None or work.is_async:
+                made[number] = _handler(form.opcode)(self, number, form, operands)
+            else:
+                made[number] = (len(steps),)
+                steps.append(work)
+                names.append(rows.names[number])
+                reads.append(self._reads(operands))
+        block.leaves = dict(self._tokens.get(rows.root, {}))
+        block.channels = frozenset(self._channels)
+        return block
 
-    def _reads(self, names: list[str]) -> tuple[int, ...]:
-        made = self._made
-        if len(names) == 1:
-            return made.get(names[0], ())
-        return tuple(dict.fromkeys([number for name in names for number in made.get(name, ())]))
+    def _reads(self, operands: Sequence[int]) -> Made:
+        reads: Made = ()
+        for operand in operands:
+            more = self._made[operand]
+            if more and more != reads:
+                reads = tuple(dict.fromkeys(reads + more)) if reads else more
+        return reads
 
-    def _timed(
-        self,
-        line: Instruction,
-        names: list[str],
-        op: str,
-        duration: Duration,
-        *,
-        is_async: bool = False,
-        source: str | None = None,
-        collective: str = "",
-    ) -> int:
-        source = self._walker.source(line) if source is None else source
-        number = len(self._steps)
-        self._steps.append(
-            TimedStep(line.name, self._reads(names), op, duration, is_async, source, collective)
-        )
+    def _timed(self, number: int, operands: Sequence[int], work: TimedWork) -> Made:
+        block, duration = self._block, work.duration
+        step = len(block.steps)
+        block.steps.append(work)
+        block.names.append(self._rows.names[number])
+        block.reads.append(self._reads(operands))
         if duration.channels:
             self._channels.update(duration.channels)
-        self._made[line.name] = (number,)
-        if is_async:
-            self._tokens[line.name] = {(): (number, ())}
-        return number
+        if work.is_async:
+            self._tokens[number] = {(): (step, ())}
+        return (step,)
 
-    def pass_on(self, line: Instruction, names: list[str]) -> None:
-        self._made[line.name] = self._reads(names)
-        if names and names[0] in self._tokens:
-            self._tokens[line.name] = self._tokens[names[0]]
-        if names and names[0] in self._parts:
-            self._parts[line.name] = self._parts[names[0]]
+    def nothing(self, number: int, form: Form, _operands: Sequence[int]) -> Made:
+        """A parameter or a number."""
+        if form.opcode == "parameter" and self._entering:
+            self._tokens[number] = {path: (CARRIED, path) for path in self._entering}
+        return ()
 
-    def element(self, line: Instruction, names: list[str]) -> None:
-        index = line.element_index
-        if not names or index is None:
-            return
-        parts = self._parts.get(names[0], ())
-        self._made[line.name] = parts[index] if index < len(parts) else self._made.get(names[0], ())
-        if held := self._tokens.get(names[0]):
+    def pass_on(self, number: int, _form: Form, operands: Sequence[int]) -> Made:
+        if operands and operands[0] in self._tokens:
+            self._tokens[number] = self._tokens[operands[0]]
+        if operands and operands[0] in self._parts:
+            self._parts[number] = self._parts[operands[0]]
+        return self._reads(operands)
+
+    def element(self, number: int, form: Form, operands: Sequence[int]) -> Made:
+        index = form.element
+        if not operands or index is None:
+            return ()
+        whole = operands[0]
+        if held := self._tokens.get(whole):
             inner = part_of(held, (index,))
             if inner or () in held:
-                self._tokens[line.name] = inner or {(): held[()]}
+                self._tokens[number] = inner or {(): held[()]}
+        parts = self._parts.get(whole, ())
+        return parts[index] if index < len(parts) else self._made[whole]
 
-    def put_together(self, line: Instruction, names: list[str]) -> None:
-        self._parts[line.name] = [self._made.get(name, ()) for name in names]
+    def put_together(self, number: int, _form: Form, operands: Sequence[int]) -> Made:
+        self._parts[number] = [self._made[operand] for operand in operands]
         if self._tokens:
             held = {
                 (index, *path): token
-                for index, name in enumerate(names)
-                for path, token in self._tokens.get(name, {}).items()
+                for index, operand in enumerate(operands)
+                for path, token in self._tokens.get(operand, {}).items()
             }
             if held:
-                self._tokens[line.name] = held
+                self._tokens[number] = held
+        return ()
 
-    def work(self, line: Instruction, names: list[str]) -> None:
+    def work(self, number: int, form: Form, operands: Sequence[int]) -> Made:
         """The device's own work, or only a name."""
-        form = self._walker.form(line)
-        if not form.takes_time:
-            self.pass_on(line, names)
-        elif form.durations is None:
-            self._compute(line, names)
-        else:
-            shapes = tuple(map(self._shapes.get, names))
-            duration = form.durations.get(shapes)
-            if duration is None:
-                duration = form.durations[shapes] = self._walker.durations.of(line)
-            self._timed(line, names, line.opcode, duration, source=form.source)
+        work = self._own_work(form, operands)
+        return self.pass_on(number, form, operands) if work is None else self._timed(number, operands, work)
 
-    def _compute(self, line: Instruction, names: list[str]) -> None:
-        op = "matmul" if self._lines.is_matmul(line) else line.opcode
-        self._timed(line, names, op, self._walker.durations.of(line))
+    def _own_work(self, form: Form, operands: Sequence[int]) -> TimedWork | None:
+        shapes = tuple([self._shapes[operand] for operand in operands])
+        work = form.works.get(shapes)
+        if work is None and form.takes_time:
+            durations = self._walker.durations
+            op = "matmul" if durations.work.is_matmul(form.line) else form.opcode
+            work = form.works[shapes] = TimedWork(op, durations.of(form.line, shapes), form.source)
+        return work
 
-    def collective(self, line: Instruction, names: list[str]) -> None:
-        self._collective(line, names, self._walker.records.get(line.name), is_async=False)
+    def collective(self, number: int, form: Form, operands: Sequence[int]) -> Made:
+        record = self._walker.records.get(self._rows.names[number])
+        return self._collective(number, form, operands, record, is_async=False)
 
     def _collective(
         self,
-        line: Instruction,
-        names: list[str],
+        number: int,
+        form: Form,
+        operands: Sequence[int],
         record: Collective | None,
         *,
         is_async: bool,
         inside: Computation | None = None,
-    ) -> int:
-        """A collective, by itself or `inside` the computation that the line calls."""
+    ) -> Made:
+        """A collective, by itself or `inside` the computation that the instruction calls."""
         if record is None:
-            unknown = Duration(None, detail="it could not be read", lane=LINKS)
-            return self._timed(line, names, base_op(line.opcode), unknown, is_async=is_async)
-        duration = self._walker.link_use(record, *(() if inside is None else (inside,)), line)
-        return self._timed(
-            line, names, record.op, duration, is_async=is_async, source=record.source, collective=record.name
-        )
+            duration = Duration(None, detail="it could not be read", lane=LINKS)
+            work = TimedWork(base_op(form.opcode), duration, form.source, is_async)
+        else:
+            places = [form.tail] if inside is None else [self._text(inside), form.tail]
+            duration = self._walker.link_use(record, *places)
+            work = TimedWork(record.op, duration, record.source, is_async, record.name)
+        return self._timed(number, operands, work)
 
-    def start(self, line: Instruction, names: list[str]) -> None:
+    def _text(self, home: Computation) -> str:
+        return self._lines.text[home.start : home.stop]
+
+    def start(self, number: int, form: Form, operands: Sequence[int]) -> Made:
         walker = self._walker
-        callee = self._lines.callee(line) if line.opcode == "async-start" else None
-        record = walker.records.get(line.name) if callee is None else walker.record_inside(callee)
+        callee = self._lines.callee(form.line) if form.opcode == "async-start" else None
+        name = self._rows.names[number]
+        record = walker.records.get(name) if callee is None else walker.record_inside(callee)
         if callee is None or record is not None:
             is_async = record is None or record.is_async
-            self._collective(line, names, record, is_async=is_async, inside=callee)
-            return
-        thread = line.search(_THREAD)
+            return self._collective(number, form, operands, record, is_async=is_async, inside=callee)
+        thread = _THREAD.search(form.tail)
         duration = walker.durations.of_thread(callee, thread[1] if thread else "parallel")
-        self._timed(line, names, "async", duration, is_async=True)
+        return self._timed(number, operands, TimedWork("async", duration, form.source, is_async=True))
 
-    def copy(self, line: Instruction, names: list[str]) -> None:
-        duration = self._walker.durations.of_copy(line)
-        self._timed(line, names, base_op(line.opcode), duration, is_async=True)
+    def copy(self, number: int, form: Form, operands: Sequence[int]) -> Made:
+        work = form.works.get(())
+        if work is None:
+            duration = self._walker.durations.of_copy(form.shape)
+            work = form.works[()] = TimedWork(base_op(form.opcode), duration, form.source, is_async=True)
+        return self._timed(number, operands, work)
 
-    def message(self, line: Instruction, names: list[str]) -> None:
+    def message(self, number: int, form: Form, operands: Sequence[int]) -> Made:
         """A send and a recv of one rendezvous or channel are one transfer from the first of them."""
-        mark = line.search(RENDEZVOUS) or line.search(_CHANNEL)
-        key = mark[0] if mark else ""
-        record = self._walker.records.get(line.name)
-        number, opcode = self._transfers.get(key, (CARRIED, line.opcode))
-        if opcode != line.opcode:
+        mark = RENDEZVOUS.search(form.tail) or _CHANNEL.search(form.tail)
+        key, opcode = mark[0] if mark else "", form.opcode
+        record = self._walker.records.get(self._rows.names[number])
+        begun, first = self._transfers.get(key, (CARRIED, opcode))
+        if first != opcode:
             del self._transfers[key]
-            self._made[line.name] = (number,)
-            self._tokens[line.name] = {(): (number, ())}
-            step = self._steps[number]
-            assert isinstance(step, TimedStep)
-            if record is not None and (not step.duration.bytes or opcode == "recv"):
-                step.op, step.duration = record.op, self._walker.links.of(record)
-                step.source, step.collective = record.source or step.source, record.name
-                self._channels.update(step.duration.channels)
-            return
+            self._tokens[number] = {(): (begun, ())}
+            work = self._block.steps[begun]
+            assert isinstance(work, TimedWork)
+            if record is not None and (not work.duration.bytes or first == "recv"):
+                duration = self._walker.links.of(record)
+                source = record.source or work.source
+                work = TimedWork(record.op, duration, source, is_async=True, collective=record.name)
+                self._block.steps[begun] = work
+                self._channels.update(duration.channels)
+            return (begun,)
         if record is None:
             waiting = Duration(0.0, "links", detail="the other end of a transfer", lane=LINKS)
-            number = self._timed(line, names, line.opcode, waiting, is_async=True)
+            made = self._timed(number, operands, TimedWork(opcode, waiting, form.source, is_async=True))
         else:
-            number = self._collective(line, names, record, is_async=True)
+            made = self._collective(number, form, operands, record, is_async=True)
         if key:
-            self._transfers[key] = number, line.opcode
+            self._transfers[key] = made[0], opcode
+        return made
 
-    def fusion(self, line: Instruction, names: list[str]) -> None:
+    def fusion(self, number: int, form: Form, operands: Sequence[int]) -> Made:
         """A fusion, which may hold a collective: alone, or as a part of a chain."""
-        text, walker = self._walker.text, self._walker
-        callee = self._lines.callee(line)
+        walker = self._walker
+        callee = self._lines.callee(form.line)
         moves = None if callee is None else walker.collectives.get(callee)
         if callee is None or not moves:
-            self._compute(line, names)
-            return
+            return self.work(number, form, operands)
         chains = [(base_op(move.opcode), move.channel) for move in moves.values()]
-        record = walker.record_inside(callee)
-        starts_it = text.find(STARTS, callee.start, callee.stop) >= 0
-        ends_it = not starts_it and text.find(ENDS, callee.start, callee.stop) >= 0
-        if ends_it:
+        record, text = walker.record_inside(callee), self._text(callee)
+        starts_it = STARTS in text
+        if not starts_it and ENDS in text:
             begun = next((self._chains[chain] for chain in chains if chain in self._chains), None)
             if begun is not None:
-                self._steps.append(DoneStep((begun, ())))
-                self._made[line.name] = (begun,)
-            self._beside(line, names)
-        elif record is not None:
-            number = self._collective(line, names, record, is_async=starts_it, inside=callee)
-            if starts_it:
-                self._chains.update(dict.fromkeys(chains, number))
-                self._beside(line, names)
-        else:
+                self._block.add(DoneStep((begun, ())))
+            return self._beside(number, form, operands, () if begun is None else (begun,))
+        if record is None:
             # A step of a chain, beside the fusion's own work.
-            self._compute(line, names)
+            return self.work(number, form, operands)
+        made = self._collective(number, form, operands, record, is_async=starts_it, inside=callee)
+        if starts_it:
+            self._chains.update(dict.fromkeys(chains, made[0]))
+            return self._beside(number, form, operands, made)
+        return made
 
-    def _beside(self, line: Instruction, names: list[str]) -> None:
+    def _beside(self, number: int, form: Form, operands: Sequence[int], made: Made) -> Made:
         """The own work of a fusion that begins or ends a collective, where the compiler gives it cycles."""
-        if self._walker.durations.of(line).estimate == "compiler":
-            made, tokens = self._made.get(line.name, ()), self._tokens.get(line.name)
-            self._compute(line, names)
-            self._made[line.name] = (*made, *self._made[line.name])
-            if tokens is not None:
-                self._tokens[line.name] = tokens
+        work = self._own_work(form, operands)
+        if work is None or work.duration.estimate != "compiler":
+            return made
+        return (*made, *self._timed(number, operands, work))
 
-    def done(self, line: Instruction, names: list[str]) -> None:
-        held = self._tokens.get(names[0], {}) if names else {}
-        self.pass_on(line, names)
-        if held and not line.opcode.endswith("-update"):
-            self._tokens.pop(line.name, None)
-            self._steps.append(DoneStep(held.get((), next(iter(held.values())))))
+    def done(self, number: int, form: Form, operands: Sequence[int]) -> Made:
+        held = self._tokens.get(operands[0], {}) if operands else {}
+        made = self.pass_on(number, form, operands)
+        if held and not form.opcode.endswith("-update"):
+            self._tokens.pop(number, None)
+            self._block.add(DoneStep(held.get((), next(iter(held.values())))))
+        return made
 
-    def run(self, line: Instruction, names: list[str]) -> None:
+    def run(self, number: int, form: Form, operands: Sequence[int]) -> Made:
         """A loop, of which the condition does not count, a conditional or a call."""
-        walker, is_loop = self._walker, line.opcode == "while"
+        walker, is_loop, line = self._walker, form.opcode == "while", self._rows.line(number)
         called = self._lines.called(line, *BODIES)
         if not called:
             unknown = Duration(None, detail="the text lacks what it runs")
-            self._timed(line, names, line.opcode, unknown)
-            return
-        enters = self._tokens.get(names[0], {}) if names and is_loop else {}
+            return self._timed(number, operands, TimedWork(form.opcode, unknown, form.source))
+        enters = self._tokens.get(operands[0], {}) if operands and is_loop else {}
         count = walker.trips(line) if is_loop else 1
         if count is None:
             walker.unknown_loops[line.name] = None
         blocks = tuple(
             walker.block(home, frozenset(enters), self._depth + 1)
-            for home in (called if line.opcode == "conditional" else called[:1])
+            for home in (called if form.opcode == "conditional" else called[:1])
         )
-        number = len(self._steps)
-        self._steps.append(RunStep(_KINDS[line.opcode], line.name, blocks, count, enters))
+        step = self._block.add(RunStep(_KINDS[form.opcode], blocks, count, enters), line.name)
         self._channels.update(*(block.channels for block in blocks))
-        self._made[line.name] = (number,)
         if is_loop and blocks[0].leaves:
-            self._tokens[line.name] = {path: (number, path) for path in blocks[0].leaves}
+            self._tokens[number] = {path: (step, path) for path in blocks[0].leaves}
+        return (step,)
 
 
 _KINDS: dict[str, SpanKind] = {"while": "loop", "conditional": "branch", "call": "call"}
-_Handler = Callable[[_BlockWalk, Instruction, list[str]], None]
+_Handler = Callable[[_BlockWalk, int, Form, Sequence[int]], Made]
 _HANDLERS: dict[str, _Handler] = {
     "get-tuple-element": _BlockWalk.element,
     "tuple": _BlockWalk.put_together,
     "fusion": _BlockWalk.fusion,
+    **dict.fromkeys(("parameter", "constant", "partition-id", "replica-id"), _BlockWalk.nothing),
     **dict.fromkeys(_KINDS, _BlockWalk.run),
     **dict.fromkeys(("copy-start", "slice-start"), _BlockWalk.copy),
     **dict.fromkeys(MESSAGES, _BlockWalk.message),

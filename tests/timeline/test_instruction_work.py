@@ -135,7 +135,8 @@ def test_bytes_of_hbm(name, flops_, bytes_):
     home = next(home for home in reader.computations.all if home.is_entry)
     line = reader.lines.named(home, name)
     assert line is not None
-    assert (work.matmuls(line).flops, work.hbm_bytes(line)) == (flops_, bytes_)
+    shapes = work.operand_shapes(line)
+    assert (work.matmuls(line, shapes).flops, work.hbm_bytes(line, shapes)) == (flops_, bytes_)
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,13 @@ from jax.sharding import PartitionSpec as P
 from shardviz.hlo.module import Reader
 from shardviz.timeline.live_memory import live_memory
 from shardviz.timeline.program_timeline import MemoryReport
+from shardviz.timeline.rows import ProgramRows
 
 MIB = 2**20
 
 
 def report(text: str) -> MemoryReport:
-    return live_memory(Reader(text, None, None), 100)
+    return live_memory(ProgramRows(Reader(text, None, None)), 100)
 
 
 def module(*lines: str, header: str = "", others: str = "") -> str:

@@ -1,0 +1,183 @@
+"""The instructions of a computation as columns, in which those that differ in names alone share a form.
+
+A program of many layers has few forms: what is asked of each instruction is found once for each of these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+
+from shardviz.hlo.module import Reader
+from shardviz.hlo.text.instruction import HEAD, Computation, Instruction
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.opcodes import ARITHMETIC, begins
+from shardviz.hlo.text.shapes import HBM, placed_arrays
+from shardviz.timeline.durations import takes_time
+from shardviz.timeline.instruction_work import InstructionWork, Path
+from shardviz.timeline.simulation import TimedWork
+
+_ROW = re.compile(rf"\n(?:{HEAD}(?:%([^\s,(){{}}=%]++(?:, %[^\s,(){{}}=%]++)*+)(?=\)))?+([^\n]*+))?+")
+"""A line: its head, its operands where they are names alone, and the rest."""
+_WITHOUT_OPERANDS = ("constant", "parameter")
+_REDUCING = frozenset(
+    {
+        *("reduce", "reduce-window", "scatter", "select-and-scatter", "sort", "map"),
+        *("all-reduce", "all-reduce-start", "reduce-scatter", "reduce-scatter-start"),
+    }
+)
+_REDUCTION = re.compile(r", to_apply=%?[^\s,]++")
+"""What they do with two elements, for which XLA makes a computation each time."""
+_CALLS = re.compile(r" calls=%?([^\s,(){}]++)")
+_NUMBER = re.compile(r"\s*(\d{1,6})\s*\)")
+_PIECE = re.compile(r"[(),]|[a-z][a-z0-9]*\[[^\]]*\](?:\{[^{}]*\})?")
+_ELEMENTWISE = ARITHMETIC | {
+    *("remainder", "and", "or", "xor", "not", "floor", "ceil", "convert", "select", "compare"),
+    *("dynamic-update-slice", "scatter"),
+}
+
+
+class Form:
+    """The common part of instructions that differ in names alone: opcode, shape, and the `tail` behind the
+    operands, which begins with these where they are not names alone."""
+
+    def __init__(self, reader: Reader, home: Computation, start: int, key: tuple[str, str, str]) -> None:
+        self._reader = reader
+        self._home = home
+        self._start = start
+        self.opcode, self.shape, self.tail = key
+        self.begins = begins(self.opcode)
+        """Whether another instruction ends what one of these begins."""
+        self.has_aliases = "aliasing" in self.tail
+        self.is_elementwise = self.opcode in _ELEMENTWISE or (
+            self.opcode == "fusion" and "kind=kLoop" in self.tail
+        )
+        self.works: dict[tuple[str, ...], TimedWork] = {}
+        """Its instructions as work of the device, by the shapes of their operands."""
+
+    @cached_property
+    def line(self) -> Instruction:
+        """The first instruction of the form."""
+        line = self._reader.lines.at(self._start, self._home)
+        assert line is not None
+        return line
+
+    @cached_property
+    def parts(self) -> tuple[tuple[Path, str, int], ...]:
+        """The arrays of the shape by their paths, each with its bytes in HBM."""
+        return _parts(self.shape)
+
+    @cached_property
+    def takes_time(self) -> bool:
+        return takes_time(self.line)
+
+    @cached_property
+    def source(self) -> str:
+        return self._reader.source_of(self.line)
+
+    @cached_property
+    def parameter(self) -> int | None:
+        """The number of the parameter that it is; None where it is damaged."""
+        number = _NUMBER.match(self.tail)
+        return int(number[1]) if number else None
+
+    @cached_property
+    def element(self) -> int | None:
+        """The number of the element that a get-tuple-element takes."""
+        return self.line.element_index
+
+
+@lru_cache(maxsize=4096)
+def _parts(shape: str) -> tuple[tuple[Path, str, int], ...]:
+    parts = []
+    path: list[int] = []
+    for piece in _PIECE.findall(shape) if shape.startswith("(") else [shape]:
+        if piece == "(":
+            path.append(0)
+        elif piece == ")":
+            del path[-1:]
+        elif piece != ",":
+            arrays = placed_arrays(piece)
+            parts.append((tuple(path), piece, arrays[0].bytes if arrays and arrays[0].space == HBM else 0))
+        elif path:
+            path[-1] += 1
+    return tuple(parts)
+
+
+class Rows:
+    """The instructions of one computation, in program order; -1 stands for one that it does not define.
+
+    `operands` has the numbers of the instructions whose results one takes, `starts` the positions of the
+    lines; `root` is the number of the one whose result is the computation's.
+    """
+
+    def __init__(self, lines: Instructions, home: Computation) -> None:
+        self._lines = lines
+        self._home = home
+        self.names: list[str] = []
+        self.forms: list[Form] = []
+        self.operands: list[Sequence[int]] = []
+        self.starts: list[int] = []
+        self.root = -1
+
+    def line(self, number: int) -> Instruction:
+        line = self._lines.at(self.starts[number], self._home)
+        assert line is not None
+        return line
+
+
+class ProgramRows:
+    """The rows of the computations of one text, each read once."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.work = InstructionWork(reader.lines)
+        self._forms: dict[tuple[str, str, str], Form] = {}
+        self._known: dict[Computation, Rows] = {}
+
+    def of(self, home: Computation) -> Rows:
+        """The rows of a computation."""
+        if home not in self._known:
+            self._known[home] = self._read(home)
+        return self._known[home]
+
+    def _read(self, home: Computation) -> Rows:
+        forms, lines, text = self._forms, self.reader.lines, self.reader.text
+        rows = Rows(lines, home)
+        numbers: dict[str, int] = defaultdict(lambda: -1)
+        names: Sequence[str]
+        for match in _ROW.finditer(text, home.start, home.stop):
+            start = match.start() + 1
+            root, name, shape, opcode, written, tail = match.groups()
+            if written is not None:
+                names = written.split(", %")
+            elif name is not None and (opcode in _WITHOUT_OPERANDS or tail[:1] == ")"):
+                names = ()
+            else:
+                line = lines.at(start, home)
+                if line is None:
+                    continue
+                names, name, shape, opcode = line.operands, line.name, line.shape, line.opcode
+                root, tail = line.is_root or None, text[line.inside : line.stop]
+            if opcode in _REDUCING:
+                tail = _REDUCTION.sub("", tail, 1)
+            elif opcode == "fusion" and (calls := _CALLS.search(tail)):
+                callee = lines.computations.named(calls[1], start)
+                # Collectives are known by their names.
+                if callee is not None and callee not in self.reader.collectives:
+                    tail = tail[: calls.start(1)] + self.work.first_like(callee).name + tail[calls.end(1) :]
+            key = opcode, shape, tail
+            form = forms.get(key)
+            if form is None:
+                form = forms[key] = Form(self.reader, home, start, key)
+            number = len(rows.names)
+            rows.operands.append([*map(numbers.__getitem__, names)])
+            rows.names.append(name)
+            rows.forms.append(form)
+            rows.starts.append(start)
+            numbers[name] = number
+            if root is not None:
+                rows.root = number
+        return rows
