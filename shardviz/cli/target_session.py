@@ -12,7 +12,7 @@ from shardviz.cli.output import print_error, print_errors_alone, print_note, wai
 from shardviz.cli.process import ExitCode, end_all, on_signal
 from shardviz.errors import CompilerError, JobLost, TargetError
 from shardviz.lazy_names import LazyImports
-from shardviz.targets import Target, check_axis_types, check_devices, check_mesh, parse_targets
+from shardviz.targets import Target, check_axis_types, check_mesh, parse_targets
 
 with LazyImports():
     from shardviz.answers import requests
@@ -159,13 +159,11 @@ class TargetSession(WorkerSession):
     ) -> None:
         super().__init__(timeout, *targets, job=job)
         self._targets, self._may_drop = targets, may_drop
-        self._is_refused = False
         self._requests = requests.TargetRequests(target_result.without_answer, wait_for)
 
     def ask(self, problem: Problem, with_costs: bool = False) -> None:
         """Send the problem to every target; `with_costs` is that of `Worker.submit`. Raises `TargetError`
-        where a chosen one cannot take it. Where the user chose none, and JAX takes the problem's arrays on no
-        target, that is the answer of each."""
+        where a chosen one cannot take it."""
         worker = self._worker
         if worker is None:
             return
@@ -174,14 +172,6 @@ class TargetSession(WorkerSession):
             return worker.submit(problem, target, with_costs=with_costs)
 
         check_axis_types(problem)
-        try:
-            check_devices(problem)
-        except TargetError:
-            if not self._may_drop:
-                raise
-            self._is_refused = True
-            self._requests.ask(self._targets, submit, requests.refusal)
-            return
         self.join()
         asked = []  # all are checked before one is sent
         for target in self._targets:
@@ -208,6 +198,5 @@ class TargetSession(WorkerSession):
         """The answers in the order of the targets, each as soon as it and those before it are ready. Where a
         compiler failed, the reason is in its answer, and `exit_code` remembers it."""
         for result in self._requests.answers():
-            if not self._is_refused:
-                self.note(result)
+            self.note(result)
             yield result

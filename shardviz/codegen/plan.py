@@ -29,7 +29,7 @@ from shardviz.collectives.operations.several_dims import collected, dealt
 from shardviz.errors import QuestionError
 from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
 from shardviz.stepping.plan_step import moved_axes, operation_of_step
-from shardviz.targets import MAX_CPU_DEVICES, check_devices
+from shardviz.targets import MAX_CPU_DEVICES
 
 if TYPE_CHECKING:
     from shardviz.planner.plan import Plan, Step
@@ -55,7 +55,6 @@ def plan_code(plan: Plan) -> str:
     if problem.mesh.size > MAX_CPU_DEVICES:
         complaint = f"a plan for {problem.mesh.size:,} devices cannot run on simulated ones"
         raise QuestionError(complaint, f"use a mesh of up to {MAX_CPU_DEVICES:,} devices")
-    check_devices(problem)
     if is_uneven(problem):
         complaint = "a dimension is split unevenly, and a program by hand needs equal parts"
         raise QuestionError(complaint, "give --sizes that the axes divide")

@@ -25,7 +25,7 @@ from shardviz.codegen.statement_code import dtype_code
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chip_torus import parts_by_slice
 from shardviz.sharding import Mesh
-from shardviz.targets import MAX_CPU_DEVICES, TARGETS, Target, check_devices, check_mesh
+from shardviz.targets import MAX_CPU_DEVICES, TARGETS, Target, check_mesh
 from shardviz.targets.hardware import target_config, topology_request
 
 if TYPE_CHECKING:
@@ -49,9 +49,8 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
 
     It compiles for the hardware of `target`; without one for simulated devices, or, where the mesh is too
     large for them, with Shardy alone, which needs none. Where the arrays are too large it compiles without
-    making them. Raises `TargetError` for a target of another size, and for arrays that are not on the mesh.
+    making them. Raises `TargetError` for a target of another size.
     """
-    check_devices(problem)
     mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
     text = problem.text if _is_listed(problem) else title_of(problem).capitalize()
     problem, part_axes = problem_on_parts(problem)

@@ -281,7 +281,10 @@ class _Resolver:
             )
             problem = Problem(mesh, tuple(parts), axis_types)
         objective = cast("Objective", draft.objective)
-        problem = replace(padded(problem), layers=einsums.layers, objective=objective)
+        with self._field("specs"):
+            problem = replace(padded(problem), layers=einsums.layers, objective=objective)
+        if self.errors:
+            return None
         if train is not None:
             with self._field("backward"):
                 problem = training.with_backward(problem, train)

@@ -26,7 +26,7 @@ from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementW
 from shardviz.planner.statements.tree_planner import TreePlanner, cannot_be_had
 from shardviz.planner.states.paths import CheapestPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
-from shardviz.planner.steps import check_devices, first_steps, plan_of
+from shardviz.planner.steps import plan_of
 from shardviz.sharding import Mesh
 
 MARGIN = 1.0
@@ -71,14 +71,11 @@ class Planner:
 
     def plan(self, problem: Problem) -> Plan:
         """The plan. Raises `QuestionError` when the result cannot be had as asked."""
-        check_devices(problem)
         # Of equal moves those that a search finds depend on what it was asked before.
         self._searches = {}
         found = self._tree(problem) if problem.is_tree else self._program(problem)
-        # A collective may have been measured that takes less over more devices, which no bound expects; and
-        # not all plans are looked at that move an array onto the mesh later than in a first step.
-        is_measured = self.placed.machine.measured and self.objective != "bytes"
-        if is_measured or any(first_steps(problem)):
+        # A collective may have been measured that takes less over more devices, which no bound expects.
+        if self.placed.machine.measured and self.objective != "bytes":
             faster = found.faster and replace(found.faster, optimal=False)
             return replace(found, optimal=False, at_most=None, faster=faster)
         return found

@@ -48,16 +48,12 @@ def question_of_step(plan: Plan, number: int, algorithm: str | None = None) -> C
     operation = _operation(step, before, mesh)
     operation.check(before.shard_shape, step.dtype, mesh.group_size(operation.axes))
     schedule = schedule_for_operation(operation, mesh, algorithm, None)
-    on_mesh = before if before.mesh == mesh else Layout(before.array.with_spec(step.to_spec), mesh)
     if algorithm is None:
         schedule = whole(schedule, before.shard_shape)
     shards = counted_shards(before, operation)
-    if shards is not None and before.mesh != mesh:
-        shards = shards[_places(before.mesh, mesh)]
-    final = _final(step, on_mesh)
-    counted = shards is not None and before.mesh == mesh
+    final = _final(step, before)
     return CollectiveQuestion(
-        operation, on_mesh, str(step.from_spec), schedule, shards, *final, counted=counted
+        operation, before, str(step.from_spec), schedule, shards, *final, counted=shards is not None
     )
 
 
@@ -76,18 +72,11 @@ def _collective(plan: Plan, number: int) -> Step:
     step = plan.steps[number - 1]
     if number not in played_steps(plan):
         raise QuestionError(f"step {number} is {step.op}, which sends nothing", _which(plan, collectives))
-    if step.from_spec.only_device is not None:
-        raise QuestionError(
-            f"step {number} takes {step.array} from device {step.from_spec.only_device} alone, and no byte "
-            "moves yet",
-            "the step that adds or scatters the sum sends it",
-        )
     return step
 
 
 def _before(plan: Plan, step: Step) -> Layout:
-    """The layout of the array before the step; one on another order of the devices has a mesh in that
-    order."""
+    """The layout of the array before the step."""
     mesh = plan.problem.mesh
     array = next(
         array
@@ -193,9 +182,8 @@ def _permutation(step: Step, before: Layout, mesh: Mesh) -> tuple[tuple[int, int
     """Every member of a group gets the block that it should hold, from a member that has it, itself if it
     does: in all groups the same ones, since groups differ in axes that stay."""
     after = Layout(before.array.with_spec(step.to_spec), mesh)
-    held = _places(before.mesh, mesh)
     group = mesh.groups(step.axes)[0]
-    has = [before.block(held[position]) for position in group]
+    has = [before.block(position) for position in group]
     wants = [after.block(position) for position in group]
     senders: dict[tuple[int, ...], list[int]] = {}
     for member, block in enumerate(has):
@@ -205,9 +193,3 @@ def _permutation(step: Step, before: Layout, mesh: Mesh) -> tuple[tuple[int, int
         (member if has[member] == block else senders[block].pop(0), member)
         for member, block in enumerate(wants)
     )
-
-
-def _places(other: Mesh, mesh: Mesh) -> list[int]:
-    """For each position in a mesh the position of its device in another, of the same devices."""
-    found = {other.device_id(position): position for position in range(other.size)}
-    return [found[mesh.device_id(position)] for position in range(mesh.size)]

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
@@ -92,18 +92,6 @@ def check_axis_types(problem: Problem) -> None:
             )
 
 
-def check_devices(problem: Problem) -> None:
-    """Raise `TargetError` for an argument on other devices, which JAX refuses for every target."""
-    for array in problem.arguments:
-        if array.spec is not None and array.spec.devices:
-            spec = replace(array.spec, devices=())
-            raise TargetError(
-                f"JAX runs a program on one mesh, and {array.name} is {array.spec}",
-                f"move it first, by jax.device_put({array.name}, NamedSharding(mesh, {spec})); the planner "
-                "alone, with --target none, plans that too",
-            )
-
-
 def check_mesh(target: Target, mesh: Mesh) -> None:
     """Raise `TargetError` when a mesh has more devices than the target can ever have, or others."""
     machine = target.machine
@@ -123,7 +111,6 @@ def check_mesh(target: Target, mesh: Mesh) -> None:
 def check_question(problem: Problem, targets: Iterable[Target]) -> None:
     """Raise `TargetError` for a problem that JAX refuses for every target, or one of these can never hold."""
     check_axis_types(problem)
-    check_devices(problem)
     for target in targets:
         check_mesh(target, problem.mesh)
 

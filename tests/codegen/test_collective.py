@@ -66,7 +66,6 @@ def test_jax_holds_what_the_simulator_says(line, capsys):
     [
         ("bd,df->bf", "_(XY),(XY)_->YX", "psum_scatter"),
         ("bdf,bd->bdf", "(XY)__,__->_YX", "all_to_all"),
-        ("bd,df->bf", "X_@(3 2 1 0),__->X_", "ppermute"),
     ],
 )
 def test_a_step_of_several_dimensions_as_a_program(einsum, specs, op, capsys):

@@ -175,9 +175,7 @@ class Execution:
         for argument in problem.arguments:
             whole = np.asarray(values[argument.name])
             assert whole.shape == argument.shape, argument.name
-            given = self._given(whole, self.grid.spec(argument.decided_spec))
-            devices = argument.decided_spec.devices
-            self._hold(argument.name, replace(given, data=self._elsewhere(given.data, devices)))
+            self._hold(argument.name, self._given(whole, self.grid.spec(argument.decided_spec)))
         for step in self.plan.steps:
             made = self._computed(step) if step.op in ("einsum", "apply") else self._moved(step)
             self._hold(step.array, made)
@@ -220,62 +218,6 @@ class Execution:
             whole = np.pad(whole, [(0, self._padded(size) - size) for size in shape])
         data = np.broadcast_to(whole, (*self.grid.sizes, *whole.shape))
         return Held(self._first_only(self._exchange(data, (), spec[0], ()), spec[1]), spec, shape)
-
-    def _elsewhere(self, data: Values, devices: tuple[int, ...]) -> Values:
-        """The pieces as they lie on the devices, by ids, that are not the mesh's in its order: the one
-        that holds an array, with zeros on the others, or all of them in another order."""
-        if not devices:
-            return data
-        ids = [self.mesh.device_id(position) for position in range(self.mesh.size)]
-        flat = data.reshape(self.mesh.size, *data.shape[len(self.grid.sizes) :])
-        if len(devices) == 1:
-            held = np.zeros_like(flat)
-            held[ids.index(devices[0])] = flat[0]
-        else:
-            held = flat[[devices.index(device) for device in ids]]
-        return held.reshape(data.shape)
-
-    def _in_order(self, data: Values, devices: tuple[int, ...]) -> Values:
-        """The pieces of an array on another order of the devices, in that order."""
-        ids = [self.mesh.device_id(position) for position in range(self.mesh.size)]
-        flat = data.reshape(self.mesh.size, *data.shape[len(self.grid.sizes) :])
-        return flat[[ids.index(device) for device in devices]].reshape(data.shape)
-
-    def _from_elsewhere(self, step: Step, before: Held, goal: Spec) -> Values:
-        """The pieces after the first step of an array on devices of its own."""
-        devices = step.from_spec.devices
-        if len(devices) == 1:
-            if step.op != "mask" or set(goal[1]) != {
-                part for part, size in enumerate(self.grid.sizes) if size > 1
-            }:
-                raise PlanError("an array on one device is zeros on all others of the mesh")
-            return before.data
-        if step.op == "slice" and step.to_spec.devices == devices:
-            there = replace(before, data=self._in_order(before.data, devices))
-            return self._elsewhere(self._regrouped(step, there, self.grid.parts(step.axes), goal), devices)
-        counts = [[self.grid.count(dim) for dim in spec[0]] for spec in (before.spec, goal)]
-        if step.op != "ppermute" or step.to_spec.devices or counts[0] != counts[1]:
-            raise PlanError("an array on another order of the devices is permuted")
-        places = [devices.index(self.mesh.device_id(position)) for position in range(self.mesh.size)]
-        grid = list(np.ndindex(self.grid.sizes))
-
-        def block(at: tuple[int, ...], spec: Spec) -> tuple[int, ...]:
-            """The number of the block of each dimension, and the places along the pending parts."""
-            numbers = []
-            for dim in spec[0]:
-                number = 0
-                for part in dim:
-                    number = number * self.grid.sizes[part] + at[part]
-                numbers.append(number)
-            return (*numbers, *(at[part] for part in spec[1]))
-
-        senders: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-        for at, place in zip(grid, places, strict=True):
-            senders.setdefault(block(grid[place], before.spec), []).append(at)
-        data = np.empty_like(before.data)
-        for at in grid:
-            data[at] = before.data[senders[block(at, goal)].pop(0)]
-        return data
 
     def _first_only(self, data: Values, parts: Iterable[int]) -> Values:
         """The data, with zeros on every device that is not the first along the parts."""
@@ -324,9 +266,7 @@ class Execution:
         group = self.grid.parts(step.axes)
         if len(set(group)) < len(group) or not group:
             raise PlanError(f"{step.op} has the axes {step.axes}")
-        if step.from_spec.devices:
-            data = self._from_elsewhere(step, before, goal)
-        elif step.op == "ppermute":
+        if step.op == "ppermute":
             data = self._permuted(before, group, goal)
         else:
             data = self._regrouped(step, before, group, goal)

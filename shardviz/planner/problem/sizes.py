@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from shardviz.errors import NotationError, quote
+from shardviz.errors import NotationError, QuestionError, quote
 from shardviz.notation.einsum import Einsum
 from shardviz.notation.numbers import parse_sizes
 from shardviz.planner.problem import PaddedDim, Problem
@@ -150,11 +150,18 @@ class _Sizes:
 
 def padded(problem: Problem) -> Problem:
     """The problem with sizes that the axes of its arrays divide; the same one where they do already. Raises
-    `QuestionError` for a spec that does not fit its array or the mesh."""
+    `QuestionError` for a spec that does not fit its array or the mesh, or of other devices than the mesh has
+    in its order: JAX compiles no program that takes such an array."""
     is_even = True
     for array in problem.arrays:
         if array.spec is not None:
             array.spec.check(problem.mesh, array.rank, array.name)
+            if array.spec.devices:
+                on_mesh = replace(array.spec, devices=())
+                raise QuestionError(
+                    f"JAX runs a program on one mesh, and {array.name} is {array.spec}",
+                    f"move it first, by jax.device_put({array.name}, NamedSharding(mesh, {on_mesh}))",
+                )
             parts = array.spec.parts(problem.mesh)
             is_even &= not any(size % count for size, count in zip(array.shape, parts, strict=True))
     if is_even:

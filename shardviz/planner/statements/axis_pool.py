@@ -42,8 +42,6 @@ class AxisPool:
         mesh = problem.mesh
         given = [(array, array.spec) for array in problem.arrays if array.spec is not None]
         names = {name for _, spec in given for name in (*spec.axes, *spec.unreduced)}
-        if any(spec.only_device is not None for _, spec in given):
-            names.update(mesh.axis_names)
         whole = {whole_axis(name) for name in names if mesh.axis_size(name) > 1}
         sizes = {axis: size for axis, size in mesh.shape.items() if axis in whole}
         parts = _parts(sizes, [name for name in names if whole_axis(name) in whole])
@@ -90,10 +88,7 @@ class AxisPool:
         return all(size % factor for size in self.sizes.values() for factor in range(2, isqrt(size) + 1))
 
     def state(self, spec: PartitionSpec) -> State:
-        """The state that a spec says; axes of one device split nothing and are left out. An array on one
-        device is a pending sum over all axes (`first_steps`)."""
-        if spec.only_device is not None:
-            return ((),) * spec.rank, tuple(sorted(self.sizes))
+        """The state that a spec says; axes of one device split nothing and are left out."""
 
         def parts(axes: Axes) -> Axes:
             return tuple(part for axis in axes for part in parts_within(axis, self.sizes))

@@ -37,14 +37,12 @@ names."""
 
 
 def state_of(spec: PartitionSpec, mesh: Mesh) -> State:
-    """A spec as a state; axes of size 1 split nothing and are left out. An array on one device is a pending
-    sum over all axes (`first_steps`)."""
+    """A spec as a state; axes of size 1 split nothing and are left out."""
 
     def wide(axes: Axes) -> Axes:
         return tuple(axis for axis in axes if mesh.axis_size(axis) > 1)
 
-    pending = spec.unreduced if spec.only_device is None else tuple(sorted(mesh.axis_names))
-    return tuple(wide(dim) for dim in spec.dims), wide(pending)
+    return tuple(wide(dim) for dim in spec.dims), wide(spec.unreduced)
 
 
 def spec_of(state: State, mesh: Mesh | None = None) -> PartitionSpec:
