@@ -67,7 +67,10 @@ def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
             # A result that is asked for cannot be had from every sharding of the operands.
             refusal = error
             continue
-        candidates.append(_candidate(plan, placed))
+        arrays = (*plan.problem.arguments, plan.problem.result.with_spec(plan.result_spec))
+        memory = sum(array.bytes_per_device(problem.mesh) for array in arrays)
+        work = sum(multiply_adds(operands, problem.mesh) for operands, _ in einsum_parts(plan))
+        candidates.append(Candidate(price(plan, placed), memory, work))
     if not candidates and refusal is not None:
         raise refusal
     return tuple(_ranked(candidates))
@@ -136,14 +139,6 @@ def _too_many(problem: Problem) -> QuestionError:
 
 def _decided(problem: Problem, given: dict[str, PartitionSpec]) -> Problem:
     return problem.with_arrays(lambda array: array.with_spec(given.get(array.name, array.spec)))
-
-
-def _candidate(plan: Plan, placed: PlacedMesh) -> Candidate:
-    problem = plan.problem
-    arrays = (*problem.arguments, problem.result.with_spec(plan.result_spec))
-    memory = sum(array.bytes_per_device(problem.mesh) for array in arrays)
-    work = sum(multiply_adds(operands, problem.mesh) for operands, _ in einsum_parts(plan))
-    return Candidate(price(plan, placed), memory, work)
 
 
 def _ranked(candidates: list[Candidate]) -> Iterator[Candidate]:

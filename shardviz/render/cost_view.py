@@ -50,21 +50,17 @@ def fit_lines(cost: PlanCost, width: int) -> list[Text]:
 
 
 def padding_lines(cost: PlanCost, width: int) -> list[Text]:
-    """The dimensions that are padded, and what of the plan is padding; nothing where none is."""
+    """The dimensions that are padded; nothing where none is."""
     padding = cost.plan.problem.padding
-    if not padding:
-        return []
-    wasted = cost.padding_cost
-    words = padding_words(padding, wasted.seconds, wasted.wire_bytes, "the plan")
-    return sentence(words, width, lead="padded: ")
+    return sentence(padding_words(padding), width, lead="padded: ") if padding else []
 
 
-def padding_words(padding: Iterable[PaddedDim], time: float, sent: int, whole: str) -> str:
-    """``v=50,257 to 50,260, which the axes divide: 2 µs and 8 KiB sent of the plan are padding. …``"""
+def padding_words(padding: Iterable[PaddedDim]) -> str:
+    """``v=50,257 to 50,260, which the axes divide. JAX refuses …``"""
     dims = ", ".join(f"{dim.dim}={dim.size:,} to {dim.padded:,}" for dim in padding)
     return (
-        f"{dims}, which the axes divide: {seconds(time)} and {human_bytes(sent)} sent of {whole} are "
-        "padding. JAX refuses arguments that are not padded; compilers are asked about the padded ones"
+        f"{dims}, which the axes divide. JAX refuses arguments that are not padded; compilers are asked "
+        "about the padded ones"
     )
 
 

@@ -214,13 +214,8 @@ def step_lines(step: ModelStep, question: ModelQuestion, width: int, palette: Pa
     lines = sentence(words, width, lead="step  ")
     for part in step.parts:
         lines += _part_lines(part, question.mesh, width, palette)
-    padded = [part.cost for part in step.parts if part.cost.plan.problem.padding]
-    if padded:
-        wasted = [(cost.layers, cost.padding_cost) for cost in padded]
-        time = sum(runs * cost.seconds for runs, cost in wasted)
-        sent = sum(runs * cost.wire_bytes for runs, cost in wasted)
-        dims = dict.fromkeys(dim for one in padded for dim in one.plan.problem.padding)
-        lines += sentence(padding_words(dims, time, sent, "the step"), width, 2, lead="padded: ")
+    if padded := dict.fromkeys(dim for part in step.parts for dim in part.cost.plan.problem.padding):
+        lines += sentence(padding_words(padded), width, 2, lead="padded: ")
     return [*lines, *sentences(_step_words(step), width, 2)]
 
 

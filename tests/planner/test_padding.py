@@ -1,6 +1,4 @@
-"""Uneven sizes: what is padded, that the plan is that of the padded problem, and what of it is padding."""
-
-import math
+"""Uneven sizes: what is padded, and that the plan is that of the padded problem."""
 
 import pytest
 
@@ -66,29 +64,6 @@ def test_a_dimension_that_stands_for_others_is_padded_by_the_major_one():
 def test_an_array_used_under_two_names_of_a_dimension_has_one_size():
     found = problem("S[t,s] = X[b,t] * X[b,s]; Y = silu(S)", specs="X=_Y,Y=_X", sizes="b=4,t=5,s=5")
     assert {(each.dim, each.size, each.padded) for each in found.padding} == {("t", 5, 8), ("s", 5, 8)}
-
-
-def test_padding_costs_its_share_of_every_step():
-    sizes = "b=3Ki,d=8Ki,f=8Ki"
-    even = priced(problem(specs="XY,Y_->X_", sizes=sizes))
-    assert even.padding_cost == type(even.padding_cost)(0, 0, 0.0)
-    # 3000 of 3072 rows are data on a mesh that cuts them into 1024 pieces.
-    wide = parse_mesh("X=1024,Y=4")
-    found = problem_from_text("bd,df->bf", mesh=wide, specs="XY,Y_->X_", sizes="b=3000,d=8Ki,f=8Ki")
-    assert found.padding == (("b", 3000, 3072),)
-    cost = price(plan(found), place_mesh(assumed_machine(), wide))
-    wasted = cost.padding_cost
-    share = 72 / 3072
-    assert wasted.flops == round(cost.flops * share)
-    moved = {each.step.array: each.wire_bytes for each in cost.steps if each.is_collective}
-    # W has no b.
-    assert wasted.wire_bytes == round(sum(n * share for name, n in moved.items() if name != "W"))
-    assert math.isclose(
-        wasted.seconds,
-        sum(
-            each.seconds * share for each in cost.steps if each.step.array != "W" and each.bound != "latency"
-        ),
-    )
 
 
 def test_specs_that_do_not_fit_are_refused():

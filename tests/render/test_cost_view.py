@@ -132,7 +132,7 @@ def test_thresholds_in_words(thresholds: list[Threshold], words: str) -> None:
     assert threshold_words(thresholds) == words
 
 
-def test_what_is_padded_and_what_that_costs() -> None:
+def test_what_is_padded() -> None:
     mesh = parse_mesh("X=2,Y=4")
     placed = place_mesh(assumed_machine(), mesh)
 
@@ -141,7 +141,4 @@ def test_what_is_padded_and_what_that_costs() -> None:
         return " ".join(line.plain.strip() for line in padding_lines(price(found, placed), 80))
 
     assert lines("b=8,d=16,f=8") == ""
-    # 1/8 of the 192 bytes that are sent of Out, and of 288 bytes over 820 GB/s of HBM.
-    assert lines("b=7,d=16,f=16").startswith(
-        "padded: b=7 to 8, which the axes divide: 0.0439 ns and 24 B sent of the plan are padding."
-    )
+    assert lines("b=7,d=16,f=16").startswith("padded: b=7 to 8, which the axes divide.")

@@ -208,16 +208,6 @@ class TrainingMemory:
 
 
 @dataclass(frozen=True)
-class PaddingCost:
-    """The part of a plan's cost that is padding (`problem.sizes`): of each step as much as of its elements,
-    and no seconds of one that takes as long for any."""
-
-    flops: int
-    wire_bytes: int
-    seconds: float
-
-
-@dataclass(frozen=True)
 class PricedPlan:
     """All steps of a plan, whose mesh lies on a machine as `placed`, and their sums, of one layer; those of
     all layers begin with `layers`.
@@ -419,24 +409,6 @@ class PricedPlan:
         if self.plan.problem.training is None:
             return None
         return _training_memory(self.plan.problem, self.steps)
-
-    @property
-    def padding_cost(self) -> PaddingCost:
-        """The cost of the padding of the plan's problem."""
-        problem = self.plan.problem
-        full = {dim.dim: dim.size / dim.padded for dim in problem.padding}
-        dims_of = {array.name: array.dims for array in problem.arrays}
-
-        def share(step: Step) -> float:
-            dims = dims_of[step.array] if step.einsum is None else step.einsum.dims
-            return 1 - math.prod(full.get(dim, 1.0) for dim in dict.fromkeys(dims))
-
-        shares = [(step, share(step.step)) for step in self.steps]
-        return PaddingCost(
-            round(math.fsum(step.flops * part for step, part in shares)),
-            round(math.fsum(step.wire_bytes * part for step, part in shares)),
-            math.fsum((step.seconds or 0.0) * part for step, part in shares if step.bound != LATENCY),
-        )
 
     @property
     def seconds_by_phase(self) -> dict[Phase, float]:

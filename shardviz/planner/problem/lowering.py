@@ -67,47 +67,6 @@ class LoweredStatement:
 
 
 @dataclass(frozen=True)
-class LoweredProgram:
-    """The statements of a program in order. `arguments` are the arrays that it takes, as they stand first;
-    `named` are the results that the text names, and the last. `renamed` are arrays that a statement calls by
-    other dimensions than before: its name, the array as it was, its use there. `integers` are the arguments
-    that hold places in a table."""
-
-    program: ProgramText
-    statements: Sequence[LoweredStatement]
-    arguments: Mapping[str, ArrayUse]
-    named: Sequence[str]
-    renamed: Sequence[tuple[str, ArrayUse, ArrayUse]]
-    integers: AbstractSet[str]
-
-    @property
-    def uses(self) -> list[ArrayUse]:
-        """All operands and results, in the order of the statements."""
-        return [use for statement in self.statements for use in (*statement.operands, statement.result)]
-
-    @property
-    def dims(self) -> Dims:
-        """Every dimension once, in the order in which arguments, then statements have them."""
-        return tuple(dict.fromkeys(dim for use in self.uses for dim in use.dims))
-
-
-def lower(program: ProgramText, sizes: Mapping[str, int]) -> LoweredProgram:
-    """Take a program's expressions apart. `sizes` are those of dimensions that errors may say.
-
-    A product sums over the dimensions of both factors that neither the result nor another factor has; where
-    both have the same dimensions and the result's are not written, it is elementwise. In brackets it is what
-    it would be in a statement of its own, ``Y_1``.
-
-    Raises `NotationError` where an array, a function or a dimension does not fit, and for a product that has
-    two readings (`notation.book.ProductFactors`).
-    """
-    own = _Lowering(program, sizes)
-    for number, assignment in enumerate(program.statements):
-        own.statement(assignment, number)
-    return LoweredProgram(program, own.statements, own.arguments, own.named, own.renamed, own.integers)
-
-
-@dataclass(frozen=True)
 class _Target:
     """The result that an expression is to have, a partial one without a `name`; `dims` is None where they
     follow from the expression, whose products then do not sum over those in `kept`."""
@@ -128,9 +87,23 @@ class _Target:
 _PART = _Target()
 
 
-class _Lowering:
+class LoweredProgram:
+    """The statements of a program in order. `arguments` are the arrays that it takes, as they stand first;
+    `named` are the results that the text names, and the last. `renamed` are arrays that a statement calls by
+    other dimensions than before: its name, the array as it was, its use there. `integers` are the arguments
+    that hold places in a table."""
+
     def __init__(self, program: ProgramText, sizes: Mapping[str, int]) -> None:
-        self._program, self._sizes = program, sizes
+        """Take a program's expressions apart. `sizes` are those of dimensions that errors may say.
+
+        A product sums over the dimensions of both factors that neither the result nor another factor has;
+        where both have the same dimensions and the result's are not written, it is elementwise. In brackets
+        it is what it would be in a statement of its own, ``Y_1``.
+
+        Raises `NotationError` where an array, a function or a dimension does not fit, and for a product that
+        has two readings (`notation.book.ProductFactors`).
+        """
+        self.program, self._sizes = program, sizes
         self.statements: list[LoweredStatement] = []
         self.arguments: dict[str, ArrayUse] = {}
         self.named: list[str] = []
@@ -144,12 +117,23 @@ class _Lowering:
         }
         words = {word.name for statement in program.statements for word in mentions(statement.value)}
         self._taken = self._targets | words
+        for number, assignment in enumerate(program.statements):
+            self._statement(assignment, number)
 
-    def statement(self, assignment: Assignment, number: int) -> None:
-        """Take one written statement apart."""
+    @property
+    def uses(self) -> list[ArrayUse]:
+        """All operands and results, in the order of the statements."""
+        return [use for statement in self.statements for use in (*statement.operands, statement.result)]
+
+    @property
+    def dims(self) -> Dims:
+        """Every dimension once, in the order in which arguments, then statements have them."""
+        return tuple(dict.fromkeys(dim for use in self.uses for dim in use.dims))
+
+    def _statement(self, assignment: Assignment, number: int) -> None:
         self._source, self._partial = assignment, 0
         if (written := assignment.target) is None:
-            is_last = number == len(self._program.statements) - 1
+            is_last = number == len(self.program.statements) - 1
             name = UNNAMED if is_last else f"H{number + 1}"
             target = _Target(self._unused(name))
         else:
@@ -251,7 +235,7 @@ class _Lowering:
         """Raise for a product that has two readings, with both as they can be written."""
 
         def written(value: Expression) -> str:
-            text = self._program.text[value.start : value.stop].strip()
+            text = self.program.text[value.start : value.stop].strip()
             needs = isinstance(value, FunctionCall) and value.function in _OPERATORS
             return f"({text})" if needs else text
 
@@ -654,28 +638,28 @@ class _Lowering:
         return " and ".join(map(self._sized, dims))
 
     def _fail(self, problem: str, place: Expression, hint: str) -> NoReturn:
-        raise NotationError(problem, self._program.text, place.start, place.stop, hint)
+        raise NotationError(problem, self.program.text, place.start, place.stop, hint)
 
 
 _CALLS = {
-    "multiply": (_Lowering._product, "", ""),
-    "scale": (_Lowering._scale, "", ""),
+    "multiply": (LoweredProgram._product, "", ""),
+    "scale": (LoweredProgram._scale, "", ""),
     **dict.fromkeys(
-        ("sum", "mean", "mean_square", "max"), (_Lowering._reduction, "an array and dimensions", "X, d")
+        ("sum", "mean", "mean_square", "max"), (LoweredProgram._reduction, "an array and dimensions", "X, d")
     ),
-    "softmax": (_Lowering._softmax, "an array and a dimension", "X, d"),
-    "sum_exp": (_Lowering._sum_exp, "an array, what is taken from it and a dimension", "X, M, d"),
-    "log_sum_exp": (_Lowering._log_sum_exp, "an array and a dimension", "X, d"),
-    "pick": (_Lowering._pick, "an array, places and a dimension", "X[b, v], T[b], v"),
-    "cross_entropy": (_Lowering._cross_entropy, "an array, places and a dimension", "X[b, v], T[b], v"),
-    "rms_norm": (_Lowering._norm, "an array, a dimension and perhaps a scale", "X, d"),
-    "layer_norm": (_Lowering._norm, "an array, a dimension and perhaps a scale and a bias", "X, d"),
-    "take": (_Lowering._take, "", ""),
-    "attention": (_Lowering._attention, "", ""),
-    "causal_attention": (_Lowering._attention, "", ""),
-    "top_k": (_Lowering._top_k, "an array, a dimension and how many are kept", "X, e, 2"),
-    "slots": (_Lowering._slots, "an array, a dimension and the dimension of places", "G[b, t, e], t, c"),
-    "reshape": (_Lowering._reshape, "an array and equations of dimensions", "P, q=nh"),
+    "softmax": (LoweredProgram._softmax, "an array and a dimension", "X, d"),
+    "sum_exp": (LoweredProgram._sum_exp, "an array, what is taken from it and a dimension", "X, M, d"),
+    "log_sum_exp": (LoweredProgram._log_sum_exp, "an array and a dimension", "X, d"),
+    "pick": (LoweredProgram._pick, "an array, places and a dimension", "X[b, v], T[b], v"),
+    "cross_entropy": (LoweredProgram._cross_entropy, "an array, places and a dimension", "X[b, v], T[b], v"),
+    "rms_norm": (LoweredProgram._norm, "an array, a dimension and perhaps a scale", "X, d"),
+    "layer_norm": (LoweredProgram._norm, "an array, a dimension and perhaps a scale and a bias", "X, d"),
+    "take": (LoweredProgram._take, "", ""),
+    "attention": (LoweredProgram._attention, "", ""),
+    "causal_attention": (LoweredProgram._attention, "", ""),
+    "top_k": (LoweredProgram._top_k, "an array, a dimension and how many are kept", "X, e, 2"),
+    "slots": (LoweredProgram._slots, "an array, a dimension and the dimension of places", "G[b, t, e], t, c"),
+    "reshape": (LoweredProgram._reshape, "an array and equations of dimensions", "P, q=nh"),
 }
 """How the functions are taken apart that are not one of each element; what one takes beside arrays alone, in
 words, and as it may be written."""

@@ -24,7 +24,7 @@ from shardviz.notation.spec_string import (
     write_spec,
 )
 from shardviz.planner.problem import UNNAMED, Problem, Statement, unused_name
-from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, lower
+from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram
 from shardviz.planner.problem.sizes import dimension_sizes, padded, program_sizes, usual_sizes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
@@ -263,7 +263,7 @@ def read_program(
                 dims |= dict.fromkeys(mention.array.dims)
             elif isinstance(value, EinsumCall) and mention in value.operands:
                 dims |= dict.fromkeys(mention.name)
-    return lower(program, {**usual_sizes([*dims]), **sizes})
+    return LoweredProgram(program, {**usual_sizes([*dims]), **sizes})
 
 
 def program_problem(
