@@ -3,7 +3,7 @@ leads."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from shardviz.errors import ShardvizError
@@ -11,11 +11,14 @@ from shardviz.forms.form import OPEN
 from shardviz.forms.share import Shared, from_string, to_string
 from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import attempt_of
+from shardviz.lessons.course import find
 from shardviz.serve.lecture import PagePointer
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.registry import TABLES, Command, bindings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from shardviz.compiler import Worker
 
 PAUSE_S = 0.2
@@ -60,6 +63,9 @@ class VisitorApp(ShardvizApp):
     async def follow(self, string: str, pointer: PagePointer) -> None:
         """Only a pupil follows."""
 
+    async def remember(self, predictions: Sequence[tuple[str, int, str]]) -> None:
+        """Only a pupil predicts."""
+
 
 class PupilApp(VisitorApp):
     """Shows what the teacher's page shows, until the pupil goes elsewhere or changes something. A prediction
@@ -98,6 +104,22 @@ class PupilApp(VisitorApp):
             await self._go_along()
         else:
             follow_pointer(self, pointer)
+
+    async def remember(self, predictions: Sequence[tuple[str, int, str]]) -> None:
+        """Take up what was predicted in this tab before its connection broke: the lesson, the number of the
+        prediction, the answer."""
+        for name, number, choice in predictions:
+            open_one = None if self.lesson is None else self.lesson.controller
+            here = open_one if open_one is not None and open_one.lesson.name == name else None
+            lesson = find(name, may_read_files=False)
+            own = await self.progress.resumed(lesson) if here is None else here.attempt
+            if number < len(own.answers):
+                own = replace(own, answers=(*own.answers[:number], choice, *own.answers[number + 1 :]))
+                self.progress.keep(own)
+                if here is not None:
+                    here.attempt = own
+        if self.lesson is not None:
+            self.lesson.draw()
 
     async def action_follow(self) -> None:
         self.is_following = True

@@ -64,6 +64,9 @@ class VisitorDriver(WebDriver):
             with suppress(RuntimeError):  # the application's loop may have ended already
                 follow = self._app.follow  # type: ignore[attr-defined]
                 self._app.call_later(follow, payload["shared"], pointer_in(payload))
+        elif packet_type == "remember":
+            with suppress(RuntimeError):
+                self._app.call_later(self._app.remember, payload["predictions"])  # type: ignore[attr-defined]
         elif packet_type in ("resize", "focus", "blur"):
             super().on_meta(packet_type, payload)
 

@@ -1,7 +1,8 @@
 """A lecture as the server knows it: where the teacher's page is, where the pupils' are, what they predict;
 and the page that tells a teacher so.
 
-It is kept in memory alone, of nobody's name. Who has left counts no more.
+It is kept in memory alone, of nobody's name. Who has left counts no more; the predictions are kept, by the
+name that the page gave the browser's tab, for a connection that breaks.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from shardviz.lessons.attempt import TITLES, LessonStage, stages
 from shardviz.lessons.course import find, lesson_names
 from shardviz.lessons.lesson import Lesson
 
+MAX_TABS = 1000
+"""Tabs that were left whose predictions are kept."""
 MAX_CHOICE = 200
 """Characters of an answer that are kept."""
 
@@ -60,11 +63,15 @@ class ClassCounts:
     predictions: Mapping[LessonPlace, Counter[str]]
 
 
+Predictions = dict[LessonPlace, str]
+
+
 @dataclass
 class _Pupil:
+    tab: str = ""
     place: LessonPlace | None = None
     follows: bool = True
-    predictions: dict[LessonPlace, str] = field(default_factory=dict)
+    predictions: Predictions = field(default_factory=dict)
 
 
 class Lecture:
@@ -76,6 +83,8 @@ class Lecture:
         self.shared: Shared = from_string(string)
         self.pointer = PagePointer()
         self._pupils: defaultdict[Hashable, _Pupil] = defaultdict(_Pupil)
+        self._left: dict[str, Predictions] = {}
+        """The predictions of pupils who have left, by their tabs."""
 
     def lead(self, said: object) -> bool:
         """Note what the teacher's page says; return whether it is elsewhere than before."""
@@ -101,9 +110,23 @@ class Lecture:
                     said_so = one_line(choice[:MAX_CHOICE])
                     self._pupils[pupil].predictions[LessonPlace(lesson, number)] = said_so
 
+    def enter(self, pupil: Hashable, tab: str) -> Predictions:
+        """Note a pupil in a tab of that name, and return what was predicted there before, also by a page that
+        has not quite left."""
+        found = self._left.pop(tab, {})
+        for other in self._pupils.values() if tab else ():
+            if other.tab == tab and other.predictions:
+                found, other.predictions = other.predictions, {}
+        self._pupils[pupil] = _Pupil(tab, predictions=found)
+        return found
+
     def leave(self, pupil: Hashable) -> None:
         """Count a pupil no more."""
-        self._pupils.pop(pupil, None)
+        gone = self._pupils.pop(pupil, None)
+        if gone is not None and gone.tab and gone.predictions:
+            self._left[gone.tab] = gone.predictions
+            if len(self._left) > MAX_TABS:
+                del self._left[next(iter(self._left))]
 
     @property
     def counts(self) -> ClassCounts:

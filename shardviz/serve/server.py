@@ -24,6 +24,8 @@ from shardviz.serve.session import Notes, Session, within
 
 MAX_MESSAGE = 256 * 1024
 """Bytes of one message of a browser: of what is pasted at once. A larger one ends the session."""
+MAX_TAB = 64
+"""Characters of the name of a browser's tab."""
 MAX_PATH = 255
 """Bytes of the path of a page: no file of ours has a longer one, nor may a file system be asked for it."""
 BYTES_AHEAD, BYTES_PER_S = 2 * MAX_MESSAGE, 16 * 1024
@@ -210,6 +212,8 @@ class Server:
             await websocket.prepare(request)
             await session.start(_number(request, "width", 80), _number(request, "height", 24))
             if self._lecture is not None:
+                if role == "pupil":
+                    session.remember(self._lecture.enter(session, request.query.get("tab", "")[:MAX_TAB]))
                 session.follow(self._lecture.string, self._lecture.pointer)
             await self._listen(websocket, session)
         finally:

@@ -21,7 +21,7 @@ from textual_serve.download_manager import DownloadManager
 
 from shardviz.forms.form import one_line
 from shardviz.serve.driver import PATIENCE_S
-from shardviz.serve.lecture import PagePointer
+from shardviz.serve.lecture import PagePointer, Predictions
 
 KILL_AFTER_S = PATIENCE_S + 2
 """The longest that a process takes to end; it ends by itself before that, with its compilers."""
@@ -152,6 +152,12 @@ class Session(AppService):
         """Tell a pupil's application where the teacher is. This never waits: one that is busy reads the
         last such string when it comes to it."""
         self._tell({"type": "follow", "shared": string, **asdict(pointer)})
+
+    def remember(self, predictions: Predictions) -> None:
+        """Tell a pupil's application what was predicted in the same tab, before its connection broke."""
+        said = [(place.lesson, place.number, choice) for place, choice in predictions.items()]
+        if said:
+            self._tell({"type": "remember", "predictions": said})
 
     def _tell(self, said: dict[str, Any]) -> bool:
         return self._send(b"M", json.dumps(said).encode())

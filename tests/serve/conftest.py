@@ -62,10 +62,10 @@ class Visitor:
 
 
 @asynccontextmanager
-async def visit(url, **headers):
-    """Take a place, as the server's page does."""
+async def visit(url, tab="", **headers):
+    """Take a place, as the server's page does, in a tab of that name."""
     async with aiohttp.ClientSession() as http:
-        wanted = f"{url}ws?width={SIZE[0]}&height={SIZE[1]}"
+        wanted = f"{url}ws?width={SIZE[0]}&height={SIZE[1]}&tab={tab}"
         headers = {"Origin": url.rstrip("/"), **headers}
         leaving = aiohttp.ClientWSTimeout(ws_close=LEAVING_S)
         async with http.ws_connect(wanted, headers=headers, timeout=leaving) as socket:

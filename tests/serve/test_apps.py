@@ -243,3 +243,15 @@ def test_the_key_that_follows_is_in_a_pupils_help_and_palette_alone():
             assert len([hit async for hit in search.search("Follow the teacher  (T)")]) == count
 
         drive(kind, at(0), script)
+
+
+def test_a_pupil_whose_connection_broke_has_the_predictions_again():
+    async def script(app, _pilot):
+        await app.remember([(FIRST.name, 0, "3:4"), (SECOND.name, 0, "here"), (FIRST.name, 9, "nothing")])
+        assert app.lesson.controller.attempt.answers[0] == "3:4"
+        await app.follow(to_string(at(2)), PagePointer())
+        assert app.lesson.controller.attempt.answers[0] == "3:4"
+        await app.follow(to_string(at(2, SECOND)), PagePointer())
+        assert app.lesson.controller.attempt.answers[0] == "here"
+
+    drive(HeardPupil, at(1), script)

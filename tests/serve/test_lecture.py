@@ -11,7 +11,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.lessons.attempt import begin, shared_of
 from shardviz.lessons.course import course, find
-from shardviz.serve.lecture import Lecture, class_page
+from shardviz.serve.lecture import Lecture, LessonPlace, class_page
 
 LESSON = course()[3]
 BEGIN = to_string(shared_of(begin(LESSON), LESSON.screen))
@@ -101,3 +101,30 @@ def test_a_problem_without_a_lesson_has_no_stages():
     assert "A problem in no lesson" in page
     assert "Where they are" not in page
     assert re.search(f"{re.escape(LESSON.title)} +1", page)
+
+
+def test_predictions_come_back_with_the_tab_whose_connection_broke():
+    lecture = Lecture(BEGIN)
+    assert lecture.enter("one", "tab") == {}
+    lecture.hear("one", stands(1))
+    lecture.hear("one", predicts("3:4"))
+    kept = {LessonPlace(LESSON.name, 0): "3:4"}
+    # The page is opened again before the server has noticed that the one before is gone.
+    assert lecture.enter("two", "tab") == kept
+    lecture.hear("two", stands(1))
+    assert "1 of 2 have predicted" in page_of(lecture)
+    lecture.leave("one")
+    lecture.leave("two")
+    assert "0 pupils" in page_of(lecture)
+    assert lecture.enter("three", "another") == {}
+    assert lecture.enter("four", "tab") == kept
+
+
+def test_only_so_many_tabs_are_kept(monkeypatch):
+    monkeypatch.setattr("shardviz.serve.lecture.MAX_TABS", 2)
+    lecture = Lecture(BEGIN)
+    for pupil in range(3):
+        lecture.enter(pupil, f"tab {pupil}")
+        lecture.hear(pupil, predicts("3:4"))
+        lecture.leave(pupil)
+    assert [bool(lecture.enter(f"again {each}", f"tab {each}")) for each in range(3)] == [False, True, True]

@@ -40,6 +40,9 @@ class Silent:
     def follow(self, *_):
         pass
 
+    def remember(self, *_):
+        pass
+
     async def send_bytes(self, data):
         if data == ENDLESS.encode():
             await asyncio.Event().wait()

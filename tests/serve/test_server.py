@@ -9,7 +9,7 @@ import pytest
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.lessons.course import find
-from shardviz.serve.lecture import PagePointer
+from shardviz.serve.lecture import LessonPlace, PagePointer
 from tests.serve.conftest import visit
 from tests.serve.test_rules import Silent, served
 
@@ -28,10 +28,14 @@ class Told(Silent):
         self.begin, self.role = words
         self.said = lambda said: hear(self, said)
         self.followed = []
+        self.remembered = []
         self.all.append(self)
 
     def follow(self, string, pointer):
         self.followed.append((string, pointer))
+
+    def remember(self, predictions):
+        self.remembered.append(predictions)
 
 
 @pytest.fixture
@@ -76,5 +80,19 @@ def test_a_page_that_is_opened_again_goes_on_where_the_teacher_is(lecture):
                 assert {teacher.begin, late.begin} == {ELSEWHERE}
                 assert late.followed == [(ELSEWHERE, PagePointer(3, 2, 4))]
                 assert len(pupil.followed) == 3
+
+    lecture(script)
+
+
+def test_a_pupil_whose_connection_breaks_has_the_predictions_in_the_same_tab(lecture):
+    async def script(url, _secret):
+        async with visit(url, "mine"):
+            (pupil,) = await opened(1)
+            pupil.said(PREDICTS)
+        async with visit(url, "mine"), visit(url, "yours"):
+            found = (await opened(3))[1:]
+            kept = {LessonPlace(PREDICTS["lesson"], 0): "3:4"}
+            assert sorted(map(bool, (each.remembered[0] for each in found))) == [False, True]
+            assert kept in [each.remembered[0] for each in found]
 
     lecture(script)

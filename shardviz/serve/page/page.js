@@ -8,9 +8,14 @@ const REASONS = {
   4002: "The application failed; the server's terminal says why.",
   4003: "The teacher's page was opened again, and that one leads now.",
 };
+// The same as long as the tab is open: where a connection breaks, what its pupil has predicted stays.
+const newName = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
+const tab = (sessionStorage.tab ??= newName());
 window.WebSocket = class extends WebSocket {
   constructor(address) {
-    super(address);
+    const named = new URL(address);
+    named.searchParams.set("tab", tab);
+    super(named);
     this.addEventListener("close", ({ code }) => {
       document.querySelector(".ended .reason").textContent = REASONS[code] ?? "It was left.";
     });
