@@ -5,6 +5,8 @@ The text in a spec may say more than the spec: a mesh, sizes, a dtype, other arr
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.errors import NotationError, QuestionError, ShardvizError
 from shardviz.forms.axis_edits import enter_device_order, enter_mesh, replace_mesh
 from shardviz.forms.command_line import form_from_line, with_collective_from_line
-from shardviz.forms.form import OPEN, PROBLEM_FIELDS, CollectiveFields, ProblemForm, one_line
+from shardviz.forms.form import OPEN, CollectiveFields, ProblemForm, one_line
 from shardviz.forms.parsing import Einsums, check_array, looks_like_command, parsed, reader_errors, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, enter_sizes, sizes_text
 from shardviz.lazy_names import LazyImports
@@ -46,58 +48,35 @@ def enter(form: ProblemForm, field: str, text: str) -> ProblemForm:
         text = joined_lines(text) or text
     text = one_line(text)
     name, _, number = field.partition(".")
-    entered = partial(enter_sharding, row=int(number)) if name == "specs" else _ENTERED.get(name)
-    try:
-        with reader_errors():
-            if looks_like_command(text):
-                return form_from_line(text, form)
-            return _typed(form, field, text) if entered is None else entered(form, text=text)
-    except ShardvizError:
-        # It stays in the field, whose fault says what is wrong with it.
-        return _typed(form, field, text)
+    entered = partial(_enter_sharding, row=int(number)) if name == "specs" else _ENTERED.get(name)
+    # Where it cannot be read it stays in the field, whose fault says what is wrong with it.
+    with suppress(ShardvizError), reader_errors():
+        if looks_like_command(text):
+            return form_from_line(text, form)
+        if entered is not None and (found := entered(form, text=text)) is not None:
+            return found
+    return _typed(form, field, text)
 
 
 def _typed(form: ProblemForm, field: str, text: str) -> ProblemForm:
     name, _, number = field.partition(".")
     if name == "specs":
-        specs = list(form.specs)
-        specs[int(number)] = text
-        return replace(form, specs=tuple(specs))
+        row = int(number)
+        return replace(form, specs=(*form.specs[:row], text, *form.specs[row + 1 :]))
     if name == "collective":
         return replace(form, collective=CollectiveFields(text))
     values: dict[str, Any] = {name: text}
     return replace(form, **values)
 
 
-def _enter_einsum(form: ProblemForm, text: str) -> ProblemForm:
+def _enter_einsum(form: ProblemForm, text: str) -> ProblemForm | None:
     """A comment goes where the rest can be read."""
     entered = enter_einsum(form, joined_lines(text))
-    return replace(form, einsum=text) if parsed(entered).einsums is None else entered
-
-
-def _enter_dtype(form: ProblemForm, text: str) -> ProblemForm:
-    try:
-        return replace(form, dtype=canonical_dtype(text.strip()))
-    except ShardvizError:
-        return replace(form, dtype=text)
-
-
-def _enter_axis_types(form: ProblemForm, text: str) -> ProblemForm:
-    """``auto``, ``Explicit``, ``AxisType.Explicit`` or, one for each axis, ``(Auto, Auto)``."""
-    words = {word.strip().rpartition(".")[2].lower() for word in text.strip("( ,)").split(",")}
-    known = words.pop() if len(words) == 1 else ""
-    return replace(form, axis_types=known if known in PROBLEM_FIELDS["axis_types"].choices else text)
+    return None if parsed(entered).einsums is None else entered
 
 
 def _enter_targets(form: ProblemForm, text: str) -> ProblemForm:
-    """Names with commas or blanks between them; ``none`` alone asks nobody."""
-    for written in (text, ",".join(text.replace(",", " ").split())):
-        try:
-            names = [target.name for target in parse_targets(written)]
-        except ShardvizError:
-            continue
-        return replace(form, targets=",".join(names) or "none")
-    return replace(form, targets=text)
+    return replace(form, targets=",".join(target.name for target in parse_targets(text)) or "none")
 
 
 def _enter_machine(form: ProblemForm, text: str) -> ProblemForm:
@@ -108,20 +87,15 @@ def _enter_machine(form: ProblemForm, text: str) -> ProblemForm:
 
 def _enter_collective(form: ProblemForm, text: str) -> ProblemForm:
     """The words of `shardviz step`; nothing leaves the player to the plan."""
-    if not text.strip():
-        return replace(form, collective=None)
-    try:
-        return with_collective_from_line(text, form)
-    except ShardvizError:
-        return replace(form, collective=CollectiveFields(text))
+    return with_collective_from_line(text, form) if text.strip() else replace(form, collective=None)
 
 
-_ENTERED = {
+_ENTERED: dict[str, Callable[..., ProblemForm | None]] = {
     "mesh": replace_mesh,
     "einsum": _enter_einsum,
     "sizes": enter_sizes,
-    "dtype": _enter_dtype,
-    "axis_types": _enter_axis_types,
+    "dtype": lambda form, text: replace(form, dtype=canonical_dtype(text.strip())),
+    "axis_types": lambda form, text: replace(form, axis_types=text.strip().lower()),
     "device_order": enter_device_order,
     "targets": _enter_targets,
     "machine": _enter_machine,
@@ -129,28 +103,16 @@ _ENTERED = {
 }
 
 
-def enter_sharding(form: ProblemForm, row: int, text: str) -> ProblemForm:
+def _enter_sharding(form: ProblemForm, row: int, text: str) -> ProblemForm | None:
     """Put text into the spec of a row.
 
     Specs of all arrays (``XY,Y_->X_``) fill all rows, a product (``A[B_X, D] * W[D, F]``) takes the place of
     the einsum. The mesh of a ``NamedSharding(…)`` or of Shardy's text, the sizes and the dtype of a
-    `jax.typeof` are taken over. Text that cannot be read, or is that of another array, stays, and changes
-    nothing else.
+    `jax.typeof` are taken over. Text that cannot be read, or is that of another array, changes nothing else.
     """
-    specs = list(form.specs)
-    if not 0 <= row < len(specs):
-        return form
-    specs[row] = text
-    typed = replace(form, specs=tuple(specs))
     if text.strip() == OPEN:
-        return replace(typed, specs=(*specs[:row], OPEN, *specs[row + 1 :]))
-    try:
-        return _entered(_with_mesh(form, text), row, spec_alone(text)) or typed
-    except ShardvizError:
-        return typed
-
-
-def _entered(form: ProblemForm, row: int, text: str) -> ProblemForm | None:
+        return _typed(form, f"specs.{row}", OPEN)
+    form, text = _with_mesh(form, text), spec_alone(text)
     mesh = parsed(form).mesh
     if mesh is None:
         return None
@@ -168,9 +130,7 @@ def _entered(form: ProblemForm, row: int, text: str) -> ProblemForm | None:
     reading = notations.read_sharding(text, Context(mesh, rank))
     if einsums is not None:
         check_array(reading, einsums.rows[row])
-    specs = list(form.specs)
-    specs[row] = spec_texts([reading.spec])[0]
-    entered = replace(form, specs=tuple(specs))
+    entered = _typed(form, f"specs.{row}", *spec_texts([reading.spec]))
     return entered if einsums is None else _with_types(entered, einsums, row, reading)
 
 

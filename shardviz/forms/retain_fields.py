@@ -9,7 +9,7 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.form import ArrayRow, ProblemForm
 from shardviz.forms.parsing import Einsums, Spec, ellipsis_rank, parsed, read_einsums, spec_texts
 from shardviz.forms.spans import product_text
-from shardviz.notation.numbers import parse_shape, parse_sizes
+from shardviz.notation.numbers import parse_sizes
 from shardviz.notation.program import without_subscripts
 from shardviz.planner.problem.sizes import usual_sizes
 from shardviz.sharding import PartitionSpec
@@ -40,13 +40,13 @@ def with_subscripts_moved(form: ProblemForm) -> ProblemForm:
 
 
 def enter_sizes(form: ProblemForm, text: str) -> ProblemForm:
-    """Put sizes into their field: ``b=8,d=2048``, where dimensions left out keep theirs, or the shapes of the
-    operands, ``8x2048,2048x8192``. The dimensions of an ellipsis are as many as have sizes."""
+    """Put sizes into their field: ``b=8,d=2048``, where dimensions left out keep theirs. The dimensions of an
+    ellipsis are as many as have sizes."""
     if not text.strip():
         return _with_rank(form, "")
     einsums = parsed(form).einsums
     try:
-        given = _of_shapes(text, einsums) or parse_sizes(text)
+        given = parse_sizes(text)
     except ShardvizError:
         return replace(form, sizes=text)
     if einsums is None:
@@ -85,25 +85,6 @@ def _with_rank(form: ProblemForm, sizes: str) -> ProblemForm:
         return changed
     einsums = parsed(changed).einsums
     return changed if einsums is None else replace(changed, specs=spec_texts(_carried_specs(form, einsums)))
-
-
-def _of_shapes(text: str, einsums: Einsums | None) -> dict[str, int]:
-    """Sizes by dimension from the operands' shapes in order; none where the text is not a list of
-    shapes that fit."""
-    if einsums is None or "=" in text:
-        return {}
-    operands = [row for row in einsums.rows if row.role == "operand"]
-    shapes = [parse_shape(piece) for piece in text.replace(";", ",").split(",")]
-    sizes: dict[str, int] = {}
-    if len(shapes) > len(operands):
-        return {}
-    for row, shape in zip(operands, shapes, strict=False):
-        if len(shape) != len(row.dims):
-            return {}
-        for dim, size in zip(row.dims, shape, strict=True):
-            if sizes.setdefault(dim, size) != size:
-                return {}
-    return sizes
 
 
 def _canonical(text: str, einsums: Einsums) -> str:

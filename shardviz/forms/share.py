@@ -75,9 +75,6 @@ def from_document(document: StrictTable) -> ProblemForm:
         problem = f"the problem has the schema {shown}, and this shardviz reads {SCHEMA}"
         raise UnknownVersion(problem, "a newer shardviz may have written it: install that")
     known = [field.name for field in fields(ProblemForm)]
-    # A problem that was shared before there was such a field has its default.
-    for name in ("machine", "objective", "backward", "remat", "optimizer"):
-        document.values.setdefault(name, getattr(ProblemForm, name))
     document.exactly(["schema", *known])
     texts: dict[str, Any] = {
         name: document.line(name, MAX_TEXT) for name in known if name not in ("specs", "collective")

@@ -249,13 +249,6 @@ def test_parameters_that_no_collective_has_are_refused(parameters, message):
     assert caught.value.message == message
 
 
-def test_a_problem_of_before_some_fields_were_there_has_their_defaults():
-    document = to_document(ProblemForm())
-    for name in ("machine", "objective", "backward", "remat", "optimizer"):
-        del document[name]
-    assert from_document(StrictTable(document, state_error)) == ProblemForm()
-
-
 def test_a_missing_field_is_named():
     document = to_document(USUAL)
     del document["targets"]
