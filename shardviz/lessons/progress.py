@@ -88,16 +88,6 @@ class CourseProgress:
         if damage is not None:
             raise damage
 
-    def reset(self, lesson: Lesson | None = None) -> int:
-        """Forget a lesson, or all of them; how many there were. Raises `StateError`."""
-        if self.path is not None:
-            self._entries, _ = _read_again(self.path, self._entries)
-        names = list(self._entries) if lesson is None else [_key(lesson)]
-        count = sum(self._entries.pop(name, None) is not None for name in names)
-        if count and self.path is not None:
-            write_state(self.path, {"schema": SCHEMA, "lessons": self._entries})
-        return count
-
 
 def load() -> CourseProgress:
     """The learner's progress. A damaged file is set aside, which `notice` says; a file that cannot be read,
@@ -109,11 +99,6 @@ def load() -> CourseProgress:
         return CourseProgress(None, notice=f"{error.message}: progress is not kept; {error.hint}")
     except StateError as error:
         return CourseProgress(path, notice=f"{error.message}; {error.hint}")
-
-
-def of_guest() -> CourseProgress:
-    """A progress that is forgotten with the process, and reads and writes no file."""
-    return CourseProgress()
 
 
 class _Unusable(StateError):

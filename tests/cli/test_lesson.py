@@ -1,4 +1,4 @@
-"""`shardviz lesson`: the list, a lesson to read, what is forgotten, and which words cannot be combined."""
+"""`shardviz lesson`: the list, a lesson to read, and which words cannot be combined."""
 
 from __future__ import annotations
 
@@ -109,21 +109,6 @@ def test_a_lesson_as_json_has_the_answers(capsys):
         assert set(told["choices"]) == {told["answer"], *told["wrong"], "I don't know"}
 
 
-def test_what_is_forgotten(capsys):
-    first, second = course()[:2]
-    assert run(["lesson", "--reset"]) == 2
-    assert run(["lesson", "2", "--reset", "--yes"]) == 0
-    assert load().is_solved(first)
-    assert load().left(second) is None
-    assert run(["lesson", "2", "--reset", "--yes"]) == 0
-    assert run(["lesson", "--reset", "--yes"]) == 0
-    assert not load().is_solved(first)
-    out, err = capsys.readouterr()
-    assert "add --yes" in err
-    words = [f"“{second.title}” is forgotten", f"nothing of “{second.title}” was begun: nothing to forget"]
-    assert out.splitlines() == [*words, "1 lesson forgotten"]
-
-
 WRONG = {
     "40": f"there is no lesson 40: the course has {len(course())}",
     "0": f"there is no lesson 0: the course has {len(course())}",
@@ -132,8 +117,7 @@ WRONG = {
     "nowhere.toml": "nowhere.toml: it cannot be read: No such file or directory",
     "--present": "--present needs a lesson",
     "1 2": "2 lessons are named, and one is opened at a time",
-    "--reset --present 1": "--reset and --present cannot be combined",
-    "1 --yes": "--yes answers what only --reset asks",
+    "--check --present 1": "--check and --present cannot be combined",
     "--present 1 --json": "--present prints no JSON",
     "--check 40": f"there is no lesson 40: the course has {len(course())}",
 }

@@ -12,7 +12,7 @@ import pytest
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.state_file import StateError
 from shardviz.lessons.attempt import UNKNOWN, begin
-from shardviz.lessons.progress import load, of_guest
+from shardviz.lessons.progress import CourseProgress, load
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="XDG_STATE_HOME names the folder on Linux")
 
@@ -76,18 +76,6 @@ def test_two_sessions_keep_what_the_other_has_saved(path, lessons):
     assert kept.is_solved(lessons[0])
     assert kept.left(lessons[1]) == half_done(lessons[1])
     assert other.is_solved(lessons[0])
-    assert path.exists()
-
-
-def test_one_lesson_is_forgotten_or_all(path, lessons):
-    progress = load()
-    for lesson in lessons:
-        progress.save(begin(lesson).edited(lesson.solution, True))
-    assert (progress.reset(lessons[0]), progress.reset(lessons[0])) == (1, 0)
-    assert [load().is_solved(lesson) for lesson in lessons] == [False, True]
-    progress.save(half_done(lessons[0]))
-    assert (load().reset(), load().reset()) == (2, 0)
-    assert [load().left(lesson) for lesson in lessons] == [None, None]
     assert path.exists()
 
 
@@ -207,9 +195,7 @@ def test_a_link_stays_one(path, lessons, tmp_path):
 
 
 def test_a_guest_leaves_no_trace(path, lessons):
-    guest = of_guest()
+    guest = CourseProgress()
     guest.save(half_done(lessons[0]))
     assert guest.attempt(lessons[0]) == half_done(lessons[0])
-    assert guest.reset() == 1
-    assert guest.attempt(lessons[0]) == begin(lessons[0])
     assert not path.parent.exists()

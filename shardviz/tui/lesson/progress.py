@@ -11,7 +11,7 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import Attempt
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.progress import CourseEntry, CourseProgress, load, of_guest
+from shardviz.lessons.progress import CourseEntry, CourseProgress, load
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -68,6 +68,6 @@ class LessonProgress:
 
     def _loaded(self) -> CourseProgress:
         if self._progress is None:
-            self._progress = of_guest() if self._is_guest else load()
+            self._progress = CourseProgress() if self._is_guest else load()
             self.problem = self._progress.notice
         return self._progress
