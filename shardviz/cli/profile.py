@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 @options.timeout
 @options.output
 def command(output: CommandOutput, **given: Any) -> None:
-    """Show what ran on CPUs, GPUs or TPUs: PATH is a folder of jax.profiler, a *.xplane.pb or a
-    *.trace.json.gz.
+    """Show what ran on CPUs, GPUs or TPUs: PATH is a folder of jax.profiler or a *.xplane.pb.
 
     For each device and step: compute, communication, the part of it beside which nothing is computed, and
     idle time; for each collective its time and its bandwidth; the devices for which others waited. With

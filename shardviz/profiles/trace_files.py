@@ -1,62 +1,35 @@
-"""The files of a profile: found in a folder, told apart by their beginning, read with progress."""
+"""The files of a profile: found in a folder, read with progress."""
 
 from __future__ import annotations
 
-import gzip
-import io
-import json
 import mmap
 import struct
-import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
 
 from shardviz.errors import QuestionError, quote
-from shardviz.profiles.device_trace import (
-    NUMBERS,
-    STATS,
-    DeviceTrace,
-    Program,
-    ProgramRecord,
-    TraceEvent,
-    TraceReading,
-    is_read,
-)
+from shardviz.profiles.device_trace import DeviceTrace, Program, ProgramRecord, TraceReading
 from shardviz.profiles.xplane import device_ids, hostname, programs, xplane_events
 from shardviz.user_files import open_file
 
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many are read."""
-XPLANE, CHROME = ".xplane.pb", ".trace.json.gz"
+XPLANE = ".xplane.pb"
 HOW = "take one: with shardviz.profiled() as p: …, or with jax.profiler.trace(DIR): …"
 NO_ENDS = (
     "this profile does not tell when operations end that the CPU runs asynchronously: they look shorter than "
     "they are"
 )
-NO_ENDS_HINT = f"; the {XPLANE} beside it tells"
 SESSION = "%Y_%m_%d_%H_%M_%S"
 """JAX's name of the folder of a profile, as `time.strftime` writes it."""
 SECOND = len("2026_11_23_13_30_15")
 TOGETHER = timedelta(minutes=1)
-GZIP = b"\x1f\x8b"
-DAMAGED = (
-    *(ValueError, EOFError, struct.error, zlib.error, gzip.BadGzipFile),
-    *(IndexError, OverflowError, RecursionError),
-)
+DAMAGED = (ValueError, EOFError, struct.error, IndexError, OverflowError, RecursionError)
 """Errors of the readers about bytes that are not those of a profile."""
-
-
-CHUNK = 1 << 20
-MAX_EVENT = 1 << 24
-"""Characters of one event at most."""
-PICO_IN_MICRO = 1_000_000
-_TOLD = STATS | {"long_name"}
 
 
 @dataclass(frozen=True)
@@ -110,7 +83,7 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
         for record in records:
             found.setdefault(record.program, record)
         if reading.lacks_ends:
-            notes.append(NO_ENDS + (NO_ENDS_HINT if file.name.endswith(CHROME) else ""))
+            notes.append(NO_ENDS)
         before += size
     if not any(len(device.starts) for device in devices):
         where = quote(name)
@@ -125,7 +98,7 @@ def profile_files(name: str) -> list[Path]:
     path, where = Path(name), quote(name)
     try:
         if name and path.is_dir():
-            paths = [*path.rglob(f"*{XPLANE}")] or [*path.rglob(f"*{CHROME}")]
+            paths = [*path.rglob(f"*{XPLANE}")]
             if not paths:
                 raise QuestionError(f"{where} is a folder without a profile (*{XPLANE})", HOW)
             return _of_newest_session(paths)
@@ -139,7 +112,7 @@ def profile_files(name: str) -> list[Path]:
 
 def host_name(file: Path) -> str:
     """The host after which JAX names its file."""
-    return file.name.removesuffix(XPLANE).removesuffix(CHROME)
+    return file.name.removesuffix(XPLANE)
 
 
 def _of_newest_session(files: Sequence[Path]) -> list[Path]:
@@ -178,84 +151,15 @@ def _read(file: Path, tell: Callable[[int], None]) -> _Read:
     where = quote(str(file))
     try:
         with open_file(file) as opened:
-            head = opened.peek(64)
-            if not head:
+            if not opened.peek(1):
                 raise QuestionError(f"{where} is empty", HOW)
-            is_packed = head.startswith(GZIP)
-            if is_packed or head.lstrip()[:1] in (b"{", b"["):
-                source: Any = gzip.GzipFile(fileobj=opened) if is_packed else opened
-                with io.TextIOWrapper(source, encoding="utf-8", errors="replace") as text:
-                    reading = TraceReading(chrome_events(text, lambda: tell(opened.tell())))
-                return host_name(file), [], reading, {}
             with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
                 reading = TraceReading(xplane_events(data, tell))
                 return hostname(data) or host_name(file), programs(data), reading, device_ids(data)
     except DAMAGED as error:
         # The words of the others are about Python's own types.
-        words = str(error) if isinstance(error, ValueError | EOFError | zlib.error) else "it is damaged"
-        hint = "give a *.xplane.pb or *.trace.json.gz as jax.profiler wrote it, whole"
+        words = str(error) if isinstance(error, ValueError | EOFError) else "it is damaged"
+        hint = f"give a *{XPLANE} as jax.profiler wrote it, whole"
         raise QuestionError(f"{where} cannot be read as a profile: {words}", hint) from None
     except OSError as error:
         raise QuestionError(f"cannot read {where}: {error.strerror or error}", HOW) from None
-
-
-def chrome_events(file: IO[str], on_progress: Callable[[], None]) -> Iterator[TraceEvent]:
-    """The events of a trace in the form of Chrome and Perfetto that say something of devices.
-
-    That is the JSON object of the "Trace Event Format": names of processes (planes) and threads (lines), and
-    complete events ("X") in microseconds, of which XLA writes all arguments as texts. It is read event by
-    event, so that its size does not matter. Raises `ValueError` for what is not such a trace, or breaks off.
-    """
-    names: dict[tuple[str, ...], str] = {}
-    for object_ in _objects(file, on_progress):
-        kind, name, given = object_.get("ph"), str(object_.get("name", "")), object_.get("args")
-        process, thread = (str(object_.get("pid")),), (str(object_.get("pid")), str(object_.get("tid")))
-        told = given if isinstance(given, dict) else {}
-        if kind == "M" and name in ("process_name", "thread_name"):
-            names[process if name == "process_name" else thread] = str(told.get("name", ""))
-        elif kind == "X":
-            plane, line = names.get(process, ""), names.get(thread, "")
-            stats = {key: _value(key, told[key]) for key in told.keys() & _TOLD}
-            if is_read(plane, line) and (stats or not plane.startswith("/host:")):
-                start, length = _picoseconds(object_.get("ts")), _picoseconds(object_.get("dur", 0))
-                yield TraceEvent(plane, line, name, start, start + max(length, 0), stats)
-
-
-def _picoseconds(micro: object) -> int:
-    if isinstance(micro, int | float):
-        return round(micro * PICO_IN_MICRO)
-    raise ValueError("an event without a time")
-
-
-def _value(name: str, value: object) -> str | int | float:
-    with suppress(ValueError):
-        if name in NUMBERS:
-            return int(str(value))
-    return str(value)
-
-
-def _objects(file: IO[str], on_progress: Callable[[], None]) -> Iterator[dict[str, Any]]:
-    """The elements of the list of events, one after the other."""
-    decode = json.JSONDecoder().raw_decode
-    text, at = file.read(CHUNK), 0
-    start = text.find('"traceEvents"')
-    if not text.lstrip().startswith(("{", "[")) or (text.lstrip().startswith("{") and start < 0):
-        raise ValueError("it has no traceEvents")
-    at = text.index("[", max(start, 0)) + 1
-    while True:
-        while at < len(text) and text[at] in " \t\r\n,":
-            at += 1
-        if at < len(text) and text[at] == "]":
-            return
-        try:
-            found, after = decode(text, at)
-        except json.JSONDecodeError as error:
-            more = file.read(CHUNK) if len(text) - at < MAX_EVENT else ""
-            if not more:
-                raise ValueError("it breaks off") from error
-            on_progress()
-            text, at = text[at:] + more, 0
-            continue
-        at = after
-        if isinstance(found, dict):
-            yield found

@@ -82,8 +82,6 @@ Kind = Literal[
 
 ENDINGS: dict[str, Kind] = {
     ".xplane.pb": "profile",
-    ".trace.json.gz": "profile",
-    ".trace.json": "profile",
     "config.json": "model",
     ".safetensors": "model",
     ".safetensors.index.json": "model",
