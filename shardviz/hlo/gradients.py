@@ -72,22 +72,16 @@ def _parameters(sets: Iterable[frozenset[int]], names: Sequence[str]) -> Iterato
 
     Each set has the arguments of one result: those of Adam are {mean}, {square}, {weight, mean, square}.
     """
-    families: list[tuple[set[int], list[frozenset[int]]]] = []
+    families: list[list[frozenset[int]]] = []
     for result in dict.fromkeys(sets):
-        members, own = set(result), [result]
-        apart = []
-        for numbers, others in families:
-            if numbers.isdisjoint(result):
-                apart.append((numbers, others))
-            else:
-                members |= numbers
-                own = others + own
-        families = [*apart, (members, own)]
-    for members, own in families:
-        yield _parameter(members, own, names)
+        related = [family for family in families if any(map(result.intersection, family))]
+        own = [other for family in reversed(related) for other in family]
+        families = [*(family for family in families if family not in related), [*own, result]]
+    for family in families:
+        yield _parameter(frozenset().union(*family), family, names)
 
 
-def _parameter(members: set[int], sets: Sequence[frozenset[int]], names: Sequence[str]) -> int | None:
+def _parameter(members: frozenset[int], sets: Sequence[frozenset[int]], names: Sequence[str]) -> int | None:
     """The parameter among arguments of one path in several trees."""
     if len(members) == 1:
         return next(iter(members))
@@ -211,9 +205,10 @@ class _GradientUses:
         """Return whether each operand of a collective is certainly computed of gradients, and no model takes
         the result."""
         values = [*map(ProgramValue, self._values.lines.taken(line))]
-        if not values or any(map(self._is_gradient, values)):
-            return False
-        return all(map(self._has_gradient, values)) and not self._is_for_a_model(line)
+        is_made = (
+            bool(values) and not any(map(self._is_gradient, values)) and all(map(self._has_gradient, values))
+        )
+        return is_made and not self._is_for_a_model(line)
 
     def _is_for_a_model(self, line: Instruction) -> bool:
         """Return whether what a collective hands on may be multiplied, or looked up in, where it arrives."""

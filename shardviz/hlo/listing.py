@@ -74,10 +74,9 @@ class ListedLine:
 
     A head has an even `depth`, its instructions one more; what a loop, a call or a branch runs comes right
     after the line that does, one deeper. A head's `opcode` is "ENTRY" or how it is called ("body"), and its
-    `operands` name the caller. Of a fusion, `holds` tells what it does, as opcodes. `folded` tells how many
-    characters were left out. `collective` is the record of the collective that this line is, or begins.
-    `ends` is the number of the line that begins what this one ends (a done), None elsewhere. `repeats`
-    counts the lines in a row that take elements of one tuple, where they share this one.
+    `operands` name the caller. Of a fusion, `holds` tells what it does, as opcodes. `collective` is the one
+    that this line is, or begins. `ends` is the number of the line that begins what this one ends (a done),
+    None elsewhere. `repeats` counts the lines in a row that take elements of one tuple, where they share it.
     """
 
     depth: int
@@ -86,7 +85,6 @@ class ListedLine:
     opcode: str
     operands: str
     attributes: tuple[str, ...]
-    folded: int
     holds: tuple[str, ...] = ()
     collective: Collective | None = None
     ends: int | None = None
@@ -160,7 +158,7 @@ class _Lister:
         around, callers = self._computations.around, self._computations.callers
         waiting = {*reached(self._moves, lambda body: map(around, callers(body)))}
         for root in self._roots(waiting):
-            head = ListedLine(0, root.name, "", "ENTRY" if root.is_entry else "computation", "", (), 0)
+            head = ListedLine(0, root.name, "", "ENTRY" if root.is_entry else "computation", "", ())
             running = [self._body(root, head)]
             while running:
                 for inner, body in running[-1]:
@@ -195,20 +193,20 @@ class _Lister:
             for key in _INLINED.get(line.opcode, ()):
                 how = _HOW.get(key, "branch")
                 for inner in self._index.called(made, key):
-                    yield ListedLine(head.depth + 2, inner.name, "", how, line.name, (), 0), inner
+                    yield ListedLine(head.depth + 2, inner.name, "", how, line.name, ()), inner
 
     def _shares_a_line(self, line: ListedLine) -> bool:
         """Return whether a line joins those before it: more than two that take a tuple apart share one."""
         *_, before, last = None, None, *self._lines[-2:]
         if last is None or not line.continues(last):
             return False
-        alike = [last] if last.repeats > 1 else [before, last] if before and last.continues(before) else []
-        if alike:
-            repeats, folded = (
-                sum(getattr(one, key) for one in (*alike, line)) for key in ("repeats", "folded")
-            )
-            self._lines[-len(alike) :] = [replace(alike[0], repeats=repeats, folded=folded)]
-        return bool(alike)
+        if last.repeats > 1:
+            self._lines[-1] = replace(last, repeats=last.repeats + 1)
+        elif before is not None and last.continues(before):
+            self._lines[-2:] = [replace(before, repeats=3)]
+        else:
+            return False
+        return True
 
     def _append(self, line: ListedLine, made: Instruction, started: dict[str, int]) -> None:
         """Append a line with what it holds, the collective that it begins, and the line whose work it ends.
@@ -289,16 +287,14 @@ def listed_line(text: str, depth: int) -> ListedLine | None:
     made = parse_instruction(short)
     if made is None:
         return None
-    name, shape, opcode = made.name, made.shape, made.opcode
     stop = closing(short, made.inside)
     operands = short[made.inside : stop - short.endswith(")", made.inside, stop)]
-    if opcode in ("constant", "parameter"):
+    if made.opcode in ("constant", "parameter"):
         operands = operands if len(operands) <= MAX_LITERAL else f"{operands[:MAX_LITERAL]}…"
     else:
         operands = ", ".join(_OPERAND.findall(operands)) if "%" in operands else _COMMENT.sub("", operands)
-    attributes = _attributes(short[stop:])
-    kept = len(name) + len(shape) + len(opcode) + len(operands) + sum(map(len, attributes))
-    return ListedLine(depth, name, _COMMENT.sub("", shape), opcode, operands, attributes, len(text) - kept)
+    shape = _COMMENT.sub("", made.shape)
+    return ListedLine(depth, made.name, shape, made.opcode, operands, _attributes(short[stop:]))
 
 
 def _attributes(text: str) -> tuple[str, ...]:

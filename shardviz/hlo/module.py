@@ -193,11 +193,8 @@ class Reader:
         partitions, replicas = written.get("num_partitions") or 1, written.get("replica_count") or 1
         if module is None and mesh is not None:
             partitions = mesh.size
-        if slices is not None:
-            self.num_slices = len(set(slices))
-        else:
-            is_sent = any(line.opcode in ("send", "recv") for line in self._unlike)
-            self.num_slices = slices_named(text) if is_sent else 1
+        self._transfers, self._recvs = cross_slice_transfers(self.collectives)
+        self.num_slices = slices_named(self._transfers.values()) if slices is None else len(set(slices))
         if mesh is not None and mesh.size == partitions * replicas:
             self.num_slices = 1
         self._sharding = next((at for at, mark in notable.items() if mark == _WRITTEN_MESH), -1)
@@ -281,20 +278,19 @@ class Reader:
         """The collectives `in_order`, by the positions of their lines, each with its line; with their origins
         those that have no name get the places of the operations that they are for."""
         found = {home.start: lines for home, lines in self.collectives.items()}
-        transfers, recvs = cross_slice_transfers(self.collectives)
         sites = {call.callee: call.position for call in reversed(calls)}
         records = Records(self.lines, self.numbers, self.mesh)
         schedules = Schedules(self.lines, self.collectives, calls)
-        repeated = schedules.repeated | recvs
+        repeated = schedules.repeated | self._recvs
         alike: dict[tuple[object, ...], Collective] = {}
         origins = Origins(self.values.how)
-        nameless = NamelessCollectives(self.values, transfers.values())
+        nameless = NamelessCollectives(self.values, self._transfers.values())
         for start, positions in in_order:
             for position in positions:
                 if position in repeated:
                     continue
                 line = found[start][position]
-                transfer = transfers.get(position)
+                transfer = self._transfers.get(position)
                 key = start, line.kind, line.written_operands, transfer
                 shared = alike.get(key)
                 if shared is None:

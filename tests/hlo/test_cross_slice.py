@@ -6,7 +6,8 @@ import pytest
 
 from shardviz.errors import NotationError
 from shardviz.hlo import read_hlo
-from shardviz.hlo.text.cross_slice import device_numbers, slices_named
+from shardviz.hlo.text.cross_slice import CrossSliceTransfer, device_numbers, slices_named
+from shardviz.hlo.text.instruction import parse_instruction
 from shardviz.sharding import Mesh
 
 PRODUCT = '"{1,2}x{0:3}"'
@@ -98,14 +99,15 @@ def test_device_numbers():
 
 
 @pytest.mark.parametrize(
-    ("text", "slices"),
+    ("targets", "slices"),
     [
-        ("", 1),
-        (f"_xla_megascale_target={PRODUCT}", 2),
-        (f"_xla_megascale_target={LISTED} _xla_megascale_target={{{{300000->400000}}}}", 4),
-        ('_xla_megascale_target="{1,2', 1),
-        ('_xla_megascale_target="{1,999999999999}x{0:1}"', 100_000),
+        ((), 1),
+        ((PRODUCT,), 2),
+        ((LISTED, "{{300000->400000}}"), 4),
+        (("",), 1),
+        (('"{1,999999999999}x{0:1}"',), 100_000),
     ],
 )
-def test_slices_named(text, slices):
-    assert slices_named(text) == slices
+def test_slices_named(targets, slices):
+    line = parse_instruction("%s = (f32[8], u32[], token[]) send(%x, %t)")
+    assert slices_named([CrossSliceTransfer("all-reduce", each, line, line) for each in targets]) == slices

@@ -118,7 +118,6 @@ def test_layouts_metadata_and_configurations_are_folded() -> None:
     assert line.shape == "(bf16[512,1024], bf16[1,1024,1024])"
     assert line.operands == "get-tuple-element.6, param.1, param.2"
     assert line.attributes == ("kind=kOutput",)
-    assert line.folded > 100
 
 
 @pytest.mark.parametrize(("count", "repeats"), [(1, [1]), (2, [1, 1]), (3, [3]), (9, [9])])

@@ -183,8 +183,7 @@ REPRINTS = {
 
 
 def lines_of(text: str, mesh: Mesh | None = None):
-    """What a listing shows: not how many characters it leaves out."""
-    return [replace(line, folded=0) for line in list_hlo(text, mesh).lines]
+    return list_hlo(text, mesh).lines
 
 
 def check_layouts(name: str) -> None:

@@ -10,7 +10,7 @@ s having the ids from s * 100000 on.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from shardviz.errors import NotationError
@@ -25,15 +25,11 @@ OPS_BETWEEN = {
     "ALL_TO_ALL": "all-to-all",
     "ONE_TO_ONE": "collective-permute",
 }
-MAX_TARGETS = 1000
-"""No more lines than this are asked how many slices there are."""
-
 _IDS_OF_A_SLICE = 100_000
-_KEY = "_xla_megascale_target="
 _TYPE = re.compile(r'_xla_megascale_transfer_type="([A-Z_]{1,40})"')
 RENDEZVOUS = re.compile(r'_xla_host_transfer_rendezvous="([^"\\\n]{1,400})"')
 """The common mark of the send and the recv of one transfer between slices."""
-_TARGET = re.compile(rf'{_KEY}("[^"]*+"|\{{(?:\{{[\d,>\- ]*+\}},? ?)*+\}})')
+_TARGET = re.compile(r'_xla_megascale_target=("[^"]*+"|\{(?:\{[\d,>\- ]*+\},? ?)*+\})')
 _PRODUCT = re.compile(r'"\{([\d, ]++)\}x\{([\d,: ]++)\}"')
 _LIST = re.compile(r"\{([\d,>\- ]++)\}")
 _NUMBER = re.compile(r"\d{1,15}")
@@ -77,19 +73,12 @@ def cross_slice_transfers(
     return found, recvs
 
 
-def slices_named(text: str) -> int:
+def slices_named(transfers: Iterable[CrossSliceTransfer]) -> int:
     """The number of slices that the transfers of a text name; 1 where nothing crosses."""
-    most, position = 1, 0
-    for _ in range(MAX_TARGETS):
-        position = text.find(_KEY, position)
-        if position < 0:
-            break
-        target = _TARGET.match(text, position)
-        position += len(_KEY)
-        if target is None:
-            continue
-        product = _PRODUCT.fullmatch(target[1])
-        numbers = map(int, _NUMBER.findall(product[1] if product else target[1]))
+    most = 1
+    for target in {transfer.target for transfer in transfers}:
+        product = _PRODUCT.fullmatch(target)
+        numbers = map(int, _NUMBER.findall(product[1] if product else target))
         most = max(most, *(number if product else number // _IDS_OF_A_SLICE for number in numbers), 1)
     return min(most, _IDS_OF_A_SLICE)
 

@@ -60,7 +60,7 @@ class Computation:
 
 
 NOWHERE = Computation(0, 0, "", False)
-"""The computation of a line that stands alone."""
+"""The computation of a line that stands alone, or of what is no instruction."""
 
 
 def line_at(text: str, position: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TypeVar
 
-from shardviz.hlo.text.instruction import HEAD, Computation, Instruction, line_at, parse_instruction
+from shardviz.hlo.text.instruction import HEAD, NOWHERE, Computation, Instruction, line_at, parse_instruction
 from shardviz.hlo.text.opcodes import CALLING, MATMULS, WRAPPERS
 
 MAX_CALLED = 64
@@ -84,7 +84,6 @@ class Computations:
             first = self._named.setdefault(computation.name, computation)
             if first is not computation:
                 self._again.setdefault(computation.name, [first]).append(computation)
-        self._gaps: dict[int, Computation] = {}
         self._callers: dict[str, dict[Computation, list[int]]] = {}
 
     def _read(self) -> Iterator[Computation]:
@@ -122,15 +121,9 @@ class Computations:
         return next((computation for computation in self.all if computation.is_entry), None)
 
     def around(self, position: int) -> Computation:
-        """The computation in which a position stands."""
+        """The computation in which a position stands; none has an instruction that stands in no other."""
         number = bisect_right(self._starts, position)
-        if number and position < self.all[number - 1].stop:
-            return self.all[number - 1]
-        if number not in self._gaps:
-            start = self.all[number - 1].stop if number else 0
-            stop = self._starts[number] if number < len(self.all) else len(self.text)
-            self._gaps[number] = Computation(start, stop, "", False)
-        return self._gaps[number]
+        return self.all[number - 1] if number and position < self.all[number - 1].stop else NOWHERE
 
     def named(self, name: str, position: int) -> Computation | None:
         """The computation that a name means at a position: the last one defined so far, else the first.
