@@ -196,8 +196,6 @@ class Instructions:
         self._named: dict[Computation, dict[str, Instruction | None]] = defaultdict(dict)
         self._searched: dict[Computation, int] = {}
         self._mentioned: dict[Computation, tuple[dict[str, int], dict[str, list[int]]]] = {}
-        self._users: dict[Instruction, list[Instruction]] = {}
-        self._roots: dict[Computation, Instruction | None] = {}
         self._callees: dict[Instruction, Computation | None] = {}
         self._multiplies: dict[Computation, bool] = {}
         self._factors: dict[Computation, frozenset[int]] = {}
@@ -260,13 +258,12 @@ class Instructions:
 
     def root(self, home: Computation) -> Instruction | None:
         """The instruction whose result is the computation's: its last one, nearly always."""
-        if home not in self._roots:
-            stop, root = home.stop, None
-            while root is None and (stop := self.text.rfind("ROOT ", home.start, stop)) >= 0:
-                instruction = self.at(stop, home)
-                root = instruction if instruction is not None and instruction.is_root else None
-            self._roots[home] = root
-        return self._roots[home]
+        stop = home.stop
+        while (stop := self.text.rfind("ROOT ", home.start, stop)) >= 0:
+            instruction = self.at(stop, home)
+            if instruction is not None and instruction.is_root:
+                return instruction
+        return None
 
     def with_opcode(self, home: Computation, opcode: str) -> Iterator[Instruction]:
         """The instructions of a computation that have this opcode, in program order."""
@@ -298,13 +295,11 @@ class Instructions:
 
     def users(self, instruction: Instruction) -> list[Instruction]:
         """The instructions of a computation that take the result of one, each once, in program order."""
-        if instruction not in self._users:
-            name, home = instruction.name, instruction.home
-            first, others = self._mentions(home)
-            places = [first[name], *others.get(name, ())] if name in first else []
-            found = dict.fromkeys(self.at(place, home) for place in places)
-            self._users[instruction] = [user for user in found if user is not None and name in user.operands]
-        return self._users[instruction]
+        name, home = instruction.name, instruction.home
+        first, others = self._mentions(home)
+        places = [first[name], *others.get(name, ())] if name in first else []
+        found = dict.fromkeys(self.at(place, home) for place in places)
+        return [user for user in found if user is not None and name in user.operands]
 
     def _mentions(self, home: Computation) -> tuple[dict[str, int], dict[str, list[int]]]:
         """The first position in a computation at which each name seems to be an operand, and all others."""
