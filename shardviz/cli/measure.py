@@ -32,7 +32,7 @@ with LazyImports():
     from shardviz.render import machine_view, measurements
 
 if TYPE_CHECKING:
-    from shardviz.compiler import CompilerRequest, Worker
+    from shardviz.compiler import Worker
     from shardviz.devices.fitting import TimeFit
     from shardviz.devices.job import Job, JobAddress
     from shardviz.devices.question import Case, Measurement, MeasureQuestion, NoMeasurement
@@ -210,7 +210,7 @@ class _Session:
         self, worker: Worker, target: Target, interrupted: Callable[[], int]
     ) -> Iterator[devices_question.Measurement]:
         left_out: set[tuple[str, tuple[str, ...]]] = set()
-        for number, case in enumerate(self.question.cases):
+        for number, case in enumerate(self.question.cases, 1):
             if case.group in left_out:
                 continue
             if reason := self._too_long(case):
@@ -218,8 +218,16 @@ class _Session:
                 self._note(reason)
                 continue
             pending = worker.measure(case, self.question.mesh, target, self.question.runs)
-            found = self._waited(pending, number, interrupted)
+            over = f" over {' and '.join(case.axes)}" if case.axes else ""
+            words = f"{number} of {len(self.question.cases)}: {case.op}{over}, {human_bytes(case.size)}"
+            found: Measurement | NoMeasurement | None = None
+            while found is None and not interrupted():
+                try:
+                    found = pending.result(TICK_S)
+                except TimeoutError:
+                    self._line.show(f"{words}: {pending.stage or 'waiting'}")
             if found is None:
+                pending.cancel()
                 self.is_partial = True
                 return
             if isinstance(found, devices_question.Measurement):
@@ -227,24 +235,6 @@ class _Session:
             else:
                 left_out.add(case.group)
                 self._note(f"{found.reason}: left out, and all that is larger")
-
-    def _waited(
-        self,
-        pending: CompilerRequest[Measurement | NoMeasurement],
-        number: int,
-        interrupted: Callable[[], int],
-    ) -> Measurement | NoMeasurement | None:
-        """The row of the case of that number; None where an interrupt comes first."""
-        case = self.question.cases[number]
-        over = f" over {' and '.join(case.axes)}" if case.axes else ""
-        words = f"{number + 1} of {len(self.question.cases)}: {case.op}{over}, {human_bytes(case.size)}"
-        while not interrupted():
-            try:
-                return pending.result(TICK_S)
-            except TimeoutError:
-                self._line.show(f"{words}: {pending.stage or 'waiting'}")
-        pending.cancel()
-        return None
 
     def _too_long(self, case: Case) -> str:
         """The reason why a case is left out that would not end in time, by the size before it; or ""."""

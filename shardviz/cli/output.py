@@ -121,9 +121,12 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def print_error(message: str, hint: str = "") -> None:
-    """``shardviz: error: …`` and, where there is one, ``hint: …``; an ``io.StringIO`` has no encoding."""
+    """``shardviz: error: …`` and, where there is one, ``hint: …``. What the encoding lacks is written as
+    ``\\u03b2`` and the like: a stand-in would not be what was typed."""
+    encoding = sys.stderr.encoding or "utf-8"  # an `io.StringIO` has none
     for line in (f"shardviz: error: {message}", *([f"hint: {hint}"] if hint else [])):
-        click.echo(_recognisable(line, sys.stderr.encoding or "utf-8"), err=True)
+        said = (c if c in _OURS else c.encode(encoding, "backslashreplace").decode(encoding) for c in line)
+        click.echo("".join(said), err=True)
 
 
 _is_quiet = False
@@ -141,14 +144,6 @@ def print_note(text: str) -> None:
     """``shardviz: note: …``."""
     if not _is_quiet:
         click.echo(f"shardviz: note: {text}", err=True)
-
-
-def _recognisable(text: str, encoding: str) -> str:
-    """The text with ``\\u03b2`` and the like for what an encoding lacks: a stand-in would not be what was
-    typed."""
-    return "".join(
-        char if char in _OURS else char.encode(encoding, "backslashreplace").decode(encoding) for char in text
-    )
 
 
 def wait_for(pending: CompilerRequest[T], name: str) -> T:

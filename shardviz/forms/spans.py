@@ -14,8 +14,6 @@ from shardviz.sharding import PartitionSpec
 if TYPE_CHECKING:
     from shardviz.forms.parsing import Einsums
 
-_UNREDUCED = "{U_"
-
 
 @dataclass(frozen=True)
 class TextSpan:
@@ -30,50 +28,33 @@ Spans = tuple[TextSpan, ...]
 
 def spec_spans(spec: PartitionSpec | None) -> Spans:
     """The spec string of an array: ``X``, ``_``."""
-    text = write_spec(spec)
-    cutter = _Cutter(text)
-    for axis in () if spec is None else spec.axes:
-        cutter.name(axis)
-    return cutter.finish(() if spec is None else spec.unreduced)
+    axes = () if spec is None else spec.axes
+    return _cut(write_spec(spec), spec, [TextSpan(axis, axis) for axis in axes])
 
 
 def array_spans(
     name: str, dims: Sequence[str], spec: PartitionSpec, axis_names: Sequence[str] | None = None
 ) -> Spans:
     """The array as the scaling book writes it: ``A[I_``, ``X``, ``, J]``."""
-    cutter = _Cutter(write_book(name, dims, spec, axis_names))
-    cutter.skip(name)
+    words = [TextSpan(name)]
     for dim, axes in zip(dims, spec.dims, strict=True):
-        cutter.skip(dim)
-        for axis in axes:
-            cutter.name(axis)
-    return cutter.finish(spec.unreduced)
+        words += [TextSpan(dim), *(TextSpan(axis, axis) for axis in axes)]
+    return _cut(write_book(name, dims, spec, axis_names), spec, words)
 
 
-class _Cutter:
-    """Cuts a text at names that stand in it in this order, with signs alone between them."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._pieces: list[TextSpan] = []
-        self._done = 0
-        self._place = 0
-
-    def skip(self, word: str) -> None:
-        self._place = self._text.index(word, self._place) + len(word)
-
-    def name(self, axis: str) -> None:
-        start = self._text.index(axis, self._place)
-        self._pieces += [TextSpan(self._text[self._done : start]), TextSpan(axis, axis)]
-        self._done = self._place = start + len(axis)
-
-    def finish(self, unreduced: Sequence[str]) -> Spans:
-        """All spans, with the axes of the partial sums at the end."""
-        if unreduced:
-            self.skip(_UNREDUCED)
-        for axis in unreduced:
-            self.name(axis)
-        return tuple(span for span in (*self._pieces, TextSpan(self._text[self._done :])) if span.text)
+def _cut(text: str, spec: PartitionSpec | None, words: Sequence[TextSpan]) -> Spans:
+    """A text, cut at the axes among words that stand in it in this order, with signs alone between them; the
+    axes of a pending sum come last."""
+    unreduced = () if spec is None else spec.unreduced
+    pending = [TextSpan("{U_"), *(TextSpan(axis, axis) for axis in unreduced)] if unreduced else []
+    spans, done, place = [], 0, 0
+    for word in (*words, *pending):
+        start = text.index(word.text, place)
+        place = start + len(word.text)
+        if word.axis:
+            spans += [TextSpan(text[done:start]), word]
+            done = place
+    return tuple(span for span in (*spans, TextSpan(text[done:])) if span.text)
 
 
 def product_text(product: Product) -> str:
