@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -37,19 +37,16 @@ if TYPE_CHECKING:
     """Each target's answer, and the report on the program that it has made."""
 
 
-class CompilerOption(click.ParamType):  # type: ignore[type-arg]
-    """``NAME=VALUE``, an option of a compiler."""
-
-    name = "option"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, tuple):
-            return value
-        name, equals, text = str(value).removeprefix("--").partition("=")
+def _compiler_options(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> dict[str, str]:
+    """Options of a compiler, each ``NAME=VALUE``."""
+    found = {}
+    for option in given:
+        name, equals, value = option.removeprefix("--").partition("=")
         if not name or not equals:
-            problem = f"{quote(str(value))} is not an option with its value, such as xla_name=true"
-            self.fail(problem, param, ctx)
-        return name, text
+            problem = f"{quote(option)} is not an option with its value, such as xla_name=true"
+            raise click.BadParameter(problem, ctx, param)
+        found[name] = value
+    return found
 
 
 @click.command("program", cls=ExampleCommand)
@@ -61,8 +58,8 @@ class CompilerOption(click.ParamType):  # type: ignore[type-arg]
     "--option compiler_options",
     "NAME=VALUE",
     "An option of the compiler, such as xla_enable_async_all_gather=true; may be given again.",
-    type=CompilerOption(),
     multiple=True,
+    callback=_compiler_options,
 )
 @options.selection
 @options.flag("--why with_reasons", "Show why each collective is there, and what avoids it.")
@@ -76,7 +73,7 @@ def command(
     mesh: str | None,
     target: str,
     axis_types: str,
-    compiler_options: Sequence[tuple[str, str]],
+    compiler_options: Mapping[str, str],
     selection: Selection,
     with_reasons: bool,
     machine: str | None,
@@ -119,7 +116,7 @@ def command(
         if program.meshes and all(mesh.shape != wanted.shape for mesh in program.meshes):
             own = " and ".join(map(str, program.meshes))
             print_note(f"{name} makes the mesh {own}, and does not use {wanted}, which --mesh names")
-        session.ask(program, dict(compiler_options), with_costs=with_times)
+        session.ask(program, compiler_options, with_costs=with_times)
         found = [*session.programs()]
         told = [program.times(on) for program in found]
         reported = [(program, program.report(times)) for program, times in zip(found, told, strict=True)]

@@ -16,7 +16,7 @@ from shardviz.errors import QuestionError
 from shardviz.forms.form import SCREENS, SPECS
 from shardviz.forms.options import form_from_options
 from shardviz.forms.share import from_string
-from shardviz.forms.state_file import SESSION_NAME, SavedSession, StateError, load_session, state_path
+from shardviz.forms.state_file import SESSION_NAME, StateError, load_session, state_path
 from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import attempt_of
 
@@ -62,28 +62,21 @@ def command(
 
     if last:
         _check_alone("--last", chosen - {"last", "screen"})
-        session, damage = _last_session()
-        if session is None and not damage:
-            raise QuestionError("no session is saved", "leave out --last to begin a new one")
+        try:
+            session = load_session()
+        except StateError as error:
+            if state_path(SESSION_NAME).exists():
+                raise
+            # It was damaged, and is set aside.
+            return open_app(None, screen, warning=error_words(error))
         if session is None:
-            return open_app(None, screen, warning=damage)
+            raise QuestionError("no session is saved", "leave out --last to begin a new one")
         shown = screen if "screen" in chosen else session.screen
         return open_app(session.history, shown)
     problem["targets"] = problem.pop("target")
     if "mesh" not in chosen:
         problem["mesh"] = None
     return open_app(form_from_options(einsum, **problem), screen)
-
-
-def _last_session() -> tuple[SavedSession | None, str]:
-    """The last session; or None, and what was wrong with its file where that was damaged and is set aside.
-    Raises `StateError` for a file that stays and cannot be read."""
-    try:
-        return load_session(), ""
-    except StateError as error:
-        if state_path(SESSION_NAME).exists():
-            raise
-        return None, error_words(error)
 
 
 def _check_alone(option: str, others: set[str]) -> None:
@@ -97,9 +90,7 @@ def _open_shared(string: str, screen: str | None, as_json: bool) -> int:
     if as_json:
         print_json(SHARED.document(shared=shared))
         return ExitCode.FINE
-    attempt = None
-    if shared.lesson:
-        attempt = attempt_of(shared)
+    attempt = attempt_of(shared) if shared.lesson else None
     if reason := no_terminal():
         raise QuestionError(reason, ELSEWHERE)
     from shardviz.cli.open_app import open_app

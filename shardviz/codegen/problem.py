@@ -211,10 +211,22 @@ def _mesh_for(target: Target, problem: Problem) -> list[str]:
     """The lines that make `mesh` where a target compiles a problem."""
     mesh, types = problem.mesh, "Explicit" if problem.axis_types == "explicit" else "Auto"
     wide = wide_code(problem.arguments[0].dtype)
+    host = 'jax.config.update("jax_platforms", "cpu")'
     if target.name == "shardy":
-        return [*wide, *_shardy_mesh(mesh, types)]
-    if target.machine is not None:
-        return [*wide, *_described_mesh(target, target.machine, mesh, types)]
+        sizes, names = tuple_code(mesh.axis_sizes), tuple_code(mesh.axis_names)
+        return [
+            *wide,
+            host,
+            "",
+            "# Shardy, the partitioner, decides on a mesh without devices.",
+            f"mesh = AbstractMesh({sizes}, {names}, {types_code(mesh, types)})",
+        ]
+    if (machine := target.machine) is not None:
+        describe = _tpus if target.process == "tpu" else _gpus
+        lines = [*wide, host, "", *describe(target.description.removeprefix(_XLA), machine)]
+        if mesh.device_order is None and machine.family.slices > 1:
+            return [*lines, *_over_slices(machine, mesh, types)]
+        return [*lines, *mesh_code(mesh, types, "devices")]
     devices = devices_code(mesh.size, problem.arguments[0].dtype) if target.name == "cpu" else wide
     return [*devices, *[""] * bool(devices), *mesh_code(mesh, types)]
 
@@ -228,15 +240,6 @@ _XLA = "XLA for "
 """The beginning of a target's description."""
 _SPLIT = ("v5e",)
 """Chips of which `jax.make_mesh` splits an axis of the torus between two of the mesh."""
-
-
-def _described_mesh(target: Target, machine: Machine, mesh: Mesh, axis_types: str) -> list[str]:
-    """Lines that describe the hardware and place the mesh on it as JAX would."""
-    lines = (_tpus if target.process == "tpu" else _gpus)(target.description.removeprefix(_XLA), machine)
-    lines = ['jax.config.update("jax_platforms", "cpu")', "", *lines]
-    if mesh.device_order is None and machine.family.slices > 1:
-        return [*lines, *_over_slices(machine, mesh, axis_types)]
-    return [*lines, *mesh_code(mesh, axis_types, "devices")]
 
 
 def _tpus(words: str, machine: Machine) -> list[str]:
@@ -280,17 +283,6 @@ _PASSES = (
     "func.func(sdy-reshard-to-collectives)",
     "canonicalize",
 )
-
-
-def _shardy_mesh(mesh: Mesh, axis_types: str) -> list[str]:
-    """Lines that make a mesh without devices."""
-    sizes, names = tuple_code(mesh.axis_sizes), tuple_code(mesh.axis_names)
-    return [
-        'jax.config.update("jax_platforms", "cpu")',
-        "",
-        "# Shardy, the partitioner, decides on a mesh without devices.",
-        f"mesh = AbstractMesh({sizes}, {names}, {types_code(mesh, axis_types)})",
-    ]
 
 
 def layout_code(layout: Layout) -> str:
