@@ -19,9 +19,11 @@ ASSUMED = "v5e"
 """The chip whose links are assumed where none is named."""
 LINK_KEYS = ("bandwidth", "latency")
 """The keys of a link in a machine's file."""
-# Within these bounds all times of a schedule stay far within a float.
-MAX_LATENCY = 1e6  # seconds
-MIN_BANDWIDTH, MAX_BANDWIDTH = 1.0, 1e18  # bytes per second; beyond the largest there is ``inf``
+_BOUNDS = {
+    "latency": (0.0, 1e6, "latencies are from 0 to 1e+06 s"),
+    "bandwidth": (1.0, 1e18, "bandwidths are from 1 to 1e+18 B/s, or inf"),
+}
+"""Within these all times of a schedule stay far within a float."""
 
 LevelKind = Literal["ring", "line", "switch", "network", "chip"]
 
@@ -30,20 +32,11 @@ LevelKind = Literal["ring", "line", "switch", "network", "chip"]
 class LinkSpec:
     """A message of b bytes takes `latency` + b / `bandwidth` seconds over one directed link.
 
-    The default is a TPU v5e's link, one way. A latency of 0 and a bandwidth of ``inf`` are allowed.
-    Raises `QuestionError` for numbers that no link has.
+    The default is a TPU v5e's link, one way. A latency of 0 and a bandwidth of ``inf`` are possible.
     """
 
     latency: float = 1e-6
     bandwidth: float = 4.5e10
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.latency <= MAX_LATENCY:
-            problem = f"a latency of {self.latency:g} s is not possible"
-            raise QuestionError(problem, f"latencies are from 0 to {MAX_LATENCY:g} s")
-        if not (MIN_BANDWIDTH <= self.bandwidth <= MAX_BANDWIDTH or self.bandwidth == math.inf):
-            hint = f"bandwidths are from {MIN_BANDWIDTH:g} to {MAX_BANDWIDTH:g} B/s, or inf"
-            raise QuestionError(f"a bandwidth of {self.bandwidth:g} B/s is not possible", hint)
 
     def seconds(self, count: float) -> float:
         """Seconds that a message of so many bytes takes over one link."""
@@ -55,15 +48,13 @@ def link_as_given(before: LinkSpec, latency: str | None = None, bandwidth: str |
 
     Raises `NotationError`, and `QuestionError` out of bounds.
     """
-    texts = {"latency": (LATENCY, latency), "bandwidth": (BANDWIDTH, bandwidth)}
-    for name, (quantity, text) in texts.items():
+    for name, quantity, text in (("latency", LATENCY, latency), ("bandwidth", BANDWIDTH, bandwidth)):
         if text is not None:
             value = quantity.parse(text)
-            try:
-                before = replace(before, **{name: value})
-            except QuestionError as error:
-                problem = f"a {name} of {quote(text.strip(), 30)} is not possible"
-                raise QuestionError(problem, error.hint) from None
+            least, most, hint = _BOUNDS[name]
+            if not least <= value <= most and (name, value) != ("bandwidth", math.inf):
+                raise QuestionError(f"a {name} of {quote(text.strip(), 30)} is not possible", hint)
+            before = replace(before, **{name: value})
     return before
 
 

@@ -107,11 +107,12 @@ class RoundRouting:
             return RoundTime(hops * latency + bytes_ / bandwidth, waiting)
         if self.work > work:
             return RoundTime(self._least, None)
-        sizes = self.messages.bytes
         assert isinstance(self.topology, Torus)
-        full = sizes > 0
+        full, segments = self.messages.bytes > 0, self._segments
+        if not full.all():
+            segments = route_segments(self.topology, self.messages.src[full], self.messages.dst[full])
         arrived, waited = store_and_forward(
-            self.topology, tuple(part.only(full) for part in self._segments), sizes[full], self.link_spec
+            self.topology, segments, self.messages.bytes[full], self.link_spec
         )
         empty = int(self.hops[~full].max(initial=0)) * latency
         return RoundTime(max(float(arrived.max()), empty), int(waited.sum()))

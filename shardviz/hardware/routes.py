@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -86,8 +87,7 @@ def sums(place: Ints, weights: Ints, size: int) -> Ints:
     return total
 
 
-@dataclass(frozen=True)
-class RouteSegment:
+class RouteSegment(NamedTuple):
     """The part of all messages' ways that leads along one axis of the torus, one number a message.
 
     A message enters the axis at the coordinate `begin` of the line (`outer`, `inner`), the numbers of the
@@ -100,11 +100,6 @@ class RouteSegment:
     inner: Ints
     begin: Ints
     hops: Ints
-
-    def only(self, chosen: Bools) -> RouteSegment:
-        """the segment of some of the messages."""
-        kept = (each[chosen] for each in (self.outer, self.inner, self.begin, self.hops))
-        return RouteSegment(self.axis, *kept)
 
 
 def route_segments(torus: Torus, src: Ints, dst: Ints) -> tuple[RouteSegment, ...]:

@@ -214,26 +214,12 @@ class Timeline:
 def timeline(
     schedule: Schedule, chunk_bytes: int | Ints, topology: Topology, link_spec: LinkSpec
 ) -> Timeline:
-    """The timeline of a schedule whose chunks have `chunk_bytes` bytes (one number, or one for each chunk).
-
-    Raises `QuestionError` for a topology of another number of devices, and for sizes that are none.
-    """
-    members = schedule.pattern.group_size
-    if topology.devices != members:
-        problem = f"a {topology} has {plural(topology.devices, 'device')}, but the group has {members:,}"
-        raise QuestionError(problem, "use a topology of as many devices")
-    sizes = np.asarray(chunk_bytes)
-    if sizes.shape not in ((), (schedule.chunks,)) or sizes.dtype.kind not in "iu":
-        raise QuestionError(
-            f"sizes of shape {sizes.shape} and type {sizes.dtype} do not fit "
-            f"{plural(schedule.chunks, 'chunk')}",
-            "give one whole number of bytes, or one for each chunk",
-        )
-    if (sizes < 0).any():
-        raise QuestionError(f"a chunk of {int(sizes.min())} bytes does not exist", "sizes are 0 or more")
+    """The timeline of a schedule whose chunks have `chunk_bytes` bytes (one number, or one for each) on a
+    topology of as many devices as the group."""
+    sizes = np.asarray(chunk_bytes, np.int64)
     if sizes.ndim == 0 or (sizes == sizes[:1]).all():
         return Timeline(schedule, int(sizes.flat[0]), topology, link_spec)
-    return Timeline(schedule, sizes.astype(np.int64), topology, link_spec)
+    return Timeline(schedule, sizes, topology, link_spec)
 
 
 @dataclass(frozen=True)
@@ -330,8 +316,7 @@ def comparison(
 ) -> tuple[Timeline | NotCompared, ...]:
     """A timeline for every algorithm that knows the pattern's kind, in the order of `ALGORITHMS`.
 
-    An algorithm with a pipeline has as many pieces as take the least time. Raises `QuestionError` as
-    `timeline` does.
+    An algorithm with a pipeline has as many pieces as take the least time.
     """
     rows: list[Timeline | NotCompared] = []
     for name, schedule in candidates(pattern).items():

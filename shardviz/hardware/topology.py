@@ -39,8 +39,6 @@ class Torus:
     wrap: tuple[bool, ...]
 
     def __post_init__(self) -> None:
-        if len(self.dims) != len(self.wrap) or any(size < 1 for size in self.dims):
-            raise QuestionError(f"a torus of {times(self.dims) or 'no'} devices does not exist", HINT)
         _check_devices(self.devices)
         if self.links > MAX_LINKS:
             problem = f"the {self.links:,} links of a torus of {times(self.dims)} are too many to follow"
@@ -113,8 +111,6 @@ class Switch:
     ports: int
 
     def __post_init__(self) -> None:
-        if self.ports < 1:
-            raise QuestionError(f"a switch with {self.ports} devices does not exist", HINT)
         _check_devices(self.ports)
 
     def __str__(self) -> str:

@@ -16,7 +16,7 @@ from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.round_routing import MAX_WORK, RoundRouting
 from shardviz.hardware.routes import messages
 from shardviz.hardware.timelines import QUEUE_WORK, CumulativeCost, Timeline, timeline
-from shardviz.hardware.topology import Switch, Topology, Torus, topology_for
+from shardviz.hardware.topology import Torus, topology_for
 
 WIRE = LinkSpec(1e-6, 1e9)
 PATTERNS = [
@@ -133,26 +133,6 @@ def test_entries_of_one_pair_are_one_message_in_the_order_of_the_entries() -> No
         [0, 1],
         [21001, 110],
     ]
-
-
-@pytest.mark.parametrize(
-    ("chunk_bytes", "topology", "message"),
-    [
-        (1, ring(5), "a ring of 5 has 5 devices, but the group has 4"),
-        (1, Switch(5), "a switch with 5 has 5 devices, but the group has 4"),
-        (-1, ring(4), "a chunk of -1 bytes does not exist"),
-        (np.array([1, 2, 3, -4]), ring(4), "a chunk of -4 bytes does not exist"),
-        (np.array([1, 2]), ring(4), "sizes of shape (2,) and type int64 do not fit 4 chunks"),
-        (0.5, ring(4), "type float64 do not fit 4 chunks"),
-    ],
-)
-def test_questions_that_make_no_sense(
-    chunk_bytes: int | np.ndarray, topology: Topology, message: str
-) -> None:
-    with pytest.raises(QuestionError) as caught:
-        timeline(schedule_for("ring", Pattern("all_gather", (4,))), chunk_bytes, topology, WIRE)
-    assert message in caught.value.message
-    assert caught.value.hint
 
 
 def test_more_bytes_than_can_be_counted() -> None:

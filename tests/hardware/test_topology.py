@@ -82,9 +82,3 @@ def test_links_of_a_ring_a_line_and_a_switch() -> None:
     assert [switch.ends(link) for link in range(4)] == [(0, 2), (1, 2), (2, 0), (2, 1)]
     with pytest.raises(IndexError):
         ring.ends(8)
-
-
-@pytest.mark.parametrize("make", [lambda: Torus((0,), (True,)), lambda: Torus((4,), ()), lambda: Switch(0)])
-def test_topologies_that_do_not_exist(make) -> None:
-    with pytest.raises(QuestionError, match="does not exist"):
-        make()
