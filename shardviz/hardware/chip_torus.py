@@ -134,16 +134,11 @@ class ChipTorus(Family):
             return None
         shape = self.torus_sizes
         order = order_on_torus(self.chip, shape, within)
-        if order is None:
-            parts = parts_on_torus(self.chip, shape, self.devices_per_chip, within)
-            if parts is None:
-                return None
-        else:
-            # Ids rise on larger slices of v2 and v3.
-            is_rising = order == tuple(range(len(order)))
-            parts = self.parts_by_id(self.by_id[:-1], within) if is_rising else None
-            if parts is None:
-                return _over_slices(order, within, across)
+        if order is not None:
+            return _over_slices(order, within, across)
+        parts = parts_on_torus(self.chip, shape, self.devices_per_chip, within)
+        if parts is None:
+            return None
         step = 1
         for axis in reversed(range(len(sizes))):
             if across[axis] > 1:

@@ -134,10 +134,10 @@ class Family(ABC):
         """Where `jax.make_mesh` puts a mesh of these sizes: the parts of dimensions that each of its axes
         gets, or the ids by mesh position where it has an order of its own; None where it places none."""
 
-    def parts_by_id(self, by_id: Sequence[int], sizes: Sequence[int]) -> Parts | None:
+    def parts_by_id(self, sizes: Sequence[int]) -> Parts | None:
         """The parts of these dimensions where the ids rise along the mesh; None where a mesh axis does not
         take whole parts."""
-        whole = [(number, self.dimensions[number].size, 1) for number in reversed(by_id)]
+        whole = [(number, self.dimensions[number].size, 1) for number in reversed(self.by_id)]
         parts = [parts_of(digit, whole) for digit in row_major(sizes)]
         return None if None in parts else [part for part in parts if part is not None]
 
@@ -216,7 +216,7 @@ class SwitchedNodes(Family):
 
     def jax_order(self, sizes: Sequence[int]) -> Parts | tuple[int, ...] | None:
         # In the order of their ids.
-        return self.parts_by_id(self.by_id, sizes) or tuple(range(self.devices))
+        return self.parts_by_id(sizes) or tuple(range(self.devices))
 
     def levels_of_any(self, size: int) -> tuple[LinkLevel, ...]:
         inner, outer = self.dimensions

@@ -273,11 +273,8 @@ class PlacedMesh:
         """The levels of the groups that each fill a block, of different blocks the slowest one's; None where
         one group fills none."""
         assert self.placement is not None
-        # Groups along whole axes of a regular mesh are alike; those along a part of one may straddle a node.
-        is_first_enough = self._is_regular and not any(":" in axis for axis in axes)
-        groups = [self.mesh.group_of(0, axes)] if is_first_enough else self.mesh.groups(axes)
         blocks: dict[Block, list[Coordinates]] = {}
-        for group in groups:
+        for group in self.mesh.groups(axes):
             places = [self.placement.coordinates[position] for position in group]
             block = _block(places)
             if block is None:
@@ -306,10 +303,6 @@ class PlacedMesh:
         by_id = self.machine.family.by_id
         major_first = sorted(levels, key=lambda number: (changes[number], -by_id.index(number)))
         return tuple(levels[number] for number in major_first)
-
-    @cached_property
-    def _is_regular(self) -> bool:
-        return self.placement is not None and self.placement.is_regular(self.mesh)
 
 
 def _block(places: Sequence[Coordinates]) -> Block | None:
@@ -358,14 +351,15 @@ def place_mesh(
         return PlacedMesh(machine, mesh, places=placement)
     if mesh.size != machine.devices and not machine.assumed:
         raise QuestionError(*another_size(machine, mesh, "--machine", resizes=not of_program))
-    if order is None or machine.assumed:
-        parts_or_ids = family.jax_order(mesh.axis_sizes)
-        if parts_or_ids is None:
-            raise QuestionError(*not_placed(machine, mesh))
-        if isinstance(parts_or_ids, list):
-            return PlacedMesh(machine, mesh, tuple(map(tuple, parts_or_ids)))
-        order = parts_or_ids
-    return PlacedMesh(machine, mesh, places=family.placement(order))
+    asked = None if machine.assumed else order
+    found = family.jax_order(mesh.axis_sizes) if asked is None else asked
+    if found is None:
+        raise QuestionError(*not_placed(machine, mesh))
+    if isinstance(found, tuple) and found == tuple(range(mesh.size)):
+        found = family.parts_by_id(mesh.axis_sizes) or found
+    if isinstance(found, tuple):
+        return PlacedMesh(machine, mesh, places=family.placement(found))
+    return PlacedMesh(machine, mesh, tuple(map(tuple, found)))
 
 
 def another_size(machine: Machine, mesh: Mesh, option: str, *, resizes: bool = True) -> tuple[str, str]:

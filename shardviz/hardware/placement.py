@@ -58,18 +58,6 @@ class Placement:
         """The place of each device along each of the `dimensions`."""
         return tuple((*coords.coords, coords.core, coords.slice) for coords in self.places)
 
-    def is_regular(self, mesh: Mesh) -> bool:
-        """Return whether each step along an axis of the mesh leads as far everywhere, so that all groups
-        along the same axes lie alike."""
-        for coords in zip(*self.coordinates, strict=True):
-            expected = [coords[0]]
-            for axis, size in mesh.shape.items():
-                steps = [coord - coords[0] for coord in coords[:: mesh.stride(axis)][:size]]
-                expected = [each + step for each in expected for step in steps]
-            if expected != [*coords]:
-                return False
-        return True
-
     @property
     def slices(self) -> tuple[int, ...] | None:
         """The slice of each position, where TPU slices run a program each; GPUs' nodes run one together."""

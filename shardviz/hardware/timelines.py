@@ -26,8 +26,9 @@ ROUND_WORK = 2_000
 """Numbers that can be looked at in the time that any round takes, even one that sends little."""
 QUEUE_WORK = 80_000_000
 """Hops, or what takes as long, that are followed through the queues of all rounds of a schedule."""
-MAX_UNEQUAL = 2**22
-"""Sends that are added up of alike rounds whose chunks are not equal."""
+MAX_UNEQUAL = 4096
+"""Chunks that are not equal; more of them all count as the largest. On a ring, where every round moves every
+chunk, that is how long they take."""
 MAX_NUMBERS = 2**22
 """Different rounds times devices of which the sums are kept."""
 
@@ -38,8 +39,7 @@ class Timeline:
 
     `chunk_bytes` are the bytes of every chunk, or an array with those of each. `timeline[n - 1]` is round n,
     worked out when it is asked for, without those before it. The sums over all rounds look at alike rounds
-    once; where their chunks are not equal and there are too many to add up, every chunk counts as the largest
-    there. On a ring, where every round moves every chunk, that is how long they take.
+    once, where chunks are equal.
 
     Rounds raise `IndexError`, sums `QuestionError` where a schedule is too long to add up.
     """
@@ -169,40 +169,27 @@ class Timeline:
             # A pipeline is fullest in the middle; all else is as full as at one of its ends.
             looked_at = {0} if phase.alike else {0, phase.rounds // 2, phase.rounds - 1}
             sends = max(len(phase.sends(within)) for within in looked_at)
-            once = self._counts_once(phase, sends)
-            rounds = 1 if once else phase.rounds
+            rounds = 1 if self._repeats(phase) else phase.rounds
             work -= rounds * (sends * numbers + self.topology.links + ROUND_WORK)
             if work < 0:
                 many = f"rounds of {plural(sends, 'send')} along {plural(numbers - 1, 'axis', 'axes')}"
-                if not once:
+                if rounds > 1:
                     many = f"{rounds:,} different rounds of {plural(sends, 'send')}"
                 return f"{many} are too many to add up"
         return ""
 
     def different_rounds(self) -> Iterator[tuple[int, Messages, int]]:
-        """The rounds that differ in their load: the index of the first, its messages, how many there are.
-
-        Rounds that only count as alike have a negative index.
-        """
+        """The rounds that differ in their load: the index of the first, its messages, how many there are."""
         if self.too_long:
             raise QuestionError(self.too_long, "look at single rounds, or use a smaller group")
         begin = 0
         for phase in self.schedule.phases:
-            first = phase.sends(0)
             if self._repeats(phase):
-                yield begin, self._messages(first), phase.rounds
-            elif self._counts_once(phase, len(first)):
-                largest = int(np.max(self.chunk_bytes))
-                yield -1 - begin, messages(first, self.schedule.chunks, largest), phase.rounds
+                yield begin, self._messages(phase.sends(0)), phase.rounds
             else:
                 for within in range(phase.rounds):
                     yield begin + within, self._messages(phase.sends(within)), 1
             begin += phase.rounds
-
-    def _counts_once(self, phase: Phase, sends: int) -> bool:
-        """The sums take the first round of a phase, with so many sends, for all of its rounds."""
-        many = phase.rounds > 1 and phase.rounds * sends > MAX_UNEQUAL
-        return self._repeats(phase) or (phase.alike and many)
 
     def _repeats(self, phase: Phase) -> bool:
         return phase.alike and isinstance(self.chunk_bytes, int)
@@ -217,8 +204,8 @@ def timeline(
     """The timeline of a schedule whose chunks have `chunk_bytes` bytes (one number, or one for each) on a
     topology of as many devices as the group."""
     sizes = np.asarray(chunk_bytes, np.int64)
-    if sizes.ndim == 0 or (sizes == sizes[:1]).all():
-        return Timeline(schedule, int(sizes.flat[0]), topology, link_spec)
+    if sizes.size > MAX_UNEQUAL or (sizes == sizes.flat[0]).all():
+        return Timeline(schedule, int(sizes.max()), topology, link_spec)
     return Timeline(schedule, sizes, topology, link_spec)
 
 
@@ -271,7 +258,7 @@ class CumulativeCost:
                 )
             counts.append(count)
             sent.append(sums(load.src, load.bytes, devices))
-            seconds.append(timeline[index if index >= 0 else -1 - index].seconds)
+            seconds.append(timeline[index].seconds)
         self._counts: Ints = np.array(counts, np.int64)
         self._sent: Ints = np.array(sent, np.int64).reshape(-1, devices)
         self._seconds = np.array(seconds)
@@ -291,8 +278,6 @@ class CumulativeCost:
         return runs
 
 
-MAX_UNEVEN = 4096
-"""Chunks of different sizes that are compared; more of them all count as the largest."""
 TIED = 1e-6
 """Times that differ relatively by less count as equal: queues are followed on clocks of whole ticks."""
 PIECES = tuple(2**power for power in range(8))
@@ -323,7 +308,8 @@ def comparison(
         if isinstance(schedule, str):
             rows.append(NotCompared(name, schedule))
             continue
-        line = in_best_pieces(_compared(schedule, chunk_bytes, topology, link_spec), chunk_bytes)
+        line = timeline(schedule, chunk_bytes(schedule), topology, link_spec)
+        line = in_best_pieces(line, chunk_bytes)
         rows.append(NotCompared(name, line.too_long) if line.too_long else line)
     return tuple(rows)
 
@@ -340,7 +326,7 @@ def in_best_pieces(line: Timeline, chunk_bytes: ChunkBytes) -> Timeline:
             schedule = schedule_for(name, pattern, pieces)
         except QuestionError:
             continue
-        other = _compared(schedule, chunk_bytes, line.topology, line.link_spec)
+        other = timeline(schedule, chunk_bytes(schedule), line.topology, line.link_spec)
         if schedule.chunks == line.schedule.chunks or other.too_long or not np.min(other.chunk_bytes):
             continue
         if not other.exact or other.seconds > least:
@@ -350,15 +336,6 @@ def in_best_pieces(line: Timeline, chunk_bytes: ChunkBytes) -> Timeline:
         if least < best.seconds * (1 - TIED):
             best = other
     return best
-
-
-def _compared(
-    schedule: Schedule, chunk_bytes: ChunkBytes, topology: Topology, link_spec: LinkSpec
-) -> Timeline:
-    sizes = chunk_bytes(schedule)
-    if not isinstance(sizes, int) and len(sizes) > MAX_UNEVEN:
-        sizes = int(sizes.max())
-    return timeline(schedule, sizes, topology, link_spec)
 
 
 def is_cut(schedule: Schedule) -> bool:

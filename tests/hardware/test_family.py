@@ -194,7 +194,7 @@ class PairsOnRings(Family):
         return "16 devices"
 
     def jax_order(self, sizes):
-        return self.parts_by_id(self.by_id, sizes)
+        return self.parts_by_id(sizes)
 
 
 def test_a_new_family_is_a_class_of_its_own():
