@@ -93,8 +93,7 @@ def command(
     """Split every parameter of a model by rules, and show memory and collectives of a step.
 
     SOURCE is a name such as llama-3-70b, a config.json of Hugging Face, a .safetensors file or the index of
-    many, or a folder with these. No weights are read. A Python file among the rules is read; only
-    FILE.py:FUNCTION runs it.
+    many, or a folder with these. No weights are read. A Python file among the rules is read and not run.
     """
     targets = parse_targets(target)
     with TargetSession(targets, timeout, may_drop=False) as session:

@@ -3,7 +3,7 @@
 TOML            [rules] with patterns and specs, or [logical] with logical axes; and perhaps `inputs`
 Python          a list of pairs or a dictionary, read as it is written, without running the file: regular
                 expressions with `PartitionSpec`s, logical axes with mesh axes, or a `base_model_tp_plan`
-FILE.py:NAME    that list of several; a function of a name and a shape, for which the file runs
+FILE.py:NAME    that list of several
 YAML            `logical_axis_rules` of a MaxText configuration, `axis_resources` and
                 `parameter_axis_resources` of a Levanter one (haliax)
 JSON            an object of patterns or logical axes
@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
-from shardviz.models.model_files import json_table, text_of
 from shardviz.models.rule_set import (
     BATCH_AXES,
     STYLES,
@@ -38,6 +37,7 @@ from shardviz.models.rule_set import (
     ShardingRule,
     named_axis,
 )
+from shardviz.models.sources import json_table, text_of
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.strict_table import StrictTable
 
@@ -53,7 +53,7 @@ _LIST = "logical_axis_rules"
 _RESOURCES = ("parameter_axis_resources", "axis_resources")
 """Where Levanter says how named axes are split: of parameters, and of all arrays, whose word counts for the
 axes that the first does not name."""
-_NULL, _TEXT, _MERGE = (f"tag:yaml.org,2002:{name}" for name in ("null", "str", "merge"))
+_NULL, _TEXT = (f"tag:yaml.org,2002:{name}" for name in ("null", "str"))
 MAX_BYTES = 500_000
 """Bytes of a file of rules, ten times those of the longest that is known, MaxText's."""
 
@@ -73,7 +73,7 @@ def read_rule_file(text: str) -> RuleSet:
     content = text_of(path, MAX_BYTES)
     match path.suffix.lower():
         case ".py":
-            return _python_rules(content, path, wanted)
+            return _python_rules(content, name, wanted)
         case ".json":
             pairs = json_table(content, name).values.items()
             return rules_of_pairs([(subject, value, 0) for subject, value in pairs], name)
@@ -176,40 +176,23 @@ def _yaml_pairs(text: str, name: str) -> list[Pair]:
             raise fail(node, "is not the name of an axis")
         return str(node.value)
 
-    def entries(table: Node) -> Iterator[tuple[Node, Node]]:
-        """The keys and values of a table, after those of the tables that `<<` puts in, which they change."""
-        order: dict[int, Node] = {}
-        queue = [table]
-        for node in queue:
-            if id(node) in order:
-                continue
-            order[id(node)] = node
-            if not isinstance(node, MappingNode):
-                raise fail(node, "is not a table")
-            for key, value in node.value:
-                if key.tag == _MERGE:
-                    queue += value.value if isinstance(value, SequenceNode) else [value]
-        for node in reversed(order.values()):
-            yield from (pair for pair in node.value if pair[0].tag != _MERGE)
-
     def pairs(node: Node | None) -> Iterator[Pair]:
-        """The pairs of a list of pairs or of a table, of which other tables may be a part."""
+        """The pairs of a list of pairs or of a table."""
         if node is None or node.tag == _NULL:
             return
         if isinstance(node, SequenceNode):
-            own = [*node.value]
-            for each in own:
-                if not isinstance(each, SequenceNode) or len(each.value) != 2:
-                    raise fail(each, "is not a pair of a logical axis and its mesh axes")
-            rows = [(each.value[0], each.value[1]) for each in own]
+            for row in node.value:
+                if not isinstance(row, SequenceNode) or len(row.value) != 2:
+                    raise fail(row, "is not a pair of a logical axis and its mesh axes")
+            rows = [row.value for row in node.value]
         elif isinstance(node, MappingNode):
-            rows = [*entries(node)]
+            rows = node.value
         else:
             raise fail(node, "is not a table or a list of pairs")
         for key, value in rows:
+            subject = word(key)
             values = value.value if isinstance(value, SequenceNode) else [value]
-            axes = [word(value) for value in values if value.tag != _NULL]
-            yield word(key), axes, value.start_mark.line + 1
+            yield subject, [word(each) for each in values if each.tag != _NULL], value.start_mark.line + 1
 
     try:
         root = compose(text, SafeLoader)
@@ -247,8 +230,7 @@ def _yaml_pairs(text: str, name: str) -> list[Pair]:
     return [*by_axis.values()]
 
 
-def _python_rules(text: str, path: Path, wanted: str) -> RuleSet:
-    name = str(path)
+def _python_rules(text: str, name: str, wanted: str) -> RuleSet:
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(text)
@@ -260,11 +242,10 @@ def _python_rules(text: str, path: Path, wanted: str) -> RuleSet:
     lists = dict(_literals(tree))
     if wanted in lists or (not wanted and len(lists) == 1):
         return rules_of_pairs(lists[wanted or next(iter(lists))], name)
-    if wanted:
-        return _function_rules(path, wanted)
     if lists:
-        raise RuleError(name, "", "it has several lists of rules", f"name one: {name}:{' or '.join(lists)}")
-    hint = f"write RULES = [('q_proj', P('tensor', None))], or name a function: {name}:FUNCTION"
+        reason = f"it has no list {quote(wanted)}" if wanted else "it has several lists of rules"
+        raise RuleError(name, "", reason, f"name one: {name}:{' or '.join(lists)}")
+    hint = "write RULES = [('q_proj', P('tensor', None))]; shardviz.model takes functions"
     raise RuleError(name, "", "it has no list of rules", hint)
 
 
@@ -308,24 +289,6 @@ def _value(node: ast.expr) -> object:
     if called not in _SPECS or node.keywords:
         raise ValueError
     return PartitionSpec(tuple(_axes(ast.literal_eval(arg)) for arg in node.args))
-
-
-def _function_rules(path: Path, wanted: str) -> RuleSet:
-    """The rules of a function of a name and a shape. The file runs."""
-    import runpy
-
-    name = f"{path}:{wanted}"
-    try:
-        function = runpy.run_path(str(path)).get(wanted)
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        reason = f"it fails when it runs: {type(error).__name__}: {quote(str(error), 200)[1:-1]}"
-        raise RuleError(str(path), "", reason, f"see python {path}") from None
-    if not callable(function):
-        reason = f"{wanted} is not a function" if function is not None else f"it has no {wanted}"
-        raise RuleError(str(path), "", reason, "name a function of a parameter's name and shape")
-    return function_rules(function, name)
 
 
 def function_rules(function: Callable[[str, tuple[int, ...]], object], name: str) -> RuleSet:

@@ -59,7 +59,7 @@ _CONNECTS = {f"socket.{name}" for name in ("bind", "connect", "getaddrinfo", "se
 _CONNECTS |= {"sqlite3.connect", "webbrowser.open"}
 _NEVER = {"os.kill", "os.setxattr", "os.removexattr", "os.chflags"}
 _FILES = {"shardviz.machine_file", "shardviz.model_file"}
-"""What `hardware/machine_file.py` and `models/model_files.py` announce before they read a file."""
+"""What `hardware/machine_file.py` and `models/sources.py` announce before they read a file."""
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 

@@ -185,33 +185,6 @@ def test_all_that_yaml_writes_a_list_in_is_what_pyyaml_constructs(tmp_path, rule
     assert wanted == [("batch", ("data", "fsdp")), ("mlp", ("mp",)), ("norm", ()), ("embed", ())]
 
 
-def test_tables_that_are_put_into_another(tmp_path):
-    text = """
-shared: &all {mlp: mp, embed: data, heads: mp}
-base: &base
-  <<: *all
-  heads: [data, fsdp]
-trainer:
-  axis_resources:
-    embed: fsdp
-    <<: [*base, *all]
-"""
-    loaded = yaml.safe_load(text)["trainer"]["axis_resources"]
-    rules = read(tmp_path, text, "a.yml").rules
-    assert {rule.subject: list(rule.split) for rule in rules} == {
-        name: [axes] if isinstance(axes, str) else axes for name, axes in loaded.items()
-    }
-    assert {rule.subject: rule.place for rule in rules}["heads"] == "line 5"
-
-
-def test_aliases_that_double_are_read_once(tmp_path):
-    """A hundred tables, each twice the one before: 2^100 entries for who follows every alias."""
-    lines = ["a0: &a0 {mlp: mp}"]
-    lines += [f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 100)]
-    rules = read(tmp_path, "\n".join([*lines, "axis_resources: *a99", ""]), "a.yml").rules
-    assert [(rule.subject, rule.split) for rule in rules] == [("mlp", ("mp",))]
-
-
 def test_a_plan_of_hugging_face(tmp_path):
     rules = read(tmp_path, PLAN, "configuration_llama.py")
     assert rules.kind == "patterns"
@@ -247,11 +220,16 @@ def test_toml_with_specs_in_any_notation(tmp_path):
     assert write_spec(inputs_spec(rules, MESH, "data _")) == "data _"
 
 
-def test_a_function_runs_and_gives_specs(tmp_path):
-    text = "def split(name, shape):\n    return 'mp _' if len(shape) == 2 else None\n"
+def test_a_file_is_read_and_not_run(tmp_path):
     path = tmp_path / "rules.py"
-    path.write_text(text)
-    rules = read_rule_file(f"{path}:split")
+    path.write_text("x = [('a', 'mp')]\ndef split(name, shape):\n    return 'mp _'\n")
+    assert len(read_rule_file(f"{path}:x").rules) == 1
+    with pytest.raises(ShardvizError, match="it has no list 'split'"):
+        read_rule_file(f"{path}:split")
+
+
+def test_a_function_gives_specs():
+    rules = function_rules(lambda _, shape: "mp _" if len(shape) == 2 else None, "mine")
     assert spec(rules, "w", (8, 8)) == "mp _"
     assert spec(rules, "b", (8,)) is None
 
@@ -277,7 +255,7 @@ def test_json_of_patterns_and_of_logical_axes(tmp_path):
         ("a.yml", "axis_resources:\n  mlp: a b\n", "line 2: 'mlp' is given ['a b']"),
         ("a.yml", "axis_resources: *shared\n", "line 1: it is not YAML: found undefined alias 'shared'"),
         ("a.yml", "axis_resources: shared\n", "line 1: 'shared' is not a table or a list of pairs"),
-        ("a.yml", "axis_resources:\n  mlp: mp\n  <<: 3\n", "line 3: '3' is not a table"),
+        ("a.yml", "axis_resources:\n  mlp: mp\n  <<: 3\n", "line 3: '<<' is not the name of an axis"),
         ("a.yml", "logical_axis_rules: [\n", "line 2: it is not YAML: "),
         ("a.yml", "logical_axis_rules: [[mlp]]\n", "line 1: a list is not a pair of a logical axis"),
         ("a.yml", "logical_axis_rules: [[mlp, 3]]\n", "line 1: '3' is not the name of an axis"),
