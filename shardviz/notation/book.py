@@ -49,10 +49,7 @@ class BookArray:
 
 
 def read_book(text: str, context: Context) -> Reading:
-    """Read one array; a dtype in place of its name, as in ``float32[S_X, D_Y]``, is its dtype.
-
-    Raises `NotationError` as `parse_product` does.
-    """
+    """Read one array; a dtype in place of its name, as in ``float32[S_X, D_Y]``, is its dtype."""
     scanner = Scanner(text, _HINT, context.axis_sizes)
     array = book_array(scanner)
     scanner.expect_end()
@@ -149,11 +146,9 @@ def _dim(scanner: Scanner) -> tuple[str, list[Word]]:
 
 
 def _subscript_axes(scanner: Scanner) -> list[Word]:
-    """``_X``, ``_XY``, ``_{XY}``, ``_{data,model}``, ``_{X:(1)2}``, ``<sub>X</sub>`` or nothing.
-
-    One word in braces is an axis when the mesh has it, else cut like a bare subscript; with no mesh at
-    hand capitals are cut, as LaTeX writes them, and other words are names.
-    """
+    """``_X``, ``_XY``, ``_{XY}``, ``_{data,model}``, ``_{X:(1)2}``, ``<sub>X</sub>`` or nothing. One word in
+    braces is an axis where the mesh has it, else cut like a bare subscript; where no mesh is known capitals
+    are cut, as LaTeX writes them, and other words are names."""
     if scanner.take("<sub>"):
         closing = "</sub>"
     elif scanner.take("_{"):
@@ -348,13 +343,10 @@ class Product:
 
 
 def parse_product(text: str, axis_sizes: Mapping[str, int] | None = None) -> Product:
-    """Read one array or a product of arrays. `axis_sizes` are those of the mesh, when it is known.
-
-    With `axis_sizes` a bare subscript is cut into known names, which must be possible in one way; without,
-    each of its letters is an axis. Raises `NotationError` for text of another form, an unknown axis, an axis
-    used twice in one array, a result with a dimension that its factors do not leave, and a product that has
-    two readings.
-    """
+    """Read one array or a product of arrays. A bare subscript is cut into names of `axis_sizes`, which must
+    be possible in one way; where these are not known each letter is an axis. Raises `NotationError` for text
+    of another form, an unknown axis, an axis used twice in one array, a result with a dimension that its
+    factors do not leave, and a product that has two readings."""
     scanner = Scanner(text, _HINT, axis_sizes)
     if scanner.at_end:
         scanner.fail("there is no array", 0)

@@ -42,11 +42,8 @@ class _Element:
 
 
 def read_einshard(text: str, context: Context) -> Reading:
-    """Read an expression against the mesh of `context`, whose devices it uses, and its rank for ``...``.
-
-    Raises `NotationError` for text of another form, a number of devices that the expression cannot use up,
-    and blocks that do not follow axes of the mesh; `QuestionError` when no mesh is known.
-    """
+    """Read an expression against the mesh of `context`, whose devices it uses up, and its rank for
+    ``...``."""
     mesh = context.known_mesh("an einshard expression")
     scanner = Scanner(text, _HINT)
     left = _left(scanner)
@@ -72,11 +69,9 @@ def read_einshard(text: str, context: Context) -> Reading:
 
 
 def write_einshard(reading: Reading, context: Context) -> str:
-    """An expression that places every block on the same devices.
-
-    Raises `QuestionError` for partial sums and where einshard has no expression: one axis of its mesh
-    splits a dimension, so the devices along it must be a single run of numbers with one stride.
-    """
+    """An expression that places every block on the same devices. Raises `QuestionError` for partial sums and
+    where there is none: one axis of einshard's mesh splits a dimension, so the devices along it must be a
+    single run of numbers with one stride."""
     mesh = context.known_mesh("an einshard expression")
     spec = reading.spec
     if spec.unreduced:

@@ -28,10 +28,8 @@ _WORDS = re.compile(r"\w\w\s+\w|\w\s+\w\w", re.ASCII)
 
 @dataclass(frozen=True)
 class Einsum:
-    """A contraction of one or two operands: names of the dimensions of each operand and of the result.
-
-    An ellipsis is already expanded into dimensions named ``...0``, ``...1``, … (outermost first).
-    """
+    """A contraction of one or two operands: names of the dimensions of each operand and of the result. An
+    ellipsis is expanded into dimensions named ``...0``, ``...1``, … (outermost first)."""
 
     operands: tuple[Dims, ...]
     result: Dims
@@ -79,10 +77,8 @@ def _is_long(dim: str) -> bool:
 
 
 def parse_einsum(text: str, ellipsis_rank: int = 0) -> Einsum:
-    """Read one einsum. `ellipsis_rank` is the number of dimensions that ``...`` stands for.
-
-    Raises `NotationError` for anything that NumPy refuses and for more than two operands.
-    """
+    """Read one einsum, in which ``...`` stands for `ellipsis_rank` dimensions. Raises `NotationError` for
+    anything that NumPy refuses and for more than two operands."""
     scanner = _EinsumScanner(text, ellipsis_rank)
     einsum = scanner.einsum()
     scanner.expect_end()
@@ -90,10 +86,8 @@ def parse_einsum(text: str, ellipsis_rank: int = 0) -> Einsum:
 
 
 def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
-    """Read einsums apart by ``;``, in which each part's first operand is the previous part's result.
-
-    Raises `NotationError` as `parse_einsum` does, and when two parts do not join.
-    """
+    """Read einsums apart by ``;``, in which each part's first operand is the previous part's result. Raises
+    `NotationError` as `parse_einsum` does, and where two parts do not join."""
     scanner = _EinsumScanner(text, ellipsis_rank)
     parts = [scanner.einsum()]
     while scanner.take(";"):

@@ -22,7 +22,7 @@ from shardviz.errors import plural, quote
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.sharding import Mesh, PartitionSpec
-from shardviz.sharding.axis_parts import are_apart, finest_parts, parts_within
+from shardviz.sharding.axis_parts import are_apart, axis_part, finest_parts, parts_within
 from shardviz.sharding.digits import (
     Digit,
     axes_of_groups,
@@ -64,13 +64,9 @@ class _Grid:
 
 
 def read_gspmd(text: str, context: Context) -> Reading:
-    """Read an HLO sharding against the mesh of `context`.
-
-    Devices that do not follow axes or parts of axes are another order of the mesh's. Raises `NotationError`
-    for text of another form, shardings that a PartitionSpec cannot express (tuples, unknown, tiles that cut
-    no axes of the mesh), and another number of devices than the mesh has; `QuestionError` when no mesh is
-    known.
-    """
+    """Read an HLO sharding against the mesh of `context`. Devices that do not follow axes or parts of axes
+    are another order of the mesh's. Tuples, undecided shardings and tiles that cut no axes of the mesh cannot
+    be read."""
     mesh = context.known_mesh("an HLO sharding")
     scanner = Scanner(text, _HINT, mesh.shape)
     scanner.expect("{")
@@ -109,10 +105,7 @@ def read_gspmd(text: str, context: Context) -> Reading:
 
 
 def write_gspmd(reading: Reading, context: Context) -> str:
-    """Write this sharding as XLA prints it in a program over the mesh of `context`.
-
-    Raises `QuestionError` when no mesh is known or the spec has an axis that it lacks.
-    """
+    """Write this sharding as XLA prints it in a program over the mesh of `context`."""
     mesh = context.known_mesh("an HLO sharding")
     spec = reading.spec
     spec.check_devices(mesh)
@@ -206,17 +199,14 @@ def _read_named(scanner: Scanner, mesh: Mesh, context: Context, start: int, clos
     def named(scanner: Scanner) -> Digit:
         name = _name(scanner)
         scanner.check_known(name, names)
-        axis = axes[name.text]
-        if not scanner.take(":"):
+        axis, start = axes[name.text], scanner.pos + 1
+        word = scanner.part_of(name)
+        if word is name:
             return axis
-        start = scanner.pos
-        scanner.expect("(")
-        before = scanner.integer()
-        scanner.expect(")")
-        size = scanner.integer()
-        if before < 1 or size < 1 or axis.size % (before * size):
+        part = axis_part(word.text)
+        if part is None or axis.size % (part.before * part.size):
             scanner.fail(f"an axis of size {axis.size} has no such part", start, scanner.pos)
-        return Digit(size, axis.stride * (axis.size // (before * size)))
+        return Digit(part.size, axis.stride * (axis.size // (part.before * part.size)))
 
     scanner.expect(",")
     open_dims: list[int] = []
@@ -286,10 +276,8 @@ def _reading(
     sets: dict[str, Digits],
     span: tuple[int, int],
 ) -> Reading:
-    """The sharding of dimensions over the digits of a grid's places, with sets of digits by their kind.
-
-    Where the devices follow no axes, those of the mesh in the grid's order may. Fails at `span`.
-    """
+    """The sharding of dimensions over the digits of a grid's places, with sets of digits by their kind. Where
+    the devices follow no axes, those of the mesh in the grid's order may. Fails at `span`."""
     groups = [*dims, sets["unreduced"], sets["manual"]]
     axes = _axes(grid, groups, mesh)
     devices: tuple[int, ...] = ()
@@ -324,10 +312,8 @@ def _axes(grid: _Grid, groups: Sequence[Digits], mesh: Mesh) -> tuple[tuple[str,
 
 
 def _of_listed(grid: _Grid, groups: Sequence[Digits], mesh: Mesh) -> Sequence[Sequence[Digit]] | None:
-    """The digits of a device's place in the mesh for each group of digits of its place in the grid.
-
-    The partial sums of a block may be numbered in any order: they count by the least of their devices.
-    """
+    """The digits of a device's place in the mesh for each group of digits of its place in the grid. The
+    partial sums of a block may be numbered in any order: they count by the least of their devices."""
     counts = [math.prod(digit.size for digit in group) for group in groups]
     if sorted(grid.listed) != [*range(mesh.size)] or math.prod(counts) > mesh.size:
         return None

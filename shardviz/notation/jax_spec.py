@@ -31,11 +31,7 @@ _OPEN = re.compile(rf"{_MODULES}UNCONSTRAINED\b")
 
 
 def read_jax(text: str, context: Context) -> Reading:
-    """Read a PartitionSpec; with a known rank, entries left out at the end are None, as in JAX.
-
-    Raises `NotationError` for text of another form, an unknown axis, an axis used twice, and more entries
-    than the rank.
-    """
+    """Read a PartitionSpec; with a known rank, entries left out at the end are None, as in JAX."""
     scanner = Scanner(text, _HINT, context.axis_sizes)
     reading = jax_spec(scanner, context.rank)
     if reading.spec.only_device is not None:
@@ -133,11 +129,8 @@ def _partition_spec(scanner: Scanner, rank: int | None) -> Reading:
 
 
 def write_jax(reading: Reading, context: Context) -> str:
-    """The text that JAX prints, without the comma that it leaves after a single entry.
-
-    A dimension that is open beyond its axes is written with its axes alone. Raises `QuestionError` for
-    another order of the devices.
-    """
+    """The text that JAX prints, without the comma that it leaves after a single entry. A dimension that is
+    open beyond its axes is written with its axes alone."""
     if reading.spec.only_device is not None:
         return f"SingleDeviceSharding(jax.devices()[{reading.spec.only_device}])"
     if reading.spec.devices:

@@ -18,14 +18,9 @@ _HINT = "write each axis and its size: X=2,Y=4"
 
 
 def parse_mesh(text: str, device_order: str | None = None) -> Mesh:
-    """Read a mesh: axes with their sizes, apart by commas, spaces or both.
-
-    `device_order` is text, too: the ids of the devices in the mesh's row-major order, or ``row-major`` for
-    0, 1, 2, …; None leaves it to JAX.
-
-    Raises `NotationError` for text of another form, a size below 1 and an axis named twice, and
-    `QuestionError` for more devices than any question needs.
-    """
+    """Read a mesh: axes with their sizes, apart by commas, spaces or both. `device_order` is text for
+    `with_device_order`; None leaves the order to JAX. Raises `NotationError` for text of another form, a size
+    below 1 and an axis named twice, and `QuestionError` for more devices than any question needs."""
     scanner = Scanner(text, _HINT)
     if scanner.at_end:
         scanner.fail("there is no mesh axis", 0)
@@ -82,10 +77,8 @@ _ORDER_HINT = f"write the ids with commas, as in 0,1,3,2, or {ROW_MAJOR}"
 
 
 def with_device_order(mesh: Mesh, text: str) -> Mesh:
-    """The mesh, its devices in the order of the ids in the text.
-
-    Raises `NotationError` for what is not an id, `QuestionError` for ids that are not each device's once.
-    """
+    """The mesh, its devices in the order of the ids in the text. Raises `NotationError` for what is not an
+    id, `QuestionError` for ids that are not each device's once."""
     if mesh.size > MAX_DEVICES:
         problem = f"an order of {mesh.size:,} devices is too long"
         raise QuestionError(problem, f"give one for a mesh of at most {MAX_DEVICES:,}")
@@ -102,10 +95,8 @@ _AXES_HINT = "write mesh axes with commas between them: X,Y"
 
 
 def parse_axes(text: str, mesh: Mesh) -> tuple[str, ...]:
-    """Read axes of the mesh, apart by commas, spaces or both.
-
-    Raises `NotationError` for text of another form, none at all, an unknown axis and one named twice.
-    """
+    """Read axes of the mesh, apart by commas, spaces or both. Raises `NotationError` for text of another
+    form, none at all, an unknown axis and one named twice."""
     scanner = Scanner(text, _AXES_HINT)
     axes: list[str] = []
     for _ in scanner.apart("another axis"):

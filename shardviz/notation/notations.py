@@ -82,10 +82,7 @@ def detect(text: str) -> Notation:
 
 
 def read_sharding(text: str, context: Context, key: str | None = None) -> Reading:
-    """Read one array's sharding in the notation of `key`, or in the one that it looks like.
-
-    Raises `ShardvizError` as the notation's reader does.
-    """
+    """Read one array's sharding in the notation of `key`, or in the one that it looks like."""
     return (detect(text) if key is None else find_notation(key)).read(text, context)
 
 
@@ -118,12 +115,9 @@ def write_all(reading: Reading, context: Context) -> dict[str, str | ShardvizErr
 
 
 def read_arrays(text: str, context: Context, notation: Notation | None = None) -> tuple[Reading, ...]:
-    """Every array that `text` says the sharding of, in its order, the result last.
-
-    Spec strings (``XY,Y_->X_``) and products (``A[B_X, D] * W[D, F] -> Out[B_X, F]``) have several; the
-    others have one. An array left open with ``?`` is not among them. Raises `ShardvizError` as the
-    notation's reader does.
-    """
+    """Every array that `text` says the sharding of, in its order, the result last. Spec strings
+    (``XY,Y_->X_``) and products (``A[B_X, D] * W[D, F] -> Out[B_X, F]``) have several, without those left
+    open with ``?``; the others have one."""
     notation = notation or detect(text)
     if notation.key == "shardviz" and any(mark in text for mark in (",", ";", "->")):
         return _of_specs(text, context)

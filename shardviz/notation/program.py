@@ -76,11 +76,9 @@ class Literal:
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """A function of expressions.
-
-    `sums` are, for each ``*`` of a product, the dimensions that it says it sums over (``*_D``), None where it
-    does not say; `merges` a dimension and those that it stands for, of ``reshape(P, q=nh)``.
-    """
+    """A function of expressions. `sums` are, for each ``*`` of a product, the dimensions that it says it sums
+    over (``*_D``), None where it does not say; `merges` a dimension and those that it stands for, of
+    ``reshape(P, q=nh)``."""
 
     function: str
     operands: tuple[Expression, ...]
@@ -138,10 +136,8 @@ def is_program(text: str) -> bool:
 
 
 def split_layers(text: str) -> tuple[str, int]:
-    """A text without the ``× 32`` or ``x 32`` at its end, and that number, or 1.
-
-    Raises `NotationError` for 0.
-    """
+    """A text without the ``× 32`` or ``x 32`` at its end, and that number, or 1. Raises `NotationError` for
+    0."""
     match = _LAYERS.search(text)
     if match is None:
         return text, 1
@@ -175,10 +171,8 @@ def on_one_line(text: str) -> str:
 
 
 def parse_program(text: str, axis_sizes: Mapping[str, int] | None = None) -> ProgramText:
-    """Read the statements of a program. `axis_sizes` are those of the mesh, when it is known.
-
-    Raises `NotationError` for text of another form and for what `parse_product` refuses of an array.
-    """
+    """Read the statements of a program. Raises `NotationError` for text of another form and for what
+    `parse_product` refuses of an array."""
     written = on_one_line(text)
     scanner = _ProgramScanner(written, HINT, axis_sizes)
     statements: list[Assignment] = []

@@ -208,10 +208,8 @@ class Scanner:
         return int(word.text)
 
     def spec(self, dims: Sequence[Sequence[Word]], unreduced: Sequence[Word] = ()) -> PartitionSpec:
-        """The spec made of axes and parts of axes, each known to the mesh, used once.
-
-        Parts that make a larger one, or all of an axis, are joined.
-        """
+        """The spec made of axes and parts of axes, each known to the mesh, used once. Parts that make a
+        larger one, or all of an axis, are joined."""
         if len(dims) > MAX_RANK:
             problem = f"a spec of {len(dims)} dimensions is too long"
             self.fail(problem, 0, len(self.text), f"use up to {MAX_RANK}")
@@ -234,11 +232,8 @@ class Scanner:
         )
 
     def on_devices(self, spec: PartitionSpec, devices: Sequence[int], start: int) -> PartitionSpec:
-        """The spec of an array that is on these devices, by their ids: one, or all in another order.
-
-        What names them begins at `start`. Fails for one that the mesh does not have, one named twice, and for
-        an array that is split although it is on one device.
-        """
+        """The spec of an array that is on these devices, by their ids: one, or all in another order. What
+        names them begins at `start`."""
         sizes = self.axis_sizes
         size = max(devices, default=0) + 1 if sizes is None else math.prod(sizes.values())
         known = range(size)

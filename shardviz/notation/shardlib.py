@@ -17,10 +17,7 @@ _DIM = re.compile(r"[A-Za-z][A-Za-z0-9_]*|[0-9]+")
 
 
 def read_shardlib(text: str, context: Context) -> Reading:
-    """Read a shape string; a number in place of a dimension's name is its size.
-
-    Raises `NotationError` for text of another form, an unknown axis and an axis used twice.
-    """
+    """Read a shape string; a number in place of a dimension's name is its size."""
     scanner = Scanner(text, _HINT, context.axis_sizes)
     if scanner.at_end:
         scanner.fail("there is no dimension", 0)

@@ -19,11 +19,7 @@ _PRIORITY = re.compile(r"p[0-9]{1,9}")
 
 
 def read_shardy(text: str, context: Context) -> Reading:
-    """Read a tensor's sharding.
-
-    Raises `NotationError` for text of another form, an unknown axis, an axis used twice, pending reductions
-    other than sums, and an inline mesh that differs from the one of `context`.
-    """
+    """Read a tensor's sharding, whose inline mesh must be that of `context`."""
     scanner = Scanner(text, _HINT, context.axis_sizes)
     if scanner.take("sdy.sharding"):
         scanner.expect("=")

@@ -30,7 +30,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from shardviz.errors import NotationError, quote
 from shardviz.notation.einsum import MAX_PARTS
@@ -72,13 +71,9 @@ class SpecPart:
 def parse_specs(
     text: str, axis_sizes: Mapping[str, int] | None = None, ranks: Sequence[Sequence[int]] = ()
 ) -> tuple[SpecPart, ...]:
-    """Read spec strings, one part for each ``;``. `axis_sizes` are those of the mesh, when it is known.
-
-    `ranks` are those of each part's operands and result, where they are known: a PartitionSpec may leave out
-    entries at its end.
-
-    Raises `NotationError` for text of another form, an unknown axis, and an axis used twice in one array.
-    """
+    """Read spec strings, one part for each ``;``. `ranks` are those of each part's operands and result, where
+    they are known: a PartitionSpec may leave out entries at its end. Raises `NotationError` for text of
+    another form, an unknown axis, and an axis used twice in one array."""
     scanner = Scanner(text, _HINT, axis_sizes)
     if scanner.at_end:
         scanner.fail("there is no spec", 0)
@@ -139,10 +134,8 @@ def write_spec_string(reading: Reading, context: Context) -> str:
 
 
 def _entries(dims: Sequence[tuple[str, ...]], open_dims: Sequence[int] = ()) -> str:
-    """Entries side by side; apart by spaces when some axis has a long name, or is a part of one.
-
-    One long name alone stands in parentheses with spaces.
-    """
+    """Entries side by side; apart by spaces when some axis has a long name, or is a part of one. One long
+    name alone stands in parentheses with spaces."""
     axes = [axis for dim in dims for axis in dim]
     between = " " if any(len(axis) > 1 for axis in axes) else ""
     entries = [_entry(dim, number in open_dims, between) for number, dim in enumerate(dims)]
@@ -186,10 +179,8 @@ def _part(scanner: Scanner, ranks: Sequence[int], first: bool) -> SpecPart:
 
 
 def list_end(text: str, start: int) -> int | None:
-    """Where the bracket around the specs of all operands closes that opens at `start`, as in a Python list.
-
-    None where none opens there, and where it is around the axes of a dimension, or never closes.
-    """
+    """Where the bracket around the specs of all operands closes that opens at `start`, as in a Python list;
+    None where none opens there, and where it is around the axes of a dimension, or never closes."""
     if text[start : start + 1] not in ("(", "["):
         return None
     depth, is_list = 0, text[start] == "[" or _PYTHON.match(text, start + 1) is not None
@@ -272,9 +263,6 @@ def _dims(scanner: Scanner, body: Word, open_dims: list[int]) -> list[list[Word]
     spaced = len(stripped.split()) > 1
     dims: list[list[Word]] = []
     for piece in _pieces(scanner, operand, spaced, marks="_?("):
-        if len(dims) > MAX_RANK:
-            problem = f"a spec of more than {MAX_RANK} dimensions is too long"
-            scanner.fail(problem, piece.start, operand.stop)
         axes = piece.text[1:-1] if piece.text[0] == "(" else piece.text
         if axes.rstrip().endswith("?"):
             open_dims.append(len(dims))
@@ -311,10 +299,7 @@ def _axes_of_one_dim(scanner: Scanner, inside: Word, spaced: bool) -> list[Word]
     # With spaces around it, it is a name.
     if sizes is not None and all(letter in sizes for letter in inside.text):
         spaced = False
-    axes = [*islice(_pieces(scanner, inside, spaced), MAX_RANK + 2)]
-    if len(axes) > MAX_RANK + 1:
-        scanner.fail(f"more than {MAX_RANK} axes on one dimension", axes[-1].start, inside.stop)
-    return axes
+    return [*_pieces(scanner, inside, spaced)]
 
 
 def _pieces(scanner: Scanner, span: Word, spaced: bool, marks: str = "") -> Iterator[Word]:
@@ -355,10 +340,8 @@ def parse_named_specs(
     text: str, axis_sizes: Mapping[str, int] | None, ranks: Mapping[str, int]
 ) -> dict[str, PartitionSpec | None]:
     """Read the specs of arrays by name; None for ``?``, which leaves one open. `ranks` are all arrays'.
-
     Raises `NotationError` as `parse_specs` does, for a name that is not an array's or stands twice, and for a
-    spec of another rank.
-    """
+    spec of another rank."""
     scanner = Scanner(text, _NAMED_HINT, axis_sizes)
     found: dict[str, PartitionSpec | None] = {}
     while not scanner.at_end:

@@ -22,12 +22,8 @@ _MEMORY = re.compile(r"<[a-z_]+>")
 
 
 def read_typeof(text: str, context: Context) -> Reading:
-    """Read an array's type.
-
-    Reduced axes (``{R:Y}``) do not change the layout and are left to a note. Raises `NotationError` for text
-    of another form, an unknown dtype or axis, an axis used twice, and varying axes (``{V:Y}``), which belong
-    to one device's piece and not to the array.
-    """
+    """Read an array's type. Reduced axes (``{R:Y}``) do not change the layout and are left to a note; varying
+    axes (``{V:Y}``) belong to one device's piece and cannot be read."""
     scanner = Scanner(text, _HINT, context.axis_sizes)
     scanner.take("~")
     word = scanner.next(_DTYPE) or scanner.fail_here("a dtype")

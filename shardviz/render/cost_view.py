@@ -79,21 +79,18 @@ def machine_words(cost: PlanCost) -> str:
 
 def total_words(cost: PlanCost) -> list[str]:
     """The totals, a sentence each: seconds, thresholds, intensity and utilisation, memory."""
-    return [
-        words
-        for words in (
-            _unknown_words(cost),
-            _seconds_words(cost),
-            _phases_words(cost),
-            _layers_words(cost),
-            threshold_words(cost.thresholds),
-            _intensity_words(cost),
-            memory_words(cost),
-            own_words(cost.plan.problem),
-            _training_words(cost),
-        )
-        if words
-    ]
+    said = (
+        _unknown_words(cost),
+        _seconds_words(cost),
+        _phases_words(cost),
+        _layers_words(cost),
+        threshold_words(cost.thresholds),
+        _intensity_words(cost),
+        memory_words(cost),
+        own_words(cost.plan.problem),
+        _training_words(cost),
+    )
+    return [*filter(None, said)]
 
 
 def _unknown_words(cost: PlanCost) -> str:
@@ -153,11 +150,15 @@ def threshold_words(thresholds: Sequence[Threshold]) -> str:
     """``compute-bound from b = 12,240 on (now 1,024); at every size of d; at no size of f``."""
     always = [threshold.dim for threshold in thresholds if threshold.is_every_size]
     never = [threshold.dim for threshold in thresholds if threshold.least is None]
-    said = [
-        _range_words(threshold)
-        for threshold in thresholds
-        if threshold.least is not None and not threshold.is_every_size
-    ]
+    said = []
+    for threshold in thresholds:
+        least, largest = threshold.least, threshold.largest
+        if least is None or threshold.is_every_size:
+            continue
+        words = f"from {threshold.dim} = {least:,}" + (" on" if largest is None else f" to {largest:,}")
+        if largest is not None and least == threshold.multiple:
+            words = f"up to {threshold.dim} = {largest:,}"
+        said.append(f"{words} (now {threshold.size:,})")
     if always:
         said.append(f"at every size of {', '.join(always)}")
     if never and not said:
@@ -165,16 +166,6 @@ def threshold_words(thresholds: Sequence[Threshold]) -> str:
     if never:
         said.append(f"at no size of {', '.join(never)}")
     return f"compute-bound {'; '.join(said)}" if said else ""
-
-
-def _range_words(threshold: Threshold) -> str:
-    dim, least, largest = threshold.dim, threshold.least or 0, threshold.largest
-    now = f" (now {threshold.size:,})"
-    if largest is None:
-        return f"from {dim} = {least:,} on{now}"
-    if least == threshold.multiple:
-        return f"up to {dim} = {largest:,}{now}"
-    return f"from {dim} = {least:,} to {largest:,}{now}"
 
 
 def _intensity_words(cost: PlanCost) -> str:
