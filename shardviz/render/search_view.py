@@ -173,10 +173,9 @@ def infeasible_words(answer: MeshRanking) -> str:
     if said:
         words.append(f"{plural(len(said), 'mesh is', 'meshes are')} not possible: {_first(said)}.")
     if skipped:
-        count = plural(len(skipped), "mesh was", "meshes were")
         words.append(
-            f"{count} not searched for too many shardings: {_first(skipped)}. Axes of a kind have fewer: "
-            "--axes X=fsdp,Y=tensor."
+            f"{plural(len(skipped), 'mesh has', 'meshes have')} too many shardings to search: {_first(skipped)}. "
+            "Axes of a kind have fewer: --axes X=fsdp,Y=tensor."
         )
     return " ".join(words)
 
