@@ -12,14 +12,14 @@ parallelism, of 4·D·F bytes in bf16, against the 8·B·D·F FLOPs of the backw
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TypeVar
 
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, einsum_parts
-from shardviz.planner.problem import Phase, Problem
+from shardviz.planner.problem import Phase
 from shardviz.planner.problem.functions import local_work
 from shardviz.planner.problem.roles import roles_of
 from shardviz.planner.states.prices import collective_price, compute_price, lacking_words, memory_limit
@@ -406,52 +406,49 @@ class PricedPlan:
     @cached_property
     def training_memory(self) -> TrainingMemory | None:
         """The memory of a train step by what it is for; None for a forward pass."""
-        if self.plan.problem.training is None:
+        problem, steps = self.plan.problem, self.steps
+        if problem.training is None:
             return None
-        return _training_memory(self.plan.problem, self.steps)
+        layers, others = problem.layers, problem.layers - 1
+        held: dict[str, list[int]] = {}
+        for priced in steps:
+            for array in priced.resident:
+                held.setdefault(array.name, []).append(array.bytes)
+        trained = set(problem.parameters)
+        given = sum(held[name][0] for name in trained)
+        state = sum(held[old][0] for old, _ in problem.updates if old not in trained)
+        gradients = {gradient for name, gradient in problem.gradients if name in trained}
+        left = sum(held[gradient][-1] for gradient in gradients)
+        phases = [problem.parts[priced.step.part].phase for priced in steps]
+        # What the forward pass leaves for the backward pass, but the parameters.
+        forward = {array.name for part in problem.forward for array in part.arrays}
+        later = (part.operands for part in problem.parts if part.phase != "forward")
+        taken = forward.intersection(operand.name for operands in later for operand in operands) - trained
+        first = next(priced for priced, phase in zip(steps, phases, strict=True) if phase != "forward")
+        kept = sum(array.bytes for array in first.resident if array.name in taken)
+
+        def gradient_bytes(priced: PricedStep) -> int:
+            """Those of all gradients at one step; of one that a collective moves those of the larger copy."""
+            largest: dict[str, int] = {}
+            for array in priced.resident:
+                if array.name in gradients:
+                    largest[array.name] = max(largest.get(array.name, 0), array.bytes)
+            return sum(largest.values())
+
+        of_others = {"forward": kept, "optimizer": left}
+        return TrainingMemory(
+            parameters=layers * given,
+            gradients=max(map(gradient_bytes, steps)) + others * left,
+            optimizer=layers * state,
+            activations=layers * kept,
+            peak=others * (given + state)
+            + max(
+                priced.live_bytes + others * of_others.get(phase, max(kept, left))
+                for priced, phase in zip(steps, phases, strict=True)
+            ),
+        )
 
     @property
     def seconds_by_phase(self) -> dict[Phase, float]:
         """Seconds of all steps by the part of a train step that they belong to, in order."""
         return sums_of((self.phase_of(step), step.seconds or 0.0) for step in self.steps)
-
-
-def _training_memory(problem: Problem, steps: Sequence[PricedStep]) -> TrainingMemory:
-    layers, others = problem.layers, problem.layers - 1
-    held: dict[str, list[int]] = {}
-    for priced in steps:
-        for array in priced.resident:
-            held.setdefault(array.name, []).append(array.bytes)
-    trained = set(problem.parameters)
-    given = sum(held[name][0] for name in trained)
-    state = sum(held[old][0] for old, _ in problem.updates if old not in trained)
-    gradients = {gradient for name, gradient in problem.gradients if name in trained}
-    left = sum(held[gradient][-1] for gradient in gradients)
-    phases = [problem.parts[priced.step.part].phase for priced in steps]
-    # What the forward pass leaves for the backward pass, but the parameters.
-    forward = {array.name for part in problem.forward for array in part.arrays}
-    later = (part.operands for part in problem.parts if part.phase != "forward")
-    taken = forward.intersection(operand.name for operands in later for operand in operands) - trained
-    first = next(priced for priced, phase in zip(steps, phases, strict=True) if phase != "forward")
-    kept = sum(array.bytes for array in first.resident if array.name in taken)
-
-    def gradient_bytes(priced: PricedStep) -> int:
-        """The bytes of all gradients at one step; of one that a collective moves those of the larger copy."""
-        largest: dict[str, int] = {}
-        for array in priced.resident:
-            if array.name in gradients:
-                largest[array.name] = max(largest.get(array.name, 0), array.bytes)
-        return sum(largest.values())
-
-    of_others = {"forward": kept, "optimizer": left}
-    return TrainingMemory(
-        parameters=layers * given,
-        gradients=max(map(gradient_bytes, steps)) + others * left,
-        optimizer=layers * state,
-        activations=layers * kept,
-        peak=others * (given + state)
-        + max(
-            priced.live_bytes + others * of_others.get(phase, max(kept, left))
-            for priced, phase in zip(steps, phases, strict=True)
-        ),
-    )

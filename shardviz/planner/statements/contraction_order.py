@@ -31,7 +31,14 @@ def contraction_orders(part: Statement, taken: AbstractSet[str] = frozenset()) -
     if part.function != "multiply" or part.merged:
         return ((part,),)
     taken = taken | {array.name for array in part.arrays}
-    orders = [order for summed in _summed_before(part, taken) for order in _multiplied(summed, taken)]
+    orders: list[Order] = []
+    for summed in _summed_before(part, taken):
+        orders.append(summed)
+        *before, last = summed
+        if len(last.operands) > 2:
+            names = taken | {step.result.name for step in before}
+            trees = dict.fromkeys(_trees(last, last.operands, (), names))
+            orders += [(*before, *tree) for tree in trees]
     return tuple(orders)
 
 
@@ -94,16 +101,6 @@ def _own_dims(einsum: Einsum, index: int) -> tuple[str, ...]:
 def _is_diagonal(operand: ShardedArray) -> bool:
     """It has a dimension twice, and its sum over others would as well, which no einsum can say."""
     return len(set(operand.dims)) < operand.rank
-
-
-def _multiplied(order: Order, taken: AbstractSet[str]) -> Iterator[Order]:
-    """The order, and those with its last product of several operands done in pairs."""
-    yield order
-    *before, last = order
-    if len(last.operands) > 2:
-        taken = taken | {step.result.name for step in before}
-        for tree in dict.fromkeys(_trees(last, last.operands, (), taken)):
-            yield (*before, *tree)
 
 
 def _trees(

@@ -63,14 +63,11 @@ class _Order:
     parts: Order
     arrays: ChainMap[str, _Made]
 
-    def searches(self, part: Statement) -> list[CheapestPaths]:
-        """The searches for the operands of one of the parts."""
-        return [self.arrays[operand.name].searches[-1] for operand in part.operands]
-
     @property
     def last(self) -> WithOperands:
         """The last of the parts."""
-        return self.parts[-1], self.searches(self.parts[-1])
+        part = self.parts[-1]
+        return part, [self.arrays[operand.name].searches[-1] for operand in part.operands]
 
 
 class TreePlanner:
