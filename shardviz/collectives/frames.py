@@ -10,7 +10,7 @@ import numpy as np
 
 from shardviz.collectives.operation import Cuts, Operation
 from shardviz.collectives.schedule import Phase, Schedule, Sends
-from shardviz.collectives.trace import Buffer, Trace
+from shardviz.collectives.trace import Trace
 from shardviz.collectives.values import Ints, Small, Values
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh, canonical_dtype
@@ -40,11 +40,6 @@ class Piece:
         return self._frames.values(self._group, self.chunk, self.datum)
 
     @property
-    def contributions(self) -> tuple[int, ...]:
-        """The members whose addends it contains, in the order of the additions; one if it only moved."""
-        return self._frames.trace.contributions(self.datum)
-
-    @property
     def count(self) -> int:
         """The number of contributions that it contains."""
         return self._frames.trace.count(self.datum)
@@ -72,17 +67,14 @@ class Frame:
             self.sends = self.phase.sends(within).expanded(frames.schedule.chunks)
         self._frames = frames
 
-    def buffer(self, member: int) -> Buffer:
-        """The chunks that one member holds, as arrays."""
-        return self._frames.trace.buffer(self.number, member)
-
-    def needed(self, member: int) -> Values:
+    def needed(self, member: int) -> Ints:
         """The chunks that one member holds and still needs, in order."""
-        return self._frames.trace.needed(self.number, member)
+        held = self._frames.trace.buffer(self.number, member)
+        return held.chunk[held.needed]
 
     def pieces(self, member: int, group: int = 0, chunks: range | None = None) -> tuple[Piece, ...]:
         """The pieces of a member of a group, ordered by chunk; of some `chunks` only, if given."""
-        held = self.buffer(member)
+        held = self._frames.trace.buffer(self.number, member)
         seen = slice(None)
         if chunks is not None:
             seen = slice(held.chunk.searchsorted(chunks.start), held.chunk.searchsorted(chunks.stop))

@@ -113,11 +113,6 @@ class Trace:
         arrived = (self._since[change] == number) & (number > 0)
         return Buffer(members, chunk, self._datum[change], arrived, needed)
 
-    def needed(self, number: int, member: int) -> Ints:
-        """The chunks that a member holds after a round and still needs, as `Buffer` says it; in order."""
-        held = self.buffer(number, member)
-        return held.chunk[held.needed]
-
     def final(self, member: Ints, chunk: Ints) -> Small:
         """The data at the end; `ScheduleError` where there is none."""
         change = self._current[member * self._chunks + chunk]
@@ -158,10 +153,6 @@ class Trace:
     def count(self, datum: int) -> int:
         """The number of leaves that a datum is the sum of: 1, if it is a leaf."""
         return int(self._sizes[datum])
-
-    def contributions(self, datum: int) -> tuple[int, ...]:
-        """The members whose addends a datum contains, in the order of the additions."""
-        return tuple(int(self.leaf_member[leaf]) for leaf in self.addends(datum))
 
     def _play(self, number: int, sends: Sends) -> None:
         """One round: all is read before anything is changed."""

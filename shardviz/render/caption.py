@@ -227,21 +227,16 @@ def translate_view(
     for reading, said in zip(readings, written, strict=True):
         if len(readings) > 1:
             lines += table([[(reading.name or "", "bold")]], width)
-        lines += _array(notation, said, width)
-        lines += sentences(reading.notes, width)
+        rows: list[list[Cell]] = []
+        lacking: list[Text] = []
+        for known in NOTATIONS:
+            words = said[known.key]
+            if isinstance(words, str):
+                mark = "read" if known is notation else ""
+                rows.append([known.key, (words, "bold"), (known.title, "dim"), (mark, "dim")])
+            else:
+                lacking += sentence(words.message, width, lead=f"– {known.key}: ", style="dim")
+        lines += [*table(rows, width), *lacking, *sentences(reading.notes, width)]
     if mesh is not None:
         lines += table([[Text.assemble("mesh ", mesh_text(mesh, palette))]], width)
     return lines
-
-
-def _array(notation: Notation, written: Mapping[str, str | ShardvizError], width: int) -> list[Text]:
-    rows: list[list[Cell]] = []
-    lacking: list[Text] = []
-    for known in NOTATIONS:
-        said = written[known.key]
-        if isinstance(said, str):
-            mark = "read" if known is notation else ""
-            rows.append([known.key, (said, "bold"), (known.title, "dim"), (mark, "dim")])
-        else:
-            lacking += sentence(said.message, width, lead=f"– {known.key}: ", style="dim")
-    return [*table(rows, width), *lacking]

@@ -61,6 +61,11 @@ def check(trace: Trace) -> None:
         raise ScheduleError(f"{trace.schedule.algorithm} adds up a total that is not everyone's")
 
 
+def contributions(trace: Trace, datum: int) -> tuple[int, ...]:
+    """The members whose addends a datum contains, in the order of the additions."""
+    return tuple(int(trace.leaf_member[leaf]) for leaf in trace.addends(datum))
+
+
 def name(schedule: Schedule) -> str:
     return f"{schedule.algorithm}-{schedule.pattern.kind}-{'x'.join(map(str, schedule.pattern.dims))}"
 
@@ -74,7 +79,7 @@ def test_every_state_is_found_in_any_order(schedule: Schedule) -> None:
     for number in numbers:
         held = trace.buffer(number)
         found = {
-            (int(member), int(chunk)): tuple(sorted(trace.contributions(int(datum))))
+            (int(member), int(chunk)): tuple(sorted(contributions(trace, int(datum))))
             for member, chunk, datum in zip(held.member, held.chunk, held.datum, strict=True)
         }
         assert found == states[number]
@@ -135,14 +140,14 @@ def line(*sends: tuple[int, int, int, bool], kind: str = "all_reduce") -> Schedu
 def test_the_order_of_the_additions() -> None:
     trace = Trace(line((0, 1, 0, True), (1, 2, 0, True)))
     after = trace.buffer(2)
-    assert [trace.contributions(int(datum)) for datum in after.datum] == [(0,), (0, 1), (0, 1, 2)]
+    assert [contributions(trace, int(datum)) for datum in after.datum] == [(0,), (0, 1), (0, 1, 2)]
 
 
 def test_several_that_add_in_one_round() -> None:
     sends = Sends(np.array([2, 1, 3]), np.array([0, 0, 0]), np.zeros(3, int), np.ones(3, bool))
     phase = Phase("all", 1, lambda _: sends)
     trace = Trace(Schedule("by hand", Pattern("reduce_scatter", (4,)), 4, (phase,)))
-    assert trace.contributions(int(trace.buffer(1).datum[0])) == (2, 0, 1, 3)
+    assert contributions(trace, int(trace.buffer(1).datum[0])) == (2, 0, 1, 3)
 
 
 @pytest.mark.parametrize(

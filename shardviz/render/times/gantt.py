@@ -122,24 +122,19 @@ class Gantt:
 
     def _draw(self, y: int) -> Text:
         if y == 0:
-            return self._ticks()
+            line = LineBuilder(0, self.width)
+            for x, text in self._tick_columns:
+                line.put(x, "│" + text if x + 1 + len(text) <= self.width else "│", DIM)
+            return line.text()
         if y < self.top:
             return self._brackets(self.rows.spans[y - 1])
         return self._row(y)
 
     @cached_property
     def _tick_columns(self) -> list[tuple[int, str]]:
-        found = (
-            (self.column_of(time + self._cell * TIGHT), text)
-            for time, text in ticks(self.window, self.columns)
-        )
+        times = ticks(self.window, self.columns)
+        found = ((self.column_of(time + self._cell * TIGHT), text) for time, text in times)
         return [(x, text) for x, text in found if self.left <= x < self.width]
-
-    def _ticks(self) -> Text:
-        line = LineBuilder(0, self.width)
-        for x, text in self._tick_columns:
-            line.put(x, "│" + text if x + 1 + len(text) <= self.width else "│", DIM)
-        return line.text()
 
     def _brackets(self, spans: list[TimeSpan]) -> Text:
         """``┌── ×32 while.5 ──┐`` above what it runs."""
@@ -247,16 +242,13 @@ class Gantt:
                 elif last > i and ends[last] >= right - tight:
                     yield self.left + x, FULL, self._styles.of(self._timeline.ops[row.ops[last]]).glyph
             elif last == i and end >= right - tight:
-                glyph = (
-                    FULL if share >= 0.75 else HALF if share >= 0.375 else EIGHTH if share >= 0.0625 else ""
-                )
-                if glyph:
+                sizes = ((0.75, FULL), (0.375, HALF), (0.0625, EIGHTH))
+                if glyph := next((glyph for least, glyph in sizes if share >= least), ""):
                     yield self.left + x, glyph, style.glyph
             else:
                 height = min(max(math.ceil(share * 8), 1), 8)
-                longest = (
-                    max(range(i, last + 1), key=lambda each: ends[each] - starts[each]) if last - i < 9 else i
-                )
+                those = range(i, last + 1) if last - i < 9 else range(i, i + 1)
+                longest = max(those, key=lambda each: ends[each] - starts[each])
                 glyphs = self._styles.of(self._timeline.ops[row.ops[longest]]).glyph
                 yield self.left + x, HEIGHTS[height - 1], glyphs
             x += 1
@@ -293,7 +285,14 @@ class LaneStyles:
     def __init__(self, timeline: ProgramTimeline, palette: Palette) -> None:
         self._lanes = timeline.lanes
         shown = palette.shown
-        colours = lane_colours(timeline, palette)
+        # A lane has the colour of its first mesh axis, or that of what it does.
+        firsts = [lane.name.partition(",")[0].strip() for lane in timeline.lanes]
+        named = [*zip(firsts, timeline.lanes, strict=True)]
+        axes = tuple(dict.fromkeys(first for first, lane in named if lane.kind == "axis"))
+        colours = [
+            palette.axis_colour(axes, first) if lane.kind == "axis" else palette.lanes[lane.kind]
+            for first, lane in named
+        ]
         self._moving = [BarStyle(FULL, colour, palette.bar_ink, shown) for colour in colours]
         self._matmul = BarStyle(FULL, palette.lanes["matmul"], palette.bar_ink, shown)
         self._compute = BarStyle(LESS, palette.lanes["compute"], palette.bar_ink, shown)
@@ -324,18 +323,6 @@ MATMULS = frozenset({"matmul", "dot", "convolution", "einsum"})
 
 def is_matmul(op: TimedOp) -> bool:
     return op.op in MATMULS
-
-
-def lane_colours(timeline: ProgramTimeline, palette: Palette) -> list[str]:
-    """The colour of each lane: its first mesh axis's, or that of what it does."""
-    firsts = [lane.name.partition(",")[0].strip() for lane in timeline.lanes]
-    axes = tuple(
-        dict.fromkeys(n for n, lane in zip(firsts, timeline.lanes, strict=True) if lane.kind == "axis")
-    )
-    return [
-        palette.axis_colour(axes, first) if lane.kind == "axis" else palette.lanes[lane.kind]
-        for first, lane in zip(firsts, timeline.lanes, strict=True)
-    ]
 
 
 def first_column(timeline: ProgramTimeline, width: int) -> int:

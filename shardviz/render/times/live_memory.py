@@ -127,7 +127,12 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
     limit = memory.limit_bytes
     against = "" if limit is None else f" of {human_bytes(limit)} allowed"
     by = "the compiler's own figures" if memory.by == "compiler" else "estimated from the program's order"
-    words = f"{human_bytes(memory.peak_bytes)}{against}, {by}{_moment(memory)}"
+    words = f"{human_bytes(memory.peak_bytes)}{against}, {by}"
+    if memory.order:
+        # The instruction at whose time the most memory is live, and when on the drawn clock that is.
+        name, _ = max(memory.order, key=lambda each: each[1])
+        at = f", at {estimated_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
+        words += f"; when {name} runs{at}"
     lines = sentence(words, width, lead="memory at the peak: ")
     outputs = max(memory.output_bytes - memory.alias_bytes, 0)
     parts = [
@@ -161,15 +166,6 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
         lines.append(Text(" " * at + words, "bold"))
     lines += records([told], width, 2) if told else []
     return lines + buffer_lines(memory, width)
-
-
-def _moment(memory: MemoryReport) -> str:
-    """The instruction at whose time the most memory is live, and when on the drawn clock that is."""
-    if not memory.order:
-        return ""
-    name, _ = max(memory.order, key=lambda each: each[1])
-    at = f", at {estimated_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
-    return f"; when {name} runs{at}"
 
 
 def _kind_style(kind: str, palette: Palette) -> Style:

@@ -66,9 +66,16 @@ def brief_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[
 
 
 def total_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """First that it does not fit, if so, then the total and its parts."""
+    """First that it does not fit, if so, then ``jit_step on v5e:4x4: 3.71 s, 41 % of its peak FLOP/s`` and
+    the parts of that."""
     lines = [] if timeline.memory is None else misfit_lines(timeline.memory, width)
-    return [*lines, *heading_lines(timeline, width), *parts_lines(timeline, width, palette)]
+    words = [estimated_seconds(timeline.seconds)]
+    if timeline.utilisation is not None:
+        words.append(f"{percent(timeline.utilisation)} of its peak FLOP/s")
+    if timeline.unknown:
+        words.append(f"{plural(len(timeline.unknown), 'operation')} without an estimate not included")
+    lines += sentence(", ".join(words), width, lead=f"{timeline.title} on {timeline.machine}: ")
+    return lines + parts_lines(timeline, width, palette)
 
 
 def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
@@ -81,17 +88,6 @@ def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
         note_lines(timeline, width),
     )
     return [line for block in blocks if block for line in (Text(), *block)]
-
-
-def heading_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
-    """``jit_step on v5e:4x4: 3.71 s, 41 % of its peak FLOP/s``."""
-    named = f"{timeline.title} on {timeline.machine}: "
-    words = [estimated_seconds(timeline.seconds)]
-    if timeline.utilisation is not None:
-        words.append(f"{percent(timeline.utilisation)} of its peak FLOP/s")
-    if timeline.unknown:
-        words.append(f"{plural(len(timeline.unknown), 'operation')} without an estimate not included")
-    return sentence(", ".join(words), width, lead=named)
 
 
 def percent(share: float) -> str:
@@ -118,24 +114,30 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
         is_unknown = not seconds and name in unknown
         hidden = ("?", "bold") if is_unknown else (HIDDEN, "dim")
         cell = _bar(waits / total if total else 0.0, WAITING, style)
-        rows.append([label, busy_text(seconds, is_unknown), _time(waits) if waits else hidden, cell])
+        rows.append(
+            [label, busy_text(seconds, is_unknown), Text(estimated_seconds(waits)) if waits else hidden, cell]
+        )
     share = timeline.idle_seconds / total if total else 0.0
     idle: list[list[Cell]] = []
     if timeline.idle_seconds:
-        idle = [[("idle", "bold"), "", _time(timeline.idle_seconds), _bar(share, WAITING, Style())]]
+        idle = [
+            [
+                ("idle", "bold"),
+                "",
+                Text(estimated_seconds(timeline.idle_seconds)),
+                _bar(share, WAITING, Style()),
+            ]
+        ]
     whole = fitting_columns([*rows, *idle], width, 2, {1, 2}, ("", "busy", "exposed", "of the total"))
     if whole is not None:
         return whole
-    named = [
-        [label, _named(busy, "busy"), _named(waits, "exposed"), share] for label, busy, waits, share in rows
-    ]
-    return records([*named, *idle], width, 2)
 
+    def named(cell: Cell, word: str) -> Text:
+        text = as_text(cell)
+        return text if text.plain in ("", HIDDEN) else Text.assemble(text, f" {word}")
 
-def _named(cell: Cell, word: str) -> Text:
-    """A figure with its name behind it, where it is one."""
-    text = as_text(cell)
-    return text if text.plain in ("", HIDDEN) else Text.assemble(text, f" {word}")
+    told = [[label, named(busy, "busy"), named(waits, "exposed"), part] for label, busy, waits, part in rows]
+    return records([*told, *idle], width, 2)
 
 
 def unknown_lanes(timeline: ProgramTimeline) -> set[str]:
@@ -145,11 +147,7 @@ def unknown_lanes(timeline: ProgramTimeline) -> set[str]:
 
 def busy_text(seconds: float, is_unknown: bool) -> Text:
     """A lane's time; of one whose operations nobody can estimate a question mark."""
-    return Text("?", "bold") if is_unknown and not seconds else _time(seconds)
-
-
-def _time(seconds: float) -> Text:
-    return Text(estimated_seconds(seconds))
+    return Text("?", "bold") if is_unknown and not seconds else Text(estimated_seconds(seconds))
 
 
 def _bar(share: float, glyph: str, style: Style) -> Text:
@@ -206,26 +204,25 @@ def critical_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> l
     listed = {i for i in longest if _all_runs(ops[i]) >= least} or {*longest}
     listed |= {i for i, op in enumerate(ops) if op.seconds is None}
     styles = LaneStyles(timeline, palette)
-    rows = [_link_cells(timeline, op, styles) for i, op in enumerate(ops) if i in listed]
+    rows: list[list[Cell]] = []
+    for op in (op for i, op in enumerate(ops) if i in listed):
+        lane = timeline.lanes[op.lane]
+        is_compute = lane.kind == "compute"
+        what = "matmul" if is_matmul(op) else "" if op.op in op.name else op.op
+        where = Text() if is_compute else Text(lane.name, styles.name(op.lane))
+        time = Text(estimated_seconds(_all_runs(op))) if op.seconds is not None else Text("?", "bold")
+        runs = "" if op.runs == 1 else "×?" if op.runs is None else f"×{op.runs:,}"
+        bound = op.bound if is_compute else ""
+        rows.append([time, (op.name, "bold"), what, runs, where, (bound, "dim"), (op.source, "dim")])
     shorter = [op for i, op in enumerate(ops) if i not in listed]
     if shorter:
         words = f"and {plural(len(shorter), 'shorter operation')}"
-        rows.append([_time(sum(map(_all_runs, shorter))), Text(words, "dim")])
+        rows.append([Text(estimated_seconds(sum(map(_all_runs, shorter)))), Text(words, "dim")])
     return [Text("critical path", "bold"), *table(rows, width, 2, frozenset({0}))]
 
 
 def _all_runs(op: TimedOp) -> float:
     return (op.seconds or 0.0) * (1 if op.runs is None else op.runs)
-
-
-def _link_cells(timeline: ProgramTimeline, op: TimedOp, styles: LaneStyles) -> list[Cell]:
-    lane = timeline.lanes[op.lane]
-    what = "matmul" if is_matmul(op) else "" if op.op in op.name else op.op
-    where = Text() if lane.kind == "compute" else Text(lane.name, styles.name(op.lane))
-    time = _time(_all_runs(op)) if op.seconds is not None else Text("?", "bold")
-    runs = "" if op.runs == 1 else "×?" if op.runs is None else f"×{op.runs:,}"
-    bound = op.bound if lane.kind == "compute" else ""
-    return [time, (op.name, "bold"), what, runs, where, (bound, "dim"), (op.source, "dim")]
 
 
 def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
