@@ -18,7 +18,7 @@ from shardviz.tui.registry import STEP
 from shardviz.tui.step.choice import LinkFigures
 from shardviz.tui.step.dialogs import AlgorithmsDialog, figures_of
 from shardviz.tui.step.pane import StepPane
-from shardviz.tui.step.player import RoundView, slide_seconds
+from shardviz.tui.step.player import RoundView
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
@@ -299,12 +299,6 @@ def test_without_animation_a_round_is_there_at_once():
         assert next(iter(pane._slides), None) is None
 
     play(["right"], check)
-
-
-def test_rounds_that_follow_fast_do_not_slide():
-    assert slide_seconds(None) == slide_seconds(0.25) == 0.07
-    assert 0.03 < slide_seconds(4.0) < 0.07
-    assert slide_seconds(16.0) == 0
 
 
 def test_every_transfer_is_listed_and_leads_to_its_round():

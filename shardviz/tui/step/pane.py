@@ -21,9 +21,10 @@ from shardviz.render.rounds import step_notes
 from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
+from shardviz.tui.step import player
 from shardviz.tui.step.choice import CollectiveChoice, LinkFigures, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
-from shardviz.tui.step.player import SLIDE, Player, RoundView, StepHead, StepLines, slide_seconds
+from shardviz.tui.step.player import Player, RoundView, StepHead, StepLines
 
 with LazyImports():
     from shardviz.codegen import collective as collective_program
@@ -333,16 +334,15 @@ class StepPane(Pane):
         self._draw()
         self._follow_round()
 
-    def _send_off(self, before: int, speed: float | None = None) -> None:
+    def _send_off(self, before: int, speed: float = 0.0) -> None:
         """Have the chunks of a round slide along their links, where it is the one after that before."""
         if self._slide_timer is not None:
             self._slide_timer.stop()
         self._slides = ()
-        seconds = slide_seconds(speed)
         is_next = self.player.number == before + 1 and self._view == "devices"
-        if is_next and seconds and self.app.animation_level != "none":
-            self._slides = SLIDE
-            self._slide_timer = self.set_interval(seconds, self._go_on_sliding)
+        if is_next and speed <= player.FASTEST_SLIDE and self.app.animation_level != "none":
+            self._slides = player.SLIDE
+            self._slide_timer = self.set_interval(player.SLIDE_S, self._go_on_sliding)
 
     def _go_on_sliding(self) -> None:
         self._slides = self._slides[1:]

@@ -17,8 +17,9 @@ SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 SLIDE = (0.15, 0.5, 0.85)
 """How far the chunks of a round have gone in each picture of their way."""
 SLIDE_S = 0.07
-SHORTEST_S = 0.03
-"""Seconds from one of these pictures to the next: as a rule, and below which there are none."""
+"""Seconds from one of these pictures to the next."""
+FASTEST_SLIDE = 4.0
+"""Rounds a second beyond which there are no such pictures."""
 BAR = re.compile(f"[{DONE}{TO_DO}{NEXT_PHASE}]+")
 BAR_LINE = 1
 
@@ -64,17 +65,6 @@ class Player:
         """Another speed, `steps` doublings away or as far as there is one."""
         index = SPEEDS.index(self.speed) + steps
         self.speed = SPEEDS[min(max(index, 0), len(SPEEDS) - 1)]
-
-
-def slide_seconds(speed: float | None) -> float:
-    """Seconds between two pictures of a slide; 0 where rounds follow one another too fast for one.
-
-    `speed` is in rounds a second; None where nothing plays.
-    """
-    if speed is None:
-        return SLIDE_S
-    seconds = 1 / (speed * (len(SLIDE) + 2))
-    return min(SLIDE_S, seconds) if seconds >= SHORTEST_S else 0.0
 
 
 class StepLines(LinesView, can_focus=False, inherit_bindings=False):
