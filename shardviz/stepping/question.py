@@ -101,7 +101,16 @@ def question_from_options(
     if algorithm is None and pieces is None:
         schedule = whole(schedule, layout.shard_shape)
     shown = str(layout.spec) if spec is None else spec
-    shards = shards_from(layout, numbers, operation)
+    if numbers is None:
+        shards = counted_shards(layout, operation)
+    elif _bytes_held(layout, operation) <= MAX_HELD:
+        shards = shards_of(array_from_numbers(numbers.texts, layout.array.dtype), layout)
+    else:
+        raise QuestionError(
+            f"{layout.mesh.size:,} devices would hold {held(layout, operation):,} numbers together, more "
+            f"than {MAX_HELD // 2**20} MiB of them",
+            "leave out --data to follow chunks without numbers",
+        )
     final = final_result(operation, mesh)
     counted = numbers is None and shards is not None
     return CollectiveQuestion(operation, layout, shown, schedule, shards, *final, counted=counted)
@@ -227,23 +236,6 @@ def _layout(
         )
     usual = "s32" if numbers is None else DTYPE_OF[numbers.kind]
     return layout_as_read(sizes, mesh, spec, reading, dtype, usual)
-
-
-def shards_from(layout: Layout, numbers: Numbers | None, operation: Operation) -> Values | None:
-    """Every device's numbers; None where nobody gave them and there would be too many to follow.
-
-    Raises `QuestionError` for given numbers that are too many, or one that the dtype cannot hold.
-    """
-    if numbers is None:
-        return counted_shards(layout, operation)
-    count = held(layout, operation)
-    if _bytes_held(layout, operation) > MAX_HELD:
-        raise QuestionError(
-            f"{layout.mesh.size:,} devices would hold {count:,} numbers together, more than "
-            f"{MAX_HELD // 2**20} MiB of them",
-            "leave out --data to follow chunks without numbers",
-        )
-    return shards_of(array_from_numbers(numbers.texts, layout.array.dtype), layout)
 
 
 def counted_shards(layout: Layout, operation: Operation) -> Values | None:

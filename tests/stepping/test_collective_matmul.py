@@ -53,8 +53,8 @@ def test_a_block_is_multiplied_as_soon_as_it_has_arrived(algorithm):
     frames = matmul.run.frames
     for member, slots in enumerate(matmul.slot_of.tolist()):
         for block, slot in enumerate(slots):
-            assert block in frames[slot].buffer(member).chunk
-            assert slot == 0 or block not in frames[slot - 1].buffer(member).chunk
+            assert block in frames.trace.buffer(slot, member).chunk
+            assert slot == 0 or block not in frames.trace.buffer(slot - 1, member).chunk
 
 
 @pytest.mark.parametrize("specs", [SCATTER, SUM])

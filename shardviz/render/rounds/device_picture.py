@@ -279,7 +279,7 @@ class GroupBoxes:
     def __init__(self, run: CollectiveRun, group: int, width: int, height: int, palette: Palette) -> None:
         self.run, self.group, self.palette = run, group, palette
         self.shape, self.map = box_shape(run, group, width, height, palette)
-        self.width, self.height = page(self.map, self.shape)
+        self.width, self.height = page(self.shape, self.map)
         self.columns = drawn_columns(run)
         self.border = cache(self._border)
         self._bar = lru_cache(REMEMBERED)(self._new_bar)
@@ -366,13 +366,13 @@ class BoxShape:
 
     def with_size(self, name: str, size: int) -> BoxShape:
         """The shape with other gaps, or with larger cells: as many lines and columns more as these need."""
-        if name == "tall":
-            rows = (self.lines - self.passing) // self.tall if self.cell else min(1, self.lines - 1)
-            return replace(self, tall=size, lines=self.lines + rows * (size - self.tall))
         if name == "gap":
             return replace(self, gap=size)
         if name == "above":
             return replace(self, above=size)
+        if name == "tall":
+            rows = (self.lines - self.passing) // self.tall if self.cell else min(1, self.lines - 1)
+            return replace(self, tall=size, lines=self.lines + rows * (size - self.tall))
         if not self.cell:
             return replace(self, inside=max(self.inside, PART * size))
         cell = self.cell if self.bare else size
@@ -388,27 +388,31 @@ def box_shape(
     without marks are worse than a picture that scrolls. What is left of the page makes them larger."""
     above = 2 if isinstance(run.links.topology.flat, Switch) else 1
     shapes = (replace(shape, above=above) for shape in _shapes(run, group, palette))
-    found = [(shape, _map(run, shape, width)) for shape in shapes]
+    found: list[tuple[BoxShape, DeviceMap]] = []
+    for shape in shapes:
+        pitch = shape.width + shape.gap
+        arranged = device_map(run.links.topology, (width + shape.gap) // pitch)
+        if arranged.across(0, 0) is not None:
+            # What goes around needs room at both edges.
+            arranged = device_map(run.links.topology, (width - shape.gap) // pitch)
+        found.append((shape, arranged))
     fitting = [each for each in found if _fits(*each, width, height)]
     natural = (each for each in fitting if not isinstance(each[1], LineMap | SwitchMap) or each[1].rows == 1)
     if fitting and not (fitting[0][0].bare and run.schedule.pattern.reduces):
         shape, arranged = next(natural, fitting[0])
         return _grown(shape, arranged, width, height), arranged
-    shape, arranged = _scrolled(found, width)
-    return _grown(shape, arranged, width, page(arranged, shape)[1]), arranged
-
-
-def _scrolled(found: list[tuple[BoxShape, DeviceMap]], width: int) -> tuple[BoxShape, DeviceMap]:
-    """The boxes of a picture that is higher than the page, or broader as well."""
+    # Otherwise it is higher than the page, or broader as well.
     names = [each for each in found if each[0].form == NAMES and not each[0].bare]
-    wide_enough = [name for name in names if page(name[1], name[0])[0] <= width]
-    if not names[0][0].cell:
+    wide_enough = [each for each in names if page(*each)[0] <= width]
+    if names[0][0].cell:
+        shape, arranged = min(wide_enough, key=lambda each: page(*each)[1], default=found[-1])
+    else:
         # A picture of bars scrolls far anyway: its links rather have room for names.
-        return next(iter(wide_enough), names[0])
-    return min(wide_enough, key=lambda each: page(each[1], each[0])[1], default=found[-1])
+        shape, arranged = next(iter(wide_enough), names[0])
+    return _grown(shape, arranged, width, page(shape, arranged)[1]), arranged
 
 
-def page(arranged: DeviceMap, shape: BoxShape) -> tuple[int, int]:
+def page(shape: BoxShape, arranged: DeviceMap) -> tuple[int, int]:
     """The columns and lines of a picture."""
     edges = shape.gap * (2 if arranged.across(0, 0) else 0)
     wide = edges + arranged.columns * (shape.width + shape.gap) - shape.gap
@@ -418,7 +422,7 @@ def page(arranged: DeviceMap, shape: BoxShape) -> tuple[int, int]:
 
 
 def _fits(shape: BoxShape, arranged: DeviceMap, width: int, height: int) -> bool:
-    wide, high = page(arranged, shape)
+    wide, high = page(shape, arranged)
     return wide <= width and high <= height
 
 
@@ -429,15 +433,6 @@ def _grown(shape: BoxShape, arranged: DeviceMap, width: int, height: int) -> Box
         larger = (shape.with_size(name, size) for size in sizes)
         shape = next((shape for shape in larger if _fits(shape, arranged, width, height)), shape)
     return shape
-
-
-def _map(run: CollectiveRun, shape: BoxShape, width: int) -> DeviceMap:
-    pitch = shape.width + shape.gap
-    arranged = device_map(run.links.topology, (width + shape.gap) // pitch)
-    if arranged.across(0, 0) is not None:
-        # What goes around needs room at both edges.
-        arranged = device_map(run.links.topology, (width - shape.gap) // pitch)
-    return arranged
 
 
 def _shapes(run: CollectiveRun, group: int, palette: Palette) -> Iterator[BoxShape]:

@@ -68,17 +68,11 @@ def after_words(run: CollectiveRun) -> Iterator[str]:
         yield f"every total ÷ {size}"
     if pattern.kind == "permute" and len({target for _, target in pattern.perm}) < size:
         yield "0 on devices that receive nothing"
-    if run.operation.name == "ragged_all_to_all" and _padded(run):
-        yield "0 in rows that receive nothing"
-
-
-def _padded(run: CollectiveRun) -> bool:
-    """True if some result has elements that no chunk fills."""
-    cuts, size = run.frames.cuts, run.schedule.pattern.group_size
-    if cuts is None or run.frames.after is None:
-        return False
-    elements = run.frames.after[0].size
-    return any(int(cuts.sizes[run.held_chunks(member, True)].sum()) < elements for member in range(size))
+    cuts, after = run.frames.cuts, run.frames.after
+    if run.operation.name == "ragged_all_to_all" and cuts is not None and after is not None:
+        filled = (int(cuts.sizes[run.held_chunks(member, True)].sum()) for member in range(size))
+        if min(filled) < after[0].size:
+            yield "0 in rows that receive nothing"
 
 
 def _entries(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]], count: int) -> Iterator[str]:
@@ -108,18 +102,14 @@ def _entries(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]],
             yield f"{arrow[0].strip()} sent {arrow[1]} to device {arrow[2]}"
             break
     if run.schedule.pattern.kind == "all_to_all":
-        yield from _slots(run)
+        group = run.groups[0]
+        if len(group) > 1:
+            name = chunk_name(run, run.schedule.pattern.pieces(run.schedule.chunks))
+            sender, receiver = (run.mesh.device_id(position) for position in group[:2])
+            yield f"{name} from device {sender} to device {receiver}"
+        yield "columns: the device it goes to, or came from"
     if any(cell.wraps and form.addends for cell, form in full):
         yield f"{run.result_dtype} wraps around"
-
-
-def _slots(run: CollectiveRun) -> Iterator[str]:
-    schedule, group = run.schedule, run.groups[0]
-    if len(group) > 1:
-        name = chunk_name(run, schedule.pattern.pieces(schedule.chunks))
-        sender, receiver = (run.mesh.device_id(position) for position in group[:2])
-        yield f"{name} from device {sender} to device {receiver}"
-    yield "columns: the device it goes to, or came from"
 
 
 def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
