@@ -131,8 +131,8 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
     if memory.order:
         # The instruction at whose time the most memory is live, and when on the drawn clock that is.
         name, _ = max(memory.order, key=lambda each: each[1])
-        at = f", at {estimated_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
-        words += f"; when {name} runs{at}"
+        when = f", at {estimated_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
+        words += f"; when {name} runs{when}"
     lines = sentence(words, width, lead="memory at the peak: ")
     outputs = max(memory.output_bytes - memory.alias_bytes, 0)
     parts = [
