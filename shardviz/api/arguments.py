@@ -126,16 +126,6 @@ def check_timeout(timeout: float) -> None:
 
 
 @dataclass(frozen=True)
-class GivenArrays:
-    """The content of a call's specs: their text, and the meshes, sizes by dimension and dtypes of arrays."""
-
-    text: str | None
-    meshes: tuple[Any, ...] = ()
-    sizes: Mapping[str, int] | None = None
-    dtypes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class _Item:
     text: str
     mesh: Any = None
@@ -143,10 +133,13 @@ class _Item:
     dtype: str | None = None
 
 
-def given_arrays(einsum: str, specs: SpecsLike | Any) -> GivenArrays:
-    """Read the specs of an einsum's arrays. Raises `QuestionError` for others, too few and too many."""
+def given_arrays(
+    einsum: str, specs: SpecsLike | Any
+) -> tuple[str | None, list[Any], dict[str, int], list[str]]:
+    """The specs of an einsum's arrays as text, and the meshes, sizes by dimension and dtypes of the arrays.
+    Raises `QuestionError` for others, too few and too many."""
     if specs is None or isinstance(specs, str):
-        return GivenArrays(specs)
+        return specs, [], {}, []
     is_several = isinstance(specs, Sequence) and not _is_partition_spec(specs)
     items = [_item(spec) for spec in specs] if is_several else [_item(specs)]
     parts = parse_chain(einsum)
@@ -163,12 +156,9 @@ def given_arrays(einsum: str, specs: SpecsLike | Any) -> GivenArrays:
         first = ["?"] if number else []
         texts.append(",".join([*first, *(next(left).text for _ in part.operands[len(first) :])]))
     text = "; ".join(texts) + (f"->{items[-1].text}" if len(items) > count else "")
-    return GivenArrays(
-        text,
-        tuple(item.mesh for item in items if item.mesh is not None),
-        _sizes(einsum, parts, items),
-        tuple(dict.fromkeys(item.dtype for item in items if item.dtype is not None)),
-    )
+    meshes = [item.mesh for item in items if item.mesh is not None]
+    dtypes = dict.fromkeys(item.dtype for item in items if item.dtype is not None)
+    return text, meshes, _sizes(einsum, parts, items), [*dtypes]
 
 
 def merged_sizes(sizes: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
@@ -180,10 +170,10 @@ def merged_sizes(sizes: Mapping[str, int], others: Mapping[str, int]) -> dict[st
     return {**sizes, **others}
 
 
-def _sizes(einsum: str, parts: Sequence[Einsum], items: Sequence[_Item]) -> dict[str, int] | None:
-    """The sizes of the dimensions of arrays that have a shape; None where there are none."""
+def _sizes(einsum: str, parts: Sequence[Einsum], items: Sequence[_Item]) -> dict[str, int]:
+    """The sizes of the dimensions of arrays that have a shape."""
     if all(item.shape is None for item in items):
-        return None
+        return {}
     if "..." in einsum:
         raise QuestionError(f"the arrays' shapes do not say what ... is in {quote(einsum)}", "name it")
     operands = [dims for number, part in enumerate(parts) for dims in part.operands[min(number, 1) :]]

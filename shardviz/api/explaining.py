@@ -156,22 +156,20 @@ def problem_of(
     **options: Any,
 ) -> Problem:
     """The problem in the words of Python; `options` are those of `plans.problem_of`, which raises."""
-    given = given_arrays(einsum, specs)
-    if mesh is None:
-        mesh = given.meshes[0] if given.meshes else DEFAULT_MESH
-    asked = as_mesh(mesh, device_order)
-    for other in map(as_mesh, given.meshes):
+    text, meshes, known_sizes, dtypes = given_arrays(einsum, specs)
+    asked = as_mesh(next(iter(meshes), DEFAULT_MESH) if mesh is None else mesh, device_order)
+    for other in map(as_mesh, meshes):
         if other.shape != asked.shape:
             problem = f"the shardings are on the mesh {other}, and the question on {asked}"
             raise QuestionError(problem, "use one mesh for all")
     if dtype is None:
-        if len(given.dtypes) > 1:
-            raise QuestionError(f"the arrays have the dtypes {', '.join(given.dtypes)}", "say dtype='bf16'")
-        dtype = given.dtypes[0] if given.dtypes else "bf16"
+        if len(dtypes) > 1:
+            raise QuestionError(f"the arrays have the dtypes {', '.join(dtypes)}", "say dtype='bf16'")
+        dtype = next(iter(dtypes), "bf16")
     written = _sizes_text(sizes)
-    if given.sizes is not None:
-        written = _sizes_text(merged_sizes(given.sizes, parse_sizes(written)))
-    return plans.problem_of(einsum, asked, specs=given.text, sizes=written, dtype=dtype, **options)
+    if known_sizes:
+        written = _sizes_text(merged_sizes(known_sizes, parse_sizes(written)))
+    return plans.problem_of(einsum, asked, specs=text, sizes=written, dtype=dtype, **options)
 
 
 def _sizes_text(sizes: Mapping[str, int] | str | None) -> str:

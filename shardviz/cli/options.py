@@ -21,6 +21,7 @@ with LazyImports():
     from shardviz.answers import plans
     from shardviz.devices import job as devices_job
     from shardviz.documents import summaries
+    from shardviz.forms import examples
     from shardviz.hardware import quantities
     from shardviz.reports import entries
     from shardviz.targets import hardware
@@ -28,7 +29,6 @@ with LazyImports():
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from shardviz.forms.examples import Example
     from shardviz.planner.problem import Problem
     from shardviz.reports.changes import ReportSummary
     from shardviz.reports.entries import Selection, Sort
@@ -105,12 +105,6 @@ def _algorithms() -> Iterable[str]:
     from shardviz.collectives.algorithms import ALGORITHMS
 
     return ALGORITHMS
-
-
-def _examples() -> Mapping[str, Example]:
-    from shardviz.forms.examples import named_examples
-
-    return named_examples()
 
 
 def refuse_both(options: Mapping[str, bool], hint: str = "leave out one of them") -> None:
@@ -308,13 +302,11 @@ def _take_example(ctx: click.Context, _param: click.Parameter, name: str | None)
     """Have the fields of an example stand for options that are not given; without a name, list all."""
     if name is None or ctx.resilient_parsing:
         return
-    from shardviz.forms.examples import named_example
-
     if not name:
-        for example in _examples().values():
+        for example in examples.named_examples().values():
             click.echo(f"{example.name:10} {example.title}")
         ctx.exit()
-    fields = named_example(name).options
+    fields = examples.named_example(name).options
     ctx.default_map = {"program": fields["einsum"], **fields}
 
 
@@ -339,7 +331,7 @@ def program(name: str) -> Callable[[F], F]:
             is_eager=True,
             expose_value=False,
             callback=_take_example,
-            shell_complete=_names(_examples),
+            shell_complete=_names(lambda: examples.named_examples()),
         ),
     )
 
