@@ -174,8 +174,8 @@ def infeasible_words(answer: MeshRanking) -> str:
         words.append(f"{plural(len(said), 'mesh is', 'meshes are')} not possible: {_first(said)}.")
     if skipped:
         words.append(
-            f"{plural(len(skipped), 'mesh has', 'meshes have')} too many shardings to search: {_first(skipped)}. "
-            "Axes of a kind have fewer: --axes X=fsdp,Y=tensor."
+            f"{plural(len(skipped), 'mesh has', 'meshes have')} too many shardings to search: "
+            f"{_first(skipped)}. Axes of a kind have fewer: --axes X=fsdp,Y=tensor."
         )
     return " ".join(words)
 

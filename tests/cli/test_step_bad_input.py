@@ -278,7 +278,11 @@ CASES = [
         "elements are followed without numbers",
         "up to 65,536, or leave out the comparison with --target none",
     ),
-    (("explain", "bd,df->bf", "--step", "1"), "a ranking and --step cannot be combined", "--specs 'XY,Y_->X_'"),
+    (
+        ("explain", "bd,df->bf", "--step", "1"),
+        "a ranking and --step cannot be combined",
+        "--specs 'XY,Y_->X_'",
+    ),
     (("explain", "bd,df->bf", "--specs", "XY,Y_", "--step", "2", "--target", "abacus"), "'abacus'", "shardy"),
 ]
 
