@@ -41,7 +41,7 @@ NOTABLE = re.compile(
 write a mesh out."""
 _NAMED_BY = frozenset(f" {key}=" for key in CALLING)
 _CALLED = re.compile(r"(\{?)%?([^\s,{}()=]++)")
-_NEXT_NAME = re.compile(r",\s?%?([^\s,{}()=]++)")
+_NEXT_CALLED = re.compile(r",(\s?)%?([^\s,{}()=]++)")
 
 _LINE = re.compile(rf"\n(?:{HEAD})?+")
 _MENTION = re.compile(r"%([^\s,(){}=%]++)[,)]")
@@ -159,10 +159,10 @@ class Computations:
             called = _CALLED.match(text, match.end()) if text[index - 1] == "," else None
             is_list = called is not None and called[1]
             while called:
-                name = called[called.re.groups]
+                name = called[2]
                 if first.setdefault(name, index) != index and others[name][-1:] != [index]:
                     others[name].append(index)
-                called = _NEXT_NAME.match(text, called.end()) if is_list else None
+                called = _NEXT_CALLED.match(text, called.end()) if is_list else None
         return notable, first, others
 
     @property
