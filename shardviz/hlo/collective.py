@@ -148,8 +148,4 @@ class CollectiveMatmul:
 
 def by_permute(matmuls: Iterable[CollectiveMatmul]) -> dict[str, CollectiveMatmul]:
     """The collective matmul that each permute belongs to, by its name; the first of several."""
-    found: dict[str, CollectiveMatmul] = {}
-    for matmul in matmuls:
-        for name in matmul.permutes:
-            found.setdefault(name, matmul)
-    return found
+    return {name: matmul for matmul in reversed([*matmuls]) for name in matmul.permutes}

@@ -101,9 +101,10 @@ def _is_of_the_device(values: Values, cut: Instruction) -> bool:
         made = values.how(value)
         return made.operands if isinstance(made, Made) else ()
 
-    is_of_device = False
+    opcodes = set()
     for number, value in enumerate(reached(map(ProgramValue, taken(cut)[1:]), made_of)):
         line = value.line
+        opcodes.add(line.opcode)
         if line.opcode in ("parameter", "fusion"):
             is_known = isinstance(values.how(value), Made)
         else:
@@ -111,8 +112,7 @@ def _is_of_the_device(values: Values, cut: Instruction) -> bool:
             is_known = is_known and line.opcode in _OF_THE_DEVICE
         if number > MAX_STEPS or not is_known:
             return False
-        is_of_device = is_of_device or line.opcode in ("partition-id", "replica-id")
-    return is_of_device
+    return not opcodes.isdisjoint(("partition-id", "replica-id"))
 
 
 def _sizes(line: Instruction) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from shardviz.hlo.text.cross_slice import cross_slice_transfers, slices_named
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import NOTABLE, Instructions
 from shardviz.hlo.text.normal_form import normal_form
-from shardviz.hlo.text.opcodes import BRANCHES, COMMUNICATING, FOLDED
+from shardviz.hlo.text.opcodes import BRANCHES, COMMUNICATING
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.hlo.text.values import ProgramValue, Values
 from shardviz.sharding import Mesh
@@ -58,10 +58,10 @@ class HloModule:
     With `is_scheduled` that order is the schedule. `unread` says, a sentence each, what of the text could
     not be read, and `unread_collectives` counts the collectives among that. `awaits_partitioner` tells that
     this is the program before XLA's partitioner, which inserts most collectives. The permutes of
-    `collective_matmuls` are also among the `collectives`. A text of a program
-    on several TPU slices is that of one slice: `num_slices` of them run it, with `num_partitions` each.
-    `mesh` is the one that was given, its devices in the order in which the text has them, or inferred. Where
-    the text has them in several (`mesh_orders`), only axes that a collective's groups name are known.
+    `collective_matmuls` are also among the `collectives`. A text of a program on several TPU slices is that
+    of one slice: `num_slices` of them run it, with `num_partitions` each. `mesh` is the one that was given,
+    its devices in the order in which the text has them, or inferred. Where the text has them in several
+    (`mesh_orders`), only axes that a collective's groups name are known.
     `unknown_loops` are the while instructions with collectives whose number of runs the text does not tell.
     Of one that was read with origins `index` has the instructions, and `lines` that of each collective: what
     else is asked of where values come from is looked up when it is first asked for.
@@ -100,14 +100,14 @@ class HloModule:
     def gradient_uses(self) -> frozenset[str]:
         """The names of the collectives outside of what is differentiated that move what gradients make."""
         with uncollected():
-            found = zip(self.collectives, self.lines, strict=False)
+            found = zip(self.collectives, self.lines, strict=True)
             return gradient_uses(Values(self.index), found) if self.index else frozenset()
 
     @cached_property
     def cut_gathers(self) -> tuple[CutGather, ...]:
         """Arrays that are gathered only to be sliced again."""
         devices = self.num_partitions * self.replica_count * self.num_slices
-        found = zip(self.collectives, self.lines, strict=False)
+        found = zip(self.collectives, self.lines, strict=True)
         return tuple(cut_gathers(Values(self.index), found, devices)) if self.index else ()
 
 
@@ -278,7 +278,6 @@ class Reader:
         """The collectives `in_order`, by the positions of their lines, each with its line; with their origins
         those that have no name get the places of the operations that they are for."""
         found = {home.start: lines for home, lines in self.collectives.items()}
-        sites = {call.callee: call.position for call in reversed(calls)}
         records = Records(self.lines, self.numbers, self.mesh)
         schedules = Schedules(self.lines, self.collectives, calls)
         repeated = schedules.repeated | self._recvs
@@ -303,7 +302,7 @@ class Reader:
                     shared = alike[key] = shared.having(
                         count=counts.get(start, 0),
                         in_branch=start in chosen,
-                        **self._place(line, sites),
+                        **self._place(line, schedules),
                         is_async=is_async,
                         algorithm=algorithm,
                     )
@@ -350,21 +349,14 @@ class Reader:
         every = (line for lines in self.collectives.values() for line in lines.values())
         return {line.kind: line for line in every}.values()
 
-    def _place(self, line: Instruction, sites: Mapping[int, int]) -> dict[str, str]:
+    def _place(self, line: Instruction, schedules: Schedules) -> dict[str, str]:
         """The ``file:line`` of a collective or of the fusion or wrapper around it, else its op name, as
-        `source`; and that name.
-
-        `sites` has where each computation is called.
-        """
-        place, home = self._metadata(line), line.home
+        `source`; and that name."""
+        place, caller = self._metadata(line), schedules.site(line.home)
         for _ in range(MAX_WRAPPERS):
-            if home.start not in sites or not _PLACES.isdisjoint(place):
+            if caller is None or not _PLACES.isdisjoint(place):
                 break
-            caller = self.lines.at(sites[home.start])
-            if caller is None or caller.opcode not in FOLDED:
-                break
-            place = {**self._metadata(caller), **place}
-            home = caller.home
+            place, caller = {**self._metadata(caller), **place}, schedules.site(caller.home)
         return {"source": self.locations.of(place), "op_name": place.get("op_name", "")}
 
     @cached_property

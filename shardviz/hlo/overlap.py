@@ -111,7 +111,7 @@ class Schedules:
         algorithm."""
         if transfer is not None:
             return True, ""
-        algorithm, site = algorithm_of(line.words), self._site(line.home)
+        algorithm, site = algorithm_of(line.words), self.site(line.home)
         is_wrapped = site is not None and site.opcode == "async-start"
         if site is not None and not algorithm:
             algorithm = algorithm_of(site.words)
@@ -125,14 +125,14 @@ class Schedules:
 
         A `transfer` is under way from its send, with which the data leaves, until its recv is done.
         """
-        site = self._site(line.home)
+        site = self.site(line.home)
         if line in self._dones:
             return OverlappedOps(self._of_fused, site, self._dones[line])
         if transfer is not None or begins(line.opcode):
             return OverlappedOps(self._between, line if transfer is None else transfer.recv, line)
         return () if site is None else OverlappedOps(self._between, site, site)
 
-    def _site(self, home: Computation) -> Instruction | None:
+    def site(self, home: Computation) -> Instruction | None:
         """The fusion or the wrapper that runs a computation."""
         sites = self._sites.get(home.start)
         line = self._lines.at(sites[0]) if sites else None
