@@ -18,7 +18,7 @@ from shardviz.planner.problem import UNNAMED, Problem, notices, statement_text, 
 from shardviz.planner.statements.work_split import CASES
 from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
 from shardviz.render.layouts.layout_canvas import array_lines
-from shardviz.render.lines import columns, records, sentence, sentences, table
+from shardviz.render.lines import GAP, columns, records, sentence, sentences, table
 from shardviz.render.palette import Palette
 from shardviz.sharding import Layout
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
@@ -298,14 +298,21 @@ def plan_view(plan: Plan, width: int, palette: Palette, priced: Sequence[PricedS
     lines = [*case_lines(plan, width), *meaning_lines(plan, width)]
     rows = step_rows(plan, palette, priced)
     cells = [row.cells for row in rows.values()]
-    aligned = columns(cells, width, INDENT, RIGHT)
+    # A row that is wider than the page does not take the others out of their columns.
+    widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
+    others = [wide for column, wide in enumerate(widths) if wide and column != OPERATION]
+    room = width - INDENT - sum(others) - GAP * len(others)
+    fitting = [index for index, row in enumerate(cells) if row[OPERATION].cell_len <= room]
+    aligned = dict(
+        zip(fitting, columns([cells[index] for index in fitting], width, INDENT, RIGHT) or [], strict=True)
+    )
     told: set[str] = set()
     first = 1
     for index, (number, row) in enumerate(rows.items()):
         if heading := phase_heading(plan, first):
             lines.append(Text(f" {heading}", "bold"))
         first = number + 1
-        lines += records([cells[index]], width, INDENT) if aligned is None else [aligned[index]]
+        lines += [aligned[index]] if index in aligned else records([cells[index]], width, INDENT)
         if not row.is_statement:
             lines += sentence(row.step.reason, width, REASON_INDENT)
         convention = row.priced[-1].convention if row.priced and row.is_moving else ""

@@ -571,3 +571,14 @@ def test_of_a_program_it_is_said_whose_work_is_repeated():
         "plan  every device repeats the work of H 8 ×, which the specs divide over data·tensor; program of 3 "
         "statements"
     )
+
+
+def test_a_row_that_is_wider_than_the_page_leaves_the_others_in_their_columns():
+    text = "Q[b,t,k,h] = X[b,t,d] * W[d,k,h]; Y = causal_attention(Q, K[b,s,k,h], V[b,s,k,h]); Z = silu(X)"
+    problem = problem_from_text(text, mesh=parse_mesh("X=2"), specs="X=X__,K=X___,V=X___")
+    found = plan(problem)
+    lines = [line.plain for line in plan_view(found, 64, PLAIN, priced(found).steps)]
+    first, second, more, third = (line for line in lines if "=" in line or line.endswith("compute"))
+    assert first.index("compute") == third.rindex("HBM")
+    assert second.endswith("FLOP")
+    assert more.startswith("   ")
