@@ -28,22 +28,24 @@ class DeviceMap:
     grid: Ints
 
     @cached_property
-    def _places(self) -> list[list[int | None]]:
+    def _places(self) -> list[list[int]]:
         """The grid as lists, of which a place is found many times faster."""
-        return [[None if member == NOBODY else member for member in row] for row in self.grid.tolist()]
+        places: list[list[int]] = self.grid.tolist()
+        return places
 
     @property
     def rows(self) -> int:
-        return len(self._places)
+        return len(self.grid)
 
-    @property
+    @cached_property
     def columns(self) -> int:
-        return len(self._places[0])
+        return int(self.grid.shape[1])
 
     def member(self, row: int, column: int) -> int | None:
         """The member at a place; None for nobody, and beyond the edges."""
         is_inside = 0 <= row < self.rows and 0 <= column < self.columns
-        return self._places[row][column] if is_inside else None
+        member = self._places[row][column] if is_inside else NOBODY
+        return None if member == NOBODY else member
 
     def place(self, member: int) -> tuple[int, int]:
         """The row and the column of a member."""

@@ -19,7 +19,7 @@ from rich.text import Text
 from shardviz.collectives.frames import Frame, Piece
 from shardviz.collectives.values import Values, plain_values
 from shardviz.errors import plural
-from shardviz.render.palette import DIM, GLYPHS, PARTIAL, PLAIN, SUBSCRIPTS, Palette, glyph
+from shardviz.render.palette import DIM, GLYPHS, PARTIAL, SUBSCRIPTS, Palette, glyph
 from shardviz.render.rounds.round_traffic import Moves, RoundTraffic, empty_chunks
 from shardviz.stepping.collective_run import CollectiveRun
 
@@ -161,15 +161,18 @@ def chunk_style(palette: Palette, run: CollectiveRun, chunk: int, group: int = 0
     return palette.shard(group * run.schedule.chunks + chunk)
 
 
-def chunk_names(run: CollectiveRun, chunks: Sequence[int], group: int, palette: Palette) -> Text:
-    """``α,γ``, ``α–ω``, ``12 chunks``: chunks in their colours, counted modulo all of them."""
+def _named(run: CollectiveRun, chunks: Sequence[int]) -> tuple[str, list[int]]:
+    """What joins the names of chunks, and which of them, counted modulo all, are named: none of many."""
     is_run = len(chunks) >= NAMED and chunks[-1] - chunks[0] == len(chunks) - 1
-    if len(chunks) > NAMED and not is_run:
-        return Text(plural(len(chunks), "chunk"))
-    shown = [chunk % run.schedule.chunks for chunk in ((chunks[0], chunks[-1]) if is_run else chunks)]
-    return Text("–" if is_run else ",").join(
-        Text(chunk_name(run, chunk, group), chunk_style(palette, run, chunk, group)) for chunk in shown
-    )
+    shown = (chunks[0], chunks[-1]) if is_run else chunks if len(chunks) <= NAMED else ()
+    return "–" if is_run else ",", [chunk % run.schedule.chunks for chunk in shown]
+
+
+def chunk_names(run: CollectiveRun, chunks: Sequence[int], group: int, palette: Palette) -> Text:
+    """``α,γ``, ``α–ω``, ``12 chunks``: chunks in their colours."""
+    separator, shown = _named(run, chunks)
+    names = [Text(chunk_name(run, each, group), chunk_style(palette, run, each, group)) for each in shown]
+    return Text(separator).join(names) if names else Text(plural(len(chunks), "chunk"))
 
 
 def sent_words(run: CollectiveRun, group: int, moves: Moves, arrow: str = "→") -> str:
@@ -192,7 +195,9 @@ def sent_words(run: CollectiveRun, group: int, moves: Moves, arrow: str = "→")
     for starts, others in by_chunks.items():
         spans = [range(start, start + moves.span) for start in starts]
         chunks = spans[0] if len(spans) == 1 else [*chain(*spans)]
-        words.append(f"{chunk_names(run, chunks, group, PLAIN).plain}{to(others)}")
+        separator, shown = _named(run, chunks)
+        names = separator.join(chunk_name(run, chunk, group) for chunk in shown)
+        words.append(f"{names or plural(len(chunks), 'chunk')}{to(others)}")
     return " ".join(words)
 
 

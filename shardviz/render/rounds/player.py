@@ -118,11 +118,12 @@ class PlayerPage:
         return self._last[1]
 
     def _new_canvas(self, number: int, part: float | None) -> Canvas:
-        # The member that is marked, unless it belongs to another group. A column is the scrollbar's.
-        group, member = self._run.places.get(-1 if self.lens is None else self.lens, (-1, -1))
+        # The member that is marked, unless it belongs to another group. Many places take long to list.
+        places = {} if self.lens is None else self._run.places
+        group, member = places.get(self.lens or 0, (-1, -1))
         lens = member if group == self._group else None
         if self._view == "transfers":
-            width = self._width - 1
+            width = self._width - 1  # a column is the scrollbar's
             return TransferTable(self._log, self._drawn, self._group, number, width, self.palette, lens)
         if self._view == "matmul" and self._matmul is not None:
             return MatmulPicture(self._matmul, self._group, number, self._width - 1, self.palette, lens)
