@@ -105,6 +105,18 @@ class _Liveness:
         values = [_NOTHING] * (len(rows.names) + 1)
         for number, (form, numbers) in enumerate(zip(rows.forms, rows.operands, strict=True)):
             opcode = form.opcode
+            if form.makes_array:
+                # Most instructions: this is `_run` at once.
+                now, ((_, shape, size),) = len(order), form.parts
+                held = [buffer for operand in numbers for buffer in values[operand].values() if buffer >= 0]
+                for buffer in held:
+                    ends[buffer] = now
+                order.append(rows.names[number])
+                buffer = self._buffer(rows, number, shape, size, now)
+                values[number] = {(): buffer}
+                if form.is_elementwise:
+                    self._may_share(now, held, buffer)
+                continue
             if opcode == "constant":
                 continue
             if opcode == "parameter":
@@ -193,7 +205,7 @@ class _Liveness:
             self._share(shares[1], operands, [*value.values()], now)
         elif form.is_elementwise:
             for result in value.values():
-                self._may_share(now, operands, result)
+                self._may_share(now, [*_buffers(*operands)], result)
         return value
 
     def _started(self, opcode: str, operands: list[Value], value: Value) -> Value:
@@ -222,21 +234,16 @@ class _Liveness:
         """Note the operands whose buffer a result may take, as the compiler lists them."""
         for indices in _INDICES.findall(lists):
             numbers = [int(number) for number in re.findall(r"\d{1,6}", indices)]
-            of_operands = [operands[n] for n in numbers if n < len(operands)]
+            of_operands = [*_buffers(*(operands[n] for n in numbers if n < len(operands)))]
             for number in numbers:
                 if len(operands) <= number < len(operands) + len(results):
                     self._may_share(now, of_operands, results[number - len(operands)])
 
-    def _may_share(self, now: int, operands: Iterable[Value], result: int) -> None:
+    def _may_share(self, now: int, held: Iterable[int], result: int) -> None:
+        """Note those of the operands' buffers that are as large as a result, which may take their place."""
         if result >= 0:
             sizes, size = self._bytes, self._bytes[result]
-            candidates = [
-                buffer
-                for operand in operands
-                for buffer in operand.values()
-                if buffer >= 0 and sizes[buffer] == size
-            ]
-            if candidates:
+            if candidates := [buffer for buffer in held if sizes[buffer] == size]:
                 self._dying.append((now, candidates, result))
 
     def _called(self, rows: Rows, number: int, operands: list[Value], depth: int) -> Value:

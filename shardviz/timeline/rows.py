@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from shardviz.hlo.module import Reader
 from shardviz.hlo.text.instruction import HEAD, Computation, Instruction
 from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.opcodes import ARITHMETIC, begins
+from shardviz.hlo.text.opcodes import ARITHMETIC, CONTROL, NAMING, begins, ends
 from shardviz.hlo.text.shapes import HBM, placed_arrays
 from shardviz.timeline.durations import takes_time
 from shardviz.timeline.instruction_work import InstructionWork, Path
@@ -68,6 +68,13 @@ class Form:
     def parts(self) -> tuple[tuple[Path, str, int], ...]:
         """The arrays of the shape by their paths, each with its bytes in HBM."""
         return _parts(self.shape)
+
+    @cached_property
+    def makes_array(self) -> bool:
+        """Whether its result is a new array in HBM, and nothing else happens to what it takes."""
+        is_new = self.opcode not in NAMING and self.opcode not in CONTROL and not ends(self.opcode)
+        is_plain = is_new and not self.begins and not self.has_aliases
+        return is_plain and [bool(size) for _, _, size in self.parts] == [True] and not self.parts[0][0]
 
     @cached_property
     def takes_time(self) -> bool:
