@@ -69,8 +69,8 @@ def timed_program(
         raise QuestionError(problem, "give all of a module: compiled.as_text()")
     run = simulate(entry)
     drawing = draw(run)
-    totals, total = run.totals, run.duration / TICKS
-    busy = {lane: ticks for lane, ticks in totals.busy.items() if lane != COMPUTE.name}
+    total = run.duration / TICKS
+    busy = {lane: ticks for lane, ticks in run.busy.items() if lane != COMPUTE.name}
     # The FLOP/s that utilisation is of: in bf16, or in the type of most FLOPs where that is faster.
     flops_by_dtype: Counter[str] = Counter()
     for duration, times in Counter(drawing.durations).items():
@@ -85,11 +85,11 @@ def timed_program(
         spans=drawing.spans,
         seconds=total,
         drawn_seconds=drawing.seconds,
-        compute_seconds=totals.busy[COMPUTE.name] / TICKS,
+        compute_seconds=run.busy[COMPUTE.name] / TICKS,
         communication_seconds=lane_seconds(busy),
-        exposed_seconds=lane_seconds(totals.exposed),
-        flops=totals.flops,
-        utilisation=totals.flops / (peak * total) if peak and total and totals.flops else None,
+        exposed_seconds=lane_seconds(run.waited_for),
+        flops=run.flops,
+        utilisation=run.flops / (peak * total) if peak and total and run.flops else None,
         critical_path=_critical_path(drawing),
         savings=_savings(drawing, total),
         unknown=tuple(dict.fromkeys(drawing.named(lambda duration: duration.seconds is None))),

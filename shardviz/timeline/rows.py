@@ -49,7 +49,7 @@ class Form:
         self._start = start
         self.opcode, self.shape, self.tail = key
         self.begins = begins(self.opcode)
-        """Whether another instruction ends what one of these begins."""
+        """True where another instruction ends what one of these begins."""
         self.has_aliases = "aliasing" in self.tail
         self.is_elementwise = self.opcode in _ELEMENTWISE or (
             self.opcode == "fusion" and "kind=kLoop" in self.tail
@@ -71,7 +71,7 @@ class Form:
 
     @cached_property
     def makes_array(self) -> bool:
-        """Whether its result is a new array in HBM, and nothing else happens to what it takes."""
+        """True where its result is a new array in HBM, and nothing else happens to what it takes."""
         is_new = self.opcode not in NAMING and self.opcode not in CONTROL and not ends(self.opcode)
         is_plain = is_new and not self.begins and not self.has_aliases
         return is_plain and [bool(size) for _, _, size in self.parts] == [True] and not self.parts[0][0]

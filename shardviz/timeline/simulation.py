@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from shardviz.timeline.durations import TICKS, Channel, Duration
 from shardviz.timeline.instruction_work import Path
@@ -47,12 +46,6 @@ class TimedWork:
     collective: str = ""
 
 
-class DoneStep(NamedTuple):
-    """The device waits until what `token` names is done."""
-
-    token: Token
-
-
 @dataclass(slots=True)
 class RunStep:
     """Computations that run at this place: the body of a loop, `count` times (None where the text does not
@@ -67,7 +60,8 @@ class RunStep:
     enters: Mapping[Path, Token] = field(default_factory=dict)
 
 
-Step = TimedWork | DoneStep | RunStep
+Step = TimedWork | Token | RunStep
+"""At a token the device waits until what it names is done."""
 
 
 @dataclass(eq=False, slots=True)
@@ -92,41 +86,18 @@ class Block:
         return len(self.steps) - 1
 
 
-class UnderWay(NamedTuple):
-    """An operation that is not done before `end`; `step` is its number where it began in this computation."""
-
-    end: int
-    lane: str
-    step: int
-
-
-@dataclass(slots=True)
-class Totals:
-    """Ticks of all runs by the lane's name: how long it is in use, how long the device waits for it."""
-
-    busy: Counter[str] = field(default_factory=Counter)
-    exposed: Counter[str] = field(default_factory=Counter)
-    flops: int = 0
-
-    def add(self, other: Totals, count: int) -> None:
-        """Add another's, so many times."""
-        for mine, theirs in ((self.busy, other.busy), (self.exposed, other.exposed)):
-            for lane, ticks in theirs.items():
-                mine[lane] += count * ticks
-        self.flops += count * other.flops
-
-
 @dataclass(slots=True)
 class BlockRun:
     """One run of a computation, in ticks from its beginning.
 
     `starts` and `ends` have an entry for each step, `exposed` for how long the device waited for it.
     `cause` is the number of the step whose end let a step begin, -1 for what came before the computation,
-    ``-2 - n`` for what an earlier iteration began: `waited[n]` is its path, and what ended
-    before the wait; `last` that of the step whose end is the end of the run. `inner` are the runs of each
-    computation that a step runs, with how often: not at all of a branch that is not the longest. `free` says
-    until when links are in use, `leaves` what is under way at the end; `late` how long it waited for what an
-    earlier iteration began, of which `enters` was left then.
+    ``-2 - n`` for what an earlier iteration began: `waited[n]` is its path, and what ended before the wait;
+    `last` that of the step whose end is the end of the run. `inner` are the runs of each computation that a
+    step runs, with how often: not at all of a branch that is not the longest. `busy` and `waited_for` are the
+    ticks for which each lane is in use, and for which the device waits for it; these and `flops` are of all
+    runs within. `free` says until when links are in use, `leaves` what is under way at the end; `late` how
+    long it waited for what an earlier iteration began, of which `enters` was left then.
     """
 
     block: Block
@@ -137,7 +108,9 @@ class BlockRun:
     duration: int = 0
     last: int = CARRIED
     inner: dict[int, list[list[tuple[BlockRun, int]]]] = field(default_factory=dict)
-    totals: Totals = field(default_factory=Totals)
+    busy: Counter[str] = field(default_factory=Counter)
+    waited_for: Counter[str] = field(default_factory=Counter)
+    flops: int = 0
     free: dict[Channel, int] = field(default_factory=dict)
     leaves: dict[Path, tuple[int, str]] = field(default_factory=dict)
     late: Counter[Path] = field(default_factory=Counter)
@@ -169,12 +142,13 @@ class _Device:
         self._last = CARRIED
         self._free: dict[Channel, int] = {}
         self._user: dict[Channel, int] = {}
-        self._under_way: dict[Token, UnderWay] = {}
+        self._under_way: dict[Token, tuple[int, str]] = {}
+        """When what is under way is done, and its lane."""
 
     def run(self, block: Block, state: State) -> BlockRun:
         """One run of a block that begins in a state."""
         self._free = dict(state[0])
-        self._under_way = {(CARRIED, path): UnderWay(end, lane, CARRIED) for path, end, lane in state[1]}
+        self._under_way = {(CARRIED, path): (end, lane) for path, end, lane in state[1]}
         steps = len(block.steps)
         self._run = run = BlockRun(block, [0] * steps, [0] * steps, [0] * steps, [CARRIED] * steps)
         run.enters = {path: end for path, end, _ in state[1]}
@@ -183,15 +157,16 @@ class _Device:
             run.cause[number] = self._last
             if isinstance(step, TimedWork):
                 self._timed(number, step)
-            elif isinstance(step, DoneStep):
-                self._wait(step.token)
-            else:
+            elif isinstance(step, RunStep):
                 self._inner(number, step)
+            else:
+                self._wait(step)
         run.duration, run.last = self._now, self._last
         run.free = {channel: end - self._now for channel, end in self._free.items() if end > self._now}
         for path, token in block.leaves.items():
-            if left := self._under_way.get(token):
-                run.leaves[path] = max(0, left.end - self._now), left.lane
+            if token in self._under_way:
+                end, lane = self._under_way[token]
+                run.leaves[path] = max(0, end - self._now), lane
         return run
 
     def _timed(self, number: int, step: TimedWork) -> None:
@@ -205,34 +180,33 @@ class _Device:
         run.starts[number], run.ends[number] = begin, end
         for channel in duration.channels:
             self._free[channel], self._user[channel] = end, number
-        run.totals.busy[lane] += ticks
-        run.totals.flops += duration.flops
+        run.busy[lane] += ticks
+        run.flops += duration.flops
         if step.is_async:
-            self._under_way[number, ()] = UnderWay(end, lane, number)
+            self._under_way[number, ()] = end, lane
             return
         if duration.channels:
             self._expose(number, lane, end - self._now)
         self._now, self._last = end, number
 
     def _wait(self, token: Token) -> None:
-        awaited = self._under_way.get(token)
-        if awaited is None or awaited.end <= self._now:
+        end, lane = self._under_way.get(token, (0, ""))
+        if end <= self._now:
             return
-        ticks = awaited.end - self._now
-        if awaited.step == CARRIED:
-            path = token[1]
-            self._run.late[path] += ticks
+        step, path = token
+        if step == CARRIED:
+            self._run.late[path] += end - self._now
             self._run.waited.append((path, self._last))
+            self._run.waited_for[lane] += end - self._now
             self._last = CARRIED - len(self._run.waited)
-            self._run.totals.exposed[awaited.lane] += ticks
         else:
-            self._expose(awaited.step, awaited.lane, ticks)
-            self._last = awaited.step
-        self._now = awaited.end
+            self._expose(step, lane, end - self._now)
+            self._last = step
+        self._now = end
 
     def _expose(self, number: int, lane: str, ticks: int) -> None:
         self._run.exposed[number] += ticks
-        self._run.totals.exposed[lane] += ticks
+        self._run.waited_for[lane] += ticks
 
     def _inner(self, number: int, step: RunStep) -> None:
         ways = [self._iterations(step, block) for block in step.blocks]
@@ -245,7 +219,10 @@ class _Device:
         self._now += lengths[longest]
         self._run.ends[number] = self._now
         for run, count in taken:
-            self._run.totals.add(run.totals, count)
+            self._run.flops += count * run.flops
+            for mine, theirs in ((self._run.busy, run.busy), (self._run.waited_for, run.waited_for)):
+                for lane, ticks in theirs.items():
+                    mine[lane] += count * ticks
         if self._now > before:
             self._last = number
         if not taken:
@@ -255,7 +232,7 @@ class _Device:
             # Links that are still in use at the end of the last run.
             self._free[channel], self._user[channel] = self._now + rest, number
         for path, (rest, lane) in last.leaves.items():
-            self._under_way[number, path] = UnderWay(self._now + rest, lane, number)
+            self._under_way[number, path] = self._now + rest, lane
 
     def _iterations(self, step: RunStep, block: Block) -> list[tuple[BlockRun, int]]:
         """The runs of a computation from now on, each with how often it runs."""
@@ -265,9 +242,9 @@ class _Device:
             if end > self._now and channel in block.channels
         )
         carried = tuple(
-            (path, max(0, way.end - self._now), way.lane)
+            (path, max(0, self._under_way[token][0] - self._now), self._under_way[token][1])
             for path, token in sorted(step.enters.items())
-            if (way := self._under_way.get(token)) is not None
+            if token in self._under_way
         )
         state: State = in_use, carried
         left = 1 if step.count is None else step.count

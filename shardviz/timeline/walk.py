@@ -22,7 +22,7 @@ from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes
 from shardviz.timeline.instruction_work import Path, part_of
 from shardviz.timeline.program_timeline import LINKS, SpanKind
 from shardviz.timeline.rows import Form, ProgramRows
-from shardviz.timeline.simulation import CARRIED, Block, DoneStep, RunStep, TimedWork, Token
+from shardviz.timeline.simulation import CARRIED, Block, RunStep, TimedWork, Token
 
 MAX_DEPTH = 64
 """Computations within one another, followed at most."""
@@ -55,10 +55,10 @@ class Walker:
         if self._entry is None:
             return None
         block = self.block(self._entry, frozenset(), 0)
-        waited = {step.token for step in block.steps if isinstance(step, DoneStep)}
+        waited = {step for step in block.steps if isinstance(step, tuple)}
         for number, step in enumerate([*block.steps]):
             if isinstance(step, TimedWork) and step.is_async and (number, ()) not in waited:
-                block.add(DoneStep((number, ())))
+                block.add((number, ()))
         return block
 
     def block(self, home: Computation, entering: frozenset[Path], depth: int) -> Block:
@@ -282,7 +282,7 @@ class _BlockWalk:
         if not starts_it and ENDS in text:
             begun = next((self._chains[chain] for chain in chains if chain in self._chains), None)
             if begun is not None:
-                self._block.add(DoneStep((begun, ())))
+                self._block.add((begun, ()))
             return self._beside(number, form, operands, () if begun is None else (begun,))
         if record is None:
             # A step of a chain, beside the fusion's own work.
@@ -305,7 +305,7 @@ class _BlockWalk:
         made = self.pass_on(number, form, operands)
         if held and not form.opcode.endswith("-update"):
             self._tokens.pop(number, None)
-            self._block.add(DoneStep(held.get((), next(iter(held.values())))))
+            self._block.add(held.get((), next(iter(held.values()))))
         return made
 
     def run(self, number: int, form: Form, operands: Sequence[int]) -> Made:
