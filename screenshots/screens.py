@@ -78,12 +78,6 @@ SCREENS = {
         shows="ms on v5e",
         from_compiler=True,
     ),
-    "tui-model": Picture(
-        "layout",
-        MLP,
-        ("M", *("down",) * 6, "enter", *("backspace",) * 11, *"tensor data", "enter"),
-        shows="what moves",
-    ),
     "dashboard": Picture(
         "layout",
         {**DASHBOARD, "specs": FSDP},

@@ -3,8 +3,8 @@ of a folder, in short, as two are compared."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -38,18 +38,14 @@ if TYPE_CHECKING:
     from shardviz.reports.target_program import TargetProgram
     from shardviz.sharding import Mesh
 
-Has = Callable[[str, Callable[[str], bool]], bool]
-"""Return whether a check finds something in a text."""
-
 
 @dataclass(frozen=True)
 class ProgramQuestion:
     """A text of HLO, StableHLO or Shardy, of a compiler's log, or of a program within a log. `given` is the
-    mesh whose axes it has; without one they are inferred. `has` searches the text."""
+    mesh whose axes it has; without one they are inferred."""
 
     whole: str
     given: Mesh | None = None
-    has: Has = field(default=lambda text, check: check(text), compare=False)
 
     @cached_property
     def log(self) -> str:
@@ -64,9 +60,9 @@ class ProgramQuestion:
     @cached_property
     def language(self) -> Literal["hlo", "mlir", ""]:
         """The language of the program; "" where there is none."""
-        if self.has(self.text, is_hlo):
+        if is_hlo(self.text):
             return "hlo"
-        return "mlir" if self.has(self.text, is_mlir) else ""
+        return "mlir" if is_mlir(self.text) else ""
 
     @property
     def is_log_alone(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -102,15 +101,11 @@ def functions_of(file: Path, of_mesh: bool = False) -> list[str]:
 
 
 class UserFileProcess:
-    """The process of one request, which begins at once. What the file prints goes to stderr, or, where it
-    `is_silent`, nowhere."""
+    """The process of one request, which begins at once. What the file prints goes to stderr."""
 
-    def __init__(
-        self, request: UserFileRequest, environment: Mapping[str, str], is_silent: bool = False
-    ) -> None:
+    def __init__(self, request: UserFileRequest, environment: Mapping[str, str]) -> None:
         self._request = request
-        output = subprocess.DEVNULL if is_silent else 2
-        self._child = ChildProcess(COMPILERS_CHILD, simulating(environment), "file", output=output)
+        self._child = ChildProcess(COMPILERS_CHILD, simulating(environment), "file", output=2)
         with suppress(BrokenPipeError):  # it has ended already, and `result` says how
             self._child.send(request)
 

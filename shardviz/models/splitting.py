@@ -153,11 +153,6 @@ def _fold(group: Sequence[SplitParameter]) -> list[FoldedParameter]:
     return [FoldedParameter(name, group[0], len(group))]
 
 
-def alike_pattern(name: str) -> str:
-    """The pattern of a name and of those that differ in the numbers of layers alone."""
-    return f"^{'[0-9]++'.join(map(re.escape, _NUMBER.split(name)))}$"
-
-
 def number_ranges(numbers: Sequence[int]) -> str:
     """``0–31``; ``0,2–5,9`` of numbers in order."""
     runs: list[list[int]] = []

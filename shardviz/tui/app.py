@@ -17,13 +17,13 @@ from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import lens_text
-from shardviz.tui.bars import FirstHint, Headline, KeyFooter, RefusedKeys, ScreenTabs
+from shardviz.tui.bars import Headline, KeyFooter, RefusedKeys, ScreenTabs
 from shardviz.tui.pane import Pane
 from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import APP, COMMANDS, Command, bindings, keymap
 from shardviz.tui.resilient_app import ResilientApp, is_input
 from shardviz.tui.state import EditorState, LastSession
-from shardviz.tui.themes import palette_of, set_up_themes
+from shardviz.tui.themes import THEMES, palette_of, set_up_themes
 from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
 
 with LazyImports():
@@ -36,13 +36,10 @@ with LazyImports():
         dialog,
         export,
         lists,
-        model,
-        pickers,
-        shardings,
     )
     from shardviz.tui.lesson import progress, view
     from shardviz.tui.opening import dialog as opening
-    from shardviz.tui.opening import kinds, pages, reading
+    from shardviz.tui.opening import kinds, pages
     from shardviz.tui.time import timelines
 
 if TYPE_CHECKING:
@@ -59,12 +56,11 @@ if TYPE_CHECKING:
     from shardviz.forms.share import Shared
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
-    from shardviz.tui.dialogs.model import ModelEditor
-    from shardviz.tui.dialogs.shardings import RankingDialog, ShardingsDialog
+    from shardviz.tui.dialogs.lists import RankingDialog, ShardingsDialog
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.lesson.view import LessonView
     from shardviz.tui.opening.kinds import Openable
-    from shardviz.tui.opening.reading import Opened
+    from shardviz.tui.state import ProblemChanged
     from shardviz.tui.time.timelines import OpenedProfile
 
 LOOK_S = 1.0
@@ -121,12 +117,9 @@ class ShardvizApp(ResilientApp):
         if lesson is not None:
             screen = (lesson.lesson if isinstance(lesson, attempt.Attempt) else lesson).screen
         self.state = EditorState(
+            self,
             draft or ProblemForm(),
             screen,
-            self._problem_changed,
-            self._lens_changed,
-            lambda: self.post_message(self.AnswersChanged()),
-            lambda: self.post_message(self.PlanFound()),
             worker,
             profile,
             draws_first=screen == "layout" and lesson is None,
@@ -143,16 +136,6 @@ class ShardvizApp(ResilientApp):
 
     own_commands: ClassVar[Sequence[Command]] = ()
     """Commands of one kind of application alone; they work everywhere."""
-
-    class AnswersChanged(Message):
-        """A target's answer has changed."""
-
-    class PlanFound(Message):
-        """A plan is here that was not."""
-
-    @cached_property
-    def _model(self) -> ModelEditor:
-        return model.ModelEditor()
 
     @cached_property
     def progress(self) -> LessonProgress:
@@ -217,13 +200,6 @@ class ShardvizApp(ResilientApp):
         await self.workspace.show_panes()
         self.state.queries.start()
         self.ask()
-
-        def look_for_the_last() -> None:
-            if self._last.last is None and not self._last.problem:
-                self.call_from_thread(self.greet)
-
-        if not self.is_guest:
-            self.run_worker(look_for_the_last, thread=True)
         if not gc.isenabled():  # where the process is the application's own
             gc.freeze()
             gc.enable()
@@ -237,23 +213,15 @@ class ShardvizApp(ResilientApp):
             self._find_first_plan()  # a key may come before the first frame
         await super()._take(message)
 
-    def greet(self) -> None:
-        """Show the hint of the first time, where there is no last session, until something is edited: from
-        then on one is kept."""
-        main = self.screen_stack[0]
-        if self.lesson is None and self.state.history.draft == ProblemForm():
-            main.mount(FirstHint(APP), before=main.query_one(KeyFooter))
-
     def ask(self) -> None:
         """Ask the compilers about what is on screen."""
         if not self.state.is_empty:
             self.state.queries.ask(self.state.resolved)
             self.state.follow_shardy()
 
-    def _problem_changed(self, is_other_problem: bool) -> None:
+    def on_problem_changed(self, message: ProblemChanged) -> None:
         self._keep_soon()
-        self.screen_stack[0].query(FirstHint).remove()
-        if is_other_problem:
+        if message.is_other:
             self.ask()
         self.show_problem()
 
@@ -273,14 +241,14 @@ class ShardvizApp(ResilientApp):
     def on_workspace_pane_shown(self) -> None:
         self._show_headline()
 
-    def on_shardviz_app_plan_found(self) -> None:
+    def on_plan_found(self) -> None:
         self.state.look_again()
 
-    def on_shardviz_app_answers_changed(self) -> None:
+    def on_answers_changed(self) -> None:
         self.state.follow_shardy()
         self.workspace.show_answers()
 
-    def _lens_changed(self) -> None:
+    def on_lens_changed(self) -> None:
         self.workspace.show_lens()
         self._show_keys()
 
@@ -292,7 +260,7 @@ class ShardvizApp(ResilientApp):
         if part.typing:
             return list(part.typing)
         letters = self.panel.letters.keys() if part is self.panel else set()
-        may_not = {"export", "restore"} if self.is_guest else set()
+        may_not = {"export", "model", "restore"} if self.is_guest else set()
         if not self.workspace.has_room:
             may_not.add("alone")
         everywhere = [
@@ -474,36 +442,36 @@ class ShardvizApp(ResilientApp):
         self.push_screen(lists.QuestionsDialog(self.state, palette_of(self)), self.open_form)
 
     def action_model(self) -> None:
-        self.push_screen(model.ModelDialog(self._model))
+        if self.is_guest:
+            self.notify(NO_FILES, severity="warning")
+        else:
+            self.push_screen(pages.CommandDialog(self._command_of(kinds.Openable("llama-3-8b", "model"))))
 
     def action_open_file(self) -> None:
         self.push_screen(opening.OpenDialog(self.state, not self.is_guest), self.show_opened)
 
-    async def show_opened(self, found: Opened | None) -> None:
+    async def show_opened(self, found: Openable | OpenedProfile | None) -> None:
         """Show what the dialog was left with: in a window of its own, or on a screen that is there."""
         try:
             if isinstance(found, timelines.OpenedProfile):
                 self.state.profile = found
                 await self.action_show("time")
-            elif isinstance(found, kinds.Openable):
-                await self._show_file(found)
-            elif isinstance(found, reading.OpenedChanges):
-                self.push_screen(pages.ChangesDialog(found))
-            elif isinstance(found, reading.OpenedModules):
-                self.push_screen(pages.ModulesDialog(found, self.state), self.show_opened)
             elif found is not None:
-                self.push_screen(pages.ProgramDialog(found, self.state))
+                await self._show_file(found)
         except ShardvizError as error:
             self.notify(error_words(error), severity="error")
+
+    def _command_of(self, kind: Openable) -> str:
+        resolved = self.state.resolved
+        hardware = (target.name for target in resolved.targets if target.machine is not None)
+        return kind.command(str(resolved.problem.mesh), next(hardware, "cpu"))
 
     async def _show_file(self, kind: Openable) -> None:
         draft = self.state.history.draft
         if kind.kind == "notation":
             self.push_screen(pages.TranslationDialog(kind.name))
-        elif kind.kind == "model":
-            kinds.read_options(kind.options, ())
-            self._model.edit(self._model.form.with_field("source", kind.path))
-            self.action_model()
+        elif line := self._command_of(kind):
+            self.push_screen(pages.CommandDialog(line))
         elif kind.kind == "machine":
             self.state.edit(entering.enter(draft, "machine", kind.path))
         elif kind.kind == "line":
@@ -517,10 +485,10 @@ class ShardvizApp(ResilientApp):
             await self.action_show(shared.screen)
 
     def action_shardings(self) -> None:
-        self._rank(shardings.ShardingsDialog)
+        self._rank(lists.ShardingsDialog)
 
     def action_ranking(self) -> None:
-        self._rank(shardings.RankingDialog)
+        self._rank(lists.RankingDialog)
 
     def _rank(self, dialog: type[ShardingsDialog | RankingDialog]) -> None:
         if self._is_kept_back():
@@ -641,11 +609,10 @@ class ShardvizApp(ResilientApp):
         self.state.go_on(last)
         await self.action_show(last.screen)
 
-    def action_versions(self) -> None:
-        self.push_screen(commands.VersionsDialog())
-
     def action_theme(self) -> None:
-        self.push_screen(pickers.ThemePicker(self))
+        names = [theme.name for theme in THEMES]
+        self.theme = names[(names.index(self.theme) + 1) % len(names)]
+        self.notify(f"The theme is {self.theme.removeprefix('shardviz-')}.")
 
     def action_help_quit(self) -> None:
         """`ctrl+c` copies in a field; elsewhere it says how to quit."""

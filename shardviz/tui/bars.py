@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import rich.style
 from rich.text import Text
@@ -177,26 +177,3 @@ class RefusedKeys(Widget):
         said = Text(f"✗ {as_sentence(self._error.message)}", "bold")
         said.append(" All keys are the usual ones; esc hides this line. ", "not bold")
         return said.append(as_sentence(self._error.hint), "dim not bold")
-
-
-class FirstHint(Widget):
-    """``First time here?  ? help  x examples  L lessons``: the commands by which one finds the rest."""
-
-    DEFAULT_CSS = """
-    FirstHint { height: 1; padding: 0 1; background: $panel; }
-    """
-    NAMES: ClassVar[Sequence[str]] = ("help", "examples", "lessons", "open_file", "command_palette")
-
-    def __init__(self, commands: Sequence[Command]) -> None:
-        super().__init__()
-        named = {command.name: command for command in commands}
-        self._commands = [named[name] for name in self.NAMES]
-
-    def render(self) -> Text:
-        line = Text("First time here?", "bold")
-        for command in self._commands:
-            piece = Text.assemble("  ", (command.key_text, "bold"), f" {command.title.lower()}")
-            if line.cell_len + piece.cell_len > self.content_size.width:
-                break
-            line.append_text(piece)
-        return line

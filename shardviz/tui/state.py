@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from textual.message import Message
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
@@ -20,41 +21,60 @@ with LazyImports():
     from shardviz.tui import compiler_queries
 
 if TYPE_CHECKING:
+    from textual.message_pump import MessagePump
+
     from shardviz.compiler import Worker
     from shardviz.forms.state_file import SavedSession
     from shardviz.planner.problem import Problem
     from shardviz.tui.time.timelines import OpenedProfile
 
 
+class ProblemChanged(Message):
+    """Another problem is on screen, or the same one is wrong now; `is_other`: it has another plan, or other
+    targets are asked."""
+
+    def __init__(self, is_other: bool) -> None:
+        super().__init__()
+        self.is_other = is_other
+
+
+class LensChanged(Message):
+    """Another device is marked everywhere, or none."""
+
+
+class AnswersChanged(Message):
+    """A target's answer has changed."""
+
+
+class PlanFound(Message):
+    """A plan is here that was not: `look_again` finds it."""
+
+
 class EditorState:
     """A form with undo, the problem that it states, and the queries to the compilers. `draft` may be a form
-    with its steps.
+    with its steps. What changes is a message to the `app`, from any thread.
 
     `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `questions`
     are those of this session. `area` is the screen that has the keys, or had them last. `step_number` is the
     step of the plan that was opened last, from 1; 0 where none was. `lens` is the row-major position in the
     mesh of the device that is marked everywhere; None where none is. `profile` is one that was opened with
-    the application. `on_update` is called after each change, with whether the problem, its plan or its
-    targets have changed; `on_lens` when another device is marked; `on_answer`, from any thread, when a
-    target's answer has changed, and `on_plan` when `look_again` will find a plan. With `draws_first` the
-    problem is `resolved` as it is given, where its arrays can be drawn so, until `find_first_plan`.
+    the application. With `draws_first` the problem is `resolved` as it is given, where its arrays can be
+    drawn so, until `find_first_plan`.
     """
 
     def __init__(
         self,
+        app: MessagePump,
         draft: ProblemForm | History,
         area: str,
-        on_update: Callable[[bool], object],
-        on_lens: Callable[[], object],
-        on_answer: Callable[[], object],
-        on_plan: Callable[[], object],
         worker: Worker | None = None,
         profile: OpenedProfile | None = None,
         draws_first: bool = False,
     ) -> None:
+        self._app = app
         self.history = draft if isinstance(draft, History) else History(draft)
         draft = self.history.draft
-        self.plans = Plans(on_plan)
+        self.plans = Plans(lambda: app.post_message(PlanFound()))
         self.questions = AskedQuestions()
         self._stopgap: Problem | None = None
         given = resolve_as_given(draft) if draws_first else None
@@ -62,7 +82,6 @@ class EditorState:
         self.area = area
         self.step_number = 0
         self.lens: int | None = None
-        self._on_update, self._on_lens, self._on_answer = on_update, on_lens, on_answer
         self._worker = worker
         self.profile = profile
 
@@ -85,7 +104,9 @@ class EditorState:
     @cached_property
     def queries(self) -> compiler_queries.CompilerQueries:
         """The queries to the compilers: loaded behind the first frame."""
-        return compiler_queries.CompilerQueries(self._on_answer, self._worker)
+        return compiler_queries.CompilerQueries(
+            lambda: self._app.post_message(AnswersChanged()), self._worker
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -140,13 +161,14 @@ class EditorState:
         if self.lens is not None and self.lens >= self.resolved.problem.mesh.size:
             self.lens = None
         is_other = (before.problem, before.targets) != (self.resolved.problem, self.resolved.targets)
-        self._on_update(is_other or before.plan is not self.resolved.plan)
+        is_other = is_other or before.plan is not self.resolved.plan
+        self._app.post_message(ProblemChanged(is_other))
 
     def set_lens(self, position: int | None) -> None:
         """Mark the device at a row-major position of the mesh everywhere, or none."""
         if position != self.lens:
             self.lens = position
-            self._on_lens()
+            self._app.post_message(LensChanged())
 
     def look_again(self) -> None:
         """Show the plan of what is on screen that was not here before."""
@@ -185,13 +207,9 @@ class LastSession:
     @property
     def last(self) -> SavedSession | None:
         """The session that was left before this one began; None where there is none."""
-        self.load()
-        return self._last
-
-    def load(self) -> None:
-        """Read the last session, once."""
         with self._lock:
             self._load()
+        return self._last
 
     def keep(self, history: History, screen: str) -> None:
         """Write this session in place of the last one, unless it stands there already."""

@@ -20,8 +20,6 @@ from shardviz.render.programs.target_answers import (
     spinner,
     target_at,
     target_strip,
-    targets_table,
-    wait_lines,
 )
 from shardviz.tui.compiler_queries import ShownAnswer, ShownReply, reworded, wait_of
 from shardviz.tui.pane import Pane
@@ -29,8 +27,6 @@ from shardviz.units import human_bytes, seconds
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.planner.problem import Problem
-    from shardviz.render.palette import Palette
     from shardviz.tui.state import EditorState
 
 TICK_S = 0.1
@@ -182,20 +178,3 @@ def fault_lines(fault: ShardvizError, width: int) -> list[Text]:
     said, hint = as_sentence(fault.message), as_sentence(fault.hint)
     lines = [*sentence(said, width, lead="✗ "), *sentence(hint, width, 2, style="dim")]
     return [printable_line(line) for line in lines]
-
-
-def all_answers(
-    answers: Mapping[str, ShownAnswer], problem: Problem, width: int, palette: Palette, moving: bool
-) -> list[Text]:
-    """The table of all answers that are here, with their reasons, and the targets that are still at work."""
-    if not answers:
-        return sentence(NO_TARGETS, width)
-    here = [
-        (reworded(answer.compiled), answer.differences)
-        for answer in answers.values()
-        if answer.compiled is not None
-    ]
-    lines = targets_table(here, problem, width, palette, rounded=True)[1:] if here else []
-    waits = [wait_of(answer) for answer in answers.values() if answer.compiled is None]
-    missing = wait_lines(waits, width, moving)
-    return [printable_line(line) for line in [*lines, *[Text()] * bool(lines and missing), *missing]]

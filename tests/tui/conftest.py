@@ -145,7 +145,6 @@ def check_snapshot(name: str, text: str) -> None:
 
 @pytest.fixture(autouse=True)
 def state_home(tmp_path, monkeypatch):
-    """A state directory of its own for every test, which is nobody's first."""
+    """A state directory of its own for every test."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(ShardvizApp, "greet", lambda _: None)
     return tmp_path

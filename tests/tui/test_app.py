@@ -11,13 +11,12 @@ from textual import events
 from shardviz.forms.form import SCREENS, ProblemForm
 from shardviz.forms.state_file import load_session
 from shardviz.tui import resilient_app
-from shardviz.tui.app import KEEP_AFTER_S, ShardvizApp
+from shardviz.tui.app import KEEP_AFTER_S
 from shardviz.tui.registry import AREAS, COMMANDS
 from tests.conftest import covering, one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
 
-GREET = ShardvizApp.greet
 """Before the fixture takes it away."""
 
 
@@ -248,32 +247,6 @@ def test_undo_and_redo_go_on_after_a_restart():
     drive(second, draft=load_session().history)
     drive(first)
     drive(third)
-
-
-@pytest.mark.parametrize("size", one_in(3, SIZES))
-def test_the_first_time_a_line_says_where_to_begin_until_something_is_edited(size, monkeypatch):
-    monkeypatch.setattr(ShardvizApp, "greet", GREET)
-
-    def line(pilot):
-        return next((each for each in text_of(pilot.app).split("\n") if "First time here?" in each), "")
-
-    async def first(pilot):
-        await until(pilot, lambda: line(pilot))
-        assert "? help" in line(pilot)
-        assert len(line(pilot)) <= SIZES[size][0]
-        await pilot.press("2")
-        assert line(pilot)
-        await pilot.app.run_action("problem")
-        await pilot.press("plus")
-        await pilot.pause()
-        assert not line(pilot)
-
-    async def second(pilot):
-        await pilot.pause(0.3)
-        assert not line(pilot)
-
-    drive(first, SIZES[size])
-    drive(second, SIZES[size])
 
 
 def test_what_is_said_in_passing():

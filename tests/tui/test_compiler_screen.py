@@ -52,8 +52,6 @@ def test_it_looks_like_this(name):
         await press(pilot, "left", "d")
         await until(pilot, lambda: "+++" in text_of(pilot.app) or name == "small")
         check_snapshot(f"compiler-passes-{name}", pane_text(pilot))
-        await press(pilot, "w")
-        check_snapshot(f"compiler-table-{name}", pane_text(pilot))
 
     play(script, SIZES[name])
 
@@ -227,8 +225,6 @@ def test_what_was_cancelled_says_how_to_ask():
         await until(pilot, lambda: "asked, " in text_of(pilot.app))
         await press(pilot, "escape")
         await until(pilot, lambda: "h100:8  cancelled; r asks again" in text_of(pilot.app))
-        await press(pilot, "w")
-        assert "· h100:8  cancelled; r asks again" in text_of(pilot.app)
 
     play(script, targets="shardy,cpu,h100:8")
 
@@ -250,19 +246,6 @@ def test_an_answer_of_the_problem_before_stays_until_there_is_another():
     play(script, worker=worker)
 
 
-def test_the_table_has_all_targets_and_goes():
-    async def script(pilot):
-        await press(pilot, "w")
-        text = text_of(pilot.app)
-        assert "all targets side by side" in text
-        assert "all-gather over X" in text
-        assert "≠ cpu" in text
-        await press(pilot, "down", "w")
-        assert pilot.app.pane.box.is_program
-
-    play(script)
-
-
 def test_the_command_line_shows_the_same():
     async def script(pilot):
         pane = pilot.app.pane
@@ -271,8 +254,6 @@ def test_the_command_line_shows_the_same():
         assert pane.command_line() == f"shardviz explain {asked} --hlo"
         await press(pilot, "left")
         assert pane.command_line() == f"shardviz passes {asked}"
-        await press(pilot, "w")
-        assert pane.command_line() == f"shardviz explain {asked.removesuffix(' --target cpu')}"
 
     play(script)
 
@@ -281,7 +262,7 @@ def test_nobody_is_asked():
     async def session(pilot):
         await until(pilot, lambda: "No compiler" in text_of(pilot.app))
         assert text_of(pilot.app).splitlines()[-1].startswith("? help  x examples")
-        await press(pilot, "n", "left", "slash", "f", "w", "j", "r")
+        await press(pilot, "n", "left", "slash", "f", "j", "r")
         assert "No compiler is asked" in text_of(pilot.app)
 
     drive(session, draft=ProblemForm(targets="none"), screen="compiler", worker=Recorded())

@@ -19,9 +19,8 @@ from shardviz.forms.share import Shared, from_string
 from shardviz.lessons.course import course
 from shardviz.tui.dialogs.commands import help_lines
 from shardviz.tui.dialogs.export import exports_of
-from shardviz.tui.dialogs.model import ModelDialog
-from shardviz.tui.opening.dialog import CompareDialog, OpenDialog
-from shardviz.tui.opening.pages import ChangesDialog, ModulesDialog, ProgramDialog, TranslationDialog
+from shardviz.tui.opening.dialog import OpenDialog
+from shardviz.tui.opening.pages import CommandDialog, LineEntry, TranslationDialog
 from shardviz.tui.registry import COMMANDS
 from shardviz.tui.resilient_app import MOST_AHEAD
 from tests.conftest import one_in, one_row_in
@@ -75,7 +74,7 @@ def test_help_has_every_key_of_the_screen_and_scrolls():
     for command in COMMANDS:
         if command.area in ("plan", "problem", "app"):
             assert f"  {command.title}" in said
-    assert "Side by side" not in said
+    assert "All of the text" not in said
 
     async def script(pilot):
         await pilot.press("question_mark", "end")
@@ -148,8 +147,6 @@ def test_code_is_that_of_the_target_on_screen():
         assert "jax_num_cpu_devices" in pilot.app.jax_code()
         await pilot.press("n")
         assert "AbstractMesh" in pilot.app.jax_code()
-        await pilot.press("w")
-        assert "jax_num_cpu_devices" in pilot.app.jax_code()
 
     drive(script, screen="compiler")
 
@@ -481,7 +478,7 @@ def test_a_dialog_that_another_covers_stays():
 
 @pytest.mark.parametrize(
     "window",
-    [OpenDialog, CompareDialog, ModulesDialog, ProgramDialog, ChangesDialog, TranslationDialog, ModelDialog],
+    [OpenDialog, LineEntry, CommandDialog, TranslationDialog],
 )
 def test_every_command_of_a_window_that_o_opens_runs_from_its_palette(window):
     for command in (*window.commands, *getattr(window, "taken", ())):
@@ -493,5 +490,4 @@ def test_every_command_of_a_window_that_o_opens_runs_from_its_palette(window):
 def test_every_list_is_narrowed_by_typing():
     tui = Path(shardviz.tui.__file__).parent
     made = {path.name for path in tui.rglob("*.py") if " OptionList(" in path.read_text(encoding="utf-8")}
-    # The tree of a model has its field on a key, since its other keys are letters.
-    assert made == {"filtered_list.py", "model.py"}
+    assert made == {"filtered_list.py"}

@@ -23,16 +23,10 @@ from shardviz.hlo import read
 from shardviz.lessons.course import course
 from shardviz.reports.changes import summary
 from shardviz.reports.program_report import report_of
-from shardviz.tui.opening.dialog import CompareDialog, OpenDialog
+from shardviz.tui.opening.dialog import OpenDialog
 from shardviz.tui.opening.kinds import openables, option_words, read_options, typed, words_of
-from shardviz.tui.opening.pages import (
-    ChangesDialog,
-    ModulesDialog,
-    ProgramDialog,
-    TranslationDialog,
-)
-from tests.conftest import one_in
-from tests.tui.conftest import SIZES, Mute, drive, text_of, until
+from shardviz.tui.opening.pages import CommandDialog, LineEntry, TranslationDialog
+from tests.tui.conftest import Mute, drive, text_of, until
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "hlo" / "recorded" / "all_reduce_2x8.txt"
@@ -114,7 +108,7 @@ def test_a_folder_lists_what_can_be_opened(folder):
         ("shardviz hlo no_such_file", "program"),
         ("shardviz program steps.py:step --mesh X=4", "function"),
         ("shardviz profile traces --machine v5e:2x2", "profile"),
-        ("shardviz diff before.json step.txt", "diff"),
+        ("shardviz diff before.json step.txt", "command"),
         ("shardviz model llama-3-8b", "model"),
         ("~nobody/step.txt", None),
         ("no/such_file", None),
@@ -137,71 +131,57 @@ async def opened(pilot, text):
     await pilot.press("enter")
 
 
-@pytest.mark.parametrize("size", one_in(3, SIZES))
-def test_a_program_is_a_window_with_collectives_text_and_times(size):
-    async def script(pilot):
-        await opened(pilot, "step.txt")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ProgramDialog))
-        await pilot.pause()
-        assert "all-reduce" in text_of(pilot.app)
-        await pilot.press("v")
-        await pilot.pause()
-        assert pilot.app.screen.box.is_program
-        await pilot.press("slash", *"all-reduce", "escape", "v")
-        await pilot.pause()
-        assert "v5e" in text_of(pilot.app)
-        await pilot.press("y")
-        assert pilot.app.clipboard == "shardviz hlo step.txt --time"
-        await pilot.press("escape")
-        assert len(pilot.app.screen_stack) == 1
-
-    drive(script, SIZES[size], screen="plan")
-
-
-def test_a_program_is_read_again_with_another_mesh_and_on_other_hardware():
+def test_what_a_command_prints_is_shown_and_its_line_is_typed_anew(capsys):
     async def script(pilot):
         app = pilot.app
         await opened(pilot, "step.txt --mesh X=2,Y=8")
-        await until(pilot, lambda: isinstance(app.screen, ProgramDialog))
         await until(pilot, lambda: "all-reduce X" in text_of(app))
-        await pilot.press("h", *"h100:2x8", "enter")
-        await until(pilot, lambda: "jit__lambda on h100:2x8" in text_of(app))
-        await pilot.press("x", "end", *(["backspace"] * 7), *"a=16", "enter")
-        await until(pilot, lambda: "--mesh a=16" in text_of(app))
         await pilot.press("y")
-        assert app.clipboard == "shardviz hlo step.txt --mesh a=16 --machine h100:2x8"
-        await pilot.press("x", "comma", "enter")
-        await until(pilot, lambda: len(app._notifications))
-        assert "--mesh a=16" in text_of(app)
-        assert isinstance(app.screen, ProgramDialog)
+        line = app.clipboard
+        assert line == "shardviz hlo step.txt --mesh X=2,Y=8"
+        assert run(shlex.split(line)[1:]) == 0
+        printed = capsys.readouterr().out.split()[:20]
+        assert printed == [word for word in text_of(app).split() if word in printed][:20]
+        await pilot.press("enter")
+        assert isinstance(app.screen, LineEntry)
+        await pilot.press(*" --time", "enter")
+        await until(pilot, lambda: "v5e" in text_of(app))
+        await pilot.press("enter")
+        app.screen.query_one(Input).value = "shardviz hlo nowhere.txt"
+        await pilot.press("enter")
+        await until(pilot, lambda: "error: file 'nowhere.txt' does not exist" in text_of(app))
+        await pilot.press("escape")
+        assert len(app.screen_stack) == 1
 
     drive(script, screen="plan")
 
 
-def test_two_programs_are_compared_as_the_command_line_does(capsys):
+OPENED = [
+    ("before.json", "shardviz hlo before.json"),
+    ("dumps/", "shardviz hlo dumps/"),
+    ("shardviz diff before.json step.txt", "shardviz diff before.json step.txt"),
+    ("steps.py:step --mesh=X=4", "shardviz program steps.py:step --mesh=X=4 --target v5e:2x4"),
+    ("shardviz hlo 'a file' --time", "shardviz hlo 'a file' --time"),
+]
+
+
+def test_each_kind_has_its_command():
+    for text, line in OPENED:
+        found = typed(text, True) or openables("dumps/")[0]
+        assert found.command("X=2,Y=4", "v5e:2x4") == line
+
+
+@pytest.mark.parametrize(("key", "line"), [("o", "config.json"), ("M", "llama-3-8b")])
+def test_a_model_is_the_page_of_its_command(key, line):
     async def script(pilot):
         app = pilot.app
-        await opened(pilot, "before.json")
-        await until(pilot, lambda: "all-reduce over axis_0" in text_of(app))
+        if key == "o":
+            await opened(pilot, line)
+        else:
+            await pilot.press(key)
+        await until(pilot, lambda: "parameters in" in text_of(app))
         await pilot.press("y")
-        assert app.clipboard == "shardviz hlo before.json"
-        await pilot.press("d")
-        app.screen.query_one(Input).value = "step.txt"
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, ChangesDialog))
-        await until(pilot, lambda: "no collective changes" in text_of(app))
-        await pilot.press("y", "escape")
-        assert isinstance(app.screen, ProgramDialog)
-        await pilot.press("escape")
-        line = app.clipboard
-        assert line == "shardviz diff before.json step.txt"
-        assert run(shlex.split(line)[1:]) == 0
-        printed = capsys.readouterr().out.split()
-        await opened(pilot, line)
-        await until(pilot, lambda: isinstance(app.screen, ChangesDialog))
-        await pilot.pause()
-        shown = text_of(app)
-        assert printed == [word for word in shown.split() if word in printed]
+        assert app.clipboard == f"shardviz model {line} --rules fsdp+tensor --mesh data=4,tensor=2"
 
     drive(script, screen="plan")
 
@@ -209,20 +189,18 @@ def test_two_programs_are_compared_as_the_command_line_does(capsys):
 def test_a_window_lists_its_keys_and_its_palette_runs_them():
     async def script(pilot):
         app = pilot.app
-        await opened(pilot, "step.txt")
-        await until(pilot, lambda: isinstance(app.screen, ProgramDialog))
+        await opened(pilot, "before.json")
         await pilot.press("question_mark")
         await pilot.pause()
-        for command in ProgramDialog.commands:
+        for command in CommandDialog.commands:
             assert re.search(rf"{re.escape(command.key_text)} +{command.title} ", text_of(app)), command
         await pilot.press("question_mark")
-        assert isinstance(app.screen, ProgramDialog)
-        await pilot.press("ctrl+p", *"compare")
-        await until(pilot, lambda: "Compare  (d)" in text_of(app))
+        assert isinstance(app.screen, CommandDialog)
+        await pilot.press("ctrl+p", *"line")
+        await until(pilot, lambda: "Command line  (enter)" in text_of(app))
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, CompareDialog))
-        assert "config.json" not in text_of(app)
-        await pilot.press("f1")
+        await until(pilot, lambda: isinstance(app.screen, LineEntry))
+        await pilot.press("escape", "escape", "o", "f1")
         await until(pilot, lambda: "Complete" in text_of(app))
 
     drive(script, screen="plan")
@@ -247,8 +225,8 @@ def test_a_file_that_is_named_in_full_is_opened_before_one_that_ends_so(folder):
 
     async def script(pilot):
         await pilot.press("o", *"step.txt", "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ProgramDialog))
-        assert pilot.app.screen.title_text == "step.txt"
+        await until(pilot, lambda: isinstance(pilot.app.screen, CommandDialog))
+        assert pilot.app.screen.line == "shardviz hlo step.txt"
 
     drive(script, screen="plan")
 
@@ -260,44 +238,32 @@ def test_a_name_that_would_move_the_cursor_is_shown_without_that(folder):
         await pilot.press("o", "left_square_bracket", "3")
         assert "a?[31m?b.txt" in text_of(pilot.app)
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ProgramDialog))
+        await until(pilot, lambda: isinstance(pilot.app.screen, CommandDialog))
         assert "a?[31m?b.txt" in text_of(pilot.app)
         assert "\x1b" not in text_of(pilot.app)
 
     drive(script, screen="plan")
 
 
-def test_a_reading_that_is_stopped_leaves_the_list_and_calls_its_ends():
+def test_a_reading_that_is_stopped_leaves_the_list_and_calls_its_ends(monkeypatch):
     ended = threading.Event()
 
-    def reader(reading):
-        reading.end_by(ended.set)
+    def reader(_kind, _state, say, end_by):
+        end_by(ended.set)
         ended.wait(20)
-        reading.say("on")
+        say("on")
+
+    monkeypatch.setattr("shardviz.tui.opening.dialog.read_profile", reader)
 
     async def script(pilot):
-        await pilot.press("o")
-        dialog = pilot.app.screen
-        dialog.read("a file", reader)
-        await pilot.pause()
-        assert "reading a file …" in text_of(pilot.app)
+        await opened(pilot, "step.xplane.pb")
+        await until(pilot, lambda: "reading step.xplane.pb …" in text_of(pilot.app))
         await pilot.press("escape")
         assert ended.is_set()
         await until(pilot, lambda: "stopped; esc closes" in text_of(pilot.app))
         await pilot.app.workers.wait_for_complete()
         await pilot.press("escape")
         assert len(pilot.app.screen_stack) == 1
-
-    drive(script, screen="plan")
-
-
-def test_a_folder_of_dumps_lists_its_modules_each_of_which_opens():
-    async def script(pilot):
-        await opened(pilot, "dumps/")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ModulesDialog))
-        assert "jit_f" in text_of(pilot.app)
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ProgramDialog))
 
     drive(script, screen="plan")
 
@@ -331,15 +297,6 @@ def test_a_string_may_open_a_lesson():
     drive(script, screen="plan")
 
 
-def test_a_model_opens_its_screen():
-    async def script(pilot):
-        await opened(pilot, "config.json")
-        await until(pilot, lambda: "config.json" in text_of(pilot.app))
-        assert "A whole model" in text_of(pilot.app)
-
-    drive(script, screen="plan")
-
-
 class Printer(Mute):
     """A worker whose XLA reads no program of a profile."""
 
@@ -364,10 +321,7 @@ def test_a_profile_is_a_source_of_the_time_screen():
 
 def test_what_cannot_be_read_says_why_and_leaves_the_list_open():
     async def script(pilot):
-        await opened(pilot, "compile.log")
-        await until(pilot, lambda: "✗" in text_of(pilot.app))
-        assert isinstance(pilot.app.screen, OpenDialog)
-        await pilot.press("ctrl+u", *"zzz?!")
+        await opened(pilot, "zzz?!")
         await until(pilot, lambda: "No file has this name" in text_of(pilot.app))
 
     drive(script, screen="plan")
@@ -378,14 +332,8 @@ WRONG = {
     "empty/": "Nothing in 'empty/' is known by its name",
     "broken.py:": "'broken.py' has no function that takes a mesh, or it is not Python",
     "pipe.txt": "No file has this name",
-    "binary.txt": "✗ 'binary.txt' is binary, not text.",
     "circle.txt": "No file has this name",
     "cut.xplane.pb": "✗ 'cut.xplane.pb' cannot be read as a profile",
-    "cut.json": "✗ 'cut.json', mesh: it is missing.",
-    "shardviz hlo gone.txt": "✗ File 'gone.txt' does not exist.",
-    "shardviz diff step.txt binary.txt": "✗ 'binary.txt' is binary, not text.",
-    "steps.py:step --target cpu,shardy": "✗ 'cpu,shardy' is not one target.",
-    "step.txt --mesh X=3": "✗ ",
 }
 
 
@@ -394,9 +342,7 @@ def test_whatever_is_wrong_is_one_sentence_in_the_list(folder):
     (folder / "broken.py").write_text("def step(mesh:")
     os.mkfifo(folder / "pipe.txt")
     (folder / "circle.txt").symlink_to("circle.txt")
-    (folder / "binary.txt").write_bytes(bytes(range(256)))
     (folder / "cut.xplane.pb").write_bytes(PROFILE.read_bytes()[:3000])
-    (folder / "cut.json").write_text('{"schema": "shardviz/1", "kind": "summary"}')
 
     async def script(pilot):
         for text, said in WRONG.items():
@@ -456,7 +402,7 @@ def test_a_profile_has_the_options_of_its_command():
 
 
 def test_options_are_those_of_the_command_line():
-    paths, words = option_words(["a b", "--mesh=X=4", "--time", "--machine", "v5e:2x2"])
+    paths, words = option_words(["a b", "--mesh=X=4", "--tui", "--machine", "v5e:2x2"])
     found = read_options(words, ("mesh", "machine"))
     assert (paths, found) == (["a b"], {"mesh": "X=4", "machine": "v5e:2x2"})
     assert words_of(found) == ["--mesh", "X=4", "--machine", "v5e:2x2"]

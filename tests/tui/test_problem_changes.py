@@ -11,7 +11,7 @@ from shardviz.forms.enter import enter
 from shardviz.forms.form import OPEN, ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.render.problem_picture import FieldCell, FieldPlace, field_rows
-from shardviz.tui.problem import changes
+from shardviz.tui.problem import fields
 from shardviz.tui.problem.fields import Cursor, cell_at, cursor_on, moved, place_at
 
 BEGUN = resolve(ProblemForm())
@@ -33,10 +33,10 @@ def cell(field: str, index: int = 0, draft: ProblemForm | None = None) -> FieldC
     ],
 )
 def test_the_letters_of_the_axes(axes, letters, text):
-    found = changes.letters_of(axes.split())
+    found = fields.letters_of(axes.split())
     assert [*found] == letters.split()
     assert all(axis.startswith(letter) and axis in axes.split() for letter, axis in found.items())
-    assert changes.letters_text(found) == text
+    assert fields.letters_text(found) == text
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_letters_of_the_axes(axes, letters, text):
     ],
 )
 def test_text_in_place_of_a_cell(field, index, text, wanted):
-    assert changes.entered(ProblemForm(), cell(field, index), text) == replace(ProblemForm(), **wanted)
+    assert fields.entered(ProblemForm(), cell(field, index), text) == replace(ProblemForm(), **wanted)
 
 
 @pytest.mark.parametrize(
@@ -64,30 +64,30 @@ def test_text_in_place_of_a_cell(field, index, text, wanted):
     [("mesh", 1, "Y=4"), ("sizes", 0, "b=1024,d=2048,f=8192"), ("specs.1", 1, "Y_"), ("device_order", 0, "")],
 )
 def test_the_text_that_one_begins_with(field, index, text):
-    assert changes.text_of(cell(field, index), BEGUN) == text
+    assert fields.text_of(cell(field, index), BEGUN) == text
 
 
 def test_a_result_is_cycled_between_the_compilers_choice_and_that_of_the_plan():
-    opened = changes.cycled(ProblemForm(), cell("specs.2"), BEGUN)
+    opened = fields.cycled(ProblemForm(), cell("specs.2"), BEGUN)
     assert opened.specs[2] == OPEN
     scene = resolve(opened, BEGUN)
-    assert changes.cycled(opened, cell("specs.2", 1, opened), scene) == ProblemForm()
+    assert fields.cycled(opened, cell("specs.2", 1, opened), scene) == ProblemForm()
 
 
 def test_fields_of_few_words_are_cycled():
-    assert changes.cycled(ProblemForm(), cell("axis_types"), BEGUN).axis_types == "explicit"
+    assert fields.cycled(ProblemForm(), cell("axis_types"), BEGUN).axis_types == "explicit"
     odd = ProblemForm(dtype="s32")
-    assert changes.cycled(odd, cell("dtype", 0, odd), BEGUN).dtype == "bf16"
+    assert fields.cycled(odd, cell("dtype", 0, odd), BEGUN).dtype == "bf16"
 
 
 def test_an_axis_that_moves_is_said_to():
     rows = field_rows(BEGUN)
-    assert changes.moved_from(rows, cell("specs.0", 1), "Y") == "d of A"
-    assert changes.moved_from(rows, cell("specs.0", 1), "X") == ""
-    assert changes.moved_from(rows, cell("specs.1", 1), "X") == ""
+    assert fields.moved_from(rows, cell("specs.0", 1), "Y") == "d of A"
+    assert fields.moved_from(rows, cell("specs.0", 1), "X") == ""
+    assert fields.moved_from(rows, cell("specs.1", 1), "X") == ""
     summed = enter(ProblemForm(), "specs.2", "X_{U_Y}")
     assert (
-        changes.moved_from(field_rows(resolve(summed)), cell("specs.2", 2, summed), "Y")
+        fields.moved_from(field_rows(resolve(summed)), cell("specs.2", 2, summed), "Y")
         == "the pending sum of Out"
     )
 
@@ -95,7 +95,7 @@ def test_an_axis_that_moves_is_said_to():
 def test_partial_sums_are_cleared():
     summed = cycle_unreduced(ProblemForm(), 1)
     assert summed.specs[1] == "Y_{U_X}"
-    assert changes.cleared(summed, cell("specs.1", 3, summed)) == ProblemForm()
+    assert fields.cleared(summed, cell("specs.1", 3, summed)) == ProblemForm()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_partial_sums_are_cleared():
     ],
 )
 def test_commands_work_where_they_mean_something(command, field, index, works):
-    assert changes.works_on(command, cell(field, index), BEGUN) is works
+    assert fields.works_on(command, cell(field, index), BEGUN) is works
 
 
 A, B, C, D = (FieldCell("text", name, 0, name) for name in "abcd")

@@ -6,7 +6,7 @@ import pytest
 from textual.widgets import OptionList
 
 from shardviz.forms.options import form_from_options
-from shardviz.tui.dialogs.shardings import ShardingsDialog
+from shardviz.tui.dialogs.lists import ShardingsDialog
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, drive, text_of, until
 
@@ -36,22 +36,6 @@ def test_a_row_opens_as_the_problem(size):
         assert pilot.app.state.resolved.draft == FORM
 
     drive(script, SIZES[size], draft=FORM, screen="plan")
-
-
-def test_two_rows_are_compared():
-    async def script(pilot):
-        await opened(pilot)
-        assert "kept:" not in text_of(pilot.app)
-        await pilot.press("space")
-        await until(pilot, lambda: "kept: choose another to stand beside it" in text_of(pilot.app))
-        await pilot.press("down")
-        await until(pilot, lambda: "no overlap" in text_of(pilot.app))
-        words = ("sent", "memory", "collectives", "X=2,Y=4")
-        await until(pilot, lambda: all(word in text_of(pilot.app) for word in words))
-        await pilot.press("up", "space")
-        await until(pilot, lambda: "no overlap" not in text_of(pilot.app))
-
-    drive(script, SIZES["wide"], draft=FORM, screen="plan")
 
 
 def test_a_machine_that_is_too_small_names_one_that_would_do():

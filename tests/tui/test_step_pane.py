@@ -15,8 +15,7 @@ from shardviz.hardware.topology import Switch
 from shardviz.stepping import collective_run
 from shardviz.stepping.collective_run import compare_with_jax, prepare_run
 from shardviz.tui.registry import STEP
-from shardviz.tui.step.choice import LinkFigures
-from shardviz.tui.step.dialogs import AlgorithmsDialog, figures_of
+from shardviz.tui.step.dialogs import AlgorithmsDialog
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.player import RoundView
 from tests.conftest import one_in
@@ -249,25 +248,6 @@ def test_a_click_on_the_bar_goes_to_the_round_there():
     drive(script, draft=SMALL, screen="step")
 
 
-def test_dragging_along_the_bar_goes_through_the_rounds():
-    async def script(pilot):
-        pane = pilot.app.pane
-        await until(pilot, lambda: pane.prepared)
-        line = round_of(pane)
-        first, last = line.index("─"), len(line) - 1
-        await pilot.mouse_down("#step-head", offset=(first, 1))
-        seen = []
-        for column in ((first + last) // 2, last, last + 9, first - 9):
-            await pilot.hover("#step-head", offset=(column, 1))
-            seen.append(pane.player.number)
-        assert seen == [3, 6, 6, 0]
-        await pilot.mouse_up("#step-head", offset=(first, 1))
-        await pilot.hover("#step-head", offset=(last, 1))
-        assert pane.player.number == 0
-
-    drive(script, draft=SMALL, screen="step")
-
-
 def test_a_round_slides_in_and_keys_do_not_wait_for_it(monkeypatch):
     monkeypatch.setattr("shardviz.tui.step.player.SLIDE_S", 1000.0)
 
@@ -398,10 +378,7 @@ def test_any_other_collective_is_played():
         assert "ragged_all_to_all" in text
         assert "bidirectional-ring" in text
         assert field.value
-        await pilot.press(*"ps", "space")
-        assert pilot.app.screen.chosen.value == "psum"
-        assert "jax.lax.psum: the sum." in text_of(pilot.app)
-        await pilot.press(*"all_to", "enter", "tab", "Y", "enter")
+        await pilot.press(*"all_to_all", "tab", "Y", "enter")
         assert pane.prepared.run.operation.name == "all_to_all"
         assert pane.command_line() == "shardviz step all_to_all --axis Y"
         assert "columns: the device it goes to" in text_of(app)
@@ -644,58 +621,6 @@ def test_a_collective_without_a_matmul_has_no_such_view():
         assert pane._view == "devices"
 
     play(["v", "v"], check, draft=draft)
-
-
-def test_latency_and_bandwidth_are_typed():
-    async def script(pilot):
-        pane = pilot.app.pane
-        pane.query_one(RoundView).focus()
-        await until(pilot, lambda: is_ready(pane))
-        await pilot.press("b")
-        await pilot.press(*(KEYS.get(each, each) for each in "3us 1GB/s"))
-        await pilot.pause()
-        assert pilot.app.screen.chosen.value == LinkFigures("3us", "1GB/s")
-        await pilot.press("enter")
-        await until(pilot, lambda: is_ready(pane))
-        spec = pane.prepared.run.links.spec
-        assert (spec.latency, spec.bandwidth) == (3e-6, 1e9)
-        text = text_of(pilot.app)
-        assert "at 1 GB/s a link" in text
-        assert "ring of 4 as given" in text
-        assert pane.command_line().endswith("--latency 3us --bandwidth 1GB/s")
-        await pilot.press("b", "home", "enter")
-        await until(pilot, lambda: is_ready(pane))
-        assert pane.chosen.figures == LinkFigures()
-
-    drive(script, draft=SMALL, screen="step")
-
-
-def test_figures_that_are_typed_are_meant_before_others_that_have_their_digits():
-    async def script(pilot):
-        pane = pilot.app.pane
-        pane.query_one(RoundView).focus()
-        for typed, figures in (("5GB/s", LinkFigures(None, "5GB/s")), ("0us", LinkFigures("0us"))):
-            await until(pilot, lambda: is_ready(pane))
-            await pilot.press("b", *typed, "enter")
-            assert pane.chosen.figures == figures
-
-    drive(script, draft=SMALL, screen="step")
-
-
-@pytest.mark.parametrize(
-    ("text", "figures"),
-    [
-        ("2us", LinkFigures("2us", None)),
-        ("90GB/s", LinkFigures(None, "90GB/s")),
-        ("0, inf", LinkFigures("0", "inf")),
-        ("", None),
-        ("fast", None),
-        ("-1us", None),
-        ("1us 5 lions", None),
-    ],
-)
-def test_figures_are_read_as_typed(text, figures):
-    assert figures_of(text) == figures
 
 
 MANY = ProblemForm(

@@ -1,4 +1,4 @@
-"""The compiler screen: a target's program, how its compiler got there, and the targets side by side."""
+"""The compiler screen: a target's program, and how its compiler got there."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from shardviz.forms.command_line import to_arguments
 from shardviz.lazy_names import LazyImports
 from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.tui.compiler.passes import Passes
-from shardviz.tui.compiler.program_box import ProgramBox, ProgramKeys
+from shardviz.tui.compiler.program_box import ProgramBox
 from shardviz.tui.registry import COMPILER, SEARCHING, Command, bindings
-from shardviz.tui.targets_pane import TargetsPane, all_answers, fault_lines, notice, program_heading
+from shardviz.tui.targets_pane import TargetsPane, fault_lines, notice, program_heading
 
 with LazyImports():
     from shardviz.codegen import problem as problem_program
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from shardviz.tui.state import EditorState
 
 
-class CompilerPane(ProgramKeys, TargetsPane):
-    """The targets, the slider, and below them what they choose: a program, a stage of the passes, or a table.
+class CompilerPane(TargetsPane):
+    """The targets, the slider, and below them what they choose: a program, or a stage of the passes.
 
     An answer to the problem before stays, dim, until there is one to the problem on screen.
     """
@@ -51,7 +51,6 @@ class CompilerPane(ProgramKeys, TargetsPane):
         self._reading: TargetResult | None = None
         self._passes: dict[str, Passes] = {}
         self._with_diff = False
-        self._is_table = False
         self._wanted = "", ""
         """A target and an instruction to go to as soon as its program is here."""
 
@@ -65,7 +64,7 @@ class CompilerPane(ProgramKeys, TargetsPane):
         return self.state.resolved.problem
 
     @property
-    def box(self) -> ProgramBox:  # type: ignore[override]
+    def box(self) -> ProgramBox:
         """The page below targets and slider."""
         return self.query_one(ProgramBox)
 
@@ -76,7 +75,7 @@ class CompilerPane(ProgramKeys, TargetsPane):
 
     @property
     def idle(self) -> Collection[str]:
-        idle = set() if self._answers else {"stage", "diff", "table", "ask"}
+        idle = set() if self._answers else {"stage", "diff", "ask"}
         if len(self._answers) < 2:
             idle.add("target")
         if not self.program_text():
@@ -93,7 +92,7 @@ class CompilerPane(ProgramKeys, TargetsPane):
         return program.compiled.text if isinstance(program, ListedProgram) else ""
 
     def command_line(self) -> str:
-        if self._is_table or not self._chosen:
+        if not self._chosen:
             return super().command_line()
         _, *arguments = to_arguments(replace(self.state.resolved.shown, targets=self._chosen))
         if self.passes.back:
@@ -102,7 +101,7 @@ class CompilerPane(ProgramKeys, TargetsPane):
 
     def jax_code(self) -> str:
         answer = self._answers.get(self._chosen)
-        if self._is_table or answer is None:
+        if answer is None:
             return super().jax_code()
         compiled = answer.compiled
         if compiled is not None and compiled.status == "unavailable":
@@ -112,10 +111,10 @@ class CompilerPane(ProgramKeys, TargetsPane):
     def show_instruction(self, target: str, name: str) -> None:
         self._chosen, self._wanted = target, (target, name)
         self.passes.back = 0
-        self._show()
+        self.draw()
 
     def begin(self, _place: AnswerLocation) -> None:
-        self._is_table = self._with_diff = False
+        self._with_diff = False
         self._passes.clear()
         self.draw()
 
@@ -154,7 +153,7 @@ class CompilerPane(ProgramKeys, TargetsPane):
         slider = self.passes.slider(width, self._moving)
         slider.truncate(width, overflow="ellipsis")
         self.query_one("#slider", Static).update(slider, layout=False)
-        self.query_one("#slider").display = bool(self._answers) and not self._is_table
+        self.query_one("#slider").display = bool(self._answers)
         self.box.title(self._heading())
 
     def _heading(self) -> Text:
@@ -162,8 +161,6 @@ class CompilerPane(ProgramKeys, TargetsPane):
         answer = self._answers.get(self._chosen)
         if answer is None:
             return Text()
-        if self._is_table:
-            return Text("all targets side by side", "bold")
         if self.passes.back:
             words = self.passes.words(self._problem)
             return Text.assemble((f"the passes of {self._chosen}", "bold"), ("  " + words, "dim"))
@@ -171,11 +168,7 @@ class CompilerPane(ProgramKeys, TargetsPane):
 
     def _draw_box(self) -> None:
         box, width, palette, problem = self.box, self.box.view.room, self.palette, self._problem
-        answers = self._answers
-        answer = answers.get(self._chosen)
-        if self._is_table and answers:
-            box.show_lines(all_answers(answers, problem, width, palette, self._moving), "table")
-            return
+        answer = self._answers.get(self._chosen)
         if self.passes.back:
             stage = self.passes.stage
             if self._with_diff and stage is not None and id(stage) not in self.passes.diffs:
@@ -233,39 +226,29 @@ class CompilerPane(ProgramKeys, TargetsPane):
 
         self.call_later(take)
 
-    def _show(self, *, table: bool = False) -> None:
-        self._is_table = table
-        self.draw()
-
     def on_click(self, event: Click) -> None:
         slider = self.query_one("#slider", Static)
         if event.widget is slider:
             self.passes.click(event.x, str(slider.content))
-            self._show()
-
-    def action_target(self, step: int) -> None:
-        self._is_table = False
-        super().action_target(step)
+            self.draw()
 
     def action_stage(self, step: int) -> None:
         self.passes.move(step)
-        self._show()
+        self.draw()
 
     def action_diff(self) -> None:
         self._with_diff = not self._with_diff
-        self._show()
-
-    def action_table(self) -> None:
-        self._show(table=not self._is_table)
+        self.draw()
 
     def action_open_time(self) -> None:
         if self.to_program():
             self.post_message(self.InstructionOpened("time", self._chosen, self.box.instruction))
 
     def to_program(self) -> bool:
-        if self.passes.back or self._is_table:
+        """Show the program in place of a stage; False where there is none."""
+        if self.passes.back:
             self.passes.back = 0
-            self._show()
+            self.draw()
         return self.box.is_program
 
     def action_first(self) -> None:
@@ -276,3 +259,22 @@ class CompilerPane(ProgramKeys, TargetsPane):
 
     def action_sideways(self, step: int) -> None:
         self.box.view.sideways(step)
+
+    def action_collective(self, step: int) -> None:
+        if self.to_program():
+            self.box.to_collective(step)
+
+    def action_search(self) -> None:
+        if self.to_program():
+            self.box.open_search()
+
+    def action_fold(self) -> None:
+        if self.to_program():
+            self.box.folded = not self.box.folded
+            self.draw()
+
+    def action_move(self, step: int) -> None:
+        self.box.view.move(step)
+
+    def action_page(self, step: int) -> None:
+        self.box.view.move(step * max(1, self.box.view.size.height - 1))

@@ -446,36 +446,3 @@ class ProgramBox(Vertical):
             if len(lines) <= room:
                 break
         self.query_one("#details", LinesView).show(TextLines(lines))
-
-
-class ProgramKeys:
-    """The keys of a pane or a window that shows programs in a box."""
-
-    box: ProgramBox
-
-    def to_program(self) -> bool:
-        """Show the program, in place of what is shown of it; False where there is none."""
-        raise NotImplementedError
-
-    def action_collective(self, step: int) -> None:
-        if self.to_program():
-            self.box.to_collective(step)
-
-    def action_search(self) -> None:
-        if self.to_program():
-            self.box.open_search()
-
-    def action_fold(self) -> None:
-        if self.to_program():
-            self.box.folded = not self.box.folded
-            self.draw()
-
-    def draw(self) -> None:
-        """Draw all anew."""
-        raise NotImplementedError
-
-    def action_move(self, step: int) -> None:
-        self.box.view.move(step)
-
-    def action_page(self, step: int) -> None:
-        self.box.view.move(step * max(1, self.box.view.size.height - 1))

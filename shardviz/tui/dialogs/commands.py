@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import zip_longest
 from textwrap import wrap
 from typing import Any
 
@@ -15,9 +14,7 @@ from textual.content import Content
 from textual.markup import escape
 
 from shardviz.render.lines import sentence
-from shardviz.render.machine_view import info_view
-from shardviz.targets import installed_versions, libtpu_mismatch
-from shardviz.tui.dialogs.dialog import CommandPage, Dialog, LinesDialog
+from shardviz.tui.dialogs.dialog import Dialog, LinesDialog
 from shardviz.tui.registry import AREAS, COMMANDS, READING, TABLES, Command, bindings
 
 KEYS = TABLES["HELP"]
@@ -68,33 +65,14 @@ def help_lines(areas: Sequence[str], width: int, more: Sequence[Command] = ()) -
     ]
 
 
-COLUMN_GAP = 3
-TWO_COLUMNS = 96
-"""With so many columns the sections stand in two."""
 Section = tuple[str, Sequence[Command]]
 
 
 def key_list(sections: Sequence[Section], width: int) -> list[Text]:
-    """Titled commands with their keys and what they do, the sections below one another or, on a wide page, in
-    two columns of about the same height."""
-    if width < TWO_COLUMNS:
-        return _joined([_section(*section, width) for section in sections])
-    column = (width - COLUMN_GAP) // 2
-    drawn = [_section(*section, column) for section in sections]
-    ways = [(_joined(drawn[:cut]), _joined(drawn[cut:])) for cut in range(1, len(drawn) + 1)]
-    left, right = min(ways, key=lambda way: max(map(len, way)))
-    lines = []
-    for one, other in zip_longest(left, right, fillvalue=Text()):
-        line = Text.assemble(one, " " * (column + COLUMN_GAP - one.cell_len), other)
-        line.rstrip()
-        lines.append(line)
-    return lines
-
-
-def _joined(drawn: Sequence[Sequence[Text]]) -> list[Text]:
+    """Titled commands with their keys and what they do, the sections below one another."""
     lines: list[Text] = []
-    for section in drawn:
-        lines += [Text(), *section] if lines else section
+    for section in sections:
+        lines += [Text()] * bool(lines) + _section(*section, width)
     return lines
 
 
@@ -172,14 +150,3 @@ def _name(command: Command) -> str:
 
 def _shown(command: Command) -> Content:
     return Content(_name(command))
-
-
-class VersionsDialog(CommandPage):
-    """The page of `shardviz info`."""
-
-    title_text = "Versions"
-    line = "shardviz info"
-
-    def lines(self, width: int) -> list[Text]:
-        versions = installed_versions()
-        return info_view(versions, libtpu_mismatch(versions), width)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from rich.segment import Segment, Segments
 from rich.text import Text
 from textual import on
-from textual.containers import VerticalScroll
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -27,8 +26,9 @@ from shardviz.render.exports import JaxProgram, Subject, Timelines, title_of
 from shardviz.render.exports.html import html
 from shardviz.render.exports.script import notebook
 from shardviz.render.exports.svg import recorded_svg
+from shardviz.render.lines import sentence
 from shardviz.render.page import highlighted, recorder
-from shardviz.tui.dialogs.dialog import CLOSE, Dialog
+from shardviz.tui.dialogs.dialog import CLOSE, Dialog, LinesDialog
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import TABLES, bindings
 from shardviz.tui.themes import code_style_of
@@ -233,24 +233,20 @@ class CodeDialog(Dialog):
         await self.app.run_action("app.export('py')")
 
 
-class CommandLineDialog(Dialog):
+class CommandLineDialog(LinesDialog):
     """Copies the command line when it opens; `s` copies what opens the same screen elsewhere."""
 
     title_text = "The same on the command line"
     commands = (*COPIES, CLOSE)
     BINDINGS = bindings(COPIES)
     DEFAULT_CSS = """
-    CommandLineDialog.-wide.-high.fitted > #window, CommandLineDialog.-broad.-high.fitted > #window {
+    CommandLineDialog.-wide.-high > #window, CommandLineDialog.-broad.-high > #window {
         width: 100%; max-width: 100%; border-left: none; border-right: none; padding: 0;
     }
-    CommandLineDialog VerticalScroll { height: auto; max-height: 1fr; }
-    CommandLineDialog .line { height: auto; padding: 0 0 1 0; }
-    CommandLineDialog .about { height: 1; text-style: bold; }
-    CommandLineDialog #said { height: auto; color: $foreground; text-style: dim; }
     """
 
     def __init__(self, words: str, shared: Shared) -> None:
-        super().__init__(classes="fitted")
+        super().__init__()
         self._words = words
         self._problem = ""
         try:
@@ -258,37 +254,23 @@ class CommandLineDialog(Dialog):
         except QuestionError as error:
             self._string, self._problem = "", error_words(error)
 
-    def content(self) -> Sequence[Widget]:
-        return [
-            VerticalScroll(
-                Static(id="line", classes="line"),
-                Static(Text("To open it as it stands, elsewhere", no_wrap=True), classes="about"),
-                Static(id="string", classes="line"),
-                Static(id="said"),
-            )
-        ]
-
     def on_mount(self) -> None:
-        self.query_one(VerticalScroll).focus()
+        super().on_mount()
         self.action_copy()
 
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._draw)
-
-    def _draw(self) -> None:
-        line, string = self.query_one("#line", Static), self.query_one("#string", Static)
-        line.update(Text(wrapped_command(self._words, max(20, line.size.width)), no_wrap=True))
-        shown = self._problem or wrapped_string(self._string, max(20, string.size.width))
-        string.update(Text(shown, no_wrap=not self._problem))
+    def lines(self, width: int) -> list[Text]:
+        line, string = wrapped_command(self._words, width), wrapped_string(self._string, width)
+        own = sentence(self._problem, width) if self._problem else Text(string).split()
+        return [*Text(line).split(), Text(), Text("To open it as it stands, elsewhere", "bold"), *own]
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._words)
-        self.query_one("#said", Static).update(Text(COPIED))
+        self.notify(COPIED)
 
     def action_copy_string(self) -> None:
         if self._string:
             self.app.copy_to_clipboard(f"{OPENS} {self._string}")
-            self.query_one("#said", Static).update(Text(STRING_COPIED))
+            self.notify(STRING_COPIED)
 
 
 def wrapped_string(string: str, width: int) -> str:

@@ -144,8 +144,8 @@ class FilteredList(Dialog):
         """The row that a text is by itself, whatever the list has; None where it is none."""
         return None
 
-    def about(self, _row: ListRow) -> Text | None:
-        """The description of a row; None where it comes later, by `describe`."""
+    def about(self, _row: ListRow) -> Text:
+        """The description of a row."""
         return Text()
 
     def describe(self, text: Text) -> None:
@@ -202,8 +202,8 @@ class FilteredList(Dialog):
         row = self.chosen
         if row is None and self.rows:
             self.describe(Text(self.nothing))
-        elif row is not None and (text := self.about(row)) is not None:
-            self.describe(text)
+        elif row is not None:
+            self.describe(self.about(row))
 
     async def action_list(self, move: str) -> None:
         """Do in the list what the key would do if the list had the focus."""

@@ -1,4 +1,4 @@
-"""The lists of what one can begin with: examples, and the lessons of the course."""
+"""The lists of what can be put on screen: examples, lessons, places to go to, questions, and shardings."""
 
 from __future__ import annotations
 
@@ -11,25 +11,34 @@ from textual.widgets import Input
 from shardviz.errors import ShardvizError
 from shardviz.forms.examples import Example, examples
 from shardviz.forms.jumps import DeviceJump, InstructionJump, StepJump, device_at, instruction_names
+from shardviz.forms.options import with_shardings
 from shardviz.forms.summary import is_same_question, what_differs
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
-from shardviz.render.caption import coordinates
-from shardviz.render.cost_view import machine_words, total_words
+from shardviz.render.caption import collectives_text, coordinates
+from shardviz.render.cost_view import comparison_words, machine_words, total_words
 from shardviz.render.lines import READABLE, sentence
-from shardviz.render.plans_compared import versus_table
+from shardviz.render.plans_compared import ranking_rows, versus_table
 from shardviz.render.questions_view import question_rows
 from shardviz.stepping.plan_step import collective_steps
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
 from shardviz.tui.registry import AREAS, TABLES
 
 with LazyImports():
+    from shardviz.answers import search
+    from shardviz.hardware import machine as machines
     from shardviz.lessons import course
-    from shardviz.render import lesson_view
+    from shardviz.planner import ranking
+    from shardviz.planner.pricing import costs as pricing
+    from shardviz.planner.problem import reading
+    from shardviz.planner.search import mesh_ranking
+    from shardviz.render import lesson_view, search_view
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.lesson import Lesson
+    from shardviz.planner.ranking import Candidate
+    from shardviz.planner.search.mesh_ranking import MeshRanking
     from shardviz.render.palette import Palette
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.state import EditorState
@@ -228,3 +237,111 @@ class QuestionsDialog(FilteredList):
 
     def leave_with(self, row: ListRow) -> None:
         self.dismiss(row.value.draft)
+
+
+HIGH = 20
+"""Lines of a window that has room for the figures that the table leaves out."""
+MICROBATCHES = 8
+"""Parts of the batch in a pipeline, as of `shardviz search`."""
+
+
+class ShardingsDialog(FilteredList):
+    """Leaves with the form of a line."""
+
+    title_text = "Meshes and their best shardings"
+    nothing = "No mesh has these words; take some away."
+    is_table = True
+
+    def __init__(self, resolved: ResolvedProblem, palette: Palette) -> None:
+        super().__init__()
+        self._resolved, self._palette = resolved, palette
+        self._answer: MeshRanking | None = None
+        self._columns: int | None = None
+
+    def on_mount(self) -> None:
+        self.describe(Text("looking at the meshes …", "dim"))
+        self.beside(self._search)
+
+    def _search(self) -> Iterator[Callable[[], object]]:
+        """The problem with all shardings open, on any mesh with its axes of the same machine."""
+        form, mesh, machine = self._resolved.shown, self._resolved.problem.mesh, self._resolved.machine
+        if machine.assumed:
+            machine = machines.assumed_machine(machine.chip, mesh.size)
+        question = search.search_question(
+            form.einsum,
+            machine,
+            ",".join(mesh.axis_names),
+            sizes=form.sizes,
+            dtype=form.dtype,
+            backward=form.backward == "yes",
+            remat=form.remat,
+            optimizer=form.optimizer,
+            microbatches=MICROBATCHES,
+        )
+        for answer in mesh_ranking.search_meshes(question):
+            words = f"{answer.looked_at:,} of {answer.meshes:,} meshes …"
+            yield partial(self.describe, Text(words, "dim"))
+            if answer.is_complete:
+                yield partial(self._show, mesh_ranking.with_smallest_machine(answer))
+
+    def _show(self, answer: MeshRanking) -> None:
+        self._answer = answer
+        if not answer.found:
+            self.describe(
+                Text(
+                    f"{search_view.infeasible_words(answer)}\n{search_view.larger_machine_words(answer)}".strip()
+                )
+            )
+            return
+        room = self.size.width - 8
+        lines, columns = search_view.found_rows(answer.found, room, self._palette)
+        if self.size.height >= HIGH:
+            self._columns = columns
+        self.show_table(lines, answer.found)
+
+    def about(self, row: ListRow) -> Text:
+        assert self._answer is not None
+        width = min(self.query_one("#choice").content_size.width, READABLE)
+        lines = search_view.sharding_lines(self._answer, row.value, width, self._palette, self._columns)
+        return Text("\n").join(lines)
+
+    def leave_with(self, row: ListRow) -> None:
+        assert self._answer is not None
+        mesh = mesh_ranking.shown_mesh(self._answer.question, row.value)
+        self.dismiss(with_shardings(self._resolved.shown, mesh, dict(row.value.specs)))
+
+
+class RankingDialog(FilteredList):
+    """Leaves with the form of a sharding. A train step is ranked by its forward pass."""
+
+    title_text = "Ways to split the arrays over this mesh"
+    nothing = "No sharding has these words; take some away."
+    is_table = True
+
+    def __init__(self, resolved: ResolvedProblem, palette: Palette) -> None:
+        super().__init__()
+        self._resolved, self._palette = resolved, palette
+
+    def on_mount(self) -> None:
+        self.describe(Text("planning each of them …", "dim"))
+        self.beside(self._rank)
+
+    def _rank(self) -> Iterator[Callable[[], object]]:
+        form, problem = self._resolved.shown, self._resolved.problem
+        question = reading.problem_from_text(
+            form.einsum, mesh=problem.mesh, sizes=form.sizes, dtype=form.dtype, ranked=True
+        )
+        candidates = ranking.rank(question, self._resolved.placed)
+        lines = ranking_rows(candidates, self.size.width - 8, self._palette)
+        yield partial(self.show_table, lines, candidates)
+
+    def about(self, row: ListRow) -> Text:
+        candidate: Candidate = row.value
+        beside = comparison_words(candidate.cost, pricing.price(self._resolved.plan, self._resolved.placed))
+        moves = collectives_text(candidate.plan, self._palette)
+        return Text.assemble("collectives: ", moves, f"\nbeside the plan on screen: {beside}")
+
+    def leave_with(self, row: ListRow) -> None:
+        plan = row.value.plan
+        specs = {array.name: array.spec for array in plan.problem.arguments if array.spec is not None}
+        self.dismiss(with_shardings(self._resolved.shown, plan.problem.mesh, specs))

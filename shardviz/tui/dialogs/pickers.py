@@ -1,9 +1,9 @@
-"""The lists of values for a field of the problem, and of themes: what there is, and what each is."""
+"""The lists of values for a field of the problem: what there is, and what each is."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -14,15 +14,11 @@ from shardviz.hardware.clusters import cluster_named, machines_of_size
 from shardviz.hardware.machine import Machine
 from shardviz.render.machine_view import machine_words
 from shardviz.sharding.array import BITS, other_names
-from shardviz.targets import EXTRAS, TARGETS, Target, parse_targets
-from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
-from shardviz.tui.registry import TABLES
-from shardviz.tui.themes import THEMES
+from shardviz.targets import EXTRAS, TARGETS, parse_targets
+from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 from shardviz.units import flops
 
 if TYPE_CHECKING:
-    from textual.app import App
-
     from shardviz.forms.resolve import ResolvedProblem
 
 NAME_WIDTH = 14
@@ -90,37 +86,29 @@ class MachinePicker(FieldPicker):
         return machine_words(named or self.resolved.machine)
 
 
-(MARK,) = TABLES["TARGETS"]
-
-
 class TargetPicker(FieldPicker):
-    """The compilers to ask: `space` marks several, `enter` leaves with those that are marked; with the one
-    under the cursor as well where nothing was marked here."""
+    """The compilers to ask: `enter` asks one more, or one that is asked no longer."""
 
     title_text = "Compilers to ask"
     placeholder = "type to find, or another: v5p:4x4x8, h100:2x8"
     nothing = "No compiler has this name."
-    commands = (OPEN, MARK, MOVES[0], CLOSE)
-    taken = (MARK,)
 
     def __init__(self, resolved: ResolvedProblem) -> None:
         super().__init__(resolved)
-        self._marked = [target.name for target in resolved.targets]
-        self._is_changed = False
+        self._asked = [target.name for target in resolved.targets]
 
     def on_mount(self) -> None:
-        self._list(self._marked[0] if self._marked else None)
-
-    def _list(self, first: Any) -> None:
-        asked = [target.machine for target in self.resolved.targets]
-        hardware = (*asked, *machines_of_size(self.resolved.problem.mesh.size))
-        named = [_machine_row(machine) for machine in hardware if machine is not None]
-        plain = [_target_row(target) for target in TARGETS.values()]
-        rows = {row.value: self._with_mark(row) for row in (*plain, *named)}
-        self.show_rows([*rows.values()], first)
+        hardware = [target.machine for target in self.resolved.targets if target.machine is not None]
+        machines = [*hardware, *machines_of_size(self.resolved.problem.mesh.size)]
+        plain = [
+            ListRow(_named(target.name, target.description), target.name, target.name, JAX)
+            for target in TARGETS.values()
+        ]
+        rows = {row.value: self._with_mark(row) for row in (*plain, *map(_machine_row, machines))}
+        self.show_rows([*rows.values()], next((name for name in rows if name not in self._asked), None))
 
     def _with_mark(self, row: ListRow) -> ListRow:
-        mark = "✓ " if row.value in self._marked else "  "
+        mark = "✓ " if row.value in self._asked else "  "
         return replace(row, line=Text.assemble(mark, row.line), words=f"{row.words} {row.line.plain}")
 
     def row_of(self, typed: str) -> ListRow | None:
@@ -139,21 +127,9 @@ class TargetPicker(FieldPicker):
             said.append(f"\nNot installed: {extra.command}" if extra.installable else "\nNot on this system.")
         return said
 
-    def action_mark(self) -> None:
-        row = self.chosen
-        if row is None:
-            return
-        self._is_changed = True
-        if row.value in self._marked:
-            self._marked.remove(row.value)
-        else:
-            self._marked.append(row.value)
-        self._list(row.value)
-
     def leave_with(self, row: ListRow) -> None:
-        if not self._is_changed and row.value not in self._marked:
-            self._marked.append(row.value)
-        self.dismiss(",".join(self._marked) or "none")
+        others = [name for name in self._asked if name != row.value]
+        self.dismiss(",".join(others if row.value in self._asked else [*others, row.value]) or "none")
 
 
 PICKERS: dict[str, type[FieldPicker]] = {
@@ -163,52 +139,9 @@ PICKERS: dict[str, type[FieldPicker]] = {
 }
 """The lists by the field whose values they are."""
 
-THEME_WORDS = {
-    "dark": "for a dark room",
-    "light": "for a bright one",
-    "projector": "black on white, strong colours",
-    "terminal": "the terminal's own 16 colours",
-}
-
-
-class ThemePicker(FilteredList):
-    """Shows each theme as the cursor comes to it; `esc` goes back to the one before."""
-
-    title_text = "Theme"
-    DEFAULT_CSS = """
-    ThemePicker #choice, ThemePicker.-broad.-high #choice { height: auto; layout: vertical; }
-    ThemePicker OptionList, ThemePicker.-broad.-high OptionList { width: 100%; height: auto; }
-    ThemePicker #about { display: none; }
-    ThemePicker.-wide.-high.fitted > #window, ThemePicker.-broad.-high.fitted > #window { max-width: 56; }
-    """
-
-    def __init__(self, app: App[None]) -> None:
-        super().__init__(classes="fitted")
-        self._before = app.theme
-
-    def on_mount(self) -> None:
-        rows = []
-        for theme in THEMES:
-            name = theme.name.removeprefix("shardviz-")
-            line = _named(name, THEME_WORDS[name])
-            rows.append(ListRow(line, line.plain, theme.name))
-        self.show_rows(rows, self._before)
-
-    def about(self, row: ListRow) -> Text:
-        self.app.theme = row.value
-        return Text()
-
-    def action_close(self) -> None:
-        self.app.theme = self._before
-        super().action_close()
-
 
 def _named(name: str, what: str) -> Text:
     return Text.assemble((f"{name:<{NAME_WIDTH}} ", "bold"), (what, "dim"))
-
-
-def _target_row(target: Target) -> ListRow:
-    return ListRow(_named(target.name, target.description), target.name, target.name, JAX)
 
 
 def _machine_row(machine: Machine) -> ListRow:

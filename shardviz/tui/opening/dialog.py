@@ -1,125 +1,63 @@
 """The dialog of `o`: the files of a folder, and a field that takes a path, a command line, a string or a
-sharding."""
+sharding; and the profile that is read for Time."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import work
 from textual.widgets import Input
+from textual.worker import get_current_worker
 
-from shardviz.errors import ShardvizError, quote
+from shardviz.compiler.requests import Cancelled
+from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
+from shardviz.notation.mesh import parse_mesh
 from shardviz.render.lines import printable
-from shardviz.tui.dialogs.dialog import Dialog
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
-from shardviz.tui.opening.kinds import READ, WORDS, Kind, Openable, listed_folder, openables, typed, why_empty
+from shardviz.tui.opening.kinds import (
+    WORDS,
+    Openable,
+    listed_folder,
+    openables,
+    read_options,
+    typed,
+    why_empty,
+    words_of,
+)
 from shardviz.tui.registry import TABLES
+from shardviz.tui.time.timelines import OpenedProfile
+from shardviz.units import human_bytes
 
 with LazyImports():
-    from shardviz.tui.opening import reading as contents
+    from shardviz.answers import profile as profile_answer
+    from shardviz.hardware import machine_file
+    from shardviz.hlo import text_file
+    from shardviz.profiles import trace_files
 
 if TYPE_CHECKING:
-    from shardviz.tui.opening.reading import Opened, OpenedProgram, OpeningReader
+    from textual.worker import Worker
+
     from shardviz.tui.state import EditorState
-
-
-class ReadingDialog(Dialog):
-    """Reads one thing at a time; without another mesh, target or machine for those of the problem."""
-
-    state: EditorState
-    reading: OpeningReader | None = None
-
-    def open(self, kind: Openable) -> None:
-        """Read it, and leave with that."""
-        self.read(kind.name, lambda reader: reader.open(kind))
-
-    def read(self, name: str, read: Callable[[OpeningReader], Opened]) -> None:
-        """Hand over what is read to `show_opened`; `name` is what it is called."""
-        self.stop_reading()
-
-        def show(text: Text) -> None:
-            if not reading.is_stopped:
-                self.app.call_from_thread(self.describe, text)
-
-        self.reading = reading = contents.OpeningReader(self.state, show)
-        self.describe(Text(f"reading {name} …", "dim"))
-        self._read(name, read, reading)
-
-    @work(thread=True, exit_on_error=False)
-    def _read(self, name: str, read: Callable[[OpeningReader], Opened], reading: OpeningReader) -> None:
-        try:
-            found: Opened | ShardvizError = read(reading)
-        except ShardvizError as error:
-            found = error
-        except Exception as error:
-            found = ShardvizError(f"{quote(name)} cannot be read: {type(error).__name__}: {error}")
-
-        def end() -> None:
-            if reading.is_stopped:
-                return
-            self.reading = None
-            if isinstance(found, ShardvizError):
-                self.show_failure(found)
-            else:
-                self.show_opened(found)
-
-        if not reading.is_stopped:
-            self.app.call_from_thread(end)
-
-    def describe(self, text: Text) -> None:
-        """Show how far the reading is, or why it has failed."""
-        raise NotImplementedError
-
-    def show_failure(self, error: ShardvizError) -> None:
-        """Say why it cannot be read."""
-        self.describe(Text(f"✗ {error_words(error)}"))
-
-    def show_opened(self, opened: Opened) -> None:
-        """Leave with what was read."""
-        self.dismiss(opened)
-
-    def stop_reading(self) -> bool:
-        """Stop what is being read; False where nothing is."""
-        if self.reading is None:
-            return False
-        self.reading.stop()
-        self.reading = None
-        return True
-
-    def action_close(self) -> None:
-        if self.stop_reading():
-            self.describe(Text("stopped; esc closes", "dim"))
-        else:
-            self.dismiss()
-
-    def on_unmount(self) -> None:
-        self.stop_reading()
-
 
 HELP = (
     "A compiled program (HLO, StableHLO, Shardy), a folder of XLA's dumps, a function of a Python file, a "
     "report of --save, a profile of jax.profiler, a model's config.json or safetensors, a machine's TOML "
-    "file, with --mesh, --target or --machine after it as after a command; or a sharding in any notation, a "
-    "shardviz command line, a string that somebody has sent."
+    "file, with options after it as after its command; or a sharding in any notation, a shardviz command "
+    "line, a string that somebody has sent."
 )
 GUEST = "Type a sharding in any notation, a shardviz command line, or a string that somebody has sent."
 (COMPLETE,) = TABLES["OPEN"]
 
 
-class ReadingList(ReadingDialog, FilteredList):
-    """A list whose lines are read away from the screen's thread."""
-
-    def describe(self, text: Text) -> None:
-        FilteredList.describe(self, text)
-
-
-class OpenDialog(ReadingList):
-    """Leaves with what was read, or, where nothing has to be read for it, with what was chosen.
+class OpenDialog(FilteredList):
+    """Leaves with what was chosen, or with the profile that was read.
 
     Without `has_files` only texts are opened.
     """
@@ -128,7 +66,6 @@ class OpenDialog(ReadingList):
     placeholder = "a file, a folder/, a sharding, a command line"
     nothing = "No file has this name, and it is in no notation."
     typed_first = False  # the beginning of a file's name may be a sharding
-    advice = HELP
     commands = (OPEN, COMPLETE, MOVES[0], CLOSE)
     taken = (COMPLETE,)
     DEFAULT_CSS = """
@@ -140,19 +77,18 @@ class OpenDialog(ReadingList):
         super().__init__()
         self.state, self._has_files = state, has_files
         self._folder = ""
+        self._reading: Worker[None] | None = None
+        self._ends: list[Callable[[], object]] = []
+        """What a reading waits for, ended with it."""
 
     def on_mount(self) -> None:
         self.show_rows(self._rows_of(""))
         if not self.rows:
-            self.describe(Text(self.advice if self._has_files else GUEST, "dim"))
+            self.describe(Text(HELP if self._has_files else GUEST, "dim"))
 
     def _rows_of(self, folder: str) -> tuple[ListRow, ...]:
         found = openables(folder) if self._has_files else ()
-        return tuple(_row(kind) for kind in found if self.takes(kind.kind))
-
-    def takes(self, _kind: Kind) -> bool:
-        """Return whether files of a kind are listed."""
-        return True
+        return tuple(_row(kind) for kind in found)
 
     def rows_for(self, typed: str) -> tuple[ListRow, ...]:
         folder = listed_folder(typed.strip())
@@ -166,12 +102,12 @@ class OpenDialog(ReadingList):
 
     def row_of(self, text: str) -> ListRow | None:
         kind = typed(text, self._has_files)
-        return None if kind is None or not self.takes(kind.kind) else _row(kind)
+        return None if kind is None else _row(kind)
 
     def about(self, row: ListRow) -> Text:
         kind: Openable = row.value
         name = printable(kind.name)
-        return Text.assemble((f"{name}\n", "bold"), WORDS[kind.kind], (f"\n\n{self.advice}", "dim"))
+        return Text.assemble((f"{name}\n", "bold"), WORDS[kind.kind], (f"\n\n{HELP}", "dim"))
 
     def action_complete(self) -> None:
         """Write out the beginning that all listed names share which begin as what is typed, or the name under
@@ -196,34 +132,105 @@ class OpenDialog(ReadingList):
             self._write(kind.name)
         elif kind.kind == "source":
             self._write(f"{kind.name}:")
-        elif kind.kind in READ:
-            self.open(kind)
+        elif kind.kind == "profile":
+            self._stop()
+            self._reading = self._read(kind)
         else:
             self.dismiss(kind)
 
+    @work(thread=True, exit_on_error=False)
+    def _read(self, kind: Openable) -> None:
+        worker = get_current_worker()
 
-class CompareDialog(OpenDialog):
-    """Leaves with the changes from the program that is open to another one."""
+        def say(words: str) -> None:
+            if worker.is_cancelled:
+                raise Cancelled("the reading was stopped")
+            self.app.call_from_thread(self.describe, Text(f"{words} …", "dim"))
 
-    placeholder = "a file, a folder/, FILE.py:FUNCTION"
-    nothing = "No file has this name."
-    advice = (
-        "Another compiled program, a function, a report of --save, a folder of XLA's dumps: the one that is "
-        "open is the old one, this the new one."
-    )
+        try:
+            say(f"reading {kind.name}")
+            profile = read_profile(kind, self.state, say, self._ends.append)
+            end: Callable[[], object] = partial(self.dismiss, profile)
+        except Exception as error:
+            if not isinstance(error, ShardvizError):
+                error = ShardvizError(f"{quote(kind.name)} cannot be read: {type(error).__name__}: {error}")
+            end = partial(self.describe, Text(f"✗ {error_words(error)}"))
+        if not worker.is_cancelled:
+            self.app.call_from_thread(end)
 
-    def __init__(self, state: EditorState, old: OpenedProgram) -> None:
-        super().__init__(state, has_files=True)
-        self._old = old
-        self.title_text = f"Compare {old.found.name} with"
+    def _stop(self) -> bool:
+        """Stop what is being read; False where nothing is."""
+        if self._reading is None or self._reading.is_finished:
+            return False
+        self._reading.cancel()
+        while self._ends:
+            self._ends.pop()()
+        return True
 
-    def takes(self, kind: Kind) -> bool:
-        return kind in ("program", "saved", "source", "function", "modules", "folder")
+    def action_close(self) -> None:
+        if self._stop():
+            self.describe(Text("stopped; esc closes", "dim"))
+        else:
+            self.dismiss()
 
-    def open(self, kind: Openable) -> None:
-        self.read(kind.name, lambda reader: reader.changes_from(self._old, kind))
+    def on_unmount(self) -> None:
+        self._stop()
 
 
 def _row(kind: Openable) -> ListRow:
     line = Text.assemble((printable(kind.label), "bold"), "  ", (WORDS[kind.kind], "dim"))
     return ListRow(line, kind.label, kind)
+
+
+PATIENCE_S = 120.0
+"""Seconds for XLA to write the text of a profile's programs."""
+OPTIONS = ("mesh", "device_order", "machine", "hlo", "step", "device")
+
+
+def read_profile(
+    kind: Openable,
+    state: EditorState,
+    say: Callable[[str], object],
+    end_by: Callable[[Callable[[], object]], object],
+) -> OpenedProfile:
+    """A profile, with the program's text as far as XLA reads what it brings, on the machine of the problem
+    where no other is named.
+
+    `say` is told how far it is, and raises `Cancelled` where nobody waits any more; `end_by` takes what ends
+    a request. Raises `QuestionError` for a file that is no profile, and for options that it does not have.
+    """
+    now, worker = state.resolved, state.queries.worker
+    own = {"machine": now.shown.machine} if now.named is not None else {}
+    options = {**own, **read_options(kind.options, OPTIONS)}
+    if "device_order" in options and "mesh" not in options:
+        raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
+    mesh = parse_mesh(options["mesh"], options.get("device_order")) if "mesh" in options else None
+    machine = machine_file.named_machine(options["machine"]) if "machine" in options else None
+    step = options.get("step")
+    if step and not step.isdecimal():
+        raise QuestionError(f"{quote(step)} is not the number of a step", "write --step 3")
+    hlo = text_file.read_text_file(options["hlo"]).text if "hlo" in options else ""
+
+    def say_bytes(done: int, size: int) -> None:
+        say(f"reading {kind.name}: {human_bytes(done)} of {human_bytes(size)}")
+
+    def find_texts(protos: Sequence[bytes]) -> Sequence[str]:
+        asked = worker.module_texts(protos)
+        end_by(asked.cancel)
+        try:
+            return asked.result(PATIENCE_S)
+        except (CompilerError, TimeoutError):
+            return [""] * len(protos)
+        finally:
+            say(f"reading {kind.name}")
+
+    profile = profile_answer.profile_with_texts(
+        trace_files.read_trace(kind.path, say_bytes),
+        find_texts,
+        hlo=hlo,
+        mesh=mesh,
+        machine=machine,
+        device=options.get("device", ""),
+        step=int(step) if step else None,
+    )
+    return OpenedProfile(profile, shlex.join(["shardviz", "profile", kind.path, *words_of(options)]))

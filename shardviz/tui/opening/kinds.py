@@ -37,10 +37,9 @@ def _option(name: str) -> str:
 
 
 def option_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """The words before the options, and those from the first option on, without views of a command."""
+    """The words before the options, and those from the first option on."""
     first = next((number for number, word in enumerate(words) if word.startswith("--")), len(words))
-    kept = (word for word in words[first:] if word not in ("--time", "--picture", "--why"))
-    return [*words[:first]], tuple(kept)
+    return [*words[:first]], tuple(words[first:])
 
 
 def read_options(words: Sequence[str], allowed: Collection[str]) -> Options:
@@ -72,8 +71,8 @@ Kind = Literal[
     "source",
     "function",
     "saved",
-    "diff",
     "model",
+    "command",
     "machine",
     "line",
     "string",
@@ -103,18 +102,26 @@ WORDS: dict[Kind, str] = {
     "source": "Python: its functions of a mesh",
     "function": "runs the file, compiles what the function returns",
     "saved": "saved report",
-    "diff": "what changes from one to the other",
     "model": "model",
+    "command": "what this command prints",
     "machine": "machine",
     "line": "the problem of this command line",
     "string": "what this string shares",
     "notation": "this sharding in every notation",
 }
 """What a kind is called."""
-READ: frozenset[Kind] = frozenset({"modules", "profile", "program", "function", "saved", "diff"})
-"""Kinds that take a while to read."""
 COMMANDS: dict[str, Kind] = {"hlo": "program", "program": "function", "profile": "profile", "model": "model"}
 """The kind of what a command names; where its own name says otherwise, that is it."""
+PRINTED = ("diff", "info", "machine", "search", "targets", "translate")
+"""Commands of which all else is shown as they print it."""
+PAGES: dict[Kind, tuple[str, Options]] = {
+    "program": ("hlo", {}),
+    "modules": ("hlo", {}),
+    "saved": ("hlo", {}),
+    "function": ("program", {"mesh": "{mesh}", "target": "{target}"}),
+    "model": ("model", {"rules": "fsdp+tensor", "mesh": "data=4,tensor=2"}),
+}
+"""The command whose page shows a kind, with the options that it has unless others stand after the path."""
 PROFILES = Path("plugins", "profile")
 """Where jax.profiler puts profiles within its folder."""
 SIGNS = frozenset("()[]{}<>,_*")
@@ -126,12 +133,11 @@ MOST = 2000
 @dataclass(frozen=True)
 class Openable:
     """Something to open: a path as it is typed, or a text. `options` are the words after a path, as after a
-    command. A "diff" is of a `pair` of programs, the old one first."""
+    command."""
 
     name: str
     kind: Kind
     options: tuple[str, ...] = ()
-    pair: tuple[Openable, ...] = ()
 
     @property
     def path(self) -> str:
@@ -142,6 +148,17 @@ class Openable:
     def label(self) -> str:
         """The name, and the words after it."""
         return " ".join((self.name, shlex.join(self.options))).rstrip()
+
+    def command(self, mesh: str, target: str) -> str:
+        """The command line whose page shows it; empty where it has a screen of its own. A function is called
+        with the `mesh`, and compiled for the `target`, of the problem."""
+        if self.kind not in PAGES:
+            return self.name if self.kind == "command" else ""
+        name, usual = PAGES[self.kind]
+        words = [word for option in self.options for word in option.split("=", 1)[:1]]
+        own = {each: text for each, text in usual.items() if _option(each) not in words}
+        more = [text.format(mesh=mesh, target=target) for text in words_of(own)]
+        return shlex.join(["shardviz", name, self.path, *self.options, *more])
 
 
 def _path(text: str) -> Path:
@@ -248,8 +265,7 @@ def _file(text: str) -> Openable | None:
 
 
 def _with_options(text: str) -> Openable | None:
-    """A path with options after it, or the command line of a program, a profile, a model, or of two
-    programs."""
+    """A path with options after it, or a command line but that of a problem."""
     try:
         words = shlex.split(text)
     except ValueError:
@@ -257,8 +273,8 @@ def _with_options(text: str) -> Openable | None:
     is_line = words[:1] == ["shardviz"]
     command, words = (words[1], words[2:]) if is_line and len(words) > 1 else ("", words)
     paths, options = option_words(words)
-    if command == "diff" and len(paths) == 2:
-        return diff_of(_program(paths[0]), _program(paths[1]), options)
+    if command in PRINTED:
+        return Openable(text, "command")
     if len(paths) != 1 or (is_line and command not in COMMANDS) or not (is_line or options):
         return None
     found = _file(paths[0])
@@ -268,15 +284,6 @@ def _with_options(text: str) -> Openable | None:
     if command == "profile":
         kind = "profile"
     return Openable(paths[0], kind, options) if kind is not None else None
-
-
-def diff_of(old: Openable, new: Openable, options: Sequence[str]) -> Openable:
-    """Two programs to compare."""
-    return Openable(f"{shlex.quote(old.name)} {shlex.quote(new.name)}", "diff", tuple(options), (old, new))
-
-
-def _program(name: str) -> Openable:
-    return Openable(name, "modules") if is_folder(_path(name)) else _file(name) or Openable(name, "program")
 
 
 def _notation(text: str) -> Openable | None:

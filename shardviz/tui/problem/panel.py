@@ -19,8 +19,8 @@ from shardviz.lazy_names import LazyImports
 from shardviz.render.problem_picture import FieldCell, FieldRow, FieldsPicture, field_rows, mesh_in
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Side
-from shardviz.tui.problem import changes
-from shardviz.tui.problem.fields import Cursor, Entry, cell_at, cursor_on, moved, place_at
+from shardviz.tui.problem import fields
+from shardviz.tui.problem.fields import Cursor, Entry
 from shardviz.tui.registry import PROBLEM, TYPING, Command, CommandsChanged, bindings
 
 with LazyImports():
@@ -74,15 +74,15 @@ class ProblemPanel(Side):
     @property
     def cell(self) -> FieldCell:
         """The cell under the cursor."""
-        return cell_at(self._rows or field_rows(self.state.resolved), self.cursor)
+        return fields.cell_at(self._rows or field_rows(self.state.resolved), self.cursor)
 
     @property
     def commands(self) -> list[Command]:
         """The commands that do something to the cell under the cursor; the axes by their letters."""
-        cell, resolved, axes = self.cell, self.state.resolved, changes.letters_text(self.letters)
-        works = (command for command in PROBLEM if changes.works_on(command.name, cell, resolved))
+        cell, resolved, axes = self.cell, self.state.resolved, fields.letters_text(self.letters)
+        works = (command for command in PROBLEM if fields.works_on(command.name, cell, resolved))
         named = (replace(work, shown=axes) if work.name == "assign" else work for work in works)
-        listed = cell.field in changes.LISTED
+        listed = cell.field in fields.LISTED
         return [
             replace(command, footer="list") if command.name == "cycle" and listed else command
             for command in named
@@ -96,9 +96,9 @@ class ProblemPanel(Side):
     @property
     def letters(self) -> dict[str, str]:
         """The axes by the letters that mean them to the cell under the cursor, before any other command."""
-        if not changes.works_on("assign", self.cell, self.state.resolved):
+        if not fields.works_on("assign", self.cell, self.state.resolved):
             return {}
-        return changes.letters_of(mesh_in(self.state.resolved).axis_names)
+        return fields.letters_of(mesh_in(self.state.resolved).axis_names)
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         """Draw the fields of another problem."""
@@ -144,9 +144,9 @@ class ProblemPanel(Side):
     def _show(self) -> None:
         if self.picture is not None:
             picture = self.picture
-            fields = [picture.line(y, 0, picture.width) for y in range(picture.height)]
+            drawn = [picture.line(y, 0, picture.width) for y in range(picture.height)]
             room = max(self.size.height - picture.height, 0)
-            self.view.show(TextLines([*fields, *self._figures[:room]]))
+            self.view.show(TextLines([*drawn, *self._figures[:room]]))
 
     def _mark_cursor(self) -> None:
         picture = self.picture
@@ -169,7 +169,7 @@ class ProblemPanel(Side):
             self._entry.styles.width = self.size.width - 1 - left
 
     def on_lines_view_clicked(self, event: FieldsView.Clicked) -> None:
-        place = place_at(self.picture.places, event.column, event.line) if self.picture else None
+        place = fields.place_at(self.picture.places, event.column, event.line) if self.picture else None
         if place is not None:
             self._put_cursor(place.cell)
             if event.is_double:
@@ -177,10 +177,10 @@ class ProblemPanel(Side):
 
     def action_move(self, direction: str) -> None:
         if self.picture and not self.is_typing:
-            self._put_cursor(moved(self.picture.places, self.cell, direction))
+            self._put_cursor(fields.moved(self.picture.places, self.cell, direction))
 
     def _put_cursor(self, cell: FieldCell) -> None:
-        self.cursor = cursor_on(self._rows, cell)
+        self.cursor = fields.cursor_on(self._rows, cell)
         self._mark_cursor()
 
     def takes(self, event: events.Key) -> bool:
@@ -188,14 +188,14 @@ class ProblemPanel(Side):
         axis = self.letters.get(event.character or "")
         if axis is None:
             return False
-        if moved := changes.moved_from(self._rows, self.cell, axis):
+        if moved := fields.moved_from(self._rows, self.cell, axis):
             self.notify(f"{axis} moves here from {moved}.", markup=False)
-        self.state.edit(changes.assigned(self.state.resolved.draft, self.cell, axis))
+        self.state.edit(fields.assigned(self.state.resolved.draft, self.cell, axis))
         return True
 
     def check_action(self, action: str, _parameters: tuple[object, ...]) -> bool | None:
         """A key that does nothing to the cell under the cursor is still a key of the problem: None."""
-        works = not self.is_typing and changes.works_on(action, self.cell, self.state.resolved)
+        works = not self.is_typing and fields.works_on(action, self.cell, self.state.resolved)
         return works or None
 
     async def action_assign(self) -> None:
@@ -204,10 +204,10 @@ class ProblemPanel(Side):
 
     def action_cycle(self) -> None:
         field = self.cell.field
-        if field in changes.LISTED:
+        if field in fields.LISTED:
             self.app.push_screen(pickers.PICKERS[field](self.state.resolved), partial(self._picked, field))
             return
-        self.state.edit(changes.cycled(self.state.resolved.draft, self.cell, self.state.resolved))
+        self.state.edit(fields.cycled(self.state.resolved.draft, self.cell, self.state.resolved))
 
     def _picked(self, field: str, text: str | None) -> None:
         if text is not None:
@@ -220,7 +220,7 @@ class ProblemPanel(Side):
         self.state.edit(draft)
 
     def action_clear(self) -> None:
-        self.state.edit(changes.cleared(self.state.resolved.draft, self.cell))
+        self.state.edit(fields.cleared(self.state.resolved.draft, self.cell))
 
     def action_double(self) -> None:
         self.state.edit(axis_edits.double_axis(self.state.resolved.draft, *self.cell.axes))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.errors import ShardvizError
@@ -19,7 +19,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.forms.form import ProblemForm
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.hardware.links import LinkLevel, LinkSpec
+    from shardviz.hardware.links import LinkLevel
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
 LARGE = 2**14
 """A schedule of more sends is worked out beside the screen."""
 KINDS = ("torus", "ring", "line", "switch")
-
-
-@dataclass(frozen=True)
-class LinkFigures:
-    """A latency and a bandwidth as texts; None stands for the machine's."""
-
-    latency: str | None = None
-    bandwidth: str | None = None
 
 
 class CollectiveChoice:
@@ -48,7 +40,6 @@ class CollectiveChoice:
         """The collective by its usual algorithm."""
         self.topology: str | None = None
         """The kind of links that a person has chosen; None for those of the machine."""
-        self.figures = LinkFigures()
         self.fault: ShardvizError | None = None
         self.algorithm: str | None = None
         """The algorithm that a person has chosen; None for the usual one."""
@@ -147,9 +138,8 @@ class CollectiveChoice:
 
     def forget(self) -> bool:
         """Take the usual algorithm and links again; whether others had been chosen."""
-        had = self.algorithm is not None or self.topology is not None or self.figures != LinkFigures()
+        had = self.algorithm is not None or self.topology is not None
         self.algorithm = self.topology = None
-        self.figures = LinkFigures()
         return had
 
     @property
@@ -158,18 +148,10 @@ class CollectiveChoice:
         return self._links(self.topology)
 
     @property
-    def machine_spec(self) -> LinkSpec:
-        """The figures of the machine's links. Raises `QuestionError` as `links`."""
-        assert self.base is not None
-        axes, dims = self.base.operation.axes, self.base.schedule.pattern.dims
-        return group_links(self._resolved.placed, axes, dims, self.topology).spec
-
-    @property
     def links_of(self) -> str:
         """The machine whose links they are; empty where they are assumed."""
         machine = self._resolved.placed.machine
-        own = self.topology is None and self.figures == LinkFigures()
-        return machine.name if own and not machine.assumed else ""
+        return machine.name if self.topology is None and not machine.assumed else ""
 
     def next_links(self) -> None:
         """Choose the next of the machine's links, a torus, a ring, a line and a switch. Raises
@@ -183,8 +165,7 @@ class CollectiveChoice:
     def _links(self, kind: str | None) -> Links:
         assert self.base is not None
         axes, dims = self.base.operation.axes, self.base.schedule.pattern.dims
-        figures = self.figures
-        return group_links(self._resolved.placed, axes, dims, kind, figures.latency, figures.bandwidth)
+        return group_links(self._resolved.placed, axes, dims, kind)
 
     def next_step(self, steps: int) -> None:
         """Choose the collective of the plan so many further on."""
@@ -214,10 +195,6 @@ class CollectiveChoice:
                 index = found.index("--algorithm")
                 del found[index : index + 2]
             found += ["--algorithm", self.algorithm]
-        if self.figures.latency is not None:
-            found += ["--latency", self.figures.latency]
-        if self.figures.bandwidth is not None:
-            found += ["--bandwidth", self.figures.bandwidth]
         return shlex.join(["shardviz", *found])
 
     @property

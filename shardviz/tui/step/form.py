@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
-from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, VerticalScroll
@@ -19,7 +17,6 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.collective import CollectiveFieldError, collective_question
 from shardviz.forms.form import COLLECTIVE_FIELDS, CollectiveFields
 from shardviz.forms.wording import as_sentence
-from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
@@ -34,42 +31,6 @@ CHOSEN = ("op", "algorithm")
 HINTS = {name: field.hint for name, field in COLLECTIVE_FIELDS.items()} | {
     "pieces": "as the algorithm has it"
 }
-
-
-class ChoiceField(Input):
-    """Takes any text; `space` asks for a list of what there is."""
-
-    class ListAsked(Message):
-        """All choices are to be listed."""
-
-        def __init__(self, field: ChoiceField) -> None:
-            super().__init__()
-            self.field = field
-
-    choices: Sequence[str] = ()
-
-    async def _on_key(self, event: events.Key) -> None:
-        if event.key == "space":
-            event.stop()
-            event.prevent_default()
-            if self.choices:
-                self.post_message(self.ListAsked(self))
-
-
-class ChoicesDialog(FilteredList):
-    """The choices for a field of the form, and what each is; `enter` leaves with a name."""
-
-    def __init__(self, title: str, abouts: Mapping[str, str], first: str | None) -> None:
-        super().__init__()
-        self.title_text = title
-        self._abouts, self._first = abouts, first
-
-    def on_mount(self) -> None:
-        rows = [ListRow(Text(name), f"{name} {about}", name) for name, about in self._abouts.items()]
-        self.show_rows(rows, self._first)
-
-    def about(self, row: ListRow) -> Text:
-        return Text.assemble((f"{row.value}\n", "bold"), self._abouts[row.value])
 
 
 class CollectiveForm(VerticalScroll):
@@ -104,8 +65,7 @@ class CollectiveForm(VerticalScroll):
             hint = PARAMETERS[name].example if name in PARAMETERS else HINTS[name]
             with Horizontal(id=f"row-{name}"):
                 yield Static(Text(name.replace("_", " ")))
-                field = ChoiceField if name in CHOSEN else Input
-                yield field(id=f"field-{name}", placeholder=hint, compact=True)
+                yield Input(id=f"field-{name}", placeholder=hint, compact=True)
             if name in CHOSEN:
                 yield Static(id=f"choices-{name}", classes="choices", markup=False)
             fault = Static(id=f"fault-{name}", classes="fault", markup=False)
@@ -136,27 +96,6 @@ class CollectiveForm(VerticalScroll):
             **texts, parameters=tuple(parameter for parameter in parameters if parameter[1])
         )
 
-    def on_choice_field_list_asked(self, message: ChoiceField.ListAsked) -> None:
-        from shardviz.collectives.algorithms import ALGORITHMS
-
-        field = message.field
-        typed = field.value.strip()
-        first = next((name for name in field.choices if typed and name.startswith(typed)), None)
-        if field.id == "field-op":
-            docs = {name: (OPERATIONS[name].__doc__ or "").partition("\n\n")[0] for name in field.choices}
-            abouts = {name: " ".join(doc.replace("`", "").split()) for name, doc in docs.items()}
-            dialog = ChoicesDialog("Operations", abouts, first)
-        else:
-            abouts = {name: as_sentence(ALGORITHMS[name].summary) for name in field.choices}
-            dialog = ChoicesDialog("Algorithms that can do it", abouts, first)
-
-        def fill(name: str | None) -> None:
-            if name is not None:
-                field.value = name
-                field.cursor_position = len(name)
-
-        self.app.push_screen(dialog, fill)
-
     def on_input_changed(self, _event: Input.Changed) -> None:
         self._check()
 
@@ -169,7 +108,6 @@ class CollectiveForm(VerticalScroll):
         self.post_message(self.Done())
 
     def _offer(self, name: str, choices: list[str]) -> None:
-        self.query_one(f"#field-{name}", ChoiceField).choices = choices
         shown = self.query_one(f"#choices-{name}", Static)
         shown.update(Text("  ".join(choices)))
         shown.display = bool(choices)

@@ -22,9 +22,9 @@ from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
 from shardviz.tui.step import player
-from shardviz.tui.step.choice import CollectiveChoice, LinkFigures, is_large, worked_out
+from shardviz.tui.step.choice import CollectiveChoice, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
-from shardviz.tui.step.player import Player, RoundView, StepHead, StepLines
+from shardviz.tui.step.player import Player, RoundView, StepLines
 
 with LazyImports():
     from shardviz.codegen import collective as collective_program
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 PAN = 16
 """Columns of one key press."""
-_OF_ROUNDS = ("play", "round", "algorithm", "compare", "view", "device", "figures", "links")
+_OF_ROUNDS = ("play", "round", "algorithm", "compare", "view", "device", "links")
 """Commands that do nothing where nothing is sent."""
 _OPTIONS = {"transfers": " --transfers", "matmul": " --matmul"}
 """What the command line adds for a view."""
@@ -83,7 +83,7 @@ class StepPane(Pane):
         """Its many fields are put on the screen when it is opened first."""
 
     def compose(self) -> ComposeResult:
-        yield StepHead(id="step-head")
+        yield StepLines(id="step-head")
         yield RoundView()
         yield StepLines(id="step-foot")
 
@@ -230,16 +230,6 @@ class StepPane(Pane):
             self.chosen.next_links()
             self._load(self.player.fraction)
 
-    def action_figures(self) -> None:
-        if self.prepared is not None:
-            dialog = dialogs.LinkFiguresDialog(self.chosen.machine_spec, self.chosen.figures)
-            self.app.push_screen(dialog, self._set_figures)
-
-    def _set_figures(self, figures: LinkFigures | None) -> None:
-        if figures is not None:
-            self.chosen.figures = figures
-            self._load(self.player.fraction)
-
     def action_ask_now(self) -> None:
         self.state.queries.ask_now()
         self._draw()
@@ -297,9 +287,6 @@ class StepPane(Pane):
 
     async def on_collective_form_done(self) -> None:
         await self.action_other()
-
-    def on_step_head_scrubbed(self, message: StepHead.Scrubbed) -> None:
-        self._go(round(message.part * self.player.rounds))
 
     def on_lines_view_clicked(self, message: RoundView.Clicked) -> None:
         """A transfer leads to its round, a device is marked."""

@@ -1,15 +1,11 @@
-"""Playing a collective: the round that is shown, its picture, and the progress bar that answers the mouse."""
+"""Playing a collective: the round that is shown, and its picture."""
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar
 
-from textual import events
 from textual.binding import BindingType
-from textual.message import Message
 
-from shardviz.render.palette import DONE, NEXT_PHASE, TO_DO
 from shardviz.tui.lines_view import LinesView
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -20,8 +16,6 @@ SLIDE_S = 0.07
 """Seconds from one of these pictures to the next."""
 FASTEST_SLIDE = 4.0
 """Rounds a second beyond which there are no such pictures."""
-BAR = re.compile(f"[{DONE}{TO_DO}{NEXT_PHASE}]+")
-BAR_LINE = 1
 
 
 class Player:
@@ -73,48 +67,6 @@ class StepLines(LinesView, can_focus=False, inherit_bindings=False):
     DEFAULT_CSS = """
     StepLines { height: 0; overflow: hidden; }
     """
-
-
-class StepHead(StepLines):
-    """The lines above the picture: what is played, and how far it is."""
-
-    class Scrubbed(Message):
-        """The mouse is held down on the progress bar, at a part of its length, 0 to 1."""
-
-        def __init__(self, part: float) -> None:
-            super().__init__()
-            self.part = part
-
-    def __init__(self, *, id: str) -> None:
-        super().__init__(id=id)
-        self._held = False
-
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        bar = self._bar if event.y == BAR_LINE else None
-        if bar is not None and bar.start() <= event.x < bar.end():
-            self._held = True
-            self.capture_mouse()
-            self._scrub(event.x)
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self._held:
-            self._scrub(event.x)
-
-    def on_mouse_up(self) -> None:
-        self._held = False
-        self.release_mouse()
-
-    @property
-    def _bar(self) -> re.Match[str] | None:
-        if self.canvas.height <= BAR_LINE:
-            return None
-        return BAR.search(self.canvas.line(BAR_LINE, 0, self.canvas.width).plain)
-
-    def _scrub(self, x: int) -> None:
-        """Beyond the ends of the bar is the end that is nearer."""
-        if (bar := self._bar) is not None:
-            last = max(1, bar.end() - bar.start() - 1)
-            self.post_message(self.Scrubbed(min(max(0, x - bar.start()), last) / last))
 
 
 class RoundView(LinesView, inherit_bindings=False):

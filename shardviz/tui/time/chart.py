@@ -177,11 +177,6 @@ class StackedCharts:
         frame = self._frames[0]
         return min(max((x + 0.5 - frame.left) / frame.columns, 0.0), 1.0)
 
-    @property
-    def columns(self) -> int:
-        """Columns that the window takes."""
-        return self._frames[0].columns
-
     def _part_at(self, y: int) -> tuple[int, int]:
         """The part that has a line, and the line within its frame: -1 for its title."""
         number = next(i for i in range(len(self._frames)) if y < self._tops[i + 1])
@@ -214,9 +209,6 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.with_memory = False
         self._is_old = False
         self._palette: Palette | None = None
-        self._dragged: int | None = None
-        self._has_moved = False
-        """True from the first move of a drag on: what ends it is not a click."""
 
     @property
     def part(self) -> ChartPart:
@@ -296,12 +288,6 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.window = TimeWindow.whole(self.window.limit)
         self.draw()
 
-    def zoom_to(self) -> None:
-        if self.selected is not None:
-            op = self.part.timeline.ops[self.selected]
-            self.window = self.window.around(op.start, op.end, 0.9)
-            self.draw()
-
     def pan(self, steps: float) -> None:
         self.window = self.window.pan(PAN * steps)
         self.draw()
@@ -348,24 +334,8 @@ class TimeChart(LinesView, inherit_bindings=False):
     def _spot(self, event: events.MouseEvent) -> tuple[int, int]:
         return event.x + round(self.scroll_x), event.y + round(self.scroll_y)
 
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        self._dragged, self._has_moved = event.screen_x, False
-        self.capture_mouse()
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self._dragged is not None and self.parts and event.screen_x != self._dragged:
-            assert isinstance(self.canvas, StackedCharts)
-            self._has_moved = True
-            self.window = self.window.pan((self._dragged - event.screen_x) / self.canvas.columns)
-            self._dragged = event.screen_x
-            self.draw()
-
-    def on_mouse_up(self) -> None:
-        self._dragged = None
-        self.release_mouse()
-
     def on_click(self, event: events.Click) -> None:
-        if isinstance(self.canvas, StackedCharts) and not self._has_moved:
+        if isinstance(self.canvas, StackedCharts):
             found = self.canvas.op_at(*self._spot(event))
             if found is not None:
                 self.select(found[1], found[0])

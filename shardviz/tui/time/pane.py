@@ -95,7 +95,6 @@ class TimePane(TargetsPane):
         self._asked: dict[str, TimelineQuestion] = {}
         self._wanted: tuple[str, str] | None = None
         """A target and an instruction to select as soon as its timeline is here."""
-        self._trail: list[tuple[int, int]] = []
         self._saving = -1
         self._memory: bool | None = None
         self._drawn: tuple[tuple[object, ...], list[Text]] | None = None
@@ -157,8 +156,6 @@ class TimePane(TargetsPane):
             idle.add("memory")
         if timeline is None or not timeline.critical_path:
             idle |= {"follow", "critical"}
-        if not self._trail:
-            idle.add("unfollow")
         return idle
 
     def on_resize(self, event: Resize) -> None:
@@ -306,7 +303,6 @@ class TimePane(TargetsPane):
         else:
             chart.show_notice(self._notice(max(20, chart.size.width)))
         if self.timelines != before:
-            self._trail.clear()
             self._saving = -1
             if self._chosen == PLAN and not chart.has_focus:
                 self.post_message(self.StepWanted(self.area))
@@ -477,22 +473,15 @@ class TimePane(TargetsPane):
         getattr(self.chart, what)(*places)
 
     def action_follow(self) -> None:
-        """To the operation for which the selected one waited, and remember the way back."""
+        """To the operation for which the selected one waited."""
         chart = self.chart
         if chart.place is None:
             return
         found = chart.part.index.waited_for(chart.place[1])
+        chart.select(found)
         if found is None:
             is_told = chart.part.timeline.critical_path
             self.notify("It waited for nothing: it is ready from the start." if is_told else UNTOLD)
-            return
-        self._trail.append(chart.place)
-        chart.select(found)
-
-    def action_unfollow(self) -> None:
-        if self._trail:
-            part, op = self._trail.pop()
-            self.chart.select(op, part)
 
     def action_saving(self, step: int) -> None:
         timeline = self.timeline
