@@ -102,14 +102,13 @@ class ShardvizApp(ResilientApp):
         lesson: Lesson | Attempt | None = None,
         present: bool = False,
         warning: str = "",
-        profile: OpenedProfile | None = None,
         keys: Path | None = None,
     ) -> None:
         """Open on a draft, alone or with its steps, or in a lesson, where it was left or to `present` it
         to a class.
 
-        An attempt that was sent opens at its stage, with its sandbox. A `warning` is shown first. The time
-        screen has a `profile` beside the plan. `keys` is the file with keys of one's own.
+        An attempt that was sent opens at its stage, with its sandbox. A `warning` is shown first. `keys`
+        is the file with keys of one's own.
         """
         # Without colours the terminal's own are taken, since shades of grey would show nothing either.
         super().__init__(ansi_color="NO_COLOR" in os.environ or None)
@@ -121,7 +120,6 @@ class ShardvizApp(ResilientApp):
             draft or ProblemForm(),
             screen,
             worker,
-            profile,
             draws_first=screen == "layout" and lesson is None,
         )
         self.workspace = Workspace(self.state)
@@ -236,7 +234,7 @@ class ShardvizApp(ResilientApp):
     def _show_headline(self) -> None:
         """Above the player, the headline is that of the collective that it plays."""
         line = self.screen_stack[0].query_one(Headline)
-        line.show_problem(self.state.resolved, of_collective=self.state.area == "step")
+        line.resolved, line.of_collective = self.state.resolved, self.state.area == "step"
 
     def on_workspace_pane_shown(self) -> None:
         self._show_headline()
@@ -275,11 +273,11 @@ class ShardvizApp(ResilientApp):
 
     def _show_keys(self) -> None:
         main, workspace = self.screen_stack[0], self.workspace
-        left = "Problem" if workspace.left is self.panel else "Lesson"
         tabs, mesh = main.query_one(ScreenTabs), self.state.resolved.problem.mesh
-        tabs.show(self.state.area, workspace.areas, workspace.is_left, left)
-        tabs.show_lens(lens_text(mesh, self.state.lens, palette_of(self)))
-        main.query_one(KeyFooter).show_commands(self.commands)
+        tabs.area, tabs.areas, tabs.at_left = self.state.area, workspace.areas, workspace.is_left
+        tabs.left = "Problem" if workspace.left is self.panel else "Lesson"
+        tabs.lens = lens_text(mesh, self.state.lens, palette_of(self))
+        main.query_one(KeyFooter).commands = self.commands
 
     def on_commands_changed(self) -> None:
         self._show_keys()

@@ -9,6 +9,7 @@ import rich.style
 from rich.text import Text
 from textual.color import Color
 from textual.content import Content
+from textual.reactive import reactive
 from textual.style import Style
 from textual.widget import Widget
 
@@ -30,20 +31,14 @@ class Headline(Widget):
     Headline { height: 1; padding: 0 1 0 2; background: $panel; }
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._resolved: ResolvedProblem | None = None
-        self._of_collective = False
-
-    def show_problem(self, resolved: ResolvedProblem, of_collective: bool) -> None:
-        """Show another problem, or its collective if that is what the screen shows."""
-        self._resolved, self._of_collective = resolved, of_collective
-        self.refresh()
+    resolved: reactive[ResolvedProblem | None] = reactive(None, always_update=True)
+    of_collective = reactive(False)
+    """True if the headline is that of the collective that is played."""
 
     def render(self) -> Text:
-        if self._resolved is None:
+        if self.resolved is None:
             return Text()
-        return headline(self._resolved, self.content_size.width, palette_of(self.app), self._of_collective)
+        return headline(self.resolved, self.content_size.width, palette_of(self.app), self.of_collective)
 
 
 PROBLEM = "problem"
@@ -64,35 +59,24 @@ class ScreenTabs(Widget):
     ScreenTabs { height: 1; background: $panel; }
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._area = SCREENS[0]
-        self._areas: Collection[str] = ()
-        self._left = "Problem"
-        self._at_left = False
-        self._lens = Text()
-        self.auto_links = False
-
-    def show_lens(self, lens: Text) -> None:
-        """Name the device that is marked everywhere, on the right, where there is room for it."""
-        if lens != self._lens:
-            self._lens = lens
-            self.refresh()
-
-    def show(self, area: str, areas: Collection[str], at_left: bool, left: str) -> None:
-        """Mark the screen that has the keys, those beside it, and, if the keys go there, what is on the left,
-        of that title."""
-        before = self._area, self._areas, self._at_left, self._left
-        self._area, self._areas, self._at_left, self._left = area, areas, at_left, left
-        if before != (area, areas, at_left, left):
-            self.refresh()
+    area = reactive(SCREENS[0])
+    """The screen that has the keys."""
+    areas: reactive[Collection[str]] = reactive(())
+    """Those beside it."""
+    left = reactive("Problem")
+    """The title of what is on the left."""
+    at_left = reactive(False)
+    """True if the keys go there."""
+    lens = reactive(Text())
+    """The device that is marked everywhere, named on the right, where there is room for it."""
+    auto_links = False
 
     def render(self) -> Text:
         lines = (self._line(*room) for room in ((True, True, " "), (False, True, " "), (False, False, " ")))
         line = next((line for line in lines if line.cell_len <= self.size.width + 1), None)
         line = line or self._line(False, False, "")
-        room = self.size.width - 1 - line.cell_len - self._lens.cell_len
-        return line.append(" " * room).append_text(self._lens) if room > 0 and self._lens else line
+        room = self.size.width - 1 - line.cell_len - self.lens.cell_len
+        return line.append(" " * room).append_text(self.lens) if room > 0 and self.lens else line
 
     def _line(self, is_roomy: bool, is_named: bool, blank: str) -> Text:
         """All tabs: `is_roomy` with blanks around each, `is_named` with the name of what is on the left, and
@@ -101,12 +85,12 @@ class ScreenTabs(Widget):
         for area in (PROBLEM, *SCREENS):
             action = PROBLEM if area == PROBLEM else f"show('{area}')"
             command = next(command for command in APP if command.name == action)
-            title = command.title if area != PROBLEM else self._left if is_named else ""
+            title = command.title if area != PROBLEM else self.left if is_named else ""
             text = f"{command.key_text}{blank}{title}".rstrip()
             text = f" {text} " if is_roomy else text
-            is_shown = self._at_left if area == PROBLEM else area == self._area
+            is_shown = self.at_left if area == PROBLEM else area == self.area
             shown = "bold reverse" if is_roomy else "bold underline"
-            style = rich.style.Style.parse(shown if is_shown else "bold" if area in self._areas else "dim")
+            style = rich.style.Style.parse(shown if is_shown else "bold" if area in self.areas else "dim")
             line.append(text, style + rich.style.Style(meta={"@click": f"app.{action}"}))
             beside = area == PROBLEM and self.size.width >= WIDE
             line.append(" " * (PROBLEM_WIDTH - line.cell_len) if beside else " ")
@@ -125,28 +109,22 @@ class KeyFooter(Widget):
     KeyFooter { height: 1; color: $foreground-muted; }
     """
 
+    commands: reactive[Sequence[Command]] = reactive(())
+    auto_links = False
+
     def __init__(self, commands: Sequence[Command] = ()) -> None:
         super().__init__()
-        self._commands: tuple[Command, ...] = ()
-        self.auto_links = False
-        self.show_commands(commands)
-
-    def show_commands(self, commands: Sequence[Command]) -> None:
-        """Show other keys: of the commands that have a word for this line."""
-        shown = tuple(command for command in commands if command.footer and command.key_text)
-        before, self._commands = self._commands, shown
-        if self._commands != before:
-            self.refresh()
+        self.set_reactive(KeyFooter.commands, commands)
 
     def render(self) -> Content:
         # The help closes by its own key, which is its first.
-        out = [self._piece(command) for command in self._commands[1:] if command.name in WAYS_OUT]
+        first, *more = (command for command in self.commands if command.footer and command.key_text)
+        out = [self._piece(command) for command in more if command.name in WAYS_OUT]
         shown, room = [], self.size.width + GAP - sum(piece.cell_length + GAP for piece in out)
-        others = (
-            *self._commands[:1],
-            *(command for command in self._commands[1:] if command.name not in WAYS_OUT),
-        )
-        for piece in map(self._piece, others):
+        for command in (first, *more):
+            if command is not first and command.name in WAYS_OUT:
+                continue
+            piece = self._piece(command)
             room -= piece.cell_length + GAP
             if room < 0:
                 break

@@ -57,9 +57,9 @@ class EditorState:
     `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `questions`
     are those of this session. `area` is the screen that has the keys, or had them last. `step_number` is the
     step of the plan that was opened last, from 1; 0 where none was. `lens` is the row-major position in the
-    mesh of the device that is marked everywhere; None where none is. `profile` is one that was opened with
-    the application. With `draws_first` the problem is `resolved` as it is given, where its arrays can be
-    drawn so, until `find_first_plan`.
+    mesh of the device that is marked everywhere; None where none is. `profile` is one that was opened.
+    With `draws_first` the problem is `resolved` as it is given, where its arrays can be drawn so, until
+    `find_first_plan`.
     """
 
     def __init__(
@@ -68,7 +68,6 @@ class EditorState:
         draft: ProblemForm | History,
         area: str,
         worker: Worker | None = None,
-        profile: OpenedProfile | None = None,
         draws_first: bool = False,
     ) -> None:
         self._app = app
@@ -83,7 +82,7 @@ class EditorState:
         self.step_number = 0
         self.lens: int | None = None
         self._worker = worker
-        self.profile = profile
+        self.profile: OpenedProfile | None = None
 
     def _resolve_first(self) -> ResolvedProblem:
         draft = self.history.draft

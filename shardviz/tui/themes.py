@@ -12,66 +12,47 @@ if TYPE_CHECKING:
     from textual.app import App
 
 
+NAMES = ("primary", "secondary", "accent", "warning", "error", "success")
+GROUNDS = ("foreground", "background", "surface", "panel")
+
+
 def _variables(key: str, scrollbar: str, track: str) -> dict[str, str]:
-    return {
-        "footer-key-foreground": key,
-        "block-cursor-text-style": "none",
-        "scrollbar": scrollbar,
-        "scrollbar-hover": scrollbar,
-        "scrollbar-active": key,
-        "scrollbar-background": track,
-        "scrollbar-background-hover": track,
-        "scrollbar-background-active": track,
-        "scrollbar-corner-color": track,
-    }
+    thumbs = dict.fromkeys(("scrollbar", "scrollbar-hover"), scrollbar)
+    backs = ("", "-hover", "-active")
+    tracks = {f"scrollbar-background{each}": track for each in backs} | {"scrollbar-corner-color": track}
+    keys = {"footer-key-foreground": key, "scrollbar-active": key, "block-cursor-text-style": "none"}
+    return {**keys, **thumbs, **tracks}
 
 
-DARK = Theme(
-    name="shardviz-dark",
-    primary="#6fb2f5",
-    secondary="#8aa0b8",
-    accent="#f0a868",
-    warning="#e8b04a",
-    error="#f0777b",
-    success="#6cc781",
-    foreground="#e4e6ea",
-    background="#111318",
-    surface="#171a20",
-    panel="#20242c",
-    dark=True,
-    variables=_variables("#f0a868", "#3d4756", "#171a20"),
+def _theme(name: str, colours: str, grounds: str, scrollbar: str, track: str) -> Theme:
+    """A theme of colours by `NAMES` and `GROUNDS`; keys have the accent's."""
+    named = dict(zip((*NAMES, *GROUNDS), (colours + " " + grounds).split(), strict=True))
+    variables = _variables(named["accent"], scrollbar, track)
+    return Theme(f"shardviz-{name}", **named, dark=name == "dark", variables=variables)  # type: ignore[arg-type]
+
+
+DARK = _theme(
+    "dark",
+    "#6fb2f5 #8aa0b8 #f0a868 #e8b04a #f0777b #6cc781",
+    "#e4e6ea #111318 #171a20 #20242c",
+    "#3d4756",
+    "#171a20",
 )
-LIGHT = Theme(
-    name="shardviz-light",
-    primary="#0b62a8",
-    secondary="#55606e",
-    accent="#9a4a06",
-    warning="#8a5a00",
-    error="#b3283a",
-    success="#1b7a37",
-    foreground="#1c2026",
-    background="#fbfaf7",
-    surface="#f3f1ec",
-    panel="#e8e5de",
-    dark=False,
-    variables=_variables("#9a4a06", "#b9b3a6", "#efece5"),
+LIGHT = _theme(
+    "light",
+    "#0b62a8 #55606e #9a4a06 #8a5a00 #b3283a #1b7a37",
+    "#1c2026 #fbfaf7 #f3f1ec #e8e5de",
+    "#b9b3a6",
+    "#efece5",
 )
-PROJECTOR = Theme(
-    name="shardviz-projector",
-    primary="#004a8f",
-    secondary="#333333",
-    accent="#7a2f00",
-    warning="#6b4300",
-    error="#9b0018",
-    success="#005c1f",
-    foreground="#000000",
-    background="#ffffff",
-    surface="#ffffff",
-    panel="#e4e4e4",
-    dark=False,
-    text_alpha=1.0,
-    variables=_variables("#7a2f00", "#6a6a6a", "#e4e4e4"),
+PROJECTOR = _theme(
+    "projector",
+    "#004a8f #333333 #7a2f00 #6b4300 #9b0018 #005c1f",
+    "#000000 #ffffff #ffffff #e4e4e4",
+    "#6a6a6a",
+    "#e4e4e4",
 )
+PROJECTOR.text_alpha = 1.0
 TERMINAL = Theme(
     name="shardviz-terminal",
     ansi=True,

@@ -167,7 +167,7 @@ def test_a_file_that_cannot_be_read_is_told(path):
 
 def test_a_command_whose_keys_were_taken_away_is_not_in_the_footer():
     async def script(pilot):
-        pilot.app.query_one(KeyFooter).show_commands([replace(COMMANDS[0], usual=(), shown=""), COMMANDS[1]])
+        pilot.app.query_one(KeyFooter).commands = [replace(COMMANDS[0], usual=(), shown=""), COMMANDS[1]]
         await pilot.pause()
         assert "help" not in text_of(pilot.app)
 

@@ -404,6 +404,7 @@ def test_a_profile_stands_above_what_was_predicted_of_it():
     opened = OpenedProfile(profile, "shardviz profile traces --machine v5e:2x4")
 
     async def script(pilot):
+        await pilot.app.show_opened(opened)
         pane = pilot.app.pane
         await until(pilot, lambda: len(pane.chart.parts) == 2)
         assert [part.name for part in pane.chart.parts] == ["measured", "predicted"]
@@ -420,4 +421,4 @@ def test_a_profile_stands_above_what_was_predicted_of_it():
         await settle(pilot, "N")
         assert pane.timelines[0] is measured
 
-    drive(script, SIZES["wide"], ProblemForm(targets=TARGETS), "time", Recorded(), profile=opened)
+    drive(script, SIZES["wide"], ProblemForm(targets=TARGETS), "time", Recorded())
