@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.lesson.view import LessonView
     from shardviz.tui.opening.kinds import Openable
-    from shardviz.tui.state import ProblemChanged
     from shardviz.tui.time.timelines import OpenedProfile
 
 LOOK_S = 1.0
@@ -217,9 +216,9 @@ class ShardvizApp(ResilientApp):
             self.state.queries.ask(self.state.resolved)
             self.state.follow_shardy()
 
-    def on_problem_changed(self, message: ProblemChanged) -> None:
+    def problem_changed(self, is_other: bool) -> None:
         self._keep_soon()
-        if message.is_other:
+        if is_other:
             self.ask()
         self.show_problem()
 
@@ -246,7 +245,7 @@ class ShardvizApp(ResilientApp):
         self.state.follow_shardy()
         self.workspace.show_answers()
 
-    def on_lens_changed(self) -> None:
+    def lens_changed(self) -> None:
         self.workspace.show_lens()
         self._show_keys()
 

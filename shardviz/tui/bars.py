@@ -118,18 +118,16 @@ class KeyFooter(Widget):
 
     def render(self) -> Content:
         # The help closes by its own key, which is its first.
-        first, *more = (command for command in self.commands if command.footer and command.key_text)
-        out = [self._piece(command) for command in more if command.name in WAYS_OUT]
-        shown, room = [], self.size.width + GAP - sum(piece.cell_length + GAP for piece in out)
-        for command in (first, *more):
-            if command is not first and command.name in WAYS_OUT:
-                continue
-            piece = self._piece(command)
+        shown = [command for command in self.commands if command.footer and command.key_text]
+        out = [self._piece(command) for command in shown[1:] if command.name in WAYS_OUT]
+        others = [command for command in shown if command is shown[0] or command.name not in WAYS_OUT]
+        pieces, room = [], self.size.width + GAP - sum(piece.cell_length + GAP for piece in out)
+        for piece in map(self._piece, others):
             room -= piece.cell_length + GAP
             if room < 0:
                 break
-            shown.append(piece)
-        return Content(" " * GAP).join([*shown, *out])
+            pieces.append(piece)
+        return Content(" " * GAP).join([*pieces, *out])
 
     def _piece(self, command: Command) -> Content:
         """``? help``."""

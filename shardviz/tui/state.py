@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from textual.message import Message
 
@@ -21,25 +21,10 @@ with LazyImports():
     from shardviz.tui import compiler_queries
 
 if TYPE_CHECKING:
-    from textual.message_pump import MessagePump
-
     from shardviz.compiler import Worker
     from shardviz.forms.state_file import SavedSession
     from shardviz.planner.problem import Problem
     from shardviz.tui.time.timelines import OpenedProfile
-
-
-class ProblemChanged(Message):
-    """Another problem is on screen, or the same one is wrong now; `is_other`: it has another plan, or other
-    targets are asked."""
-
-    def __init__(self, is_other: bool) -> None:
-        super().__init__()
-        self.is_other = is_other
-
-
-class LensChanged(Message):
-    """Another device is marked everywhere, or none."""
 
 
 class AnswersChanged(Message):
@@ -50,9 +35,24 @@ class PlanFound(Message):
     """A plan is here that was not: `look_again` finds it."""
 
 
+class StateOwner(Protocol):
+    """The application, as its state knows it."""
+
+    def problem_changed(self, is_other: bool) -> None:
+        """Another problem is on screen, or the same one is wrong now; `is_other`: it has another plan, or
+        other targets are asked."""
+
+    def lens_changed(self) -> None:
+        """Another device is marked everywhere, or none."""
+
+    def post_message(self, message: Message, /) -> bool:
+        """Send a message, from any thread."""
+
+
 class EditorState:
     """A form with undo, the problem that it states, and the queries to the compilers. `draft` may be a form
-    with its steps. What changes is a message to the `app`, from any thread.
+    with its steps. What a person changes the `app` hears of at once, what others do in a
+    message.
 
     `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `questions`
     are those of this session. `area` is the screen that has the keys, or had them last. `step_number` is the
@@ -64,7 +64,7 @@ class EditorState:
 
     def __init__(
         self,
-        app: MessagePump,
+        app: StateOwner,
         draft: ProblemForm | History,
         area: str,
         worker: Worker | None = None,
@@ -161,13 +161,13 @@ class EditorState:
             self.lens = None
         is_other = (before.problem, before.targets) != (self.resolved.problem, self.resolved.targets)
         is_other = is_other or before.plan is not self.resolved.plan
-        self._app.post_message(ProblemChanged(is_other))
+        self._app.problem_changed(is_other)
 
     def set_lens(self, position: int | None) -> None:
         """Mark the device at a row-major position of the mesh everywhere, or none."""
         if position != self.lens:
             self.lens = position
-            self._app.post_message(LensChanged())
+            self._app.lens_changed()
 
     def look_again(self) -> None:
         """Show the plan of what is on screen that was not here before."""

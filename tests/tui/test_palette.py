@@ -21,7 +21,7 @@ def test_the_palette_finds_every_command_by_its_title_and_runs_it_on_its_screen(
         for command in FOUND:
             runs = [hit.command.args[0][2] async for hit in search.search(command.title)]
             assert (command,) in runs
-        command = next(each for each in COMMANDS if (each.area, each.name) == ("compiler", "table"))
+        command = next(each for each in COMMANDS if (each.area, each.name) == ("compiler", "diff"))
         await pilot.app.action_run_command(command)
         assert pilot.app.pane.area == "compiler"
         await pilot.press("ctrl+p", *"exam")

@@ -235,19 +235,6 @@ def test_links_that_were_chosen_stay_for_other_collectives():
     play(["l", "l"], check, TWO_STEPS)
 
 
-def test_a_click_on_the_bar_goes_to_the_round_there():
-    async def script(pilot):
-        await until(pilot, lambda: pilot.app.pane.prepared)
-        line = round_of(pilot.app.pane)
-        first, last = line.index("─"), len(line) - 1
-        for column, number in ((last, 6), (first, 0), ((first + last) // 2, 3), (first - 3, 3)):
-            await pilot.click("#step-head", offset=(column, 1))
-            await pilot.pause()
-            assert pilot.app.pane.player.number == number
-
-    drive(script, draft=SMALL, screen="step")
-
-
 def test_a_round_slides_in_and_keys_do_not_wait_for_it(monkeypatch):
     monkeypatch.setattr("shardviz.tui.step.player.SLIDE_S", 1000.0)
 

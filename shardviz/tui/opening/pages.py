@@ -47,7 +47,7 @@ class TranslationDialog(CommandPage):
 
 
 class CommandDialog(CommandPage):
-    """What a command prints, in a process of its own; the command line can be typed anew."""
+    """What a command prints, which runs beside the screen; its line can be typed anew."""
 
     title_text = "What the command prints"
     commands = (HELP, AGAIN, *TABLES["PAGE"], CLOSE)
