@@ -47,7 +47,7 @@ class TranslationDialog(CommandPage):
 
 
 class CommandDialog(CommandPage):
-    """What a command prints, which runs beside the screen; its line can be typed anew."""
+    """The page of a command, whose line `enter` edits."""
 
     title_text = "What the command prints"
     commands = (HELP, AGAIN, *TABLES["PAGE"], CLOSE)
