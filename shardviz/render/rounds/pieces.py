@@ -162,7 +162,7 @@ def chunk_style(palette: Palette, run: CollectiveRun, chunk: int, group: int = 0
 
 
 def _named(run: CollectiveRun, chunks: Sequence[int]) -> tuple[str, list[int]]:
-    """What joins the names of chunks, and which of them, counted modulo all, are named: none of many."""
+    """The separator of chunk names, and the chunks to name, modulo all chunks: none of many."""
     is_run = len(chunks) >= NAMED and chunks[-1] - chunks[0] == len(chunks) - 1
     shown = (chunks[0], chunks[-1]) if is_run else chunks if len(chunks) <= NAMED else ()
     return "–" if is_run else ",", [chunk % run.schedule.chunks for chunk in shown]
