@@ -8,7 +8,7 @@ import random
 import pytest
 
 from shardviz.hardware.machine import assumed_machine, place_mesh
-from shardviz.planner.states.moves import STAGES, StateSpace
+from shardviz.planner.states.moves import EXCHANGES, StateSpace
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.planner.states.prices import UNREACHABLE, Prices
 from shardviz.planner.states.relaxation import Relaxation
@@ -73,18 +73,25 @@ def test_in_any_order_an_axis_may_be_where_it_was():
 
 
 def by_moves(space, prices, bounds, goal, costs, arriving):
-    """For each move between a state and one next to it the bound of its stage, and the cost by way of it."""
-    node = space.node(goal)
+    """For each move between a state and one next to it the bound of its stage, or of the axes that an
+    all-to-all moves, and the cost by way of it."""
+    node, groups = space.node(goal), [axes for _, axes, _ in space.shortened(space.node(goal))]
 
     def size(node):
         return 144 * 144 * 2 // math.prod(node.parts)
 
-    for stage in range(len(STAGES)):
+    for stage in range(EXCHANGES + len(groups)):
+        is_group = stage >= EXCHANGES
+        least = (
+            bounds.least_after_exchange(node, groups[stage - EXCHANGES])
+            if is_group
+            else bounds.least_by(node, stage)
+        )
         for move in space.moves(node, stage, arriving):
             if move.other.state in costs:
                 ends = (move.other, node) if arriving is not None else (node, move.other)
                 price = prices.move(move.op, move.axes, *map(size, ends))
-                yield bounds.least_by(node, stage), costs[move.other.state] + price
+                yield least, costs[move.other.state] + (0 if is_group else price)
 
 
 @pytest.mark.parametrize("seed", range(6))

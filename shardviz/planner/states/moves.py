@@ -104,6 +104,8 @@ def remembered(method: Callable[Concatenate[Any, P], R]) -> cached_property[Call
 
 STAGES = (("mask", "slice"), ("psum", "all_gather", "psum_scatter"), ("all_to_all",), ("ppermute",))
 """The operations, in groups: those of the last are the most, and seldom the cheapest way on."""
+EXCHANGES = len(STAGES)
+"""From here on a stage is one group of axes that an all-to-all moves, by its number."""
 
 
 class Node:
@@ -187,7 +189,9 @@ class StateSpace:
     def moves(self, node: Node, stage: int, arriving: Axes | None = None) -> tuple[StateMove, ...]:
         """Every move from a state by the operations of one of the `STAGES`; or with `arriving` every one to
         it, where sums are pending over no other axes than these."""
-        if STAGES[stage] == ("ppermute",):
+        if stage >= EXCHANGES:
+            moves = self._carried(node, "all_to_all", arriving, self.shortened(node)[stage - EXCHANGES :][:1])
+        elif STAGES[stage] == ("ppermute",):
             moves = self._permutes(node)
         else:
             moves = chain.from_iterable(self._carried(node, op, arriving) for op in STAGES[stage])
@@ -210,16 +214,17 @@ class StateSpace:
                 found.append((kept, tuple(axis for axes in taken for axis in axes), first))
         return found
 
-    def _carried(self, node: Node, op: str, arriving: Axes | None) -> Iterator[_Move]:
+    def _carried(
+        self, node: Node, op: str, arriving: Axes | None, groups: Iterable[_Taken] | None = None
+    ) -> Iterator[_Move]:
         """The moves from a state, or to it, by an operation that carries axes from one place to another: of
-        every group of axes that it may find there."""
+        every group of axes that it may find there, or of some `groups`."""
         dims, pending = node.state
         is_forward = arriving is None
         source, target = _CARRIES[op] if is_forward else _CARRIES[op][::-1]
-        groups: Iterable[_Taken] = ()
-        if source == "split":
+        if groups is None and source == "split":
             groups = self.shortened(node)
-        else:
+        elif groups is None:
             used = {axis for axes in dims for axis in axes}.union(pending)
             found = [
                 axis for axis in self.sizes if (axis in pending if source == "pending" else axis not in used)

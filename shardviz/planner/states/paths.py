@@ -12,13 +12,14 @@ least of them: A[X, Y] over three axes has 3 slices, and hundreds of all-to-alls
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import count, takewhile
 from operator import itemgetter
 from typing import NamedTuple
 
 from shardviz.planner.states.moves import (
+    EXCHANGES,
     STAGES,
     Axes,
     Dims,
@@ -37,6 +38,8 @@ from shardviz.sharding import array_bytes
 MOST_SOURCES = 12
 """The cheapest states of an intermediate that direct moves start from."""
 _LATER = range(1, len(STAGES))
+_EXCHANGE = 2
+"""The stage of all-to-alls, which are followed by the axes that they move, each group when it is its turn."""
 _SOURCE, _END = -1, -2
 """What else may wait beside a stage of moves: a source whose cost is to be found, and the end of a path."""
 
@@ -180,10 +183,14 @@ class CheapestPaths:
                     continue
                 if node in self.sources:
                     heapq.heappush(heap, (cost + self.sources[node], 0, next(numbers), node, _SOURCE))
-                for later in _LATER:
-                    bound = max(total, cost + self.relaxation.least_by(node, later))
+            if stage in (0, _EXCHANGE):
+                later_stages = ((later, self.relaxation.least_by(node, later)) for later in _LATER)
+                for later, least in self._groups(node) if stage else later_stages:
+                    bound = max(total, cost + least)
                     if bound < limit:
                         heapq.heappush(heap, (bound, rest, next(numbers), node, later))
+                if stage:
+                    continue
             for added, move in self._moves(node, stage):
                 other = move.other
                 reached = cost + added
@@ -197,6 +204,16 @@ class CheapestPaths:
                 heapq.heappush(heap, (reached + more, more, next(numbers), other, 0))
         self._at_least[start] = limit
         return None
+
+    def _groups(self, node: Node) -> Iterator[tuple[int, Cost]]:
+        """The groups of axes that an all-to-all may move, each a stage of its own, and what a way by one of
+        them costs at least."""
+        size, is_even = self._local_bytes(node.parts), not self.kind.uneven
+        for stage, (_, axes, _) in enumerate(self._space.shortened(node), EXCHANGES):
+            least = self.relaxation.least_after_exchange(node, axes)
+            if is_even:
+                least += self._prices.move_in_any_order("all_to_all", self._space.whole(axes), size, size)
+            yield stage, least
 
     def _moves(self, node: Node, stage: int) -> list[tuple[Cost, StateMove]]:
         """The moves between a state and those that are nearer to the sources, with their costs."""

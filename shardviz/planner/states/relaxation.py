@@ -52,10 +52,10 @@ class Relaxation:
         self._units = {axis: 4**index for index, axis in enumerate(space.sizes)}
         self._homes = frozenset().union(*(node.places for node in sources))
         self._home_dims = {(axis, dim) for axis, dim, _ in self._homes}
-        with_home = frozenset(axis for axis, _ in self._home_dims)
+        self._with_home = frozenset(axis for axis, _ in self._home_dims)
         # From the sources on, and back to them.
         self._moves, self._moves_back = (
-            _relaxed_moves(space, with_home, frozenset(may_pend), way) for way in (forward, not forward)
+            _relaxed_moves(space, self._with_home, frozenset(may_pend), way) for way in (forward, not forward)
         )
         # By group of axes, of arrays of this size: relaxations from other sources have the same.
         self._costs: dict[tuple[bool, str, int], _GroupCosts] = prices.bounds.setdefault(
@@ -77,13 +77,9 @@ class Relaxation:
 
     def least_in_any_order(self, node: Node) -> Cost:
         """No way costs less between the sources and a state with the axes of each dimension in some order."""
-        code, units = self._code(node), []
-        for axis, dim, _ in node.places:
-            if (axis, dim) in self._home_dims:
-                unit = self._units[axis]
-                code += (AWAY - code // unit % 4) * unit
-                units.append(unit)
-        return self._least_with_either(code, *units)
+        return self.least_after_exchange(
+            node, [axis for axis, dim, _ in node.places if (axis, dim) in self._home_dims]
+        )
 
     def least_by(self, node: Node, stage: int) -> Cost:
         """No way between the sources and a state costs less that has a move of a stage next to this."""
@@ -97,6 +93,17 @@ class Relaxation:
             for group, after in self._moves_back.of(op, code):
                 found = min(found, costs[group] + self._least(after))
         return found
+
+    def least_after_exchange(self, node: Node, axes: Iterable[str]) -> Cost:
+        """No way costs less between the sources and the states that an all-to-all of axes makes of one: the
+        least for its vector, but with these axes away, or at home where they have one."""
+        code, units = self._code(node), []
+        for axis in axes:
+            unit = self._units[axis]
+            code += (AWAY - code // unit % 4) * unit
+            if axis in self._with_home:
+                units.append(unit)
+        return self._least_with_either(code, *units)
 
     @remembered
     def _least_with_either(self, code: int, *units: int) -> Cost:
