@@ -68,7 +68,9 @@ class Picture:
 SCREENS = {
     "tui-layout": Picture("layout", MLP, ("p", "right", "m")),
     "tui-plan": Picture("plan", MLP, awaited=("shardy", "cpu"), from_compiler=True),
-    "tui-step": Picture("step", {**MLP, "sizes": "B=4,D=8,F=8"}, ("right", "right"), shows="every value equal"),
+    "tui-step": Picture(
+        "step", {**MLP, "sizes": "B=4,D=8,F=8"}, ("right", "right"), shows="every value equal"
+    ),
     "tui-compiler": Picture("compiler", TPU, ("j",), awaited=("v5e:2x4",), from_compiler=True),
     "tui-time": Picture(
         "time",
