@@ -8,8 +8,8 @@ A collective is under way in one of these forms:
   the middle hold the collective next to the matmul that it overlaps with, one has ``AsyncCollectiveDone``.
 
 And its place among the program's matmuls: after how many of them it begins. Counted are instructions that
-multiply matrices, by themselves or in a fusion, in program order, each once however often it runs. Partial
-matmuls of a collective matmul count as the one that they are parts of.
+multiply matrices, fused ones too, in program order, each once however often it runs. The partial matmuls of a
+collective matmul count as the one that they are parts of.
 """
 
 from __future__ import annotations
@@ -264,22 +264,41 @@ def with_matmul_order(
 
     None where the text has no entry computation, or does not lead from there to the collective.
     """
-    lines = Instructions(normal_form(text).text)
+    lines, collectives = Instructions(normal_form(text).text), tuple(collectives)
     wholes = {name: matmul for matmul in matmuls for name in matmul.matmuls}
-    before: dict[str, int] = {}
-    counted: set[Instruction | CollectiveMatmul] = set()
+    wanted, before = {collective.name for collective in collectives}, dict[str, int]()
+    count, counted = 0, set[CollectiveMatmul]()
+    inside: dict[Computation, int] = {}
     for line in _in_order(lines):
         callee = lines.callee(line) if line.opcode in FOLDED else None
-        for inner in (line, *(lines.of(callee) if callee else ())):
-            before.setdefault(inner.name, len(counted))
-        if line.opcode not in CONTROL and (line.name in wholes or lines.is_matmul(line)):
-            counted.add(wholes.get(line.name, line))
+        names = [line.name, *(inner.name for inner in (lines.of(callee) if callee else ()))]
+        before |= dict.fromkeys(wanted.intersection(names) - before.keys(), count)
+        whole = wholes.get(line.name)
+        if line.opcode in CONTROL or whole in counted:
+            continue
+        if whole is None:
+            count += _matmuls_in(line, lines, inside)
+        else:
+            count += 1
+            counted.add(whole)
     return tuple(
-        replace(collective, matmul_order=MatmulOrder(before[collective.name], len(counted)))
+        replace(collective, matmul_order=MatmulOrder(before[collective.name], count))
         if collective.name in before
         else collective
         for collective in collectives
     )
+
+
+def _matmuls_in(line: Instruction, lines: Instructions, inside: dict[Computation, int]) -> int:
+    """The number of matmuls in an instruction: a fusion may hold several; `inside` has those of fusions."""
+    callee = lines.callee(line) if line.opcode in FOLDED else None
+    if callee is None:
+        return int(lines.is_matmul(line))
+    if callee not in inside:
+        inside[callee] = 0  # for a text that goes in circles
+        if lines.multiplies(callee):
+            inside[callee] = sum(_matmuls_in(inner, lines, inside) for inner in lines.of(callee))
+    return inside[callee]
 
 
 def _in_order(lines: Instructions) -> Iterator[Instruction]:

@@ -78,16 +78,14 @@ def test_a_function_of_a_file_opens_and_one_that_fails_says_where(worker, tmp_pa
     async def script(pilot):
         app = pilot.app
         await pilot.press("o", *"f.py:wrong", "enter")
-        await until(pilot, has(pilot, "✗ f.py:11: ValueError: no such thing"))
-        await pilot.press("ctrl+u", *"f.py:slow", "enter")
-        await until(pilot, has(pilot, "running f.py …"))
+        await until(pilot, has(pilot, "error: f.py:11: ValueError: no such thing"))
+        await pilot.press("enter", "ctrl+u", *"program f.py:slow --mesh X=2 --target cpu", "enter")
+        await until(pilot, has(pilot, "running …"))
         await pilot.press("escape")
         await app.workers.wait_for_complete()
-        await until(pilot, has(pilot, "stopped"))
-        await pilot.press("ctrl+u", *"f.py:step --mesh X=2 --target cpu", "enter")
+        await pilot.press("o", "ctrl+u", *"f.py:step --mesh X=2 --target cpu", "enter")
         await until(pilot, has(pilot, "cpu  compiled in", "all-reduce X", "esc close"))
-        await pilot.press("v", "y")
-        await until(pilot, has(pilot, "ENTRY main"))
+        await pilot.press("y")
         assert app.clipboard == "shardviz program f.py:step --mesh X=2 --target cpu"
 
     drive(script, draft=ProblemForm(targets="none"), screen="plan", worker=worker)

@@ -156,18 +156,6 @@ def test_a_mesh_without_the_marked_device_marks_none():
     lay_out(script)
 
 
-def test_an_array_that_the_marked_device_has_not_is_left_alone():
-    async def script(pilot):
-        app = pilot.app
-        app.state.edit(replace(NONE, specs=("SingleDeviceSharding(jax.devices()[3])", *NONE.specs[1:])))
-        assert not app.state.resolved.faults
-        app.state.set_lens(5)
-        await pilot.pause()
-        assert lit(pane_text(app)) == ["γ1,5", "η4,5,6,7"]
-
-    lay_out(script)
-
-
 def test_a_click_moves_the_cursor():
     async def script(pilot):
         there = pilot.app.pane.canvas.cursor_at(60, 6)

@@ -18,10 +18,6 @@ from shardviz.sharding import ShardedArray
 from shardviz.sharding.array import WIDE
 from shardviz.targets import EXTRAS, ProcessName, versions_of
 
-# The text should name no files of this package, and an executable from a cache would leave no dump.
-jax.config.update("jax_traceback_in_locations_limit", 0)
-jax.config.update("jax_enable_compilation_cache", False)
-
 
 def versions(name: ProcessName) -> Versions:
     """(name, version) of what computes the answers."""

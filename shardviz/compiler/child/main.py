@@ -66,6 +66,9 @@ def _serve(channel: Channel, inbox: SimpleQueue[Any], name: ProcessName, address
         old = f"it is jax {jax.__version__}, and shardviz needs {OLDEST_JAX} or newer"
         channel.send(ChildBroken(old, f"pip install -U 'jax>={OLDEST_JAX}'"))
         return
+    # The text should name no files of this package, and an executable from a cache would leave no dump.
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    jax.config.update("jax_enable_compilation_cache", False)
     found = job.find(*address) if address else None
     if found is not None:
         channel.send(found[0])

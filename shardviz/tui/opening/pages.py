@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
 import subprocess
@@ -56,6 +55,7 @@ class CommandDialog(CommandPage):
     def __init__(self, line: str) -> None:
         super().__init__()
         self._line, self._printed = line, [Text()]
+        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def line(self) -> str:
@@ -68,18 +68,19 @@ class CommandDialog(CommandPage):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.call_after_refresh(self._run)
+        self.call_after_refresh(self._begin)
 
     def action_again(self) -> None:
         def take(line: str | None) -> None:
             if line is not None:
                 self._line = line
-                self._run()
+                self._begin()
 
         self.app.push_screen(LineEntry(self._line), take)
 
-    @work(exclusive=True, exit_on_error=False)
-    async def _run(self) -> None:
+    def _begin(self) -> None:
+        """Run the line, and no longer the one before."""
+        self._stop()
         self._show("running …")
         try:
             words = shlex.split(self._line)
@@ -89,19 +90,28 @@ class CommandDialog(CommandPage):
         # Of the themes on a bright ground the terminal's sixteen colours are the ones that are told apart.
         bright = {} if self.app.current_theme.dark else {"COLORTERM": "", "TERM": "xterm"}
         size = {"COLUMNS": str(max(40, self.query_one(LinesView).size.width - 1)), "FORCE_COLOR": "1"}
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "shardviz", *words[words[:1] == ["shardviz"] :]),
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "shardviz", *words[words[:1] == ["shardviz"] :]],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, **bright, **size},
         )
-        try:
-            printed, said = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-        self._show("\n".join(text.decode("utf-8", "replace").rstrip() for text in (printed, said) if text))
+        self._wait(self._process)
+
+    @work(thread=True, exit_on_error=False)
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        said = [text.decode("utf-8", "replace").rstrip() for text in process.communicate() if text]
+        if process is self._process:
+            self.call_later(self._show, "\n".join(said))
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+
+    def on_unmount(self) -> None:
+        self._stop()
 
     def _show(self, text: str) -> None:
         self._printed = [*AnsiDecoder().decode(text)]
