@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from shardviz.sharding import Mesh, ShardedArray
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:
     from shardviz.reports.lowered_module import ExplicitReshards, ShardingCandidate
@@ -161,7 +161,8 @@ class Output:
     latency-hiding scheduler's simulation ("" where XLA wrote none), `located` Shardy's module with the place
     of each operation in a program of several statements, `warnings` XLA's log about arrays that it
     replicates. `memory` is there where costs were asked for, and for a program that does not fit.
-    `reshards` are those of a program of the user's, None where Shardy has refused it.
+    `settled_by` are a result whose sharding JAX wants to know, and a spec with which it accepts the
+    statement. `reshards` are those of a program of the user's, None where Shardy has refused it.
     """
 
     result: TargetResult
@@ -169,6 +170,7 @@ class Output:
     schedule: str = ""
     memory: MemoryTexts | None = None
     located: str = ""
+    settled_by: tuple[str, PartitionSpec] | None = None
     warnings: str = ""
     reshards: ExplicitReshards | None = None
 

@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 from shardviz.compiler.messages import NO_ROOM, Output, Versions
 from shardviz.devices.question import Case, Measurement, NoMeasurement
-from shardviz.errors import CompilerError, NotationError, QuestionError, plural
+from shardviz.errors import CompilerError, NotationError, plural
 from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hlo import Collective, HloModule, read_hlo, read_shardy
 from shardviz.hlo.arguments import arguments_of
@@ -21,7 +20,7 @@ from shardviz.hlo.mlir.shardings import named_shardings
 from shardviz.hlo.mlir.shardy import read_module
 from shardviz.hlo.overlap import with_matmul_order
 from shardviz.notation.spec_string import write_spec
-from shardviz.planner.problem import Problem, Statement
+from shardviz.planner.problem import Problem
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.reports.rematerialization import rematerializations
 from shardviz.reports.target_program import TargetProgram, widened_types
@@ -252,11 +251,10 @@ def _hint(output: Output, problem: Problem, target: Target) -> str:
         return ""
     if NO_ROOM.search(error):
         return "use smaller --sizes, a target of more devices, or specs that split more dimensions"
+    if output.settled_by is not None:
+        name, settled = output.settled_by
+        return f"out_sharding={settled} settles it: give {name} the spec {write_spec(settled)}"
     arrays = (*problem.arguments, *(part.result for part in problem.parts))
-    part = next((part for part in problem.forward if part.result.spec is None), None)
-    if error.startswith("ShardingTypeError") and part is not None:
-        spec = _natural_spec(part, {array.name: array.spec for array in arrays})
-        return f"out_sharding={spec} settles it: give {part.result.name} the spec {write_spec(spec)}"
     for array in arrays:
         if re.search(rf"\b{array.dtype}\b", error, re.IGNORECASE):
             return f"this compiler lacks an operation on {array.dtype}: use --dtype bf16, f32 or s8"
@@ -273,17 +271,3 @@ def _hint(output: Output, problem: Problem, target: Target) -> str:
     if target.machine is not None:
         return "its compiler says so itself: try other --sizes or another chip, or ask --target shardy,cpu"
     return ""
-
-
-def _natural_spec(part: Statement, specs: Mapping[str, PartitionSpec | None]) -> PartitionSpec:
-    """Each dimension of a result split as an operand splits it, or whole: the first way that uses no axis
-    twice. `specs` are those of the arrays by name."""
-    given = [(array.dims, specs[array.name] if array.spec is None else array.spec) for array in part.operands]
-    ways = [
-        [*(spec.dims[dims.index(dim)] for dims, spec in given if spec is not None and dim in dims), ()]
-        for dim in part.result.dims
-    ]
-    for dims in product(*ways):
-        with suppress(QuestionError):
-            return PartitionSpec(dims)
-    return PartitionSpec.replicated(len(ways))

@@ -30,6 +30,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from shardviz.errors import NotationError, quote
 from shardviz.notation.einsum import MAX_PARTS
@@ -263,6 +264,9 @@ def _dims(scanner: Scanner, body: Word, open_dims: list[int]) -> list[list[Word]
     spaced = len(stripped.split()) > 1
     dims: list[list[Word]] = []
     for piece in _pieces(scanner, operand, spaced, marks="_?("):
+        if len(dims) > MAX_RANK:
+            problem = f"a spec of more than {MAX_RANK} dimensions is too long"
+            scanner.fail(problem, piece.start, operand.stop)
         axes = piece.text[1:-1] if piece.text[0] == "(" else piece.text
         if axes.rstrip().endswith("?"):
             open_dims.append(len(dims))
@@ -299,7 +303,10 @@ def _axes_of_one_dim(scanner: Scanner, inside: Word, spaced: bool) -> list[Word]
     # With spaces around it, it is a name.
     if sizes is not None and all(letter in sizes for letter in inside.text):
         spaced = False
-    return [*_pieces(scanner, inside, spaced)]
+    axes = [*islice(_pieces(scanner, inside, spaced), MAX_RANK + 2)]
+    if len(axes) > MAX_RANK + 1:
+        scanner.fail(f"more than {MAX_RANK} axes on one dimension", axes[-1].start, inside.stop)
+    return axes
 
 
 def _pieces(scanner: Scanner, span: Word, spaced: bool, marks: str = "") -> Iterator[Word]:

@@ -11,7 +11,7 @@ import jax
 import jaxlib
 
 from shardviz.compiler.child import shardy, xla
-from shardviz.compiler.child.program import Program, jax_dtype, named_sharding, refusal_by
+from shardviz.compiler.child.program import Program, jax_dtype, named_sharding, refusal_by, settled_by
 from shardviz.compiler.messages import Output, Question, TargetMesh, Versions
 from shardviz.reports.target_result import HeldArray, without_answer
 from shardviz.sharding import ShardedArray
@@ -47,6 +47,8 @@ def answer(report: Callable[[str], None], question: Question) -> Output:
         output = answered(question.mesh.target, ask)
         if program is None:
             return output
+        if output.result.status == "error":
+            output = replace(output, settled_by=settled_by(program))
     return replace(output, result=replace(output.result, typeof=tuple(program.typeof)))
 
 

@@ -1,11 +1,13 @@
-"""A question as a JAX program, and where JAX refuses it, its words."""
+"""A question as a JAX program, and where JAX refuses it, its words and a sharding that it would accept."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from inspect import Parameter, Signature
+from itertools import islice, product
 from typing import Any
 
 import jax
@@ -15,7 +17,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.messages import Question, StatementPart, TargetMesh
-from shardviz.errors import CompilerError, ShardvizError
+from shardviz.errors import CompilerError, QuestionError, ShardvizError
 from shardviz.sharding import PartitionSpec, ShardedArray
 from shardviz.sharding.array import jax_name
 from shardviz.sharding.axis_parts import joined_parts, parts_within
@@ -25,12 +27,16 @@ from shardviz.targets import older_than
 class Program:
     """One question on one JAX mesh, abstract or of devices.
 
-    Under Explicit axes tracing it notes in `typeof` what `jax.typeof` says of each array, as (name, text).
+    Under Explicit axes tracing it notes in `typeof` what `jax.typeof` says of each array, as (name, text),
+    and for a refusal in `operand_specs` how the operands of the next statement are split; `reached` counts
+    those that JAX has accepted.
     """
 
     def __init__(self, question: Question, mesh: Any) -> None:
         self.question, self.mesh = question, mesh
         self.typeof: list[tuple[str, str]] = []
+        self.operand_specs: tuple[PartitionSpec | None, ...] = ()
+        self.reached = 0
 
     def trace(self) -> Any:
         """A `jax.stages.Traced`. Raises what JAX raises."""
@@ -130,6 +136,7 @@ class Program:
         """All arrays by name, with those that the statements make."""
         given = {array.name: array.spec for array in arguments}
         specs: dict[str, PartitionSpec | None] = {}
+        self.reached = 0
         self.typeof.clear()
         for part in parts:
             operands = []
@@ -148,6 +155,7 @@ class Program:
             values[part.result.name] = value
             specs[part.result.name] = part.result.spec
             self._note(part.result, value)
+            self.reached += 1
         return values
 
     @property
@@ -157,6 +165,11 @@ class Program:
     def _value(self, part: StatementPart, operands: Sequence[Any]) -> Any:
         """The result of a statement, split as the question says."""
         spec = part.result.spec
+        if self._is_explicit:
+            self.operand_specs = tuple(
+                spec_of(jax.typeof(operand).sharding, self.question.mesh, operand.ndim)
+                for operand in operands
+            )
         is_told = "wanted" in part.code
         wanted = named_sharding(self.mesh, spec) if is_told and spec is not None else None
         # Shardy before jax 0.10 leaves functions alone, or dies of them: JAX is not to leave any.
@@ -223,6 +236,7 @@ def spec_of(sharding: Any, mesh: TargetMesh, rank: int) -> PartitionSpec | None:
 
 
 MAX_WORDS = 400
+MAX_CANDIDATES = 64
 
 _INTERNAL = re.compile(r" ?(-{10,}|This error occurs at source:|see current operation:).*")
 """What JAX appends about its own insides, and about files of this package."""
@@ -240,3 +254,40 @@ def words_of(error: Exception, most: int = MAX_WORDS) -> str:
 def refusal_by(error: Exception) -> ShardvizError:
     """An error of ours in the words of JAX or XLA; one of ours as it is."""
     return error if isinstance(error, ShardvizError) else CompilerError(words_of(error))
+
+
+def settled_by(program: Program) -> tuple[str, PartitionSpec] | None:
+    """The name of the refused statement's result, and a spec for it with which JAX accepts the statement:
+    asked, not guessed. None when no statement was refused, or for another reason than a result that is not
+    said."""
+    refused = program.question.parts[program.reached : program.reached + 1]
+    if not program.operand_specs or not refused or refused[0].result.spec is not None:
+        return None
+    part = refused[0]
+    candidates = islice(_candidates(part, program.operand_specs), MAX_CANDIDATES)
+    spec = next((spec for spec in candidates if _accepts(program, spec)), None)
+    return None if spec is None else (part.result.name, spec)
+
+
+def _candidates(part: StatementPart, specs: Sequence[PartitionSpec | None]) -> Iterator[PartitionSpec]:
+    """Each dimension split as an operand splits it, or whole; the most natural first."""
+    operands = [(array.dims, spec.dims) for array, spec in zip(part.operands, specs, strict=True) if spec]
+    choices = []
+    for dim in part.result.dims:
+        found = [split[dims.index(dim)] for dims, split in operands if dim in dims]
+        choices.append(dict.fromkeys([*found, ()]))
+    for dims in product(*choices):
+        with suppress(QuestionError):  # an axis twice
+            yield PartitionSpec(dims)
+
+
+def _accepts(program: Program, spec: PartitionSpec) -> bool:
+    """Return whether JAX traces the program as far as the refused statement once its result has the spec."""
+    *accepted, refused = program.question.parts[: program.reached + 1]
+    part = replace(refused, result=refused.result.with_spec(spec))
+    asked = replace(program.question, parts=(*accepted, part), results=(part.result,), gradients=())
+    try:
+        Program(asked, program.mesh).trace()
+    except Exception:
+        return False
+    return True
