@@ -391,6 +391,9 @@ class Reader:
             self.unread.append(
                 f"{plural(idle, 'collective is', 'collectives are')} in computations that nothing calls"
             )
+        for position in self.computations.unclosed[:MAX_UNREAD]:
+            lost = "a computation begins before the one above it has ended"
+            self.unread.append(f"line {self.normal.line(position + 1)}: {lost}")
         if self.header and entry is None:
             self.unread.append("the text breaks off before its ENTRY computation, which runs the others")
         elif last is not None:

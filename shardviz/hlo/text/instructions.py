@@ -75,6 +75,8 @@ class Computations:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.unclosed: list[int] = []
+        """Where a computation begins before the one above it has ended: a brace was lost."""
         self.all = [*self._read()]
         """Every computation, in the order of the text."""
         self._starts = [computation.start for computation in self.all]
@@ -95,9 +97,11 @@ class Computations:
                 if not start or mark.start() - start > 2:
                     yield from self._outside(start, mark.start())
                 header = mark
-            elif mark[1]:
+            else:
                 yield Computation(header.end(), mark.start(), header["name"], header["entry"] is not None)
-                header, start = None, mark.end()
+                if not mark[1]:
+                    self.unclosed.append(mark.start())
+                header, start = (None, mark.end()) if mark[1] else (mark, start)
         if header is not None:
             yield Computation(header.end(), len(text), header["name"], header["entry"] is not None)
         else:
