@@ -34,14 +34,6 @@ def whole_bytes(count: int) -> str:
     return human if float(digits.replace(",", "")) * size == count else f"{human} ({exact_bytes(count)})"
 
 
-def human_count(count: int) -> str:
-    """``8.03 billion``, ``124 million``; below a million all digits."""
-    for size, name in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
-        if count >= 0.9995 * size:
-            return f"{count / size:.3g} {name}"
-    return f"{count:,}"
-
-
 def seconds(duration: float) -> str:
     """``1.24 s``; below a second three digits: ``39.8 ms``, ``12.4 µs``, ``250 ns``."""
     if duration >= 0.9995:

@@ -9,7 +9,6 @@ from shardviz.units import (
     estimated_seconds,
     exact_bytes,
     human_bytes,
-    human_count,
     measured_rate,
     rate,
     seconds,
@@ -107,19 +106,6 @@ def test_estimates_have_three_digits(duration: float, text: str) -> None:
 )
 def test_rates(bandwidth: float, text: str) -> None:
     assert rate(bandwidth) == text
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (8_030_261_248, "8.03 billion"),
-        (124_439_808, "124 million"),
-        (999_999_999, "1 billion"),
-        (65_536, "65,536"),
-    ],
-)
-def test_counts(count: int, text: str) -> None:
-    assert human_count(count) == text
 
 
 def test_what_is_measured_has_three_digits() -> None:

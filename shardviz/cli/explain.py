@@ -244,7 +244,8 @@ def is_ranking(einsum: str, specs: str | None, given: Mapping[str, Any]) -> bool
         return specs == RANKED or "[" not in einsum
     if "?" not in specs and "UNCONSTRAINED" not in specs:
         return False
-    problem = options.stated_problem(einsum, specs, {**given, "backward": "no"}, ranked=True)
+    forward = {**given, "backward": "no", "remat": "none", "optimizer": "none"}
+    problem = options.stated_problem(einsum, specs, forward, ranked=True)
     return any(array.spec is None for array in problem.arguments) or any(
         array.spec is not None and array.spec.open_dims for array in problem.arrays
     )

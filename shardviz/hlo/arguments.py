@@ -88,6 +88,7 @@ class Origins(Generic[_Value]):
     def __init__(self, how: _How[_Value]) -> None:
         self._how = how
         self._known: dict[_Value, Origin | None] = {}
+        self._moves: dict[_Value, tuple[int, Origin | None]] = {}
 
     def of(self, values: Sequence[_Value]) -> Origin | None:
         """The origin of several values together; None when it cannot be told."""
@@ -101,20 +102,44 @@ class Origins(Generic[_Value]):
     def _moved(self, values: Sequence[_Value]) -> Origin | None:
         """The origin of values that are moved, not computed, from the program's arguments to here.
 
-        This ends at the first thing that is computed, and so it is quick in a program of any size.
+        This ends at the first thing that is computed, and so it is quick in a program of any size. In a chain
+        of collectives, each of which moves the one before, that one's own way is known already.
         """
-        waiting, found = [*values], set[int]()
-        seen = {*waiting}
+        if len(values) != 1:
+            return self._walked(values)[1]
+        chain = [*values]
+        while chain[-1] not in self._moves:
+            made = self._how(chain[-1])
+            before = made.operands if isinstance(made, Made) and made.only_moved else ()
+            if len(before) != 1 or len(chain) > MAX_MOVES:
+                self._moves[chain[-1]] = self._walked(chain[-1:])
+            else:
+                chain += before
+        looks, origin = self._moves[chain.pop()]
+        for value in reversed(chain):
+            looks += 1
+            self._moves[value] = looks, origin if looks <= MAX_MOVES else None
+        return self._moves[values[0]][1]
+
+    def _walked(self, values: Sequence[_Value]) -> tuple[int, Origin | None]:
+        """The number of values looked at on the way back, and the origin."""
+        waiting = [*values]
+        seen, found = {*waiting}, set[int]()
         while waiting:
             made = self._how(waiting.pop())
-            if isinstance(made, Origin) and not made.computed:
+            looks = len(seen) - len(waiting)
+            if made is None or looks > MAX_MOVES:
+                return looks, None
+            if isinstance(made, Origin):
+                if made.computed:
+                    return looks, None
                 found.update(made.arguments)
-            elif isinstance(made, Made) and made.only_moved and len(seen) - len(waiting) <= MAX_MOVES:
+            elif not made.only_moved:
+                return looks, None
+            else:
                 waiting += (operand for operand in made.operands if operand not in seen)
                 seen.update(made.operands)
-            else:
-                return None
-        return Origin(tuple(sorted(found))) if 0 < len(found) <= MAX_ARGUMENTS else None
+        return len(seen), Origin(tuple(sorted(found))) if 0 < len(found) <= MAX_ARGUMENTS else None
 
     def _step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
         made = self._how(value)

@@ -105,10 +105,6 @@ class Attempt:
         """The sandbox was changed; `is_met`: it meets the goal now."""
         return replace(self, draft=draft, is_solved=self.is_solved or is_met)
 
-    def reset(self) -> Attempt:
-        """The sandbox as the lesson set it up."""
-        return replace(self, draft=self.lesson.setup)
-
 
 def begin(lesson: Lesson) -> Attempt:
     """A lesson from its first stage."""

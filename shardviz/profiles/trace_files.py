@@ -104,6 +104,8 @@ def profile_files(name: str) -> list[Path]:
             return _of_newest_session(paths)
         if not name or not path.exists():
             raise QuestionError(f"file {where} does not exist", HOW)
+        if name.endswith((".trace.json", ".trace.json.gz")):
+            raise QuestionError(f"{where} is a trace for viewers", f"give the *{XPLANE} beside it")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise QuestionError(f"cannot read {where}: {reason}", HOW) from None

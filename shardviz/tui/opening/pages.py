@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import chain
 
 from rich.ansi import AnsiDecoder
 from rich.text import Text
@@ -64,7 +65,8 @@ class CommandDialog(CommandPage):
     def lines(self, width: int) -> list[Text]:
         head = Text(printable(self._line), "bold", overflow="ellipsis", no_wrap=True)
         head.truncate(width, overflow="ellipsis")
-        return [head, Text(), *self._printed]
+        lines = (line.wrap(self.app.console, width) for line in self._printed)
+        return [head, Text(), *chain.from_iterable(lines)]
 
     def on_mount(self) -> None:
         super().on_mount()
