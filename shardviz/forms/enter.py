@@ -95,7 +95,9 @@ _ENTERED: dict[str, Callable[..., ProblemForm | None]] = {
     "einsum": _enter_einsum,
     "sizes": enter_sizes,
     "dtype": lambda form, text: replace(form, dtype=canonical_dtype(text.strip())),
-    "axis_types": lambda form, text: replace(form, axis_types=text.strip().lower()),
+    "axis_types": lambda form, text: replace(
+        form, axis_types=lowered if (lowered := text.strip().lower()) in ("auto", "explicit") else text
+    ),
     "device_order": enter_device_order,
     "targets": _enter_targets,
     "machine": _enter_machine,
