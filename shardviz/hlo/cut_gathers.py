@@ -42,8 +42,8 @@ class CutGather(NamedTuple):
 def cut_gathers(
     values: Values, found: Iterable[tuple[Collective, Instruction]], devices: int
 ) -> Iterator[CutGather]:
-    """The arrays of a program of so many devices that are made whole to be cut; `found` are its collectives,
-    each with its line."""
+    """The arrays of a program of so many devices that are replicated only to be sliced; `found` are its
+    collectives, each with its line."""
     gathers = [(record, line) for record, line in found if record.op == "all-gather" and record.arrays == 1]
     known = {record.name: record for record, _ in gathers}
     for last, line in gathers:

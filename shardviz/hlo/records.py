@@ -36,7 +36,7 @@ _FUSED_SCATTER = re.compile(r"all-reduce-scatter(?:\.(?:\d+|clone))*+")
 
 @dataclass(frozen=True)
 class CollectiveShapes:
-    """Per-device arrays of a collective; `dim` is gathered, scattered or made whole, `split_dim` split."""
+    """Per-device arrays of a collective; `dim` is gathered, scattered or replicated, `split_dim` split."""
 
     operands: tuple[ArrayShape, ...]
     results: tuple[ArrayShape, ...]

@@ -64,6 +64,11 @@ CASES = [
         "0,1,3,2",
     ),
     ((*EXPLAIN, "--backward"), "a ranking has many", "give --specs"),
+    (
+        (*EXPLAIN, "--specs", "?Y,__", "--backward", "--remat", "layer"),
+        "a ranking has many",
+        "give --specs",
+    ),
     ((*EXPLAIN, "--specs", "XY,Y_", "--remat", "dots"), "--remat is about a train step", "add --backward"),
     (
         (*EXPLAIN, "--specs", "XY,Y_", "--backward", "--optimizer", "adam,over=Z"),

@@ -79,10 +79,10 @@ def test_a_refusal_comes_with_a_sharding_that_settles_it(worker, matmul, target,
 
 
 @pytest.mark.parametrize("target", BOTH)
-def test_a_refusal_in_the_second_part_names_that_parts_result(worker, matmul, target):
-    problem = matmul(
-        "XY,Y_->XY; ,Y_", einsum="bx,xy->by; by,yz->bz", sizes="b=8,x=64,y=64,z=64", axis_types="explicit"
-    )
+@pytest.mark.parametrize("specs", ["XY,Y_->XY; ,Y_", "X_,_Y; ,Y_"])
+def test_a_refusal_in_the_second_part_names_that_parts_result(worker, matmul, target, specs):
+    """Also where JAX takes the result of the first as it comes."""
+    problem = matmul(specs, einsum="bx,xy->by; by,yz->bz", sizes="b=8,x=64,y=64,z=64", axis_types="explicit")
     answer = worker.ask(problem, target)
     assert answer.status == "error"
     assert "out_sharding=P('X', None) settles it" in answer.hint

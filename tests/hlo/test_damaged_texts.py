@@ -335,6 +335,15 @@ def test_a_megabyte_of_hostile_mlir_takes_seconds_at_most(name):
     )
 
 
+def test_a_computation_that_begins_within_another_is_told():
+    """A brace was lost: both are read, as if it stood there."""
+    damaged = read_hlo(HLO.replace("}\n\n%body.3", "\n%body.3", 1), XY)
+    assert damaged.collectives == read_hlo(HLO, XY).collectives
+    assert [note.partition(": ")[2] for note in damaged.unread if "begins before" in note] == [
+        "a computation begins before the one above it has ended"
+    ]
+
+
 def test_reading_looks_at_few_lines():
     """A ratio, since machines differ: 12 to 14 times the splitting of the text where it is 110 MB/s."""
     layer = "".join(

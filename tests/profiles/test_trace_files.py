@@ -70,6 +70,7 @@ def test_a_file_may_have_any_name(tmp_path: Path, profiled_folder: Path) -> None
         ("a.xplane.pb", b"\x7fELF" + bytes(range(256)) * 9, "cannot be read as a profile"),
         ("a.xplane.pb", b"hello, world\n" * 99, "cannot be read as a profile"),
         ("a.json", b'{"kind": "profile"}', "cannot be read as a profile"),
+        ("a.trace.json.gz", b"\x1f\x8b", "is a trace for viewers"),
     ],
 )
 def test_what_is_no_profile_is_refused_in_a_sentence(

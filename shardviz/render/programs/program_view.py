@@ -54,8 +54,8 @@ def program_view(
 ) -> list[Text]:
     """The target and where the mesh lies on it, then the page of `shardviz hlo` of its `report`, why the
     collectives are there (of the most expensive, or of all with `suggestions` of what avoids them), arrays
-    that are made whole, the memory, and the notes; of a target without a program, and so without a report,
-    the reason."""
+    that are replicated on their way, the memory, and the notes; of a target without a program, and so without
+    a report, the reason."""
     lines = target_lines(program, width)
     if program.answer.status != "ok":
         lines += error_lines(program.answer, width, 0)
