@@ -34,7 +34,8 @@ class Step:
     gathered, scattered or sliced; for all_to_all the one that becomes whole; None otherwise. `shape` is per
     device, of the larger of operand and result, and `bytes` its bytes; for an einsum, its result's.
     `wire_bytes`: what one device must send at least. `operands` are the arrays that an einsum or a function
-    takes, under `operand_specs`, which say which copy of an array that several statements use.
+    takes, under `operand_specs`, which say which copy of an array that several statements use. `reason` is a
+    sentence with the numbers of the case, `short_reason` at most ten words of it.
     """
 
     op: str
@@ -53,6 +54,7 @@ class Step:
     part: int = 0
     function: str = ""
     operand_specs: tuple[PartitionSpec, ...] = ()
+    short_reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -47,14 +47,16 @@ def plan_steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterato
             behind.insert(0, (part.result, (move_step(part.result, mesh, largest),)))
         for is_behind, arrays in enumerate((one.before, behind)):
             if is_behind:
-                yield _work_step(mesh, part, split, explain_einsum(one), number)
+                short, reason = explain_einsum(one)
+                yield replace(_work_step(mesh, part, split, number), reason=reason, short_reason=short)
             for array, moves in arrays:
                 for move, following in zip_longest(moves, moves[1:]):
                     why = _MoveReason(one, next_input, array, move, following, moves[-1].to_spec)
-                    yield replace(move, reason=_SENTENCES[move.op](why), part=number)
+                    short, reason = _SENTENCES[move.op](why)
+                    yield replace(move, reason=reason, short_reason=short, part=number)
 
 
-def _work_step(mesh: Mesh, part: Statement, split: WorkSplit, reason: str, number: int) -> Step:
+def _work_step(mesh: Mesh, part: Statement, split: WorkSplit, number: int) -> Step:
     """The local work of a statement."""
     spec = spec_of(split.made)
     result = part.result
@@ -63,19 +65,22 @@ def _work_step(mesh: Mesh, part: Statement, split: WorkSplit, reason: str, numbe
     function = "" if part.function == "multiply" else part.function
     return Step(
         "apply" if function else "einsum",
-        *(result.name, (), None, spec, spec, shape, result.dtype, size, 0, reason),
-        tuple(operand.name for operand in part.operands),
-        part.einsum,
-        number,
-        function,
-        tuple(map(spec_of, split.operands)),
+        *(result.name, (), None, spec, spec, shape, result.dtype, size, 0),
+        operands=tuple(operand.name for operand in part.operands),
+        einsum=part.einsum,
+        part=number,
+        function=function,
+        operand_specs=tuple(map(spec_of, split.operands)),
     )
 
 
-# The reason of each step: one sentence, with the numbers of the case.
+# The reason of each step: at most ten words, and one sentence with the numbers of the case.
+
+Reason = tuple[str, str]
+"""The short one, and the sentence."""
 
 
-def explain_einsum(choice: PlannedStatement) -> str:
+def explain_einsum(choice: PlannedStatement) -> Reason:
     """The computation of every device, and its result."""
     part, split = choice.part, choice.work_split
     pieces = [
@@ -85,19 +90,23 @@ def explain_einsum(choice: PlannedStatement) -> str:
     doing = f"Every device {_doing(part, pieces)}"
     pending = split.largest or split.result[1]
     if not pending:
-        return f"{doing} and has its piece of {part.result.name}: no byte moves."
+        short = f"each device computes its own piece of {part.result.name}"
+        return short, f"{doing} and has its piece of {part.result.name}: no byte moves."
     over = axes_words(pending)
     summed = [dim for dim in part.summed if split.assignment.get(dim)]
     if not (split.largest or summed):
-        return f"{doing} locally; the sum over {over} is still pending."
+        short = f"each device works locally; the sum over {over} stays pending"
+        return short, f"{doing} locally; the sum over {over} is still pending."
     cutting = split.largest or tuple(axis for dim in summed for axis in split.assignment[dim])
-    what = (
-        f"the maximum over {over} is still pending"
-        if split.largest
-        else f"the result is a partial sum over {over}"
+    share = f"1/{choice.mesh.group_size(cutting)} of"
+    short, what = f"partial sums over {over}", f"the result is a partial sum over {over}"
+    if split.largest:
+        short, what = f"partial maxima over {over}", f"the maximum over {over} is still pending"
+    parts = f"{share} {' and '.join(summed)}"
+    return (
+        f"each covers {share} {'·'.join(summed)}: {short}",
+        f"{doing} locally; each covers {parts}, so {what}.",
     )
-    parts = f"1/{choice.mesh.group_size(cutting)} of {' and '.join(summed)}"
-    return f"{doing} locally; each covers {parts}, so {what}."
 
 
 def _doing(part: Statement, pieces: Sequence[str]) -> str:
@@ -146,6 +155,7 @@ class _MoveReason:
         self.shapes = [shard_shape(array.shape, spec, choice.mesh) for spec in ends]
         self.sent = f"{self.n - 1}/{self.n} of {exact_bytes(move.bytes)} = {move.wire_bytes:,}"
         self.price = f"each device sends {self.sent}"
+        self.passing = f"on the way to {array.name}'s final sharding"
 
     def _cut_further(self, fewer: PartitionSpec, more: PartitionSpec) -> dict[int, Axes]:
         """The dimensions that are cut further in the second of two specs, with the axes of each."""
@@ -158,7 +168,11 @@ class _MoveReason:
             for index in places
         }
 
-    def gather(self) -> str:
+    def _named(self, places: Iterable[int]) -> str:
+        """Dimensions as one word: ``b·d``."""
+        return "·".join(dict.fromkeys(self.array.dims[index] for index in places))
+
+    def gather(self) -> Reason:
         array, lost = self.array, self.lost
         assert self.move.dim is not None
         before, after = (shape[self.move.dim] for shape in self.shapes)
@@ -175,24 +189,28 @@ class _MoveReason:
         start = self.choice.start(array)[0] if self.is_operand else ()
         was_moved = any(not set(axes) <= set(start[index]) for index, axes in lost.items() if start)
         if stays_split or (was_moved if self.is_operand else is_cut):
-            return f"On the way to the wanted split of {array.name}, {doing}; {self.price}."
+            return self.passing, f"On the way to the wanted split of {array.name}, {doing}; {self.price}."
         if self.is_operand:
             return self._gather_operand(doing) if len(lost) == 1 else self._gather_dims(doing)
         is_whole = all(self.shapes[1][index] == array.shape[index] for index in lost)
         dims = " and of ".join(array.dims[index] for index in lost)
         wanted = f"{'All' if is_whole else 'More'} of {dims} of {array.name} is wanted on every device"
-        return f"{wanted} of {self.axes}{self._given()}: {doing}; {self.price}."
+        reason = f"{wanted} of {self.axes}{self._given()}: {doing}; {self.price}."
+        return f"{array.name} is wanted replicated over {self.axes}", reason
 
-    def _gather_dims(self, doing: str) -> str:
+    def _gather_dims(self, doing: str) -> Reason:
         array, dims = self.array, self.array.dims
         if needed := [dims[index] for index in self.lost if dims[index] in self.part.whole]:
-            why = f"{self.part.function} needs all of {' and of '.join(needed)} of {array.name} on a device"
-            return f"{why}: {doing}; {self.price}."
+            function = self.part.function
+            why = f"{function} needs all of {' and of '.join(needed)} of {array.name} on a device"
+            short = f"{function} needs all of {'·'.join(needed)} of {array.name}"
+            return short, f"{why}: {doing}; {self.price}."
         split = " and ".join(f"along {self._splits({index: axes})}" for index, axes in self.lost.items())
         why = f"No cheaper plan was found that leaves {array.name} split {split}"
-        return f"{why}: {doing}; {self.price}."
+        short = f"no cheaper plan found with {array.name} sharded along {self._named(self.lost)}"
+        return short, f"{why}: {doing}; {self.price}."
 
-    def _gather_operand(self, doing: str) -> str:
+    def _gather_operand(self, doing: str) -> Reason:
         """The reason why an operand loses a split for good."""
         (index,) = self.lost
         choice, array, dim, axes = self.choice, self.array, self.array.dims[index], self.axes
@@ -200,58 +218,67 @@ class _MoveReason:
         is_summed = dim in self.part.einsum.contracted
         if array.dims.count(dim) > 1:
             return (
+                f"{name} has {dim} twice; an axis cannot split both",
                 f"{name} has {dim} twice, and no axis can split both at once: {doing}, so that every "
-                f"device finds the diagonal in what it holds; {self.price}."
+                f"device finds the diagonal in what it holds; {self.price}.",
             )
         for other, _ in choice.others(array):
             if other.dims.count(dim) > 1:
                 return (
+                    f"the diagonal of {other.name} needs all of {name}'s {dim}",
                     f"{other.name} has {dim} twice, and no axis can split both at once, so every device "
-                    f"needs all of {name}'s {dim}: {gathers}."
+                    f"needs all of {name}'s {dim}: {gathers}.",
                 )
         if dim in self.part.whole:
-            return f"Each device needs all of {name}'s {dim} for {self.part.function}: {gathers}."
+            function = self.part.function
+            short = f"{function} needs all of {name}'s {dim}"
+            return short, f"Each device needs all of {name}'s {dim} for {function}: {gathers}."
         if conflict := self._conflict(dim, is_summed):
-            return (
-                f"{conflict}, and the product can keep only one, so gather {name} along {dim}; {self.price}."
-            )
+            short, why = conflict
+            kept = f"the product can keep only one, so gather {name} along {dim}"
+            return short, f"{why}, and {kept}; {self.price}."
         for axis in self.move.axes:
             if (split := choice.dim_of(axis)) is not None:
                 over = f"Over {axis} the devices split {split}, which {name} does not have, and not {dim}"
-                return f"{over}: {gathers}."
+                return f"the devices split {split} over {axis}, not {name}'s {dim}", f"{over}: {gathers}."
         others = choice.others(array)
         mates = [(other, held[other.dims.index(dim)]) for other, (held, _) in others if dim in other.dims]
         if is_summed and mates and not {axis for _, held in mates for axis in held} & set(self.move.axes):
             before, after = (shape[index] for shape in self.shapes)
             return (
+                f"only {name} shards the contracted dimension {dim}",
                 f"The product sums over {dim}, but only {name} is split along it over {axes} "
-                f"({before:,} of {after:,} on a device): {gathers}."
+                f"({before:,} of {after:,} on a device): {gathers}.",
             )
         own = choice.start(array)[0][index]
         alike = [other.name for other, held in mates if held == own]
         if is_summed and alike:
             both = f"{' and '.join((name, *alike))} are split alike along {dim} over {axes}"
             return (
+                f"no cheaper plan found that adds partial sums over {axes}",
                 f"{both}, but no cheaper plan adds partial sums: gather {name}'s {dim}; {self.price}, and "
-                f"every device multiplies {self.n} times as much."
+                f"every device multiplies {self.n} times as much.",
             )
-        return f"No cheaper plan was found that leaves {name} split along {dim} over {axes}: {gathers}."
+        return (
+            f"no cheaper plan found with {name} sharded along {dim}",
+            f"No cheaper plan was found that leaves {name} split along {dim} over {axes}: {gathers}.",
+        )
 
-    def _conflict(self, dim: str, is_summed: bool) -> str:
-        """Another operand that keeps the axes for a dimension of its own, in words; "" without one."""
+    def _conflict(self, dim: str, is_summed: bool) -> Reason | None:
+        """Another operand that keeps the axes for a dimension of its own, in words; None without one."""
         name = self.array.name
         for other, state in self.choice.others(self.array):
             for own, held in zip(other.dims, state[0], strict=True):
                 shared = axes_words(
                     tuple(axis for axis in self.move.axes if axis in held and self.choice.dim_of(axis) == own)
                 )
-                if shared and is_summed:
-                    return (
-                        f"Over {shared} {name} is split by {dim}, which is summed, but {other.name} by {own}"
-                    )
                 if shared:
-                    return f"Both {name} (along {dim}) and {other.name} (along {own}) want {shared}"
-        return ""
+                    why = f"Both {name} (along {dim}) and {other.name} (along {own}) want {shared}"
+                    if is_summed:
+                        summed = f"{name} is split by {dim}, which is summed"
+                        why = f"Over {shared} {summed}, but {other.name} by {own}"
+                    return f"{shared} can shard only one: {other.name}'s {own}, not {name}'s {dim}", why
+        return None
 
     def _given(self) -> str:
         """Where an intermediate result is given to be so; "" for the last, which is what is wanted."""
@@ -274,40 +301,51 @@ class _MoveReason:
             [f"{first[0]}{verb} over {first[1]}", *(f"{dim} over {axes}" for dim, axes in rest)]
         )
 
-    def slice(self) -> str:
+    def slice(self) -> Reason:
         sizes = "×".join(f"{self.shapes[1][place]:,}" for place in self.gained)
         dims = " and ".join(self.array.dims[index] for index in self.gained)
-        return (
-            f"{self._purpose()}, each device keeps its own 1/{self.n} of {dims} ({sizes}); it already has "
-            "it, so no byte moves."
-        )
+        short, why = self._purpose()
+        keeps = f"each device keeps its own 1/{self.n} of {dims} ({sizes})"
+        return short, f"{why}, {keeps}; it already has it, so no byte moves."
 
-    def exchange(self) -> str:
+    def exchange(self) -> Reason:
         names = " and ".join(self.array.dims[index] for index in self.gained)
-        why = self._purpose()
+        short, why = self._purpose()
         if not self.is_operand and self._stays():
+            along = f"along {self._named(self.gained)}, not {self._named(self.lost)}"
+            short = f"{self.array.name} is wanted sharded {along}"
             why = f"With a split along {names} wanted{self._given()}"
         return (
+            short,
             f"{why}, {self.array.name} trades its split of {self._splits(self.lost)} for one of "
             f"{names if len(self.gained) == 1 else self._splits(self.gained)}: each device keeps 1/{self.n} "
-            f"of what it holds and sends every other piece to its new owner; {self.price}."
+            f"of what it holds and sends every other piece to its new owner; {self.price}.",
         )
 
-    def _purpose(self) -> str:
+    def _purpose(self) -> Reason:
+        name = self.array.name
         if not self._stays():
-            return f"On the way to the wanted split of {self.array.name}"
-        first, *rest = dict.fromkeys(self._purpose_of(index, axes) for index, axes in self.gained.items())
-        return " and ".join([first, *(each[0].lower() + each[1:] for each in rest)])
+            return self.passing, f"On the way to the wanted split of {name}"
+        reasons = dict(self._purpose_of(index, axes) for index, axes in self.gained.items())
+        (short, first), *rest = reasons.items()
+        if rest:
+            short = f"{name} is needed sharded over {self.axes} along {self._named(self.gained)}"
+        return short, " and ".join([first, *(why[0].lower() + why[1:] for _, why in rest)])
 
-    def _purpose_of(self, index: int, axes: Axes) -> str:
+    def _purpose_of(self, index: int, axes: Axes) -> Reason:
         dim, over = self.array.dims[index], axes_words(axes)
         for other, (placed, _) in self.choice.others(self.array) if self.is_operand else ():
             splits = zip(other.dims, placed, strict=True)
             if any(name == dim and set(axes) <= set(held) for name, held in splits):
-                return f"To match {other.name}'s split of {dim} over {over}"
+                match = f"{other.name}'s split of {dim} over {over}"
+                return f"matches {match}", f"To match {match}"
         if dim in self.part.einsum.contracted:
-            return f"To sum over {dim} in parts over {over}"
-        return f"To have {self.part.result.name} split along {dim} over {over}"
+            return (
+                f"shards the contracted dimension {dim} over {over}",
+                f"To sum over {dim} in parts over {over}",
+            )
+        result = self.part.result.name
+        return f"{result} needs {dim} sharded over {over}", f"To have {result} split along {dim} over {over}"
 
     def _stays(self) -> bool:
         return all(
@@ -322,43 +360,52 @@ class _MoveReason:
         finest = [part for parts in finest_parts(self.choice.mesh.shape, named).values() for part in parts]
         return {part for axis in axes for part in parts_within(axis, finest)}
 
-    def permute(self) -> str:
+    def permute(self) -> Reason:
         array, move = self.array, self.move
         ends = move.from_spec, move.to_spec
         before, after = (", ".join(_places(array, spec.dims)) or "whole" for spec in ends)
         end = "" if self.goal == move.to_spec else ", where the next step can work on them"
         return (
+            f"the blocks of {array.name} are on the wrong devices",
             f"The blocks of {array.name} are right but on the wrong devices ({before}, not {after}): a "
             f"device whose block belongs elsewhere sends all {exact_bytes(move.wire_bytes)} of it to one "
-            f"other{end}."
+            f"other{end}.",
         )
 
-    def mask(self) -> str:
+    def mask(self) -> Reason:
         return (
+            f"{self.array.name} is wanted as a partial sum over {self.axes}",
             f"{self.array.name} is wanted as a partial sum over {self.axes}: the first of the {self.n} "
-            "devices along it keeps its copy, the others have zeros; no byte moves."
+            "devices along it keeps its copy, the others have zeros; no byte moves.",
         )
 
-    def largest(self) -> str:
+    def largest(self) -> Reason:
         return (
+            f"takes the maximum of {self.array.name} over {self.axes}",
             f"Each of the {self.n} devices along {self.axes} holds the largest of its own part: give every "
-            f"device the largest of all; each sends 2×{self.sent}."
+            f"device the largest of all; each sends 2×{self.sent}.",
         )
 
-    def reduce(self) -> str:
+    def reduce(self) -> Reason:
         move, following, gained = self.move, self.following, self.gained
         held = f"Each of the {self.n} devices along {self.axes} holds a partial sum of {self.array.name}"
+        short = f"adds partial sums of {self.array.name}"
         if move.op == "psum":
-            return f"{held}: add them up and give every device the total; each sends 2×{self.sent}."
+            total = "add them up and give every device the total"
+            return f"{short} over {self.axes}", f"{held}: {total}; each sends 2×{self.sent}."
         if self._stays():
+            short += f", shards {self._named(gained)} over {self.axes}"
             why = f", and {self._splits(gained, ' is wanted split')}{self._given()}"
         elif following is not None and following.op == "all_gather" and set(move.axes) <= set(following.axes):
+            short += "; the pieces are gathered next"
             why = ", and the next step gathers the pieces along with others"
         else:
+            short += "; the next step is cheaper"
             why = f", and with {self._splits(gained, ' split')} the next step is cheaper"
         return (
+            short,
             f"{held}{why}: add them up and let each device keep its 1/{self.n} of the total; each sends "
-            f"{self.sent}, half of what a psum would."
+            f"{self.sent}, half of what a psum would.",
         )
 
 
@@ -372,7 +419,7 @@ _SENTENCES = {
     "psum": _MoveReason.reduce,
     "psum_scatter": _MoveReason.reduce,
 }
-"""The sentence of a move, by its operation."""
+"""The reason of a move, by its operation."""
 
 
 def _places(array: ShardedArray, dims: Dims) -> list[str]:

@@ -37,7 +37,8 @@ ARRAY = {
     "replicas",
     "devices",
 }
-STEP = {"op", "array", "axes", "dim", "from_spec", "to_spec", "shape", "bytes", "wire_bytes", "reason"}
+STEP = {"op", "array", "axes", "dim", "from_spec", "to_spec", "shape", "bytes", "wire_bytes"}
+STEP |= {"reason", "short_reason"}
 COLLECTIVE = {
     "op",
     "axes",

@@ -16,11 +16,15 @@ MESH = Mesh(("X", "Y"), (2, 4))
 SIZES = "b=8,d=2048,f=8192"
 
 
-def reasons(specs, text="bd,df->bf", mesh=MESH, sizes=SIZES):
+def steps(specs, text="bd,df->bf", mesh=MESH, sizes=SIZES):
     # By bytes plans are the same at all sizes, and of every kind.
     planner = Planner(mesh, objective="bytes", anywhere=False)
     found = planner.plan(problem_from_text(text, mesh=mesh, specs=specs, sizes=sizes))
-    return {f"{step.op} {step.array}": step.reason for step in found.steps}
+    return {f"{step.op} {step.array}": step for step in found.steps}
+
+
+def reasons(specs, text="bd,df->bf", mesh=MESH, sizes=SIZES):
+    return {name: step.reason for name, step in steps(specs, text, mesh, sizes).items()}
 
 
 @pytest.mark.slow
@@ -133,9 +137,27 @@ SENTENCES = [
 ]
 
 
-@pytest.mark.parametrize(("specs", "step", "sentence"), SENTENCES)
-def test_sentence(specs, step, sentence):
-    assert reasons(specs)[step] == sentence
+SHORT = [
+    "each covers 1/4 of d: partial sums over Y",
+    "adds partial sums of Out over Y",
+    "adds partial sums of Out, shards f over Y",
+    "Y can shard only one: W's f, not A's d",
+    "X can shard only one: W's f, not A's b",
+    "only A shards the contracted dimension d",
+    "matches W's split of d over Y",
+    "Out is wanted replicated over Y",
+    "Out is wanted sharded along b, not f",
+    "the blocks of A are on the wrong devices",
+]
+
+
+@pytest.mark.parametrize(
+    ("specs", "step", "sentence", "short"),
+    [(*case, short) for case, short in zip(SENTENCES, SHORT, strict=True)],
+)
+def test_sentence_and_its_short_form(specs, step, sentence, short):
+    found = steps(specs)[step]
+    assert (found.reason, found.short_reason) == (sentence, short)
 
 
 ALIKE = (

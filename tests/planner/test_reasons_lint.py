@@ -93,6 +93,8 @@ def check_words(part: Stretch, step: Step, seen: Counter[re.Pattern[str]]) -> No
     """Assert that the sentence's claims hold; count them in `seen`."""
     said = step.reason
     context = (str(part.plan.problem), step, said)
+    assert 3 <= len(step.short_reason.split()) <= 10, context
+    assert step.short_reason[-1] not in " .;:,", context
     operands = [operand.name for operand in part.part.operands]
     dims = {operand.name: operand.dims for operand in part.part.operands}
     at_einsum = part.held
