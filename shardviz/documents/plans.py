@@ -68,7 +68,7 @@ SOURCES = {
     "steps": lambda plan: [Beside(step, phase=plan.problem.parts[step.part].phase) for step in plan.steps],
     "repeated_work": late("shardviz.planner.plan", "repeated_work"),
     "steps_of_unknown_time": lambda cost: [
-        number for number, step in enumerate(cost.steps, 1) if step.seconds is None
+        number for number, step in enumerate(cost.steps, 1) if step.bound == "unknown"
     ],
     "communication_by_axes": lambda cost: cost.communication_by_axes.items(),
     "peak_memory_step": lambda cost: cost.steps.index(cost.peak_step) + 1,

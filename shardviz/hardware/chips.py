@@ -71,9 +71,21 @@ class DeviceFigures:
     on_chip_bytes: int | None = None
     clock: float | None = None
 
-    def flops_per_second(self, dtype: str) -> float | None:
-        """The peak in this dtype; None where none is known."""
-        return dict(self.peak).get(dtype)
+    def flops_per_second(self, dtype: str, passes: int = 1) -> float | None:
+        """The peak in this dtype; None where none is known.
+
+        Matrix units without one in f32, as those of TPUs, multiply its parts in bf16: once by default,
+        `passes` times for a higher precision (`jax.lax.Precision`).
+        """
+        peaks = dict(self.peak)
+        if self.in_bf16_passes(dtype):
+            return peaks["bf16"] / passes
+        return peaks.get(dtype)
+
+    def in_bf16_passes(self, dtype: str) -> bool:
+        """Return whether products in this dtype are made of products in bf16."""
+        peaks = dict(self.peak)
+        return dtype == "f32" and dtype not in peaks and "bf16" in peaks
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 
+from shardviz.hardware.machine import Machine
 from shardviz.planner.plan import Plan, axes_words
 from shardviz.planner.pricing.costs import AlternativeName, PlanCost, Threshold
 from shardviz.planner.pricing.priced_plan import PricedPlan
@@ -23,6 +24,7 @@ from shardviz.render.plan_view import (
     plan_view,
     question_view,
     statement_lines,
+    time_words,
 )
 from shardviz.units import flops, human_bytes, rate, seconds
 
@@ -67,14 +69,20 @@ def padding_words(padding: Iterable[PaddedDim]) -> str:
 def machine_words(cost: PlanCost) -> str:
     """``v5p:4x4x8: 459 TFLOP/s in bf16, HBM 2.8 TB/s``, and where nobody named it that it is assumed."""
     machine = cost.machine
-    dtype, peak = cost.plan.problem.result.dtype, cost.peak_flops
-    arithmetic = (
-        f"no peak in {dtype} is {machine.lacking}" if peak is None else f"{flops(peak, True)} in {dtype}"
-    )
+    arithmetic = peak_words(machine, cost.plan.problem.result.dtype)
     bandwidth = machine.device.hbm_bandwidth
     memory = "HBM of unknown bandwidth" if bandwidth is None else f"HBM {rate(bandwidth)}"
     assumed = ", assumed, each mesh axis a ring" if machine.assumed else ""
     return f"{machine.name}{assumed}: {arithmetic}, {memory}"
+
+
+def peak_words(machine: Machine, dtype: str) -> str:
+    """``197 TFLOP/s in f32, one bf16 pass``, ``no peak in f64 is published``."""
+    device = machine.device
+    peak = device.flops_per_second(dtype)
+    if peak is None:
+        return f"no peak in {dtype} is {machine.lacking}"
+    return f"{flops(peak, True)} in {dtype}" + ", one bf16 pass" * device.in_bf16_passes(dtype)
 
 
 def total_words(cost: PlanCost) -> list[str]:
@@ -96,28 +104,31 @@ def total_words(cost: PlanCost) -> list[str]:
 def _unknown_words(cost: PlanCost) -> str:
     if not cost.unknown:
         return ""
-    numbers = [str(cost.steps.index(step) + 1) for step in cost.unknown]
-    least = max(step.hbm_seconds or 0.0 for step in cost.unknown)
-    more = f" (by memory alone {seconds(least)})" if least and len(numbers) == 1 else ""
-    return f"the time of step {', '.join(numbers)} is unknown{more}: the totals leave it out"
+    numbers = ", ".join(str(cost.steps.index(step) + 1) for step in cost.unknown)
+    if any(step.seconds is None for step in cost.unknown):
+        return f"the time of step {numbers} is unknown: the totals leave it out"
+    counted = "HBM" if cost.machine.device.hbm_bandwidth else "FLOPs"
+    return f"the time of step {numbers} is by {counted} alone: the totals are lower bounds"
 
 
 def _seconds_words(cost: PlanCost) -> str:
     """``162 µs without overlap, 140 µs with perfect overlap: compute 21.8 µs, Y 140 µs``."""
     sent = [f"{axes_words(axes)} {seconds(each)}" for axes, each in cost.communication_by_axes.items()]
+    is_known = not cost.unknown
+    serial = time_words(cost.serial_seconds, is_known)
     if not sent:
-        return f"{seconds(cost.serial_seconds)} in all: nothing is sent"
+        return f"{serial} in all: nothing is sent"
     if not cost.compute_seconds:
-        return f"{seconds(cost.serial_seconds)} in all: {', '.join(sent)}"
+        return f"{serial} in all: {', '.join(sent)}"
     return (
-        f"{seconds(cost.serial_seconds)} without overlap, {_overlapped_words(cost)}: "
-        f"compute {seconds(cost.compute_seconds)}, {', '.join(sent)}"
+        f"{serial} without overlap, {_overlapped_words(cost)}: "
+        f"compute {time_words(cost.compute_seconds, is_known)}, {', '.join(sent)}"
     )
 
 
 def _overlapped_words(cost: PlanCost, layers: int = 1) -> str:
     """``140 µs with perfect overlap``; of a train step also the time where activations are waited for."""
-    words = f"{seconds(cost.overlapped_seconds * layers)} with perfect overlap"
+    words = f"{time_words(cost.overlapped_seconds * layers, not cost.unknown)} with perfect overlap"
     step = seconds(cost.step_seconds * layers)
     if cost.plan.problem.training is None or step == seconds(cost.overlapped_seconds * layers):
         return words
@@ -128,7 +139,9 @@ def _phases_words(cost: PlanCost) -> str:
     """``forward 1.12 ms, backward 2.31 ms, optimizer 75 µs``, what overlaps; nothing for a forward pass."""
     if cost.plan.problem.training is None:
         return ""
-    words = ", ".join(f"{phase} {seconds(each)}" for phase, each in cost.seconds_by_phase.items())
+    words = ", ".join(
+        f"{phase} {time_words(each, not cost.unknown)}" for phase, each in cost.seconds_by_phase.items()
+    )
     hidden = "; a pass hides only its own communication" if cost.communication_seconds else ""
     return words + hidden
 
@@ -141,7 +154,8 @@ def _layers_words(cost: PlanCost) -> str:
     sent = f", {human_bytes(cost.wire_bytes * cost.layers)} sent" if cost.wire_bytes else ""
     overlapped = _overlapped_words(cost, cost.layers)
     return (
-        f"all {cost.layers} layers: {seconds(cost.layers_seconds)} without overlap, {overlapped}; "
+        f"all {cost.layers} layers: {time_words(cost.layers_seconds, not cost.unknown)} without overlap, "
+        f"{overlapped}; "
         f"{flops(cost.flops * cost.layers)}{sent}"
     )
 

@@ -26,6 +26,7 @@ from shardviz.render.caption import axes_text, colour_axes, mesh_text
 from shardviz.render.cost_view import machine_words, padding_words
 from shardviz.render.lines import Cell, as_text, bar, columns, sentence, sentences, table
 from shardviz.render.palette import PLAIN, Palette
+from shardviz.render.plan_view import time_words
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes, seconds, times
 
@@ -254,17 +255,15 @@ def _step_words(step: ModelStep) -> list[str]:
     words = [
         f"{plural(step.count, 'collective')} send {human_bytes(step.wire_bytes)} from a device in "
         f"{seconds(step.communication_seconds)}",
-        f"total without overlap: {seconds(step.seconds)}",
+        f"total without overlap: {time_words(step.seconds, not is_partial)}",
     ]
     if len(step.seconds_by_phase) > 1:
-        # A phase that sends nothing is all of unknown time.
         said = ", ".join(
-            f"{phase} {seconds(each) if each or not is_partial else 'unknown'}"
-            for phase, each in step.seconds_by_phase.items()
+            f"{phase} {time_words(each, not is_partial)}" for phase, each in step.seconds_by_phase.items()
         )
         words[-1] += f" ({said})"
     if is_partial:
-        words.append(f"without steps of unknown time: {step.layer.cost.missing_figure}")
+        words.append(f"times are lower bounds: {step.layer.cost.missing_figure}")
     return words
 
 

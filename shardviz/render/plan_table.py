@@ -8,7 +8,7 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.planner.pricing.costs import PlanCost
-from shardviz.planner.pricing.priced_plan import IN_PLACE, PricedStep
+from shardviz.planner.pricing.priced_plan import IN_PLACE, UNKNOWN, PricedStep
 from shardviz.render.lines import GAP, bar, records, sentence
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import (
@@ -28,9 +28,10 @@ from shardviz.render.plan_view import (
     phase_heading,
     step_row,
     step_rows,
+    time_words,
     update_runs,
 )
-from shardviz.units import estimated_seconds, exact_bytes, human_bytes, seconds
+from shardviz.units import estimated_seconds, exact_bytes, human_bytes
 
 MARK = "▌"
 """Stands before every line of the chosen step."""
@@ -94,7 +95,7 @@ class PlanTable:
         cost = self._cost
         layers = f"in each of {cost.layers} layers" if cost.layers > 1 else "in all"
         sent = f"{human_bytes(cost.wire_bytes)} sent" if self._plan.collectives else ""
-        time = seconds(cost.serial_seconds) if len(cost.unknown) < len(cost.steps) else ""
+        time = time_words(cost.serial_seconds, not cost.unknown)
         return [Text(word, "bold") for word in ("", layers, "", sent, time, "", "")]
 
     @cached_property
@@ -160,4 +161,6 @@ def exact_words(priced: PricedStep) -> str:
         if priced.flops:
             counted = f"{priced.flops:,} FLOP, {counted}"
     time = "of unknown time" if priced.seconds is None else estimated_seconds(priced.seconds, DIGITS)
+    if priced.bound == UNKNOWN and priced.seconds is not None:
+        time = f"at least {time}"
     return f"{counted}, {time}: {priced.convention}"

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, axes_words, decided_parts, repeated_work
-from shardviz.planner.pricing.priced_plan import HBM, IN_PLACE, PricedStep
+from shardviz.planner.pricing.priced_plan import HBM, IN_PLACE, UNKNOWN, PricedStep
 from shardviz.planner.problem import UNNAMED, Problem, notices, statement_text, value_pieces
 from shardviz.planner.statements.work_split import CASES
 from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
@@ -72,9 +72,17 @@ class StepRow:
         cells = [Text(self.number), self.operation, self.becomes]
         if self.priced and not self.is_update and self.priced[0].convention == IN_PLACE:
             return [*cells, Text(), Text("in place", "dim"), Text(), Text()]
-        time = "unknown" if self.seconds is None else seconds(self.seconds)
-        bound = HBM if self.is_update else "" if self.seconds is None else self.priced[0].bound
+        is_known = all(step.bound != UNKNOWN for step in self.priced)
+        time = time_words(self.seconds, is_known)
+        bound = HBM if self.is_update else self.priced[0].bound if self.priced and is_known else ""
         return [*cells, Text(self.moved), Text(time * bool(self.priced), "bold"), Text(), Text(bound, "dim")]
+
+
+def time_words(duration: float | None, is_known: bool) -> str:
+    """``162 µs``; of a time of which a part is missing ``≥ 162 µs``, or ``unknown``."""
+    if not duration and not is_known:
+        return "unknown"
+    return "≥ " * (not is_known) + seconds(duration or 0.0)
 
 
 HEADINGS = ("", "step", "", "moves", "time", "", "bound")

@@ -18,7 +18,7 @@ from shardviz.render.caption import collectives_text
 from shardviz.render.cost_view import machine_words
 from shardviz.render.lines import GAP, Cell, as_text, fitting_columns, records, sentence, shelve, table
 from shardviz.render.palette import BEST, Palette
-from shardviz.render.plan_view import headline, plan_view, statement_lines
+from shardviz.render.plan_view import headline, plan_view, statement_lines, time_words
 from shardviz.units import flops, human_bytes, seconds
 
 LEAST_WIDTH = 56
@@ -55,7 +55,7 @@ def versus_table(
         if cost.unknown:
             lines += sentence(
                 f"some times of the {ORDINALS[number]} are not known: "
-                f"{cost.missing_figure}; the totals leave them out",
+                f"{cost.missing_figure}; the totals are lower bounds",
                 width,
             )
         if cost.over_bytes:
@@ -166,7 +166,7 @@ def _ranking_cells(candidates: Sequence[Candidate], palette: Palette) -> list[li
             (str(number), "dim"),
             (BEST if candidate.best else "", "bold"),
             (specs_text(cost.plan), "bold"),
-            "unknown" if cost.unknown else seconds(cost.serial_seconds),
+            time_words(cost.serial_seconds, not cost.unknown),
             "" if cost.unknown else cost.bound,
             human_bytes(cost.plan.wire_bytes),
             human_bytes(candidate.memory_per_device) + TOO_LARGE * bool(cost.over_bytes),

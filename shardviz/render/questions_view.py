@@ -13,6 +13,7 @@ from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.render.lines import GAP, bar
 from shardviz.render.palette import DIM, SIGNS, Palette
+from shardviz.render.plan_view import time_words
 from shardviz.render.plans_compared import collective_counts
 from shardviz.render.problem_picture import GUTTER, LABELS, parts_line
 from shardviz.units import human_bytes, seconds
@@ -101,7 +102,7 @@ def question_rows(
 
 
 def _time(cost: PlanCost) -> str:
-    return "unknown" if cost.unknown else seconds(cost.layers_seconds)
+    return time_words(cost.layers_seconds, not cost.unknown)
 
 
 def _sent(cost: PlanCost) -> str:

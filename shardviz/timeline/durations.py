@@ -106,7 +106,7 @@ class Durations:
         self, compiled: float | None, cycles: re.Match[str] | None, matmuls: Matmuls, hbm: int
     ) -> Duration:
         flops, dtype = matmuls.flops, matmuls.dtype
-        peak = self._peak(matmuls) if flops else None
+        peak = self._device.flops_per_second(dtype, matmuls.passes) if flops else None
         bandwidth = self._device.hbm_bandwidth
         compute = flops / peak if peak else None if flops else 0.0
         memory = hbm / bandwidth if bandwidth else None if hbm else 0.0
@@ -127,19 +127,11 @@ class Durations:
             return replace(told, detail="no bandwidth of HBM is known")
         if bound == "compute":
             detail = f"{flops:.4g} FLOPs of {dtype} at {peak:.4g} FLOP/s"
-            if dtype == "f32" and self._device.flops_per_second("f32") is None:
+            if self._device.in_bf16_passes(dtype):
                 detail += f", in bf16, {plural(matmuls.passes, 'pass', 'passes')}"
         else:
             detail = f"{human_bytes(hbm)} at {rate(bandwidth or 0)}" if hbm else "on the chip"
         return replace(told, seconds=least, estimate="roofline", detail=detail, least=least)
-
-    def _peak(self, matmuls: Matmuls) -> float | None:
-        """The peak; without one for f32, as on TPUs, that of the passes in bf16 of which it is made."""
-        peak = self._device.flops_per_second(matmuls.dtype)
-        if peak is None and matmuls.dtype == "f32":
-            half = self._device.flops_per_second("bf16")
-            return half / matmuls.passes if half else None
-        return peak
 
     def _reified(self, line: Instruction) -> float | None:
         """Seconds that XLA's model of the speed of light gives an instruction on a GPU; the others that it

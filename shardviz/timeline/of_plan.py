@@ -25,7 +25,8 @@ def plan_timeline(cost: PlanCost) -> ProgramTimeline:
     """The steps of a plan in their order, local ones on the lane of compute, collectives on a mesh axis'.
 
     A collective over several axes stands on the lane of the first, and its `detail` names all. Each waits for
-    the step before, so every collective is exposed. A step whose time is not known takes no room.
+    the step before, so every collective is exposed. A step of which a figure is missing takes as long as the
+    others say, or no room.
     """
     edges = (*accumulate((priced.seconds or 0.0 for priced in cost.steps), initial=0.0),)
     lanes = [*dict.fromkeys((COMPUTE, *map(_lane, cost.steps)))]
@@ -90,11 +91,11 @@ def _timed(priced: PricedStep, problem: Problem, number: int, lane: int, start: 
 
 
 def _notes(cost: PlanCost) -> tuple[str, ...]:
-    """The steps that the total leaves out, and what all layers take."""
+    """The steps of which a figure is missing, and what all layers take."""
     notes = []
     if cost.unknown:
         count = plural(len(cost.unknown), "step")
-        notes.append(f"the total leaves out {count}: {cost.missing_figure}")
+        notes.append(f"the total is a lower bound, by {count}: {cost.missing_figure}")
     if cost.layers > 1:
         words = f"all {cost.layers} layers take {estimated_seconds(cost.layers_seconds)}"
         step = estimated_seconds(cost.step_seconds * cost.layers)

@@ -52,7 +52,7 @@ GATHERED = "A[B_X, D_Y] * W[D, F_Y] -> Out[B_X, F_Y]"
 SUMMED = {"mesh": "X=4", "einsum": "bd,df->bf", "specs": "_X,X_->__", "machine": "v5e:2x2"}
 SUMMED_256 = form_from_table(SUMMED | {"sizes": "b=256,d=8192,f=8192"})
 SPLIT = form_from_table(SUMMED | {"sizes": "b=4096,d=8192,f=8192", "specs": "__,_X->_X"})
-F32 = form_from_table(SUMMED | {"dtype": "f32"})
+F64 = form_from_table(SUMMED | {"dtype": "f64"})
 TRAINED = form_from_table(
     {
         "mesh": "data=8",
@@ -269,7 +269,7 @@ def test_texts_that_mean_the_same_are_the_same_answer(ask, draft, same, other):
         ("compiled four-layers idle", FOUR_LAYERS, "a program has no figure 'idle'", "there are total"),
         ("memory weights", TRAINED, "no memory is for 'weights'", "there are parameters"),
         ("memory gradients", SPLIT, "only a train step has this memory", 'write backward = "yes"'),
-        ("bound", F32, "no peak in f32 is published for v5e", "take another machine"),
+        ("bound", F64, "no peak in f64 is published for v5e", "take another machine"),
         ("size z", MATMUL, "there is no dimension 'z'", "there are"),
         ("dropped c 9", ROUTED, "'9' is one load", "write one for each expert"),
         ("links Z", MATMUL, "unknown mesh axis 'Z'", "this mesh has the axes X, Y"),

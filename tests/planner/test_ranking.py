@@ -97,7 +97,7 @@ def test_ranked_by_seconds_then_memory():
 
 
 def test_ranked_by_bytes_where_a_time_is_not_known():
-    found = candidates(dtype="f32")
+    found = candidates(dtype="f64")
     assert all(one.cost.unknown for one in found)
     costs = [bytes_and_work(one) for one in found]
     assert costs == sorted(costs)

@@ -98,15 +98,15 @@ def test_what_does_not_fit_is_refused_at_its_place(sizes, message):
 
 
 def test_times_that_are_not_known_and_other_meshes_are_refused():
-    with pytest.raises(QuestionError, match="no peak in f32 is published for v5e"):
-        swept("bd,df->bf", "XY,Y_->X_", "b=2:8", dtype="f32")
+    with pytest.raises(QuestionError, match="no peak in f64 is published for v5e"):
+        swept("bd,df->bf", "XY,Y_->X_", "b=2:8", dtype="f64")
     own = read_machine(
         'name = "ours"\n[node]\ndevices = 8\nbandwidth = "1GB/s"\n[device]\npeak.bf16 = "1TFLOP/s"'
     )
     with pytest.raises(QuestionError, match="no HBM bandwidth is given for ours"):
         swept("bd,df->bf", "XY,Y_->X_", "b=2:8", on=lambda mesh: place_mesh(own, mesh))
-    with pytest.raises(QuestionError, match="no peak in f32 and no HBM bandwidth are given for ours"):
-        swept("bd,df->bf", "XY,Y_->X_", "b=2:8", dtype="f32", on=lambda mesh: place_mesh(own, mesh))
+    with pytest.raises(QuestionError, match="no peak in f64 and no HBM bandwidth are given for ours"):
+        swept("bd,df->bf", "XY,Y_->X_", "b=2:8", dtype="f64", on=lambda mesh: place_mesh(own, mesh))
     cluster = parse_cluster("v5e:2x4")
     assert cluster is not None
     machine = cluster

@@ -154,7 +154,7 @@ def test_where_nccl_chooses_between_protocols_the_least_size_is_exact():
 
 def test_work_in_a_type_without_a_peak_has_none(priced):
     """A sum is bound by memory, which is known, where the peak in its type is not."""
-    cost = priced("xsyd->xy", "_X_Y->XY", "x=4,s=128,y=4,d=4", dtype="f32")
+    cost = priced("xsyd->xy", "_X_Y->XY", "x=4,s=128,y=4,d=4", dtype="f64")
     assert not cost.unknown
     assert cost.thresholds == ()
 

@@ -65,14 +65,14 @@ CASES = [
         """,
     ),
     (
-        priced(BOTH, dtype="f32"),
+        priced(BOTH, dtype="f64"),
         100,
         """
-        time  v5e, assumed, each mesh axis a ring: no peak in f32 is published, HBM 820 GB/s
-         the time of step 1 is unknown (by memory alone 42.2 µs): the totals leave it out
-         280 µs in all: Y 280 µs
-         124 FLOPs per HBM byte, 171 per byte sent
-         memory at most 33 MiB, at step 1, of 15.8 GiB
+        time  v5e, assumed, each mesh axis a ring: no peak in f64 is published, HBM 820 GB/s
+         the time of step 1 is by HBM alone: the totals are lower bounds
+         ≥ 644 µs without overlap, ≥ 559 µs with perfect overlap: compute ≥ 84.4 µs, Y 559 µs
+         62 FLOPs per HBM byte, 85 per byte sent
+         memory at most 66 MiB, at step 1, of 15.8 GiB
         """,
     ),
     (

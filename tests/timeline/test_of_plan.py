@@ -65,13 +65,15 @@ def test_a_timeline_is_of_one_layer_and_says_what_all_take():
     assert plan_timeline(one).notes == ()
 
 
-def test_a_step_of_unknown_length_takes_no_room_and_is_named():
-    found = plan_timeline(cost_of("bd,df->bf", "XY,Y_->X_", dtype="f32"))
+def test_a_step_without_a_peak_takes_the_time_of_its_memory_traffic():
+    cost = cost_of("bd,df->bf", "XY,Y_->X_", dtype="f64")
+    found = plan_timeline(cost)
     einsum, psum = found.ops
-    assert (einsum.start, einsum.end, einsum.seconds, einsum.estimate) == (0, 0, None, "unknown")
-    assert found.seconds == psum.seconds
-    assert found.unknown == ("einsum bd,df->bf",)
-    assert found.notes == ("the total leaves out 1 step: no peak in f32 is published for v5e",)
+    traffic = cost.steps[0].hbm_bytes / 8.2e11
+    assert (einsum.start, einsum.end, einsum.seconds, einsum.bound) == (0, traffic, traffic, "unknown")
+    assert found.seconds == traffic + psum.seconds
+    assert found.unknown == ()
+    assert found.notes == ("the total is a lower bound, by 1 step: no peak in f64 is published for v5e",)
     assert found.utilisation is None
 
 

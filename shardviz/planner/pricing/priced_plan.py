@@ -86,9 +86,10 @@ class PricedStep:
     """One step on one device.
 
     `flops` counts a multiply-add as two. `seconds` is the longest of `compute_seconds`, `hbm_seconds` and
-    `wire_seconds`; None where a figure that it needs is not known. `bound` says which: "compute", "HBM",
-    "latency", the mesh axes and their links ("Y on x"), or "unknown". `convention` is a clause on how it is
-    counted. `resident` are all arrays that a device holds while the step runs.
+    `wire_seconds`. `bound` says which: "compute", "HBM", "latency", the mesh axes and their links ("Y on x"),
+    or "unknown" where a figure is missing: then `seconds` is a lower bound, None where nothing is known.
+    `convention` is a clause on how it is counted. `resident` are all arrays that a device holds while the
+    step runs.
     """
 
     step: Step
@@ -125,7 +126,7 @@ def _priced(
     arithmetic, traffic = work
     sizes = (step, flops, hbm_bytes, step.wire_bytes)
     if step.op in LOCAL_OPS:
-        seconds, bound = None, UNKNOWN
+        seconds, bound = arithmetic or traffic or None, UNKNOWN
         if arithmetic is not None and traffic is not None:
             seconds = max(arithmetic, traffic)
             bound = COMPUTE if flops and arithmetic >= traffic else HBM
@@ -214,7 +215,7 @@ class PricedPlan:
 
     `serial_seconds` is the sum of all steps and `overlapped_seconds` the longer of compute and communication,
     in a train step of each pass; the truth lies between. Of `step_seconds` only the communication of
-    parameters and their gradients overlaps, as in a search. Steps in `unknown` are left out.
+    parameters and their gradients overlaps, as in a search. With steps in `unknown` all are lower bounds.
     """
 
     plan: Plan
@@ -246,8 +247,8 @@ class PricedPlan:
 
     @property
     def unknown(self) -> tuple[PricedStep, ...]:
-        """The steps whose time is not known."""
-        return tuple(step for step in self.steps if step.seconds is None)
+        """The steps of which a figure is missing, so that their time is known in part or not at all."""
+        return tuple(step for step in self.steps if step.bound == UNKNOWN)
 
     @property
     def missing_figure(self) -> str:

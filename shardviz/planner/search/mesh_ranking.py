@@ -150,8 +150,9 @@ def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
     """The answer after each mesh, the last one complete. Raises `QuestionError` where no mesh fits."""
     machine = question.machine
     meshes = mesh_shapes(question.axes, machine.devices)
-    peaks = dict(machine.device.peak)
-    peak = peaks.get(question.problem.result.dtype) or max(peaks.values(), default=0.0)
+    device = machine.device
+    peak = device.flops_per_second(question.problem.result.dtype)
+    peak = peak or max(dict(device.peak).values(), default=0.0)
     # Those of a step's FLOPs on all devices, nothing sent.
     least_seconds = question.flops / (peak * machine.devices) if peak else 0.0
     answer = MeshRanking(question, meshes=len(meshes), least_seconds=least_seconds)

@@ -12,11 +12,11 @@ from shardviz.forms.form import PROBLEM_FIELDS
 from shardviz.hardware.chips import CHIPS
 from shardviz.hardware.clusters import cluster_named, machines_of_size
 from shardviz.hardware.machine import Machine
+from shardviz.render.cost_view import peak_words
 from shardviz.render.machine_view import machine_words
 from shardviz.sharding.array import BITS, other_names
 from shardviz.targets import EXTRAS, TARGETS, parse_targets
 from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
-from shardviz.units import flops
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
@@ -56,9 +56,7 @@ class DtypePicker(FieldPicker):
 
     def about(self, row: ListRow) -> Text:
         machine, name = self.resolved.machine, row.value
-        peak = machine.device.flops_per_second(name)
-        words = f"not {machine.lacking}" if peak is None else flops(peak, True)
-        said = Text.assemble((f"{name}\n", "bold"), f"Peak of {machine.chip}: {words}.")
+        said = Text.assemble((f"{name}\n", "bold"), f"{machine.chip}: {peak_words(machine, name)}.")
         if names := other_names(name):
             said.append(f"\nAlso {', '.join(names)}.")
         return said
