@@ -4,6 +4,7 @@ which ask the planner alone: all ways to split a problem's arrays, its cost over
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from shardviz.cli.target_session import TargetSession
 from shardviz.errors import QuestionError
 from shardviz.forms.form import SPECS
 from shardviz.lazy_names import LazyImports
-from shardviz.targets import parse_targets
 
 with LazyImports():
     from shardviz.answers import explain, plans
@@ -105,13 +105,14 @@ def command(
     ranked = is_ranking(einsum, specs, given)
     chosen = options.is_given(ctx, "target")
     asking = {"a ranking": ranked, "--vary": vary is not None, "--versus": versus is not None}
-    if any(asking.values()) and chosen and any(target.machine is None for target in parse_targets(target)):
+    asked_targets = partial(options.asked_targets, target, given["mesh"])
+    if any(asking.values()) and chosen and any(target.machine is None for target in asked_targets()):
         print_note(f"{next(filter(asking.get, asking))} asks the planner only, not --target")
 
     def stated(specs: str | None = specs) -> PricedProblem:
         """The question; its targets give it a machine where they are chosen, or not of a step."""
         problem = options.stated_problem(einsum, None if specs == RANKED else specs, given, ranked)
-        targets = parse_targets(target) if chosen or step is None else ()
+        targets = asked_targets() if chosen or step is None else ()
         return plans.PricedProblem(problem, machine, targets)
 
     try:
@@ -132,11 +133,11 @@ def command(
         if given["with_matmul"]:
             return _print_matmul(lambda: stated().step(step, **links), shown)
         # The devices among the targets that are chosen, on which JAX verifies a step.
-        names = [target.name for target in parse_targets(target)]
+        names = [target.name for target in asked_targets()]
         verifier = next((name for name in ("real", "cpu") if name in names), "none") if chosen else None
         return _print_step(lambda: stated().step(step, **links), verifier, timeout, job, shown)
     # The compilers' process loads JAX while this one reads the question and draws.
-    with TargetSession(() if ranked else parse_targets(target), timeout, not chosen, job) as session:
+    with TargetSession(() if ranked else asked_targets(), timeout, not chosen, job) as session:
         question = stated()
         if ranked:
             return _print_ranking(question, output, given["limit"])

@@ -18,7 +18,7 @@ from shardviz.errors import QuestionError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, title_of
-from shardviz.targets import Target, parse_targets
+from shardviz.targets import Target
 from shardviz.user_files import target_path, write_file
 
 with LazyImports():
@@ -202,10 +202,11 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
     if explain_command.is_ranking(given["einsum"], given["specs"], given):
         raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
     problem = options.stated_problem(given["einsum"], given["specs"], given)
-    chosen = parse_targets(given["target"] if options.is_given(ctx, "target") else "none")
+    targets = options.asked_targets(given["target"], given["mesh"])
+    chosen = targets if options.is_given(ctx, "target") else ()
     if given["versus"] is not None:
         raise QuestionError("--versus shows two plans, and an export one", "export each by its --specs")
-    question = plans.PricedProblem(problem, given["machine"], parse_targets(given["target"]))
+    question = plans.PricedProblem(problem, given["machine"], targets)
     if given["vary"] is not None:
         options.refuse_both({"--vary": True, f"--as {part}": part is not None})
         explain_command.refuse_beside(given, ranked=False)

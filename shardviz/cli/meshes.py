@@ -42,8 +42,8 @@ def machine(name: str, mesh: str | None, device_order: str | None, output: Comma
     """
     if mesh is None and device_order is not None:
         raise QuestionError("--device-order is the order of a mesh, and there is none", "add --mesh X=4,Y=8")
-    found = machine_file.named_machine(name)
     asked = None if mesh is None else parse_mesh(mesh, device_order)
+    found = machine_file.named_machine(name, asked.size if asked else 0)
     placed = None if asked is None else hardware_machine.place_mesh(found, asked)
     if output.as_json:
         print_json(machines.machine_document(found, asked, placed))

@@ -13,7 +13,6 @@ from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.target_session import TargetSession
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
-from shardviz.targets import parse_targets
 
 with LazyImports():
     from shardviz.answers import explain
@@ -95,7 +94,7 @@ def command(
     SOURCE is a name such as llama-3-70b, a config.json of Hugging Face, a .safetensors file or the index of
     many, or a folder with these. No weights are read. A Python file among the rules is read and not run.
     """
-    targets = parse_targets(target)
+    targets = options.asked_targets(target, mesh)
     with TargetSession(targets, timeout, may_drop=False) as session:
         devices = parse_mesh(mesh, device_order)
         question = model_answer.model_question(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,10 +13,11 @@ import click
 
 from shardviz.cli.output import MIN_WIDTH, CommandOutput
 from shardviz.cli.streams import write_ascii
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.form import COLLECTIVE_FIELDS, PROBLEM_FIELDS, TABLE_KEYS, YES_OR_NO, FormField
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
+from shardviz.targets import Target, parse_targets
 
 with LazyImports():
     from shardviz.answers import plans
@@ -95,6 +97,14 @@ def targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
         for choice in group.choices
         if choice.name.startswith(name)
     ]
+
+
+def asked_targets(names: str, mesh: str | None) -> tuple[Target, ...]:
+    """The targets; a chip without a size is refused with those that fit the mesh, where that can be read."""
+    devices = 0
+    with suppress(ShardvizError):
+        devices = parse_mesh(mesh or "").size
+    return parse_targets(names, devices)
 
 
 def _names(of: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:

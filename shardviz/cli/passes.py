@@ -15,7 +15,6 @@ from shardviz.cli.target_session import started_worker
 from shardviz.errors import CompilerError, QuestionError, TargetError
 from shardviz.forms.form import SPECS
 from shardviz.lazy_names import LazyImports
-from shardviz.targets import parse_targets
 
 with LazyImports():
     from shardviz.documents import programs
@@ -69,7 +68,7 @@ def command(
 
     EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
     """
-    targets = parse_targets(target)
+    targets = options.asked_targets(target, problem["mesh"])
     if len(targets) != 1:
         count = f"{len(targets)} targets are given" if targets else "none is given"
         raise TargetError(f"passes follows one compiler, and {count}", "give one, such as --target cpu")

@@ -15,7 +15,7 @@ from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
-from shardviz.targets import check_mesh, parse_targets
+from shardviz.targets import check_mesh
 
 with LazyImports():
     from shardviz.answers import programs
@@ -92,7 +92,7 @@ def command(
     jax.set_mesh of that mesh, and compiled, not run. In place of FILE.py:FUNCTION the name of an example
     does: train_step.
     """
-    targets = parse_targets(target)
+    targets = options.asked_targets(target, mesh)
     if not targets:
         raise TargetError("a program is compiled for a target, and none is named", "give --target v5e:4x4")
     if mesh is None:

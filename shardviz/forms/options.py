@@ -61,7 +61,7 @@ def form_from_options(
         sizes=_given_sizes(problem, text, sizes or ""),
         dtype=problem.result.dtype,
         axis_types=axis_types,
-        targets=",".join(target.name for target in parse_targets(targets)) or "none",
+        targets=",".join(target.name for target in parse_targets(targets, asked.size)) or "none",
         machine=one_line(machine or "").strip(),
         objective=objective,
         backward=backward,

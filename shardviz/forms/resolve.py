@@ -368,8 +368,9 @@ class _Resolver:
 
     def targets(self) -> tuple[Target, ...] | None:
         """The targets to ask."""
+        mesh = self._parsed.mesh
         with self._field("targets", self.draft.targets):
-            return parse_targets(self.draft.targets)
+            return parse_targets(self.draft.targets, mesh.size if mesh else 0)
         return None
 
     def named(self, mesh: Mesh | None) -> PlacedMesh | None:
@@ -382,7 +383,7 @@ class _Resolver:
                 if last.problem.mesh == mesh:
                     return last.named
                 return machine.place_mesh(last.named.machine, mesh)
-            return machine.place_mesh(machine_file.named_machine(text), mesh)
+            return machine.place_mesh(machine_file.named_machine(text, mesh.size), mesh)
         return None
 
     def collective(self, mesh: Mesh | None) -> CollectiveQuestion | None:

@@ -100,14 +100,15 @@ def cluster_named(name: str) -> Machine | None:
         return None
 
 
-def parse_cluster(name: str) -> Machine | None:
-    """Read a name in lower case; None for a word that names no chip. Raises `Fault`."""
+def parse_cluster(name: str, devices: int = 0) -> Machine | None:
+    """Read a name in lower case; None for a word that names no chip. Raises `Fault`, which for a chip without
+    a size suggests those with so many `devices`."""
     match = _parsed(name)
     chip = match["chip"].strip()
     if TPU_ALIASES.get(chip, chip) in TPUS:
-        return _tpu(TPUS[TPU_ALIASES.get(chip, chip)], match)
+        return _tpu(TPUS[TPU_ALIASES.get(chip, chip)], match, devices)
     if chip in GPUS:
-        return _gpu(GPUS[chip], match)
+        return _gpu(GPUS[chip], match, devices)
     counted = None if match["colon"] else _COUNTED.fullmatch(chip)
     if counted is not None:
         return _counted(counted, match)
@@ -146,7 +147,7 @@ def _counted(counted: re.Match[str], match: re.Match[str]) -> Machine:
     raise Fault(f"{quote(match['chip'], 30)} may count chips or cores", *match.span("chip"), hint)
 
 
-def _tpu(chip: TpuChip, match: re.Match[str]) -> Machine:
+def _tpu(chip: TpuChip, match: re.Match[str], devices: int = 0) -> Machine:
     slices, span = 1, match.span("count")
     example = _example(chip)
     if match["count"] is not None:
@@ -157,7 +158,7 @@ def _tpu(chip: TpuChip, match: re.Match[str]) -> Machine:
     if not match["colon"] and slices > 1 and (whole := chip.tori(slices)):
         one = slices_name(chip.name, whole[0])
         hint = f"write {one} for {slices} chips, {slices}*{example} for {slices} slices"
-    torus = _sizes(match, chip.name, hint)
+    torus = _sizes(match, chip.name, _fitting(chip, devices, slices) or hint)
     start, stop = match.span("sizes")
     if len(torus) != chip.rank:
         problem = f"{chip.name} is a torus of {chip.rank} axes, not {len(torus)},"
@@ -233,14 +234,14 @@ def _rank(chip: TpuChip, torus: tuple[int, ...]) -> str:
     return f"write {_example(chip)}, or another chip with {len(torus)} axes"
 
 
-def _gpu(gpu: Gpu, match: re.Match[str]) -> Machine:
+def _gpu(gpu: Gpu, match: re.Match[str], devices: int = 0) -> Machine:
     if match["count"] is not None:
         if not match["colon"] and _NUMBER.fullmatch(match["count"].strip()):
             return _gpus(gpu, _number(match["count"], match.start("count"), ""), _parsed(gpu.name))
         hint = f"write {gpu.name}:2x{gpu.node} for two nodes of {gpu.node}"
         raise Fault("slices are for TPUs,", *match.span("count"), hint)
     example = f"{gpu.name}:{gpu.node} for one node, {gpu.name}:2x{gpu.node} for two"
-    sizes = _sizes(match, gpu.name, f"say how many GPUs: {example}")
+    sizes = _sizes(match, gpu.name, _fitting(gpu, devices) or f"say how many GPUs: {example}")
     start, stop = match.span("sizes")
     if len(sizes) > 2:
         problem = f"{gpu.name} takes nodes x GPUs, not {len(sizes)} sizes,"
@@ -258,6 +259,12 @@ def _gpu(gpu: Gpu, match: re.Match[str]) -> Machine:
 def _too_many_gpus(gpu: Gpu, count: int, span: tuple[int, int]) -> Fault:
     problem = f"{count:,} GPUs are more than the {MAX_GPUS:,} that can be asked about"
     return Fault(problem, *span, f"use at most {gpu.name}:{MAX_GPUS // gpu.node}x{gpu.node}")
+
+
+def _fitting(chip: TpuChip | Gpu, devices: int, slices: int = 1) -> str:
+    """The hint that names hardware of a mesh's size; "" where there is none."""
+    names = chip.names_of_size(devices, slices) if devices else []
+    return f"write {' or '.join(names)}: the mesh has {plural(devices, 'device')}" if names else ""
 
 
 def _sizes(match: re.Match[str], chip: str, hint: str) -> tuple[int, ...]:

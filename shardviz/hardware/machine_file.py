@@ -74,8 +74,9 @@ class MachineFileError(QuestionError):
         self.name, self.key, self.line, self.reason = name, key, line, reason
 
 
-def named_machine(text: str) -> Machine:
-    """The machine that ``v5p:4x4x8`` names, or a file such as ``my-cluster.toml``.
+def named_machine(text: str, devices: int = 0) -> Machine:
+    """The machine that ``v5p:4x4x8`` names, or a file such as ``my-cluster.toml``, for a mesh of so many
+    `devices` where that is known.
 
     Raises `QuestionError` for a name of no hardware, and for a file that cannot be read or is wrong.
     """
@@ -84,7 +85,7 @@ def named_machine(text: str) -> Machine:
         return read_machine(Path(name))
     start = len(text) - len(text.lstrip())
     try:
-        machine = parse_cluster(name.lower())
+        machine = parse_cluster(name.lower(), devices)
     except Fault as fault:
         where = place(text, start + fault.start, start + fault.stop)
         raise QuestionError(f"{fault.problem} {where}", fault.hint) from None

@@ -63,17 +63,18 @@ TARGETS = {
 EXAMPLES = "v5e:2x4 or h100:8"
 
 
-def parse_targets(text: str) -> tuple[Target, ...]:
+def parse_targets(text: str, devices: int = 0) -> tuple[Target, ...]:
     """Read ``shardy,cpu,v5e:2x4,h100:8``: targets in the order given, each once; none for ``none``.
 
-    Raises `TargetError` for a name that is empty or unknown, and for hardware that cannot be.
+    Raises `TargetError` for a name that is empty or unknown, and for hardware that cannot be; for a chip
+    without a size it suggests those of a mesh with so many `devices`.
     """
     if text.strip().lower() == "none":
         return ()
     found: dict[str, Target] = {}
     start = 0
     for piece in text.split(","):
-        target = _target(piece.strip(), text, start + len(piece) - len(piece.lstrip()))
+        target = _target(piece.strip(), text, start + len(piece) - len(piece.lstrip()), devices)
         found[target.name] = target
         start += len(piece) + 1
     return tuple(found.values())
@@ -115,7 +116,7 @@ def check_question(problem: Problem, targets: Iterable[Target]) -> None:
         check_mesh(target, problem.mesh)
 
 
-def _target(piece: str, text: str, start: int) -> Target:
+def _target(piece: str, text: str, start: int, devices: int) -> Target:
     """One target, which stands at `start` of all the text."""
     name = piece.lower()
     if name in TARGETS:
@@ -129,7 +130,7 @@ def _target(piece: str, text: str, start: int) -> Target:
     from shardviz.hardware.clusters import Fault, hardware_words, parse_cluster
 
     try:
-        machine = parse_cluster(name)
+        machine = parse_cluster(name, devices)
     except Fault as fault:
         where = place(text, start + fault.start, start + fault.stop)
         raise TargetError(f"{fault.problem} {where}", fault.hint) from None

@@ -38,7 +38,7 @@ def machine_for(named: str | Machine | None, targets: Iterable[Target], mesh: Me
         # With TOML, which nothing else here needs.
         from shardviz.hardware.machine_file import named_machine
 
-        return named_machine(named)
+        return named_machine(named, mesh.size)
     for target in targets:
         if target.machine is not None and target.machine.devices == mesh.size:
             return target.machine

@@ -231,3 +231,19 @@ def test_hardware_of_a_size_has_it(devices):
     assert all(machine.devices == devices for machine in machines_of_size(devices))
     assert len(names) == len(set(names))
     assert any(name.startswith("v5e") for name in names) == (devices in (1, 8, 12, 64))
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "hint"),
+    [
+        ("v5e", 16, "write v5e:4x4 or v5e:2x8: the mesh has 16 devices"),
+        ("2*v5e", 16, "write 2*v5e:2x4 or 2*v5e:1x8: the mesh has 16 devices"),
+        ("tpu7x:", 16, "write tpu7x:2x2x2 or tpu7x:2x4x1: the mesh has 16 devices"),
+        ("h100", 16, "write h100:2x8: the mesh has 16 devices"),
+        ("v5e", 7, "say how many chips along each axis: v5e:2x4"),
+    ],
+)
+def test_a_chip_alone_is_offered_in_the_sizes_of_the_mesh(name, devices, hint):
+    with pytest.raises(TargetError) as raised:
+        parse_targets(name, devices)
+    assert raised.value.hint == hint
