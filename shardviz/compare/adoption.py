@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError
 from shardviz.planner.plan import HLO_OPS, Plan
-from shardviz.planner.planner import MOST_ANYWHERE, Planner
+from shardviz.planner.planner import MOST_ANYWHERE, Planner, plan_of
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem import Problem
 from shardviz.planner.statements.work_split import WorkSplit, planned_statement
 from shardviz.planner.states.moves import PathMove, State, spec_of, state_of
-from shardviz.planner.steps import plan_of
 from shardviz.sharding import PartitionSpec, shard_shape
 
 if TYPE_CHECKING:

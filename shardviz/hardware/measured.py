@@ -128,13 +128,6 @@ def measured_times(
     return tuple(times for times in of_op if times.links == links)
 
 
-def corners(measured: Sequence[MeasuredTimes]) -> Iterator[int]:
-    """The sizes at which a regime ends or begins."""
-    for times in measured:
-        for regime in times.regimes[1:]:
-            yield from (regime.start - 1, regime.start)
-
-
 def read_measured(
     tables: Sequence[StrictTable], place: Callable[[Mesh], LevelsOf]
 ) -> tuple[MeasuredTimes, ...]:

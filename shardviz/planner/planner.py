@@ -13,21 +13,25 @@ splits them, and nothing is left pending.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from shardviz.hardware.machine import PlacedMesh, assumed_machine, place_mesh
-from shardviz.planner.plan import Plan
-from shardviz.planner.problem import Objective, Problem
+from shardviz.planner.plan import Plan, Step
+from shardviz.planner.problem import Objective, Problem, Statement
+from shardviz.planner.programs.lower_bound import lower_bound
+from shardviz.planner.programs.program_planner import ArrayUses, StatementChoices, planned_program
+from shardviz.planner.programs.tree_planner import TreePlanner, cannot_be_had
+from shardviz.planner.reasons import explain_einsum, explain_move
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
-from shardviz.planner.statements.lower_bound import lower_bound, piece_bound
-from shardviz.planner.statements.program_planner import ArrayUses, StatementChoices, planned_program
 from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementWays
-from shardviz.planner.statements.tree_planner import TreePlanner, cannot_be_had
+from shardviz.planner.statements.work_split import PlannedStatement, WorkSplit, case_of
+from shardviz.planner.states.moves import PathMove, move_step, spec_of
 from shardviz.planner.states.paths import CheapestPaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
-from shardviz.planner.steps import plan_of
-from shardviz.sharding import Mesh
+from shardviz.sharding import Mesh, array_bytes, shard_shape
 
 MARGIN = 1.0
 """How much longer than the best of all a plan may take, as a part of that, because it splits the work as the
@@ -36,8 +40,6 @@ MOST_WAYS = 3000
 """Ways to split the work of all statements of a program up to which a bound is sought over all of them."""
 MOST_WAYS_PLANNED = 500
 """Such ways up to which plans of a program are looked at that split the work elsewhere."""
-MOST_PARTS = 10
-"""Prime parts of axes up to which a bound is sought by the numbers of pieces."""
 MOST_ANYWHERE = 5
 """Parts of axes up to which all plans are looked at that split the work elsewhere."""
 MOST_WAYS_QUICK = 300
@@ -132,12 +134,8 @@ class Planner:
         pool = AxisPool.of(problem, into_primes=True)
         if not all(len(contraction_orders(part)) == 1 and has_all_orders(part) for part in problem.parts):
             return None  # computed in several steps a statement may take less
-        is_searched = len(pool.sizes) <= MOST_SEARCHED  # else moves are not known to be the cheapest
-        if not is_searched or not pool.is_finest or _ways_at_most(problem, pool) > MOST_WAYS:
-            every_part = AxisPool.of(problem, into_primes=True, most=MOST_PARTS)
-            if not every_part.is_finest:
-                return None
-            return piece_bound(ArrayUses(self._choices(every_part, None), problem))
+        if len(pool.sizes) > MOST_SEARCHED or not pool.is_finest or _ways_at_most(problem, pool) > MOST_WAYS:
+            return None  # moves are not known to be the cheapest, or there are too many ways
         pool = replace(pool, may_mask=frozenset(pool.sizes))
         return lower_bound(ArrayUses(self._choices(pool, None), problem))
 
@@ -151,8 +149,7 @@ class Planner:
 
     def _choices(self, pool: AxisPool, splits: frozenset[tuple[str, str]] | None) -> StatementChoices:
         """The ways of statements over some axes, with what has been found of them."""
-        new = StatementChoices(pool, self.mesh, self.prices, splits, self._searches)
-        return self._programs.setdefault((pool, splits), new)
+        return self._programs.setdefault((pool, splits), StatementChoices(self._ways(pool, splits)))
 
 
 def plan(problem: Problem, placed: PlacedMesh | None = None, objective: Objective | None = None) -> Plan:
@@ -175,3 +172,65 @@ def is_planned_quickly(problem: Problem) -> bool:
 def _ways_at_most(problem: Problem, pool: AxisPool) -> int:
     """The number of ways to split the work of all statements over some axes, but for the order of axes."""
     return sum((len(part.sizes) + 1) ** len(pool.sizes) for part in problem.parts)
+
+
+# The plan of planned statements.
+
+
+def plan_of(
+    problem: Problem, planned: Sequence[PlannedStatement], objective: Objective, *, optimal: bool
+) -> Plan:
+    """The plan of a problem's statements as planned, of which some may be several."""
+    parts = tuple(one.part for one in planned)
+    asked = None if parts == problem.parts else problem
+    problem = replace(problem, parts=parts)
+    steps = tuple(plan_steps(problem, planned))
+    cases = tuple(
+        case_of(one.part.einsum, one.starts, problem.mesh)
+        if one.part.function == "multiply"
+        else one.part.function
+        for one in planned
+    )
+    result_spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
+    return Plan(problem, steps, result_spec, cases, objective, optimal, asked=asked)
+
+
+def plan_steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[Step]:
+    """The steps of all statements of a problem in order, with their reasons."""
+    mesh = problem.mesh
+    for number, one in enumerate(planned):
+        part, split = one.part, one.work_split
+        later = (operand for part in problem.parts[number + 1 :] for operand in part.operands)
+        next_input = next((operand for operand in later if operand.name == part.result.name), None)
+        behind = list(one.behind)
+        if split.largest:
+            # The largest of all parts is taken at once.
+            largest = PathMove("pmax", split.largest, None, split.made, split.result)
+            behind.insert(0, (part.result, (move_step(part.result, mesh, largest),)))
+        for is_behind, arrays in enumerate((one.before, behind)):
+            if is_behind:
+                short, reason = explain_einsum(one)
+                yield replace(_work_step(mesh, part, split, number), reason=reason, short_reason=short)
+            for array, moves in arrays:
+                for move, following in zip_longest(moves, moves[1:]):
+                    goal = moves[-1].to_spec
+                    short, reason = explain_move(one, next_input, array, move, following, goal)
+                    yield replace(move, reason=reason, short_reason=short, part=number)
+
+
+def _work_step(mesh: Mesh, part: Statement, split: WorkSplit, number: int) -> Step:
+    """The local work of a statement."""
+    spec = spec_of(split.made)
+    result = part.result
+    shape = shard_shape(result.shape, spec, mesh)
+    size = array_bytes(shape, result.dtype)
+    function = "" if part.function == "multiply" else part.function
+    return Step(
+        "apply" if function else "einsum",
+        *(result.name, (), None, spec, spec, shape, result.dtype, size, 0),
+        operands=tuple(operand.name for operand in part.operands),
+        einsum=part.einsum,
+        part=number,
+        function=function,
+        operand_specs=tuple(map(spec_of, split.operands)),
+    )

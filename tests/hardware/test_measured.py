@@ -7,7 +7,7 @@ import pytest
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import read_machine
-from shardviz.hardware.measured import MeasuredTimes, Regime, corners
+from shardviz.hardware.measured import MeasuredTimes, Regime
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
@@ -129,7 +129,3 @@ def test_the_prices_of_a_search_are_those_of_the_plan():
     prices = Prices(placed)
     for size in (1, 2**19, 2**20, 2**30):
         assert prices.collective_seconds("psum", ("Y",), size) == seconds("psum", size, ("Y",))
-
-
-def test_corners_are_where_a_line_ends_and_the_next_begins():
-    assert list(corners([MeasuredTimes("psum", "X=2", ("X",), REGIMES, ())])) == [2**20 - 1, 2**20]

@@ -2,8 +2,9 @@
 
 from shardviz.planner.planner import Planner
 from shardviz.planner.problem.reading import problem_from_text
+from shardviz.planner.programs.program_planner import StatementChoices
 from shardviz.planner.statements.axis_pool import AxisPool
-from shardviz.planner.statements.program_planner import StatementChoices
+from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.states.paths import ArrayKind
 from shardviz.sharding import Mesh
 
@@ -15,7 +16,7 @@ WHOLE, BY_X, BY_Y = (((), ()), ()), ((("X",), ()), ()), ((("Y",), ()), ())
 def moves():
     problem = problem_from_text("bd,df->bf", mesh=MESH, specs="XY,Y_->X_", sizes="b=64,d=64,f=64")
     pool = AxisPool.of(problem)
-    return StatementChoices(pool, MESH, Planner(MESH).prices)
+    return StatementChoices(StatementWays(pool, MESH, Planner(MESH).prices))
 
 
 def test_copies_that_are_alike_are_one_object():

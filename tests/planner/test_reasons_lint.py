@@ -1,6 +1,6 @@
 """Whatever a reason says of a random plan is checked against the plan: who splits what, and every number.
 
-Nothing here asks `shardviz.planner.steps`: states are followed from step to step, and
+Nothing here asks `shardviz.planner.reasons`: states are followed from step to step, and
 bytes are counted anew.
 """
 

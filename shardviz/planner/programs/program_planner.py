@@ -22,13 +22,12 @@ from typing import NamedTuple
 
 from shardviz.errors import QuestionError
 from shardviz.planner.problem import Problem, Statement
-from shardviz.planner.statements.axis_pool import AxisPool
 from shardviz.planner.statements.statement_ways import StatementWays
 from shardviz.planner.statements.work_split import PlannedStatement, WorkSplit, planned_statement
 from shardviz.planner.states.moves import PathMove, State, remembered
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths
-from shardviz.planner.states.prices import Cost, Prices
-from shardviz.sharding import Mesh, ShardedArray
+from shardviz.planner.states.prices import Cost
+from shardviz.sharding import ShardedArray
 
 WIDTH = 48
 """Partial plans that are followed from statement to statement."""
@@ -79,25 +78,18 @@ class StatementChoice(NamedTuple):
     copies: tuple[ArrayCopies, ...]
 
 
-class StatementChoices(StatementWays):
+class StatementChoices:
     """The ways of statements over some axes; what is found serves all statements that are alike."""
 
-    def __init__(
-        self,
-        pool: AxisPool,
-        mesh: Mesh,
-        prices: Prices,
-        allowed: frozenset[tuple[str, str]] | None = None,
-        searches: dict[object, CheapestPaths] | None = None,
-    ) -> None:
-        super().__init__(pool, mesh, prices, allowed, searches)
+    def __init__(self, ways: StatementWays) -> None:
+        self.ways = ways
         self._nearest: dict[tuple[ArrayCopies, State], tuple[Cost, State]] = {}
         self._imitations: dict[tuple[ArrayCopies, ArrayCopies], Cost] = {}
         self._forms: dict[object, StatementForm] = {}
 
     def form(self, part: Statement, through: tuple[State | None, ...], wanted: State | None) -> StatementForm:
         """The form of a statement, the same for all that are alike."""
-        kinds = tuple(map(self.kind, part.arrays))
+        kinds = tuple(map(self.ways.kind, part.arrays))
         names = [operand.name for operand in part.operands]
         same = tuple(map(names.index, names))
         key = (part.einsum, part.function, part.merged, part.whole, part.number, kinds, same, through, wanted)
@@ -143,8 +135,8 @@ class StatementChoices(StatementWays):
         self, form: StatementForm, pending: tuple[frozenset[str], ...]
     ) -> list[tuple[WorkSplit, Cost]]:
         """Every way to share the work, with the local work; `pending` as `WorkSplits` has it."""
-        splits = self.splits(form.part).every(pending)
-        return [(split, self.work(form.part, split)) for split in splits]
+        splits = self.ways.splits(form.part).every(pending)
+        return [(split, self.ways.work(form.part, split)) for split in splits]
 
     def _every_choice(
         self, form: StatementForm, copies: tuple[ArrayCopies, ...]
@@ -195,7 +187,7 @@ class StatementChoices(StatementWays):
 
     @remembered
     def _from(self, kind: ArrayKind, copy: State) -> CheapestPaths:
-        return self.to(kind, {copy: 0})
+        return self.ways.to(kind, {copy: 0})
 
     def way(self, copies: ArrayCopies, *goals: State) -> tuple[Cost, Path] | None:
         """The cheapest moves from a copy through some states, one after the other, and what they cost; None
@@ -241,7 +233,7 @@ class StatementChoices(StatementWays):
 
     def free_end(self, copies: ArrayCopies, goals: tuple[State, ...]) -> tuple[Cost, Path]:
         """The least cost of leaving an array in one of some states, and the moves."""
-        ends = self.onward(copies.kind, goals)
+        ends = self.ways.onward(copies.kind, goals)
         found: tuple[Cost, State] | None = None
         for copy in copies.states:
             cost = ends.cost(copy, None if found is None else found[0])
@@ -268,9 +260,9 @@ class ArrayUses:
 
     def __init__(self, choices: StatementChoices, problem: Problem) -> None:
         self.choices, self.problem = choices, problem
-        pool, parts = choices.pool, problem.parts
+        ways, parts = choices.ways, problem.parts
         self.starts = {
-            array.name: choices.copies(choices.kind(array), pool.state(array.decided_spec))
+            array.name: choices.copies(ways.kind(array), ways.pool.state(array.decided_spec))
             for array in problem.arguments
         }
         self.statements: list[StatementUse] = []
@@ -287,13 +279,13 @@ class ArrayUses:
         self.used = {*self.last}
         self.last |= dict.fromkeys(problem.results, len(parts))
         self.open = {
-            part.result.name: tuple(pool.open_states(part.result))
+            part.result.name: tuple(ways.pool.open_states(part.result))
             for part, form, _, _ in self.statements
             if form.wanted is None and part.result.name in problem.results
         }
 
     def _form(self, part: Statement) -> StatementForm:
-        pool = self.choices.pool
+        pool = self.choices.ways.pool
         through: list[State | None] = []
         for operand in part.operands:
             state = None if operand.spec is None else pool.state(operand.spec)
@@ -321,7 +313,7 @@ class ArrayUses:
         """The copy that takes the least bytes, of arguments the array as it is given."""
         if name in self.starts:
             return self.choices.copies(copies.kind, copies.states[0])
-        moves = self.choices.to(copies.kind, {copies.states[0]: 0})
+        moves = self.choices.ways.to(copies.kind, {copies.states[0]: 0})
         return self.choices.copies(copies.kind, min(copies.states, key=moves.local_bytes))
 
 

@@ -1,80 +1,16 @@
-"""The steps of a plan: those of its planned statements, with their reasons."""
+"""The reason of each step of a plan: at most ten words, and one sentence with the numbers of the case."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import zip_longest
+from collections.abc import Iterable, Mapping, Sequence
 
-from shardviz.planner.plan import Plan, Step, axes_words
-from shardviz.planner.problem import Objective, Problem, Statement
-from shardviz.planner.statements.work_split import PlannedStatement, WorkSplit, case_of
-from shardviz.planner.states.moves import Axes, Dims, PathMove, move_step, spec_of, state_of
-from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
+from shardviz.planner.plan import Step, axes_words
+from shardviz.planner.problem import Statement
+from shardviz.planner.statements.work_split import PlannedStatement
+from shardviz.planner.states.moves import Axes, Dims, spec_of, state_of
+from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
 from shardviz.sharding.axis_parts import finest_parts, parts_within
 from shardviz.units import exact_bytes, times
-
-
-def plan_of(
-    problem: Problem, planned: Sequence[PlannedStatement], objective: Objective, *, optimal: bool
-) -> Plan:
-    """The plan of a problem's statements as planned, of which some may be several."""
-    parts = tuple(one.part for one in planned)
-    asked = None if parts == problem.parts else problem
-    problem = replace(problem, parts=parts)
-    steps = tuple(plan_steps(problem, planned))
-    cases = tuple(
-        case_of(one.part.einsum, one.starts, problem.mesh)
-        if one.part.function == "multiply"
-        else one.part.function
-        for one in planned
-    )
-    result_spec = next(step.to_spec for step in reversed(steps) if step.array == problem.result.name)
-    return Plan(problem, steps, result_spec, cases, objective, optimal, asked=asked)
-
-
-def plan_steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterator[Step]:
-    """The steps of all statements of a problem in order, with their reasons."""
-    mesh = problem.mesh
-    for number, one in enumerate(planned):
-        part, split = one.part, one.work_split
-        later = (operand for part in problem.parts[number + 1 :] for operand in part.operands)
-        next_input = next((operand for operand in later if operand.name == part.result.name), None)
-        behind = list(one.behind)
-        if split.largest:
-            # The largest of all parts is taken at once.
-            largest = PathMove("pmax", split.largest, None, split.made, split.result)
-            behind.insert(0, (part.result, (move_step(part.result, mesh, largest),)))
-        for is_behind, arrays in enumerate((one.before, behind)):
-            if is_behind:
-                short, reason = explain_einsum(one)
-                yield replace(_work_step(mesh, part, split, number), reason=reason, short_reason=short)
-            for array, moves in arrays:
-                for move, following in zip_longest(moves, moves[1:]):
-                    why = _MoveReason(one, next_input, array, move, following, moves[-1].to_spec)
-                    short, reason = _SENTENCES[move.op](why)
-                    yield replace(move, reason=reason, short_reason=short, part=number)
-
-
-def _work_step(mesh: Mesh, part: Statement, split: WorkSplit, number: int) -> Step:
-    """The local work of a statement."""
-    spec = spec_of(split.made)
-    result = part.result
-    shape = shard_shape(result.shape, spec, mesh)
-    size = array_bytes(shape, result.dtype)
-    function = "" if part.function == "multiply" else part.function
-    return Step(
-        "apply" if function else "einsum",
-        *(result.name, (), None, spec, spec, shape, result.dtype, size, 0),
-        operands=tuple(operand.name for operand in part.operands),
-        einsum=part.einsum,
-        part=number,
-        function=function,
-        operand_specs=tuple(map(spec_of, split.operands)),
-    )
-
-
-# The reason of each step: at most ten words, and one sentence with the numbers of the case.
 
 Reason = tuple[str, str]
 """The short one, and the sentence."""
@@ -128,13 +64,22 @@ def _doing(part: Statement, pieces: Sequence[str]) -> str:
     return f"takes {part.function} of {taken}"
 
 
-class _MoveReason:
-    """One move of an operand or of a result, the move after it, and the state in which they all end;
-    `next_input` is the result as the next statement is given it, None after the last.
+def explain_move(
+    choice: PlannedStatement,
+    next_input: ShardedArray | None,
+    array: ShardedArray,
+    move: Step,
+    following: Step | None,
+    goal: PartitionSpec,
+) -> Reason:
+    """The reason of a move of an operand or of a result, the move after it, and the state in which they all
+    end; `next_input` is the result as the next statement is given it, None after the last."""
+    return _REASONS[move.op](_MoveReason(choice, next_input, array, move, following, goal))
 
-    `n` devices are a group, along `axes`; `lost` and `gained` are the dimensions, by number, that the move
-    cuts less or further, with the axes of each; `shapes` are those of a device's piece before and after it.
-    """
+
+class _MoveReason:
+    """`n` devices are a group, along `axes`; `lost` and `gained` are the dimensions, by number, that are cut
+    less or further, with the axes of each; `shapes` are those of a device's piece before and after it."""
 
     def __init__(
         self,
@@ -409,7 +354,7 @@ class _MoveReason:
         )
 
 
-_SENTENCES = {
+_REASONS = {
     "all_gather": _MoveReason.gather,
     "slice": _MoveReason.slice,
     "all_to_all": _MoveReason.exchange,
