@@ -12,7 +12,8 @@ import sys
 import termios
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, TextIO
 
 from textual.drivers.linux_driver import LinuxDriver
 
@@ -25,14 +26,21 @@ if TYPE_CHECKING:
     from shardviz.forms.form import History, ProblemForm
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
+    from shardviz.tui.app import ShardvizApp
 
+CUT = "\x18\x1b[?2026l"
+"""Ends a sequence that was cut, and a frame of which the rest is dropped."""
 RESET = (
-    "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l"  # the mouse
+    CUT + "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l"  # the mouse
     "\x1b[?2004l\x1b[?2048l\x1b[?1004l"  # pasted text, sizes, focus
     "\x1b[<u\x1b[?7h\x1b[?1049l\x1b[?25h"  # keys, wrapping, the first screen, the cursor
 )
 LOOK_S = 0.1
 """The interval at which the thread looks for its end and for a complete key."""
+PIECE = 512
+"""Bytes that are written at once: what waits behind them can still be dropped."""
+SLOW_S = 0.02
+"""The time after which a terminal that takes nothing holds up the frames."""
 
 
 def open_app(
@@ -73,15 +81,63 @@ def restorer() -> Callable[[], None]:
         with suppress(OSError, termios.error):
             # What a thread still draws must not land on the screen that is given back.
             os.dup2(nowhere, screen.fileno())
+            termios.tcflush(terminal, termios.TCOFLUSH)
             os.write(terminal, RESET.encode())
             termios.tcsetattr(keys.fileno(), termios.TCSANOW, before)
 
     return restore
 
 
+class PiecewiseOutput:
+    """The file to which Textual's thread writes what is drawn, in pieces, as fast as the terminal takes them.
+
+    `on_slow` is called with True when it takes none for a while, and with False when it has all. After `cut`
+    what is not written yet is dropped, up to `CUT`.
+    """
+
+    def __init__(self, file: TextIO, on_slow: Callable[[bool], object]) -> None:
+        self.fileno, self._encoding, self._on_slow = file.fileno, file.encoding, on_slow
+        self._is_slow = self._is_cut = False
+
+    def cut(self) -> None:
+        self._is_cut = True
+        with suppress(termios.error):
+            termios.tcflush(self.fileno(), termios.TCOFLUSH)
+
+    def write(self, text: str) -> None:
+        if text == CUT:
+            self._is_cut = False
+        data = text.encode(self._encoding, "backslashreplace")
+        for start in range(0, len(data), PIECE):
+            while not select.select([], [self.fileno()], [], SLOW_S)[1] and not self._is_cut:
+                self._say_slow(True)
+            if self._is_cut:
+                return
+            os.write(self.fileno(), data[start : start + PIECE])
+
+    def flush(self) -> None:
+        """The thread has nothing more to write."""
+        self._say_slow(False)
+
+    def _say_slow(self, is_slow: bool) -> None:
+        if is_slow != self._is_slow:
+            self._is_slow = is_slow
+            self._on_slow(is_slow)
+
+
 class TerminalDriver(LinuxDriver):
-    """Textual's driver, for which the end of the input is a hangup, as nobody may have sent a SIGHUP: a
+    """Textual's driver, which draws no frame while the terminal has not taken the one before, and drops what
+    waits when the application is left. The end of the input is a hangup, as nobody may have sent a SIGHUP: a
     container's terminal goes without one, and under nohup it is ignored."""
+
+    def __init__(self, app: ShardvizApp, **options: Any) -> None:
+        super().__init__(app, **options)
+        self._file: Any = PiecewiseOutput(self._file, partial(app.call_later, app.hold_frames))
+
+    def stop_application_mode(self) -> None:
+        self._file.cut()
+        self.write(CUT)
+        super().stop_application_mode()
 
     def run_input_thread(self) -> None:
         try:

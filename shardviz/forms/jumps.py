@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MOST_NAMES = 2000
 """Instructions of a program that are listed."""
 NUMBER = re.compile(r"(?:device\s+)?(\d{1,12})")
-INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = ", re.MULTILINE)
+INSTRUCTION = re.compile(r'^\s+(?:ROOT )?%?([\w.\-]+) = "?([\w.]*)', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,10 @@ def device_at(text: str, mesh: Mesh) -> DeviceJump | None:
     return DeviceJump(sum(at * mesh.stride(axis) for axis, at in coordinates.items()))
 
 
-def instruction_names(text: str) -> tuple[str, ...]:
-    """The names of a program's instructions, in the order of its text: the first `MOST_NAMES`."""
-    return tuple(islice((match[1] for match in INSTRUCTION.finditer(text)), MOST_NAMES))
+def instruction_names(text: str) -> dict[str, str]:
+    """The names of a program's instructions, in the order of its text: the first `MOST_NAMES`. Each with what
+    people call it: an instruction of Shardy's text, which has but a number, by that and its operation."""
+    found = islice(INSTRUCTION.finditer(text), MOST_NAMES)
+    return {
+        name: f"%{name}  {op}" if name.isdigit() else name for name, op in (match.groups() for match in found)
+    }

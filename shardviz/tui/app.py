@@ -40,6 +40,7 @@ with LazyImports():
     from shardviz.tui.lesson import progress, view
     from shardviz.tui.opening import dialog as opening
     from shardviz.tui.opening import kinds, pages
+    from shardviz.tui.step import pane as step_pane
     from shardviz.tui.time import timelines
 
 if TYPE_CHECKING:
@@ -322,7 +323,12 @@ class ShardvizApp(ResilientApp):
         self.notify("No field is open: enter opens the one under the cursor, then paste.")
 
     async def on_pane_step_opened(self, event: Pane.StepOpened) -> None:
-        self.state.step_number = event.number
+        await self._show_step(event.number)
+        if isinstance(self.pane, step_pane.StepPane) and not self.pane.player.playing:
+            self.pane.action_play()
+
+    async def _show_step(self, number: int) -> None:
+        self.state.step_number = number
         await self.action_show("step")
 
     def on_pane_step_chosen(self, event: Pane.StepChosen) -> None:
@@ -403,7 +409,7 @@ class ShardvizApp(ResilientApp):
             area = "time" if self.state.area == "time" else "compiler"
             await self.on_pane_instruction_opened(Pane.InstructionOpened(area, to.target, to.name))
         elif isinstance(to, jumps.StepJump) and self.state.area == "step":
-            await self.on_pane_step_opened(Pane.StepOpened(to.number))
+            await self._show_step(to.number)
         elif isinstance(to, jumps.StepJump):
             await self.action_show("plan")
             for pane in self.workspace.shown:
@@ -474,6 +480,8 @@ class ShardvizApp(ResilientApp):
         elif kind.kind == "line":
             await self.leave_lesson()
             self.state.edit(entering.enter(draft, "einsum", kind.name))
+            if self.state.history.draft.collective is not None:
+                await self.action_show("step")
         elif (shared := share.from_string(kind.name)).lesson:
             await self.open_lesson(attempt.attempt_of(shared))
         else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -27,6 +27,7 @@ from textual.worker import WorkerError, WorkerFailed
 from shardviz.forms.form import one_line
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from textual.dom import DOMNode
     from textual.message import Message
     from textual.message_pump import MessagePump
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     "_dispatch_message",
+    "_display",
     "_exception",
     "_exception_event",
     "_exit",
@@ -70,6 +72,23 @@ class ResilientApp(App[None]):
         self._is_known = all(hasattr(self, name) for name in NAMES)
         self._waiting: asyncio.Queue[tuple[Message, Screen[object]]] = asyncio.Queue()
         self._typing_ends = inf
+        self._held = ExitStack()
+        """Holds up the frames while the terminal has not taken those before."""
+        self._is_slow = self._has_lost_frame = False
+
+    def hold_frames(self, is_slow: bool) -> None:
+        """Draw nothing while the terminal is slow, then all that has changed meanwhile, once."""
+        self._is_slow = is_slow
+        self._held.close()
+        if is_slow:
+            self._held.enter_context(self.batch_update())
+        elif self._has_lost_frame:
+            self._has_lost_frame = False
+            self.screen.refresh()
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        self._has_lost_frame |= self._is_slow and renderable is not None
+        super()._display(screen, renderable)
 
     def _register_child(self, parent: DOMNode, child: Widget, *indexes: int | None) -> None:
         """Have a hand in what a widget is sent: screens and Textual's own pass here too, before all of it."""

@@ -129,6 +129,22 @@ def test_a_signal_gives_the_terminal_back(number, code, tmp_path):
     assert terminal.drawn.rindex(LEFT) > terminal.drawn.rindex("bd,df->bf")
 
 
+def test_on_a_slow_line_frames_are_dropped_and_q_leaves_at_once(tmp_path):
+    words = [*SHARDVIZ, "tui", "bd,df->bf", "--target", "none", "--screen", "step"]
+    terminal = Terminal(words, XDG_STATE_HOME=str(tmp_path))
+    terminal.until("bd,df->bf")
+    # Nothing more is read while it plays: what the terminal has not taken is never drawn.
+    terminal.type(" ++")
+    with pytest.raises(subprocess.TimeoutExpired):
+        terminal.process.wait(3)
+    terminal.type("q")
+    assert terminal.process.wait(PATIENCE_S) == 0
+    terminal.drawn = ""
+    assert terminal.exit_code() == 0
+    assert LEFT in terminal.drawn
+    assert len(terminal.drawn.encode()) < 8192
+
+
 def test_a_terminal_that_vanishes_ends_it_also_where_hangups_are_ignored(tmp_path):
     terminal = Terminal([sys.executable, "-c", IGNORING, *SHARDVIZ], XDG_STATE_HOME=str(tmp_path))
     terminal.until("bd,df->bf")

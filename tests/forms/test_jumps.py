@@ -72,7 +72,12 @@ ENTRY main {
 
 
 def test_instructions_in_the_order_of_the_text():
-    assert instruction_names(PROGRAM) == ("a", "b", "sum.1", "all-reduce-start", "all-reduce-done")
+    assert tuple(instruction_names(PROGRAM)) == ("a", "b", "sum.1", "all-reduce-start", "all-reduce-done")
+
+
+def test_an_instruction_that_has_but_a_number_is_called_by_its_operation_too():
+    text = "    %0 = stablehlo.dot_general %arg0, %arg1\n    %1 = sdy.all_reduce {} %0\n"
+    assert instruction_names(text) == {"0": "%0  stablehlo.dot_general", "1": "%1  sdy.all_reduce"}
 
 
 def test_of_a_long_program_the_first_instructions():

@@ -59,6 +59,8 @@ def folder(tmp_path, monkeypatch):
     (here / "compile.log").write_text("nothing of a compiler")
     (here / "notes.odt").write_text("not listed")
     (here / "steps.py").write_text(FUNCTIONS)
+    (here / "pyproject.toml").write_text('[project]\nname = "no machine"')
+    (here / "cluster.toml").write_text('base = "v5p:4x4x8"')
     (here / "package.json").write_text('{"name": "not a report"}')
     save_summary(summary(report_of(read(text, infer=True, origins=True))), here / "before.json")
     config = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 768, "n_head": 12}
@@ -72,6 +74,7 @@ def test_a_folder_lists_what_can_be_opened(folder):
     kinds = {each.name: each.kind for each in openables("")}
     assert kinds == {
         "before.json": "saved",
+        "cluster.toml": "machine",
         "compile.log": "program",
         "config.json": "model",
         "steps.py": "source",
@@ -101,6 +104,7 @@ def test_a_folder_lists_what_can_be_opened(folder):
         ("train_step", "function"),
         ("before.json", "saved"),
         ("package.json", "program"),
+        ("pyproject.toml", "program"),
         ("~/step.txt", "program"),
         ("step.txt --mesh X=2,Y=8", "program"),
         ("dumps --machine v5e:4x4", "modules"),
@@ -283,6 +287,8 @@ def test_texts_open_as_a_problem_or_in_every_notation():
         assert app.state.history.draft.mesh == "X=8"
         await pilot.press("u", "u")
         assert app.state.history.draft == ProblemForm()
+        await opened(pilot, "shardviz step psum --mesh i=4")
+        await until(pilot, lambda: app.state.area == "step" and "psum over i" in text_of(app))
 
     drive(script, screen="plan")
 
@@ -331,7 +337,7 @@ WRONG = {
     "nowhere/": "'nowhere/' cannot be read: No such file or directory.",
     "empty/": "Nothing in 'empty/' is known by its name",
     "broken.py:": "'broken.py' has no function that takes a mesh, or it is not Python",
-    "pipe.txt": "No file has this name",
+    "pipe.txt": "'pipe.txt' is a device or a pipe, not a file.",
     "circle.txt": "No file has this name",
     "cut.xplane.pb": "✗ 'cut.xplane.pb' cannot be read as a profile",
 }

@@ -135,6 +135,7 @@ def test_enter_plays_a_collective_and_says_of_another_step_that_nothing_is_sent(
         assert "enter play" in text_of(app).splitlines()[-1]
         await pilot.press("enter")
         await until(pilot, lambda: app.pane.area == "step" and "psum over Y" in text_of(app))
+        assert app.pane.player.playing
 
     drive(script, screen="plan")
 

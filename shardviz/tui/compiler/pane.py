@@ -79,7 +79,7 @@ class CompilerPane(TargetsPane):
         if len(self._answers) < 2:
             idle.add("target")
         if not self.program_text():
-            idle |= {"collective", "search", "fold", "open_time"}
+            idle |= {"collective", "search", "open_time"}
         return idle
 
     @property
@@ -269,9 +269,9 @@ class CompilerPane(TargetsPane):
             self.box.open_search()
 
     def action_fold(self) -> None:
-        if self.to_program():
-            self.box.folded = not self.box.folded
-            self.draw()
+        self.to_program()
+        self.box.folded = not self.box.folded
+        self.draw()
 
     def action_move(self, step: int) -> None:
         self.box.view.move(step)

@@ -176,7 +176,7 @@ class JumpDialog(FilteredList):
             }
             names = instruction_names(compiled.text)
             for instruction in sorted(names, key=lambda each: each not in over):
-                line = Text.assemble(f"  {instruction}", (over.get(instruction, ""), "dim"))
+                line = Text.assemble(f"  {names[instruction]}", (over.get(instruction, ""), "dim"))
                 yield ListRow(line, line.plain, InstructionJump(name, instruction), heading)
 
 

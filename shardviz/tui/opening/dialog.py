@@ -64,7 +64,6 @@ class OpenDialog(FilteredList):
 
     title_text = "Open"
     placeholder = "a file, a folder/, a sharding, a command line"
-    nothing = "No file has this name, and it is in no notation."
     typed_first = False  # the beginning of a file's name may be a sharding
     commands = (OPEN, COMPLETE, MOVES[0], CLOSE)
     taken = (COMPLETE,)
@@ -80,6 +79,14 @@ class OpenDialog(FilteredList):
         self._reading: Worker[None] | None = None
         self._ends: list[Callable[[], object]] = []
         """What a reading waits for, ended with it."""
+
+    @property
+    def nothing(self) -> str:  # type: ignore[override]
+        """Why nothing is listed."""
+        name = self.query_one(Input).value.strip()
+        if self._has_files and Openable(name, "program").is_device:
+            return f"{quote(name)} is a device or a pipe, not a file."
+        return "No file has this name, and it is in no notation."
 
     def on_mount(self) -> None:
         self.show_rows(self._rows_of(""))
@@ -156,6 +163,7 @@ class OpenDialog(FilteredList):
                 error = ShardvizError(f"{quote(kind.name)} cannot be read: {type(error).__name__}: {error}")
             end = partial(self.describe, Text(f"✗ {error_words(error)}"))
         if not worker.is_cancelled:
+            self._reading = None
             self.app.call_from_thread(end)
 
     def _stop(self) -> bool:

@@ -4,7 +4,9 @@ none is run."""
 from __future__ import annotations
 
 import os
+import re
 import shlex
+import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,6 +96,11 @@ ENDINGS: dict[str, Kind] = {
     ".log": "program",
 }
 """The kind by the end of a file's name."""
+TOLD: dict[Kind | None, Callable[[str], object]] = {
+    "saved": says_summary,
+    "machine": re.compile(r"^\s*(base\s*=|\[(device|torus|cores|node|network)\b)", re.MULTILINE).search,
+}
+"""The kinds of which a file's name is not enough: its beginning tells whether it is one."""
 WORDS: dict[Kind, str] = {
     "folder": "folder",
     "modules": "the final programs of this folder of dumps",
@@ -145,6 +152,15 @@ class Openable:
         return str(_path(self.name))
 
     @property
+    def is_device(self) -> bool:
+        """True if the path is there, and is neither a file nor a folder."""
+        try:
+            mode = Path(self.path).stat().st_mode
+        except (OSError, ValueError):
+            return False
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+    @property
     def label(self) -> str:
         """The name, and the words after it."""
         return " ".join((self.name, shlex.join(self.options))).rstrip()
@@ -170,15 +186,16 @@ def _path(text: str) -> Path:
 
 
 def kind_of_file(path: Path) -> Kind | None:
-    """The kind of a file by its name; None where it says nothing."""
+    """The kind of a file by its name, and by its beginning where others are named so; None where neither
+    tells it."""
     name = path.name.lower()
     found = [ending for ending in ENDINGS if name.endswith(ending)]
     kind = ENDINGS[max(found, key=len)] if found else None
-    if kind != "saved":
+    if kind not in TOLD:
         return kind
     try:
         with open_file(path) as file:
-            return kind if says_summary(file.read(HEAD).decode("utf-8", "replace")) else None
+            return kind if TOLD[kind](file.read(HEAD).decode("utf-8", "replace")) else None
     except OSError:
         return None
 

@@ -304,7 +304,7 @@ class StepPane(Pane):
 
     def tick(self) -> None:
         """One round on, while it plays."""
-        if self.player.playing and self.display:
+        if self.player.playing and self.display and self.prepared is not None:
             before = self.player.number
             self.player.tick()
             self._send_off(before, self.player.speed)
