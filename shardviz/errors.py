@@ -37,6 +37,10 @@ class QuestionError(ShardvizError):
     """The question itself is wrong: an unknown axis, a clash of sizes, a rank that does not fit."""
 
 
+class NoMachineError(QuestionError):
+    """No hardware is named for what could be priced; nothing has failed."""
+
+
 class NotationError(QuestionError):
     """Text that a notation cannot read.
 

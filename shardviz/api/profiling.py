@@ -17,7 +17,7 @@ from shardviz.api.shown import ShownTimes
 from shardviz.documents.programs import PROFILE
 from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
-from shardviz.targets import installed_versions, libtpu_mismatch
+from shardviz.targets import installed_versions, libtpu_mismatch, pip
 
 with LazyImports():
     from shardviz.answers import profile as answers
@@ -80,7 +80,9 @@ class ProfileReport(ShownTimes):
         if jax is None:
             raise QuestionError("jax is not imported, so that nothing can run on its devices", "import jax")
         if mismatch := libtpu_mismatch(installed_versions()):
-            raise QuestionError(mismatch, "pip install -U 'jax[tpu]', or pip uninstall libtpu")
+            raise QuestionError(
+                mismatch, f"{pip('install', '-U', 'jax[tpu]')}, or {pip('uninstall', 'libtpu')}"
+            )
         self._folder = self._kept or self._stack.enter_context(TemporaryDirectory(prefix="shardviz-"))
         Path(self._folder).mkdir(parents=True, exist_ok=True)
         options = jax.profiler.ProfileOptions()

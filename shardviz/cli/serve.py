@@ -21,6 +21,7 @@ from shardviz.forms.share import Shared, from_string, to_string
 from shardviz.lessons.attempt import attempt_of
 from shardviz.lessons.course import find
 from shardviz.serve.addresses import listen, own_address
+from shardviz.targets import pip
 
 SESSIONS = 10
 IDLE_MINUTES = 60
@@ -50,7 +51,7 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
         raise QuestionError("shardviz serve needs Linux or macOS", "on Windows, start it in WSL")
     if util.find_spec("textual_serve") is None or util.find_spec("aiohttp") is None:
         problem = "shardviz serve needs textual-serve, which is not installed"
-        raise QuestionError(problem, "pip install 'shardviz[serve]'")
+        raise QuestionError(problem, pip("install", "textual-serve"))
     begin, key = _beginning(lesson, shared), secrets.token_urlsafe(KEY_BYTES) if follow else ""
     from shardviz.serve.server import Rules, Server
 

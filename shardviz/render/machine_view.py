@@ -26,6 +26,7 @@ from shardviz.render.lines import GLUE, Cell, columns, fitting_columns, sentence
 from shardviz.render.measurements import regime_cells
 from shardviz.render.palette import DIM, SIGNS, Palette
 from shardviz.sharding import Mesh
+from shardviz.targets import pip
 from shardviz.targets.hardware import TargetGroup
 from shardviz.units import flops, human_bytes, rate, seconds
 
@@ -398,7 +399,7 @@ def _crossing(some: int, count: int) -> str:
 
 def info_view(versions: Sequence[tuple[str, str]], warning: str, width: int) -> list[Text]:
     """`versions` are (name, version); `warning` says what is wrong with them, or is empty."""
-    cure = "pip install -U 'shardviz[tpu]' installs the version that it needs."
+    cure = f"{pip('install', '-U', 'jax[tpu]')} installs the version that it needs."
     warned = [Text(), *sentence(f"{warning}. {cure}", width, style="bold")] if warning else []
     elsewhere = "shardviz targets lists the targets, and how to install those that are missing."
     return [*table(versions, width), *warned, Text(), *sentence(elsewhere, width, style="dim")]

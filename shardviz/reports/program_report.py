@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from shardviz.errors import QuestionError, ShardvizError
+from shardviz.errors import NoMachineError, QuestionError, ShardvizError
 from shardviz.hlo import HloModule, ShardyModule, read, read_hlo
 from shardviz.reports.entries import CollectiveEntry, entries_of
 from shardviz.targets import parse_targets
@@ -166,5 +166,5 @@ def program_machine(target: str, named: Machine | None) -> Machine:
         return named
     if own is None:
         problem = f"{target} has no figures of hardware, so nobody can tell how long its program takes"
-        raise QuestionError(problem, "use --machine v5e:2x4, or ask a TPU or a GPU")
+        raise NoMachineError(problem, "use --machine v5e:2x4, or ask a TPU or a GPU")
     return own

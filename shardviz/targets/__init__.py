@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.errors import TargetError, place, quote
@@ -209,13 +211,22 @@ def libtpu_mismatch(versions: Sequence[tuple[str, str]]) -> str:
     return ""
 
 
+def pip(*words: str) -> str:
+    """A command of the pip that serves this interpreter: ``.venv/bin/python -m pip install 'jax[tpu]'``."""
+    python = sys.executable or "python"
+    with suppress(OSError):  # the folder one is in may be gone
+        python = python.removeprefix(f"{Path.cwd()}{os.sep}")
+    return shlex.join([python, "-m", "pip", *words])
+
+
 @dataclass(frozen=True)
 class Extra:
-    """An extra of this package: `packages` of the index of which one must be there, and the machines, with
-    Linux, for which they exist."""
+    """An extra of this package: what pip installs for it, `packages` of which one must be there, and the
+    machines, with Linux, for which they exist."""
 
     name: str
     what: str
+    requirement: str
     packages: tuple[str, ...]
     machines: tuple[str, ...]
     exists_for: str
@@ -223,7 +234,7 @@ class Extra:
     @property
     def command(self) -> str:
         """The command that installs it."""
-        return f"pip install 'shardviz[{self.name}]'"
+        return pip("install", self.requirement)
 
     @property
     def installable(self) -> bool:
@@ -242,9 +253,11 @@ class Extra:
 _X86 = ("x86_64", "amd64")
 _CUDA = ("jax-cuda12-plugin", "jax-cuda13-plugin")
 EXTRAS: dict[ProcessName, Extra] = {
-    "tpu": Extra("tpu", "the TPU compiler, libtpu,", ("libtpu",), _X86, "Linux on x86-64"),
+    "tpu": Extra("tpu", "the TPU compiler, libtpu,", "jax[tpu]", ("libtpu",), _X86, "Linux on x86-64"),
     "cuda": Extra(
-        "cuda", "the GPU compiler, JAX's CUDA plugin,", _CUDA, (*_X86, "aarch64", "arm64"), "Linux"
+        *("cuda", "the GPU compiler, JAX's CUDA plugin,", "jax[cuda12]", _CUDA),
+        machines=(*_X86, "aarch64", "arm64"),
+        exists_for="Linux",
     ),
 }
 """By the process that needs it."""

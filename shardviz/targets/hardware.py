@@ -23,7 +23,7 @@ from shardviz.hardware.chips import (
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import Machine, PlacedMesh, assumed_machine, place_mesh
 from shardviz.sharding import Mesh
-from shardviz.targets import EXTRAS, TARGETS, ProcessName, Target, versions_of
+from shardviz.targets import EXTRAS, TARGETS, ProcessName, Target, pip, versions_of
 
 
 def machine_for(named: str | Machine | None, targets: Iterable[Target], mesh: Mesh) -> Machine:
@@ -158,7 +158,7 @@ def target_groups() -> tuple[TargetGroup, ...]:
     two_slices = Choice(slices_name("v5e", (2, 2), 2), "2 slices, joined by the data-center network")
     jax = tuple(Choice(target.name, target.description) for target in TARGETS.values())
     return (
-        TargetGroup("jax", "JAX alone", jax, "", "", "pip install jax", versions_of("jax", "jaxlib")),
+        TargetGroup("jax", "JAX alone", jax, "", "", pip("install", "jax"), versions_of("jax", "jaxlib")),
         _group(
             "tpu",
             "TPUs, none needed here",

@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.events import Click
 from textual.widgets import Static
 
-from shardviz.errors import ShardvizError, plural
+from shardviz.errors import NoMachineError, ShardvizError, plural
 from shardviz.forms.wording import as_sentence
 from shardviz.render.lines import printable_line, sentence
 from shardviz.render.programs.program_pages import ListedProgram
@@ -176,5 +176,6 @@ def notice(answer: ShownAnswer | None, width: int) -> list[Text]:
 def fault_lines(fault: ShardvizError, width: int) -> list[Text]:
     """A sentence and its hint."""
     said, hint = as_sentence(fault.message), as_sentence(fault.hint)
-    lines = [*sentence(said, width, lead="✗ "), *sentence(hint, width, 2, style="dim")]
+    lead = "" if isinstance(fault, NoMachineError) else "✗ "
+    lines = [*sentence(said, width, lead=lead), *sentence(hint, width, len(lead), style="dim")]
     return [printable_line(line) for line in lines]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.targets import parse_targets
+from shardviz.targets import parse_targets, pip
 
 Capture = pytest.CaptureFixture[str]
 
@@ -219,11 +219,11 @@ def test_targets(capsys: Capture) -> None:
     out = printed(capsys, "targets", "--width", "100")
     assert "JAX alone  ready" in out
     assert "v5e:2x4" in out
-    assert "pip install 'shardviz[cuda]'" in out or "jax-cuda12-plugin" in out
+    assert "-m pip install 'jax[cuda12]'" in " ".join(out.split()) or "jax-cuda12-plugin" in out
     groups = {each["group"]: each for each in document(capsys, "targets")["groups"]}
     assert [each["target"] for each in groups["jax"]["targets"]] == ["shardy", "cpu", "real"]
     assert groups["tpu"]["available"] == ("libtpu" in groups["tpu"]["versions"])
-    assert groups["cuda"]["install"] == "pip install 'shardviz[cuda]'"
+    assert groups["cuda"]["install"] == pip("install", "jax[cuda12]")
     # What is listed can be given.
     names = [each["target"] for group in groups.values() for each in group["targets"]]
     assert [target.name for target in parse_targets(",".join(names))] == names

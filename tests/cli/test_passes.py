@@ -73,4 +73,4 @@ def test_a_missing_extra(capsys, monkeypatch):
     out, err = capsys.readouterr()
     assert out == ""
     assert "h100:8 needs the GPU compiler" in err
-    assert "pip install 'shardviz[cuda]'" in err
+    assert "-m pip install 'jax[cuda12]'" in err

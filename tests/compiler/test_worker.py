@@ -12,7 +12,7 @@ import pytest
 
 from shardviz.compiler import Cancelled, Worker
 from shardviz.errors import CompilerError
-from shardviz.targets import OLDEST_JAX, TARGETS
+from shardviz.targets import OLDEST_JAX, TARGETS, pip
 
 SHARDY, CPU = TARGETS["shardy"], TARGETS["cpu"]
 SMALL = "b=8,d=64,f=64"
@@ -305,4 +305,4 @@ def test_an_older_jax_is_named_with_the_one_that_is_needed(tmp_path, monkeypatch
         raised.value.message
         == f"jax cannot be used here: it is jax 0.7.2, and shardviz needs {OLDEST_JAX} or newer"
     )
-    assert raised.value.hint == f"pip install -U 'jax>={OLDEST_JAX}'"
+    assert raised.value.hint == pip("install", "-U", f"jax>={OLDEST_JAX}")

@@ -22,7 +22,7 @@ from shardviz.serve.driver import say_end
 from shardviz.serve.server import ENDED
 from shardviz.serve.session import FAILED, Notes, Session
 from shardviz.serve.visitor import VisitorsWorker
-from shardviz.targets import parse_targets
+from shardviz.targets import parse_targets, pip
 from tests.serve.conftest import PATIENCE_S, descendants, serving, until, until_async, visit
 
 PICTURE = "X=2  Y=4        8 devices"
@@ -233,7 +233,7 @@ def test_without_its_extra_it_says_what_installs_it(monkeypatch, capsys):
     assert run(["serve"]) == 2
     assert capsys.readouterr().err.splitlines() == [
         "shardviz: error: shardviz serve needs textual-serve, which is not installed",
-        "hint: pip install 'shardviz[serve]'",
+        f"hint: {pip('install', 'textual-serve')}",
     ]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.cli import main
-from shardviz.targets import OLDEST_JAX, libtpu_mismatch, older_than
+from shardviz.targets import EXTRAS, OLDEST_JAX, libtpu_mismatch, older_than, pip
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -34,9 +34,18 @@ def test_the_package_asks_for_the_oldest_jax_that_serves():
     assert f"jax>={OLDEST_JAX}" in PROJECT["dependencies"]
 
 
-def test_the_tpu_extra_takes_the_libtpu_that_jax_asks_for():
-    (requirement,) = PROJECT["optional-dependencies"]["tpu"]
-    assert requirement.startswith("jax[tpu];")
+@pytest.mark.parametrize("extra", EXTRAS.values(), ids=lambda extra: extra.name)
+def test_a_missing_extra_is_installed_as_the_package_does(extra):
+    (requirement,) = PROJECT["optional-dependencies"][extra.name]
+    assert requirement.partition(";")[0] == extra.requirement
+
+
+def test_pip_is_that_of_the_interpreter_which_runs(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.executable", str(tmp_path / ".venv/bin/python"))
+    assert pip("install", "jax[tpu]") == ".venv/bin/python -m pip install 'jax[tpu]'"
+    monkeypatch.setattr("sys.executable", "/opt/my python/bin/python3")
+    assert pip("install", "jax") == "'/opt/my python/bin/python3' -m pip install jax"
 
 
 @pytest.mark.parametrize("asked", ["libtpu==0.0.42.*; extra == 'tpu'", "libtpu ==0.0.42.*; extra == 'tpu'"])

@@ -18,7 +18,7 @@ from shardviz.compiler.worker_process import WorkerProcess
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.stepping.plan_step import question_of_step
-from shardviz.targets import TARGETS
+from shardviz.targets import TARGETS, pip
 from shardviz.tui.compiler_queries import CompilerQueries
 
 PATIENCE_S = 60
@@ -197,7 +197,7 @@ def test_a_target_that_cannot_answer_says_why_and_what_would_help(real, monkeypa
     assert (missing.status, misfit.status) == ("unavailable", "unavailable")
     assert (missing.error, missing.hint) == (
         "h100:8 needs the GPU compiler, JAX's CUDA plugin, which is not installed",
-        "pip install 'shardviz[cuda]'",
+        pip("install", "jax[cuda12]"),
     )
     assert misfit.error == "v5e:4x4 has 16 devices, but the mesh X=2,Y=4 has 8"
     assert "v5e:2x4" in misfit.hint

@@ -10,7 +10,7 @@ import pytest
 from textual import events
 
 from shardviz.compiler.requests import settled
-from shardviz.errors import QuestionError
+from shardviz.errors import NoMachineError, QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.render.times.timeline_rows import TimeWindow
 from shardviz.reports.target_result import TargetResult
@@ -325,16 +325,17 @@ def test_a_program_that_does_not_fit_says_what_holds_it(monkeypatch):
     play(script, name="plan")
 
 
-def test_a_program_without_a_timeline_says_why(monkeypatch):
+@pytest.mark.parametrize(("error", "mark"), [(QuestionError, "✗"), (NoMachineError, "· no machine")])
+def test_a_program_without_a_timeline_says_why(monkeypatch, error, mark):
     def broken(*_):
-        raise QuestionError("the module is not scheduled", "name a target")
+        raise error("the module is not scheduled", "name a target")
 
     monkeypatch.setattr(time_pane, "tell_program", broken)
 
     async def script(pilot):
         await settle(pilot, "n")
         await until(pilot, lambda: "the module is not scheduled" in text_of(pilot.app).lower())
-        assert "cpu ✗" in text_of(pilot.app)
+        assert f"cpu {mark}" in text_of(pilot.app)
         await settle(pilot, "n", "n")
         assert "❯ plan" in text_of(pilot.app)
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn
 from shardviz.compiler.messages import Channel, ChildBroken, ChildCall
 from shardviz.errors import CompilerError, ShardvizError
 from shardviz.lazy_names import LazyImports
-from shardviz.targets import OLDEST_JAX, ProcessName, older_than
+from shardviz.targets import OLDEST_JAX, ProcessName, older_than, pip
 
 with LazyImports():  # with JAX
     from shardviz.compiler.child import answer, job, user_file
@@ -64,7 +64,7 @@ def _serve(channel: Channel, inbox: SimpleQueue[Any], name: ProcessName, address
 
     if older_than(jax.__version__, OLDEST_JAX):
         old = f"it is jax {jax.__version__}, and shardviz needs {OLDEST_JAX} or newer"
-        channel.send(ChildBroken(old, f"pip install -U 'jax>={OLDEST_JAX}'"))
+        channel.send(ChildBroken(old, pip("install", "-U", f"jax>={OLDEST_JAX}")))
         return
     # The text should name no files of this package, and an executable from a cache would leave no dump.
     jax.config.update("jax_traceback_in_locations_limit", 0)

@@ -28,7 +28,7 @@ from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, one_line, quote
 from shardviz.hlo.text.source_locations import LIBRARY
 from shardviz.reports.lowered_module import LoweredModule
-from shardviz.targets import MAX_CPU_DEVICES, OLDEST_JAX, older_than
+from shardviz.targets import MAX_CPU_DEVICES, OLDEST_JAX, older_than, pip
 
 _OURS = str(Path(__file__).parents[2])
 _JAX = str(Path(jax.__file__).parent)
@@ -47,7 +47,7 @@ class UserFile:
         request = self.request
         if older_than(jax.__version__, OLDEST_JAX):
             problem = f"it is jax {jax.__version__} here, and shardviz needs {OLDEST_JAX} or newer"
-            raise QuestionError(problem, f"pip install -U 'jax>={OLDEST_JAX}'")
+            raise QuestionError(problem, pip("install", "-U", f"jax>={OLDEST_JAX}"))
         _simulate(request.mesh.size)
         with self._blamed(f"running {request.file}"):
             module = self._module()

@@ -14,7 +14,7 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.widgets import Static
 
-from shardviz.errors import ShardvizError
+from shardviz.errors import NoMachineError, ShardvizError
 from shardviz.forms.command_line import to_arguments
 from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import group_along
@@ -265,6 +265,8 @@ class TimePane(TargetsPane):
         told = self._told.get(name)
         timeline = told.by(self._teller) if told is not None else None
         if told is not None and self._is_current(name):
+            if isinstance(told.error, NoMachineError):
+                return TargetTab(name, "·", "no machine")
             total = estimated_seconds(timeline.seconds) if timeline is not None else ""
             return TargetTab(name, "✓" if timeline is not None else "✗", total)
         if name == PLAN:
