@@ -33,9 +33,9 @@ PROGRAM = (
 
 class ChildProcess:
     """A running child: the `main` of a module, which is given two file descriptors and some words. It leads
-    its own session, so an interrupt in the terminal does not reach it. What it prints is kept; or, with an
-    `output`, goes to that file descriptor of this process. `on_end` is called from a thread when it has
-    ended, however it has."""
+    its own session, and is born with interrupts blocked: none reaches it, not even while it loads. What it
+    prints is kept; or, with an `output`, goes to that file descriptor of this process. `on_end` is called
+    from a thread when it has ended, however it has."""
 
     def __init__(
         self,
@@ -49,6 +49,8 @@ class ChildProcess:
         to_parent_read, to_parent_write = os.pipe()
         root = str(Path(__file__).parents[2])
         arguments = [str(to_child_read), str(to_parent_write), root, module, *words]
+        # A child inherits the signals that the thread which starts it has blocked.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         try:
             self._popen = subprocess.Popen(
                 # -P keeps the current directory off the path: a user's own random.py must not be imported.
@@ -61,6 +63,7 @@ class ChildProcess:
                 env=environment,
             )
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             os.close(to_child_read)
             os.close(to_parent_write)
         self._channel = Channel(to_parent_read, to_child_write)

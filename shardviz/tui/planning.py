@@ -6,7 +6,6 @@ A thread that plans would hold the interpreter lock, so that each key waits for 
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -131,7 +130,6 @@ class PlanningProcess:
 def main(read_fd: int, write_fd: int) -> None:
     """Serve the parent over two file descriptors: a function and its arguments go in, what it returns or the
     `ShardvizError` that it raises comes out. Any other error ends the process, with a traceback."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     child_main.end_with_parent()
     channel = messages.Channel(read_fd, write_fd)
     while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 
 from shardviz.compare import adoption
 from shardviz.compare.adoption import cheaper_if_split, split_as
+from shardviz.compiler.child_process import ChildProcess
 from shardviz.errors import CompilerError, QuestionError
 from shardviz.forms.enter import enter
 from shardviz.forms.form import ProblemForm
@@ -271,3 +273,15 @@ def test_the_screen_says_that_a_plan_is_shardys(worse, worker, gate, monkeypatch
         assert answer.plan is app.state.resolved.plan
 
     drive(script, draft=GATED, screen="plan", worker=worker)
+
+
+def test_no_interrupt_reaches_a_child_that_loads():
+    child = ChildProcess(planning.PLANNERS_CHILD, os.environ)
+    try:
+        for _ in range(30):
+            os.kill(child.pid, signal.SIGINT)
+            time.sleep(0.01)
+        child.send((abs, (-3,)))
+        assert child.receive(60) == 3
+    finally:
+        child.reap()

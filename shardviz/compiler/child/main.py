@@ -34,7 +34,6 @@ def main(read_fd: int, write_fd: int, name: ProcessName | Literal["file"], *addr
     channel = Channel(read_fd, write_fd)
     if name == "file":
         _lower(channel)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     inbox: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(channel, inbox), daemon=True).start()
     try:
