@@ -7,6 +7,7 @@ from functools import cache, cached_property
 from rich.style import Style
 from rich.text import Text
 
+from shardviz.planner.plan import repeated_work
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.planner.pricing.priced_plan import IN_PLACE, UNKNOWN, PricedStep
 from shardviz.render.lines import GAP, bar, records, sentence
@@ -14,7 +15,6 @@ from shardviz.render.palette import Palette
 from shardviz.render.plan_view import (
     BAR,
     BECOMES,
-    BOUND,
     HEADINGS,
     INDENT,
     MOVED,
@@ -35,7 +35,7 @@ from shardviz.units import estimated_seconds, exact_bytes, human_bytes
 
 MARK = "▌"
 """Stands before every line of the chosen step."""
-LEFT_OUT = {BOUND: 28, BECOMES: 28, BAR: 20, MOVED: 16}
+LEFT_OUT = {BECOMES: 28, BAR: 20, MOVED: 16}
 """The columns that narrower pages do without, in this order: each where the operation would else be cut to
 fewer columns than these."""
 LEAST_BAR, MOST_BAR = 4, 24
@@ -55,37 +55,46 @@ class PlanTable:
         self._line = cache(lambda number: self._drawn(self._rows[number]))
         self._one = cache(lambda number: step_row(cost.plan, number, palette, cost.steps))
 
-    def lines(self, chosen: int, group: Text | None = None) -> tuple[list[Text], range]:
+    def lines(
+        self, chosen: int, group: Text | None = None, is_full: bool = False, has_total: bool = True
+    ) -> tuple[list[Text], range]:
         """All lines, and which of them are those of step `chosen`, from 1. `group` is the one that does the
-        chosen step with the device that is marked."""
-        head = self._joined([Text(heading, "dim") for heading in HEADINGS])
-        lines = [*case_lines(self._plan, self._width), head]
+        chosen step with the device that is marked. With `is_full` the chosen step has all that there is to
+        say of it, and the plan its textbook cases."""
+        lines: list[Text] = []
+        if is_full or repeated_work(self._plan) is not None:
+            lines += case_lines(self._plan, self._width)
+        lines.append(self._joined([Text(heading, "dim") for heading in HEADINGS]))
         place = range(0)
         for number in range(1, len(self._cost.steps) + 1):
             run = self._runs.get(number, range(0))
             if heading := phase_heading(self._plan, number):
                 lines.append(Text(f" {heading}", "bold"))
             if number == chosen:
-                block = self._chosen(number, group)
+                block = self._chosen(number, group, is_full)
                 place = range(len(lines), len(lines) + len(block))
                 lines += block
             elif chosen in run:
                 lines.append(self._drawn(self._one(number)))
             elif number in self._rows:
                 lines.append(self._line(number))
-        return [*lines, self._joined(self._total), *meaning_lines(self._plan, self._width)], place
+        lines += [self._joined(self._total)] * (has_total or self._cost.layers > 1)
+        return lines + (meaning_lines(self._plan, self._width) if is_full else []), place
 
-    def _chosen(self, number: int, group: Text | None) -> list[Text]:
-        """The row of the chosen step, and below it all that was cut of it, its reason and its figures."""
+    def _chosen(self, number: int, group: Text | None, is_full: bool) -> list[Text]:
+        """The row of the chosen step, and below it its reason; in full also what was cut of the row, and its
+        figures."""
         priced, row = self._cost.steps[number - 1], self._one(number)
+        reason = (not is_full and priced.step.short_reason) or priced.step.reason
         line, start = self._drawn(row), INDENT + self._widths[NUMBER] + GAP
         shown = row.short if self._is_cut else row.operation
         line.stylize("reverse", start, start + min(shown.cell_len, self._widths[OPERATION]))
         lines, indent = [line], REASON_INDENT
-        if self._is_cut or (BECOMES not in self._widths and row.becomes):
+        if is_full and (self._is_cut or (BECOMES not in self._widths and row.becomes)):
             lines += records([[row.operation, row.becomes]], self._width, indent)
-        lines += sentence(priced.step.reason, self._width, indent)
-        lines += sentence(exact_words(priced), self._width, indent, style="dim")
+        lines += sentence(reason, self._width, indent)
+        if is_full:
+            lines += sentence(exact_words(priced), self._width, indent, style="dim")
         if group is not None:
             lines += records([[Text.assemble("group ", group)]], self._width, indent)
         return [Text.assemble((MARK, "bold")).append_text(line[1:]) for line in lines]
@@ -96,7 +105,7 @@ class PlanTable:
         layers = f"in each of {cost.layers} layers" if cost.layers > 1 else "in all"
         sent = f"{human_bytes(cost.wire_bytes)} sent" if self._plan.collectives else ""
         time = time_words(cost.serial_seconds, not cost.unknown)
-        return [Text(word, "bold") for word in ("", layers, "", sent, time, "", "")]
+        return [Text(word, "bold") for word in ("", layers, "", sent, time, "")]
 
     @cached_property
     def _longest(self) -> float:
@@ -105,10 +114,10 @@ class PlanTable:
     @cached_property
     def _widths(self) -> dict[int, int]:
         """The columns of each cell; the bar has what is left over."""
-        table = [self._total, *(row.cells for row in self._rows.values())]
+        table = [self._total, *(row.cells[:-1] for row in self._rows.values())]
         widest: list[int] = [max(cell.cell_len for cell in column) for column in zip(*table, strict=True)]
         widest[BAR] = LEAST_BAR * (self._longest > 0)
-        widths = {i: max(widest[i], len(heading)) for i, heading in enumerate(HEADINGS) if widest[i]}
+        widths = {i: max(wide, len(HEADINGS[i])) for i, wide in enumerate(widest) if wide}
 
         def spare() -> int:
             return self._width - INDENT - sum(widths.values()) - GAP * (len(widths) - 1)
@@ -129,7 +138,7 @@ class PlanTable:
         return any(row.operation.cell_len > self._widths[OPERATION] for row in self._rows.values())
 
     def _drawn(self, row: StepRow) -> Text:
-        cells, step = row.cells, row.step
+        cells, step = row.cells[:-1], row.step
         if self._is_cut:
             cells[OPERATION] = row.short
         colour = Style(color=self._palette.lanes["matmul" if step.op == "einsum" else "compute"])

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from rich.style import Style
 from rich.text import Text
 
 from shardviz.forms.resolve import ResolvedProblem
 from shardviz.forms.summary import BESIDE, is_same_question, summary
-from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.costs import PlanCost
-from shardviz.render.lines import GAP, bar
+from shardviz.render.lines import GAP, bar, rule
 from shardviz.render.palette import DIM, SIGNS, Palette
 from shardviz.render.plan_view import time_words
 from shardviz.render.plans_compared import collective_counts
 from shardviz.render.problem_picture import GUTTER, LABELS, parts_line
-from shardviz.units import human_bytes, seconds
+from shardviz.units import human_bytes
 
 VALUES = 8
 """Columns of most figures: ``99.9 MiB``, ``99.9 µs``."""
-MOST_ARRAYS = 6
-LEAST_BAR = 3
 HEADINGS = ("time", "sent", "memory", "collectives")
 LEAST_NAME = 18
 """Columns of a problem, with its mark, for which figures are left out."""
@@ -29,39 +25,54 @@ MARK = "▸"
 """Stands before the question that is shown now."""
 
 
+DIGITS = (
+    "╭─╮╶╮ ╶─╮╶─╮╷ ╷╭─╴╭─╴╶─╮╭─╮╭─╮",
+    "│ │ │ ┌─┘ ─┤╰─┤╰─╮├─╮  │├─┤╰─┤",
+    "╰─╯╶┴╴╰─╴╶─╯  ╵╶─╯╰─╯  ╵╰─╯╶─╯",
+)
+"""Three lines of three columns for each digit."""
+ROOMY = 8
+"""From so many lines the time is written in large digits."""
+
+
 def figures_beside(
     resolved: ResolvedProblem, before: ResolvedProblem | None, width: int, height: int, palette: Palette
 ) -> list[Text]:
-    """As much as fits into `height` lines below the fields: a blank line, then time, bytes and memory, each
-    with what it was in the question `before`; then what they consist of, as bars. Where time, bytes and
-    memory do not fit there is nothing."""
+    """The answer below the fields, under a line: the time, large where `height` has room for that, then bytes
+    and memory, each with what it was in the question `before`. Where they do not fit there is nothing."""
     cost = resolved.cost
-
-    def figure(label: str, written: Callable[[PlanCost], str]) -> list[Text]:
-        """``time      162 µs  was 324 µs``; without the second where there is none, or both are the same."""
-        line = _labelled(label, written(cost))
+    state = "of the last valid problem" if resolved.faults else "planning …"
+    lines = [rule([state] if resolved.faults or resolved.planning is not None else [], width)]
+    for label, written in (("time", _time), ("sent", _sent), ("memory", _memory)):
+        was = ""
         if before is not None and written(before.cost) != written(cost):
-            line.append(f"{'':{GAP}}was {written(before.cost)}", DIM)
+            was = f"{'':{GAP}}was {written(before.cost)}"
+        if label == "time" and height >= ROOMY:
+            lines += _large(written(cost), was, width)
+            continue
+        line = _labelled(label, written(cost)).append(was, DIM)
+        line.stylize("bold" if label == "time" else "", GUTTER + LABELS)
         line.truncate(width, overflow="ellipsis")
-        return [line]
+        lines.append(line)
+    limit = _limit_lines(cost, width, palette)
+    return [] if len(lines) > height else [*lines, *limit[: height - len(lines)]]
 
-    parts = {
-        "time": figure("time", _time),
-        "times": _bars(_seconds_by_part(cost, palette), seconds, width),
-        "sent": figure("sent", _sent),
-        "memory": figure("memory", _memory),
-        "HBM": _limit_lines(cost, width, palette),
-        "arrays": _bars(_bytes_by_part(cost, palette), lambda size: human_bytes(int(size)), width),
-    }
-    shown: set[str] = set()
-    room = height - 1
-    for name in ("time", "sent", "memory", "HBM", "times", "arrays"):
-        if len(parts[name]) <= room:
-            shown.add(name)
-            room -= len(parts[name])
-    if "memory" not in shown:
-        return []
-    return [Text(), *(line for name, part in parts.items() if name in shown for line in part)]
+
+def _large(value: str, was: str, width: int) -> list[Text]:
+    """``8.84 ms`` in digits of three lines, its unit and what it was in letters of one."""
+    number, _, unit = value.rpartition(" ")
+    if not number:
+        return [_labelled("time", value).append(was, DIM)]
+    lines = []
+    for row, digits in enumerate(DIGITS):
+        line = Text(f"{'':{GUTTER}}{'time' if row == 1 else '':{LABELS}}", DIM)
+        for letter in number:
+            shown = digits[3 * int(letter) :][:3] if letter.isdigit() else (letter if row == 2 else " ")
+            line.append(shown, "bold")
+        line.append(f" {unit}" if row == 2 else "", "bold").append(was if row == 1 else "", DIM)
+        line.truncate(width, overflow="ellipsis")
+        lines.append(line)
+    return lines
 
 
 def question_rows(
@@ -118,50 +129,6 @@ def _labelled(label: str, value: str) -> Text:
     name.truncate(LABELS - 1, overflow="ellipsis")
     name.pad_right(LABELS - name.cell_len)
     return Text.assemble(" " * GUTTER, name, f"{value:>{VALUES}}")
-
-
-Part = tuple[str, float, Style]
-"""A part of a figure: its name, its size, and the colour of its bar."""
-
-
-def _seconds_by_part(cost: PlanCost, palette: Palette) -> list[Part]:
-    """Seconds of the local work and of the collectives along each mesh axis; nothing where only one is."""
-    mesh = cost.plan.problem.mesh
-    found: list[Part] = [("compute", cost.compute_seconds, Style(color=palette.lanes["matmul"]))]
-    for axes, each in cost.communication_by_axes.items():
-        found.append((axes_words(axes), each, palette.axis(mesh, axes[0]) if axes else DIM))
-    return [(name, size * cost.layers, style) for name, size, style in found] if len(found) > 1 else []
-
-
-def _bytes_by_part(cost: PlanCost, palette: Palette) -> list[Part]:
-    """Bytes of a device by what they are for, in a train step; else those of the arrays that it holds when it
-    holds the most, the largest first."""
-    style, trained = Style(color=palette.lanes["memory"]), cost.training_memory
-    if trained is not None:
-        uses = [
-            ("params", trained.parameters),
-            ("grads", trained.gradients),
-            ("optim", trained.optimizer),
-            ("acts", trained.activations),
-        ]
-        return [(name, size, style) for name, size in uses if size]
-    held = sorted(cost.peak_step.resident, key=lambda array: -array.bytes)
-    parts = [(array.name, array.bytes) for array in held[:MOST_ARRAYS]]
-    if held[MOST_ARRAYS:]:
-        parts.append(("others", sum(array.bytes for array in held[MOST_ARRAYS:])))
-    if cost.layers > 1:
-        parts.append(("layers", cost.layers_peak_bytes - cost.peak_bytes))
-    return [(name, size, style) for name, size in parts]
-
-
-def _bars(parts: Sequence[Part], written: Callable[[float], str], width: int) -> list[Text]:
-    most = max((size for _, size, _ in parts), default=0)
-    lines = []
-    for name, size, style in parts:
-        line = _labelled(name, written(size))
-        room = width - line.cell_len - 1
-        lines.append(line.append(f" {bar(size, most, room)}" if room >= LEAST_BAR else "", style))
-    return lines
 
 
 def _limit_lines(cost: PlanCost, width: int, palette: Palette) -> list[Text]:

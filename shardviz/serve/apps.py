@@ -33,9 +33,8 @@ def follow_pointer(app: ShardvizApp, to: PagePointer) -> None:
     """Look where a pointer does, as far as the page shows the like."""
     if to.lens is None or 0 <= to.lens < app.state.resolved.problem.mesh.size:
         app.state.set_lens(to.lens)
+    app.state.set_step(to.step)
     for pane in app.workspace.shown:
-        if to.step > 0:
-            pane.show_step(to.step)
         pane.show_round(to.round)
 
 
@@ -196,9 +195,8 @@ class TeacherApp(VisitorApp):
     def _lead(self) -> None:
         """Tell where the page is and looks, unless something is still being typed."""
         panes, shared = self.workspace.shown, self.shared()
-        step = next((pane.step_shown for pane in panes if pane.step_shown), 0)
         number = max((pane.round_shown for pane in panes), default=0)
-        pointer = PagePointer(self.state.lens, step, number)
+        pointer = PagePointer(self.state.lens, self.state.step_number, number)
         led = shared, pointer
         if led == self._led or self.state.resolved.draft != self.state.history.draft:
             return

@@ -152,7 +152,9 @@ class ShardvizApp(ResilientApp):
 
     def compose(self) -> ComposeResult:
         self.workspace.mark_size(self.screen)
-        yield Headline()
+        headline = Headline()
+        headline.display = self.workspace.is_narrow
+        yield headline
         yield ScreenTabs()
         yield self.workspace
         yield KeyFooter()
@@ -232,9 +234,12 @@ class ShardvizApp(ResilientApp):
         self._show_keys()
 
     def _show_headline(self) -> None:
-        """Above the player, the headline is that of the collective that it plays."""
-        line = self.screen_stack[0].query_one(Headline)
-        line.resolved, line.of_collective = self.state.resolved, self.state.area == "step"
+        """Say the problem where its fields are not on screen; above the player, the collective that it
+        plays."""
+        line, resolved = self.screen_stack[0].query_one(Headline), self.state.resolved
+        line.resolved, line.of_collective = resolved, self.state.area == "step"
+        is_own = line.of_collective and resolved.draft.collective is not None
+        line.display = is_own or self.workspace.is_narrow or self.workspace.left is not self.panel
 
     def on_workspace_pane_shown(self) -> None:
         self._show_headline()
@@ -244,11 +249,14 @@ class ShardvizApp(ResilientApp):
 
     def on_answers_changed(self) -> None:
         self.state.follow_shardy()
-        self.workspace.show_answers()
+        self.workspace.draw_each(lambda pane: pane.show_answers(self.state.queries.answers))
 
     def lens_changed(self) -> None:
-        self.workspace.show_lens()
+        self.workspace.draw_each(lambda pane: pane.show_lens())
         self._show_keys()
+
+    def step_changed(self) -> None:
+        self.workspace.draw_each(lambda pane: pane.show_step())
 
     @property
     def commands(self) -> list[Command]:
@@ -307,6 +315,7 @@ class ShardvizApp(ResilientApp):
 
     def on_resize(self, event: events.Resize) -> None:
         if not is_too_small(*event.size):
+            self._show_headline()
             self.call_next(self.workspace.show_parts)
             self.call_after_refresh(self.workspace.show_panes)
             if self.lesson is not None:
@@ -328,19 +337,10 @@ class ShardvizApp(ResilientApp):
             self.pane.action_play()
 
     async def _show_step(self, number: int) -> None:
-        self.state.step_number = number
+        self.state.set_step(number)
         await self.action_show("step")
-
-    def on_pane_step_chosen(self, event: Pane.StepChosen) -> None:
-        for pane in self.workspace.shown:
-            if pane.area != event.area:
-                pane.show_step(event.number)
-
-    def on_pane_step_wanted(self, event: Pane.StepWanted) -> None:
-        shown = {pane.area: pane for pane in self.workspace.shown}
-        number = next((pane.step_shown for pane in shown.values() if pane.step_shown), 0)
-        if number and event.area in shown:
-            shown[event.area].show_step(number)
+        if self.state.resolved.collective is not None and self.pane.area == "step":
+            await self.run_action("back_to_plan", self.pane)
 
     async def on_pane_instruction_opened(self, event: Pane.InstructionOpened) -> None:
         await self.action_show(event.area)
@@ -412,8 +412,7 @@ class ShardvizApp(ResilientApp):
             await self._show_step(to.number)
         elif isinstance(to, jumps.StepJump):
             await self.action_show("plan")
-            for pane in self.workspace.shown:
-                pane.show_step(to.number)
+            self.state.set_step(to.number)
 
     def action_help(self) -> None:
         if isinstance(self.screen, dialog.Dialog):
@@ -436,7 +435,6 @@ class ShardvizApp(ResilientApp):
         if example is not None:
             await self.leave_lesson()
             self.state.edit(example.draft)
-            self.state.step_number = 0
             await self.action_show(example.screen)
 
     def action_history(self) -> None:

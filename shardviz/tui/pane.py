@@ -79,20 +79,6 @@ class Pane(Side):
             super().__init__()
             self.number = number
 
-    class StepChosen(Message):
-        """Another step of the plan is under the cursor of the pane of an area: the others follow."""
-
-        def __init__(self, area: str, number: int) -> None:
-            super().__init__()
-            self.area, self.number = area, number
-
-    class StepWanted(Message):
-        """The pane of an area shows the plan anew: its cursor goes to the step under the others' cursors."""
-
-        def __init__(self, area: str) -> None:
-            super().__init__()
-            self.area = area
-
     class InstructionOpened(Message):
         """An instruction of a target's program is to be shown on the screen of that area."""
 
@@ -115,13 +101,8 @@ class Pane(Side):
     def show_problem(self, resolved: ResolvedProblem) -> None:
         """Draw another problem."""
 
-    def show_step(self, number: int) -> None:
-        """Put the cursor on a step of the plan, by its number from 1, or on what it makes."""
-
-    @property
-    def step_shown(self) -> int:
-        """The number of the step of the plan under the cursor or played; 0 where there is none."""
-        return 0
+    def show_step(self) -> None:
+        """Put the cursor on the plan's step of `state.step_number`, or on what it makes."""
 
     def show_round(self, number: int) -> None:
         """Go to a round of the collective that is played."""
@@ -142,6 +123,11 @@ class Pane(Side):
 
     def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         """Draw the targets' answers, by target name, in the order of the form."""
+
+    @property
+    def is_beside_problem(self) -> bool:
+        """True where the problem is on screen, too, with its time, bytes and memory."""
+        return any(panel.display for panel in self.screen.query("ProblemPanel"))
 
     @property
     def idle(self) -> Collection[str]:

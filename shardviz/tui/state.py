@@ -14,6 +14,7 @@ from shardviz.forms.resolve import ResolvedProblem, resolve, resolve_as_given, r
 from shardviz.forms.summary import AskedQuestions
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
+from shardviz.planner.plan import LOCAL_OPS
 from shardviz.tui.planning import Plans
 
 with LazyImports():
@@ -23,6 +24,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.compiler import Worker
     from shardviz.forms.state_file import SavedSession
+    from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
     from shardviz.tui.time.timelines import OpenedProfile
 
@@ -45,6 +47,9 @@ class StateOwner(Protocol):
     def lens_changed(self) -> None:
         """Another device is marked everywhere, or none."""
 
+    def step_changed(self) -> None:
+        """Another step of the plan is under the cursor of every pane."""
+
     def post_message(self, message: Message, /) -> bool:
         """Send a message, from any thread."""
 
@@ -56,7 +61,7 @@ class EditorState:
 
     `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `questions`
     are those of this session. `area` is the screen that has the keys, or had them last. `step_number` is the
-    step of the plan that was opened last, from 1; 0 where none was. `lens` is the row-major position in the
+    step of the plan under the cursor of every pane, from 1. `lens` is the row-major position in the
     mesh of the device that is marked everywhere; None where none is. `profile` is one that was opened.
     With `draws_first` the problem is `resolved` as it is given, where its arrays can be drawn so, until
     `find_first_plan`.
@@ -77,9 +82,9 @@ class EditorState:
         self.questions = AskedQuestions()
         self._stopgap: Problem | None = None
         given = resolve_as_given(draft) if draws_first else None
+        self.step_number = 1
         self.resolved: ResolvedProblem = given or self._resolve_first()
         self.area = area
-        self.step_number = 0
         self.lens: int | None = None
         self._worker = worker
         self.profile: OpenedProfile | None = None
@@ -87,6 +92,7 @@ class EditorState:
     def _resolve_first(self) -> ResolvedProblem:
         draft = self.history.draft
         self.resolved = resolve_first(draft, self.plans.plan)
+        self.step_number = _first_collective(self.resolved.plan)
         self._asked = draft, self.resolved
         self._stopgap = self.resolved.problem if self.resolved.planning is not None else None
         self._note_question()
@@ -140,25 +146,30 @@ class EditorState:
     def open(self, history: History, last: ResolvedProblem | None = None, step_number: int = 0) -> None:
         """Put the form of another history on screen; `last` is what is shown in place of its errors, and
         until it has a plan. Without it that is nothing: what was on screen is another problem."""
-        self.history, self.step_number = history, step_number
+        self.history = history
         if last is None:
             last = resolve(ProblemForm())
             self._stopgap = last.problem
-        self._resolve(last)
+        self.show(self.history.draft, last, step_number)
 
     def go_on(self, last: SavedSession) -> None:
         """Put another session's form on screen: undo goes through its steps, then back to what is here."""
         here = (*self.history.before, self.history.draft)
         self.open(History(last.draft, (*here, *last.before), last.after), self.resolved)
 
-    def show(self, draft: ProblemForm, last: ResolvedProblem) -> None:
+    def show(self, draft: ProblemForm, last: ResolvedProblem, step_number: int = 0) -> None:
         """Put a form on screen, in place of `last`, of which is shown what this one has no plan of, or states
-        wrongly. One that is still being typed is not a step of undo."""
+        wrongly. One that is still being typed is not a step of undo. The step under the cursor stays while
+        the plan has the like there."""
         self._asked = draft, last
         before, self.resolved = self.resolved, resolve(draft, last, self.plans.plan)
         self._note_question()
         if self.lens is not None and self.lens >= self.resolved.problem.mesh.size:
             self.lens = None
+        steps = [plan.steps[self.step_number - 1 :][:1] for plan in (before.plan, self.resolved.plan)]
+        alike = {(step.op, step.array) for there in steps for step in there}
+        if step_number or not all(steps) or len(alike) > 1:
+            self.step_number = step_number or _first_collective(self.resolved.plan)
         is_other = (before.problem, before.targets) != (self.resolved.problem, self.resolved.targets)
         is_other = is_other or before.plan is not self.resolved.plan
         self._app.problem_changed(is_other)
@@ -168,6 +179,12 @@ class EditorState:
         if position != self.lens:
             self.lens = position
             self._app.lens_changed()
+
+    def set_step(self, number: int) -> None:
+        """Put the cursor of every pane on a step of the plan."""
+        if 0 < number <= len(self.resolved.plan.steps):
+            self.step_number = number
+            self._app.step_changed()
 
     def look_again(self) -> None:
         """Show the plan of what is on screen that was not here before."""
@@ -185,8 +202,13 @@ class EditorState:
         if now.draft == self.history.draft and not now.faults and now.planning is None:
             self.questions.take(now)
 
-    def _resolve(self, last: ResolvedProblem | None = None) -> None:
-        self.show(self.history.draft, last or self.resolved)
+    def _resolve(self) -> None:
+        self.show(self.history.draft, self.resolved)
+
+
+def _first_collective(plan: Plan) -> int:
+    """The number of the first step that sends anything; the first of all where none does."""
+    return next((number for number, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS), 1)
 
 
 class LastSession:

@@ -54,10 +54,11 @@ class Workspace(Horizontal):
     """
 
     DEFAULT_CSS = """
-    #panes.dashboard { layout: grid; grid-size: 2 2; grid-rows: 2fr 3fr; grid-gutter: 0 2; }
+    #panes.dashboard { layout: grid; grid-size: 2 2; grid-rows: 2fr 3fr; grid-gutter: 0 1; }
     #panes.dashboard LayoutPane { column-span: 2; }
-    #panes.dashboard Pane { border-top: solid $panel; border-title-color: $foreground-muted; }
-    #panes.dashboard Pane.-with-keys { border-top: heavy $primary; border-title-style: bold reverse; }
+    #panes.dashboard Pane { border: round $panel; border-title-color: $foreground-muted; }
+    #panes.dashboard Pane.-with-keys { border: round $primary; border-title-style: bold reverse; }
+    #panes.dashboard Pane.-with-keys { border-title-color: $primary; }
     """
 
     class PaneShown(Message):
@@ -206,15 +207,8 @@ class Workspace(Horizontal):
     def _draw_fields(self) -> None:
         self.panel.show_problem(self.state.resolved)
 
-    def show_lens(self) -> None:
-        """Mark another device, or none, in the same order."""
-        self._draw_one_by_one(lambda pane: pane.show_lens())
-
-    def show_answers(self) -> None:
-        """Draw the targets' answers, in the same order."""
-        self._draw_one_by_one(lambda pane: pane.show_answers(self.state.queries.answers))
-
-    def _draw_one_by_one(self, draw: Callable[[Pane], None]) -> None:
+    def draw_each(self, draw: Callable[[Pane], None]) -> None:
+        """Draw all panes, the one with the keys at once, each other in a frame of its own."""
         first, *others = self._drawings(draw)
         first()
         self._draw_later(*others)

@@ -56,7 +56,7 @@ WORDS = [
         "one device",
         (BlockCells, *SPLIT, CellIndex(0, 1, 2), 84, [V5E, NODES, CORES]),
         """
-         η  A     b 512:1024, d 1024:1536  512×512 bf16, 512 KiB
+         η  A     b 512:1024, d 1024:1536  512×512 of 1024×2048 bf16  512 KiB
         device    6  X1 Y2
         v5e:2x4   chip x1 y2 (device 7)
         h100:2x4  GPU 2 of node 1
@@ -67,7 +67,7 @@ WORDS = [
         "copies",
         (BlockCells, *COPIED, CellIndex(0, 1, 0), 84, [V5E]),
         """
-         β  W    d 512:1024, f 0:8192  512×8192 bf16, 8 MiB
+         β  W    d 512:1024, f 0:8192  512×8192 of 2048×8192 bf16  8 MiB
         devices  1, 5  X0–1 Y1  2 copies
         v5e:2x4  x0 y1  x1 y1
         """,
@@ -77,7 +77,8 @@ WORDS = [
         (DeviceCells, *COPIED, CellIndex(0, 1, 1), 40, []),
         """
          β  W    d 512:1024, f 0:8192
-                 512×8192 bf16, 8 MiB
+                 512×8192 of 2048×8192 bf16
+                 8 MiB
         device   5  X1 Y1
         also on  1  2 copies
         """,
@@ -86,7 +87,7 @@ WORDS = [
         "partial sums",
         (BlockCells, *PENDING, CellIndex(0, 0, 0), 84, []),
         """
-         α  Out  b 0:1024, f 0:8192  1024×8192 bf16, 16 MiB
+         α  Out  b 0:1024, f 0:8192  1024×8192 bf16  16 MiB
         mesh     X0–1 Y0–3
         holds    4 partial sums over Y
         the sum  (0,4)+(1,5)+(2,6)+(3,7)
@@ -98,7 +99,7 @@ WORDS = [
         "one partial sum",
         (DeviceCells, *PENDING, CellIndex(0, 1, 2), 100, []),
         """
-         α  Out  b 0:1024, f 0:8192  1024×8192 bf16, 16 MiB
+         α  Out  b 0:1024, f 0:8192  1024×8192 bf16  16 MiB
         device   6  X1 Y2
         also on  2  2 copies
         holds    partial sum 3 of 4 over Y
@@ -111,7 +112,7 @@ WORDS = [
         "padding",
         (BlockCells, (10,), "A[b_Y]", CellIndex(0, 0, 3), 100, []),
         """
-         δ  A    b 9:10  1 bf16, padded to 3, 6 B
+         δ  A    b 9:10  1 of 10 bf16, padded to 3  6 B
         devices  3, 7  X0–1 Y3  2 copies
         ░ b of A: 10 does not divide by the 4 parts over Y. jit pads it to 12, 3 a device, and the last 2
         are padding; a JAX array refuses it (IndivisibleError).
@@ -139,6 +140,6 @@ def test_of_many_copies_the_first_and_the_last_are_told(kind):
 def test_a_device_with_all_its_arrays():
     arrays = [cells_of(DeviceCells, *SPLIT), cells_of(DeviceCells, *COPIED)]
     assert [line.plain for line in device_lines(arrays, 5, 84)] == [
-        " ζ  A  b 512:1024, d 512:1024  512×512 bf16, 512 KiB",
-        " β  W  d 512:1024, f 0:8192    512×8192 bf16, 8 MiB",
+        " ζ  A  b 512:1024, d 512:1024  512×512 bf16   512 KiB",
+        " β  W  d 512:1024, f 0:8192    512×8192 bf16  8 MiB",
     ]

@@ -12,6 +12,7 @@ from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import train_step
+from shardviz.render.lines import sentence
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.plan_table import MARK, PlanTable
 from shardviz.render.plan_view import update_runs
@@ -40,43 +41,22 @@ TABLES = [
         80,
         2,
         """
-        plan  case 3 over Y
-            step                                        moves     time           bound
-         1  einsum bd,df->bf  → Out[b_X, f]{U_Y}   4.29 GFLOP  21.8 µs  █▏       compute
-        ▌2  psum Out over Y   → Out[b_X, f]       12 MiB sent   140 µs  ███████  Y
-        ▌   Each of the 4 devices along Y holds a partial sum of Out: add them up and
-        ▌   give every device the total; each sends 2×3/4 of 8,388,608 bytes =
-        ▌   12,582,912.
-        ▌   8,388,608 bytes, 12,582,912 sent, 139.81 µs: a ring of 4 along Y, both
-        ▌   directions: twice 3/4 of 8 MiB over 2 × 45 GB/s; or twice 2 hops of 1 µs, if
-        ▌   longer
+            step                                        moves     time
+         1  einsum bd,df->bf  → Out[b_X, f]{U_Y}   4.29 GFLOP  21.8 µs  ██▌
+        ▌2  psum Out over Y   → Out[b_X, f]       12 MiB sent   140 µs  ████████████████
+        ▌   WHY
             in all                                12 MiB sent   162 µs
-         case 3: both operands shard the contracted dimension over the same axis;
-         textbook: multiply, then add partial sums
         """,
     ),
     (
         40,
         1,
         """
-        plan  case 3 over Y
             step                 time
         ▌1  einsum bd,df->bf  21.8 µs
-        ▌   einsum bd,df->bf  → Out[b_X, f]{U_Y}
-        ▌   Every device multiplies its
-        ▌   A[512×512] by its W[512×8192]
-        ▌   locally; each covers 1/4 of d, so
-        ▌   the result is a partial sum over Y.
-        ▌   4,294,967,296 FLOP, 17,301,504 bytes
-        ▌   of HBM, 21.802 µs: the longer of
-        ▌   FLOPs over the peak and HBM bytes
-        ▌   over HBM's bandwidth
+        ▌   WHY
          2  psum Out over Y    140 µs
             in all             162 µs
-         case 3: both operands shard the
-         contracted dimension over the same
-         axis; textbook: multiply, then add
-         partial sums
         """,
     ),
 ]
@@ -85,6 +65,8 @@ TABLES = [
 @pytest.mark.parametrize(("width", "chosen", "drawn"), TABLES)
 def test_it_looks_like_this(usual, width, chosen, drawn):
     lines, _ = PlanTable(usual, width, PLAIN).lines(chosen)
+    why = sentence(usual.steps[chosen - 1].step.short_reason, width, 4)
+    drawn = drawn.replace("▌   WHY", "\n        ".join(f"▌{line.plain[1:]}" for line in why))
     assert "\n".join(line.plain for line in lines) == dedent(drawn).strip("\n")
 
 
@@ -109,7 +91,9 @@ def test_a_bar_is_as_long_as_its_step_takes(four_steps):
 
 def test_the_figures_of_the_chosen_step_are_exact(usual):
     table = PlanTable(usual, 100, PLAIN)
-    matmul, psum = ("\n".join(line.plain for line in table.lines(number)[0]) for number in (1, 2))
+    matmul, psum = (
+        "\n".join(line.plain for line in table.lines(number, is_full=True)[0]) for number in (1, 2)
+    )
     assert "4,294,967,296 FLOP, 17,301,504 bytes of HBM, 21.802 µs: the longer of FLOPs" in matmul
     assert "8,388,608 bytes, 12,582,912 sent, 139.81 µs: a ring of 4 along Y" in psum
     assert "8,388,608" not in matmul

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from textwrap import dedent
 
 import pytest
 
@@ -21,9 +20,6 @@ def asked(**fields: object) -> ResolvedProblem:
 
 NOW = asked(mesh="X=4,Y=4", specs=("XY", "YX", "XY"))
 BEFORE = (asked(mesh="X=4,Y=4"), asked(), asked(dtype="f32"))
-TRAINED = asked(
-    einsum="Y = silu(X[b,d] * W[d,f])", specs=("X_", "X_", "X_"), backward="yes", optimizer="adam"
-)
 
 
 def figures(height: int, now: ResolvedProblem = NOW, before: ResolvedProblem | None = BEFORE[0]) -> str:
@@ -36,39 +32,26 @@ def figures(height: int, now: ResolvedProblem = NOW, before: ResolvedProblem | N
 def test_with_few_lines_there_are_the_totals():
     assert figures(3) == ""
     assert figures(4).split("\n") == [
-        "",
+        "─" * 35,
         "  time     77.9 µs  was 85.6 µs",
         "  sent    5.44 MiB  was 6 MiB",
         "  memory  7.25 MiB  was 12.2 MiB",
     ]
 
 
-def test_with_more_lines_there_are_their_parts():
-    assert dedent(figures(30)) == dedent(
-        """
-          time     77.9 µs  was 85.6 µs
-          compute  10.9 µs ███▊
-          X        8.74 µs ███
-          Y        46.6 µs ████████████████
-          XY       11.7 µs ████
-          sent    5.44 MiB  was 6 MiB
-          memory  7.25 MiB  was 12.2 MiB
-          of HBM  15.8 GiB ▏        < 0.1 %
-          Out        4 MiB ████████████████
-          W          2 MiB ████████
-          A          1 MiB ████
-          A        256 KiB █
-        """
-    ).rstrip("\n")
+def test_with_more_lines_the_time_is_large():
+    assert figures(30).split("\n")[1:] == [
+        "          ╶─╮╶─╮ ╭─╮",
+        "  time      │  │ ╰─┤  was 85.6 µs",
+        "            ╵  ╵.╶─╯ µs",
+        "  sent    5.44 MiB  was 6 MiB",
+        "  memory  7.25 MiB  was 12.2 MiB",
+        "  of HBM  15.8 GiB ▏        < 0.1 %",
+    ]
 
 
 def test_without_a_question_before_nothing_is_compared():
     assert "was" not in figures(30, before=None)
-
-
-def test_a_train_step_has_its_memory_by_use():
-    labels = [line.split()[0] for line in figures(40, TRAINED, None).split("\n") if line.strip()]
-    assert {"params", "grads", "optim", "acts"} <= {*labels}
 
 
 def test_what_does_not_fit_has_a_sign():

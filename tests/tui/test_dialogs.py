@@ -421,7 +421,7 @@ def test_what_was_typed_before_the_key_that_quits_does_not_hold_it_up_for_long()
 def click(app):
     """On the tab of another screen."""
     for kind in (events.MouseDown, events.MouseUp):
-        app.post_message(kind(None, 60, 1, 0, 0, 1, False, False, False, 60, 1))
+        app.post_message(kind(None, 60, 0, 0, 0, 1, False, False, False, 60, 0))
 
 
 def test_a_click_is_meant_on_the_screen_that_was_seen():

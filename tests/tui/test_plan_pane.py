@@ -68,7 +68,7 @@ def test_very_wide_the_targets_stand_beside_the_plan(worker):
         await until(pilot, lambda: all_here(pilot.app))
         await pilot.press("z")
         await until(pilot, lambda: "Layout──" not in text_of(pilot.app))
-        line = next(line for line in text_of(pilot.app).splitlines() if "case 3" in line)
+        line = next(line for line in text_of(pilot.app).splitlines() if "moves" in line)
         assert "shardy" in line
 
     drive(script, (200, 60), ProblemForm(), "plan", Timeless(worker))
@@ -86,7 +86,7 @@ def test_the_arrows_choose_a_step_and_bring_it_on_screen(size):
             assert pane.chosen == number
         await pilot.press("up", "up", "up")
         await until(pilot, lambda: "▌1  all_gather A" in text_of(pilot.app))
-        await pilot.press("home")
+        await pilot.press("enter", "home")
         await until(pilot, lambda: "case 3 over Y, case 4 over X" in text_of(pilot.app))
 
     drive(script, SIZES[size], DRAFTS["four"], "plan")
@@ -121,23 +121,38 @@ def test_the_first_collective_is_chosen_and_stays_so_while_its_plan_does():
     drive(script, draft=ProblemForm(), screen="plan")
 
 
-def test_enter_plays_a_collective_and_says_of_another_step_that_nothing_is_sent(monkeypatch):
+def test_space_plays_a_collective_and_says_of_another_step_that_nothing_is_sent(monkeypatch):
     async def script(pilot):
         app = pilot.app
         app.pane.query_one("#steps").focus()
         said = []
         monkeypatch.setattr(app.pane, "notify", lambda words, **_: said.append(words))
-        await pilot.press("up", "enter")
+        await pilot.press("up", "space")
         await until(pilot, lambda: said == ["Step 1, einsum, sends nothing that could be played."])
         assert isinstance(app.pane, PlanPane)
         assert "play" not in text_of(app).splitlines()[-1]
         await pilot.press("down")
-        assert "enter play" in text_of(app).splitlines()[-1]
-        await pilot.press("enter")
+        assert "space play" in text_of(app).splitlines()[-1]
+        await pilot.press("space")
         await until(pilot, lambda: app.pane.area == "step" and "psum over Y" in text_of(app))
         assert app.pane.player.playing
 
     drive(script, screen="plan")
+
+
+def test_enter_shows_the_arithmetic_and_the_totals_and_hides_them_again():
+    said = ("case 3 over Y", "21.802 µs", "without overlap")
+
+    async def script(pilot):
+        await pilot.press("2")
+        await until(pilot, lambda: pilot.app.pane._has_alternatives)
+        assert not any(words in text_of(pilot.app) for words in said)
+        await pilot.press("up", "enter")
+        await until(pilot, lambda: all(words in text_of(pilot.app) for words in said))
+        await pilot.press("enter")
+        await until(pilot, lambda: not any(words in text_of(pilot.app) for words in said))
+
+    drive(script, (120, 50), ProblemForm(targets="none"), "plan")
 
 
 def test_r_asks_what_waits_and_what_was_cancelled():
@@ -198,6 +213,7 @@ def test_the_alternatives_are_looked_for_on_another_thread(monkeypatch):
     monkeypatch.setattr(costs, "plan", lambda *of: found.append(current_thread()) or usual(*of))
 
     async def script(pilot):
+        await pilot.press("2", "enter")
         await until(pilot, lambda: found and "without overlap" in text_of(pilot.app))
         assert main_thread() not in found
 

@@ -198,7 +198,7 @@ def test_another_part_that_takes_the_focus_keeps_the_text_another_window_does_no
         await pilot.press("z", "tab")
         await until(pilot, lambda: pilot.app.state.history.draft.einsum == "a->z")
         assert "a->z" in panel_text(pilot.app)
-        assert "✗ einsum" in text_of(pilot.app)
+        assert "✗" in panel_text(pilot.app)
 
     drive(script)
 

@@ -53,7 +53,7 @@ def cell_details(
     """A cell in words: the slice and its bytes, the devices, their places on each target, notes."""
     position = cells.position(index)
     is_device = isinstance(cells, DeviceCells)
-    rows = [_data(cells, index)]
+    rows = [_data(cells, index, f" of {times(cells.layout.array.shape)}")]
     rows.append(_device(cells, position) if is_device else _devices(cells, index))
     if is_device:
         rows += _others(cells, index, position)
@@ -87,8 +87,9 @@ def device_lines(arrays: Sequence[Cells], position: int, width: int) -> list[Tex
     )
 
 
-def _data(cells: Cells, index: CellIndex) -> list[Text]:
-    """The glyph, the array, its slice in every dimension, and the shape and bytes on each device."""
+def _data(cells: Cells, index: CellIndex, whole: str = "") -> list[Text]:
+    """The glyph, the array, its slice in every dimension, and the shape, of the `whole`, and bytes on each
+    device."""
     layout = cells.layout
     number = cells.number(index)
     bounds = layout.slices(cells.block(index))
@@ -98,8 +99,9 @@ def _data(cells: Cells, index: CellIndex) -> list[Text]:
     slices = cells.slice_text(index)
     shape = tuple(stop - start for start, stop in bounds)
     padded = f", padded to {times(layout.shard_shape)}" * (shape != layout.shard_shape)
-    size = f"{times(shape)} {layout.array.dtype}{padded}, {whole_bytes(layout.bytes_per_device)}"
-    return [name, *([Text(slices, "bold")] if slices else []), Text(size)]
+    held = f"{times(shape)}{whole * (shape != layout.array.shape)} {layout.array.dtype}"
+    sizes = Text(held + padded), Text(whole_bytes(layout.bytes_per_device))
+    return [name, *([Text(slices, "bold")] if slices else []), *sizes]
 
 
 def _device(cells: Cells, position: int) -> list[Text]:

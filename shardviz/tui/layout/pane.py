@@ -14,11 +14,11 @@ from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.wording import as_sentence
 from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import decided_parts, einsum_parts
-from shardviz.render.caption import caption_cells, repetition
+from shardviz.render.caption import repetition
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, PointedLayout, arrange
 from shardviz.render.layouts.layout_view import DevicePlacement, cell_details, device_lines
-from shardviz.render.lines import sentence, table
+from shardviz.render.lines import sentence
 from shardviz.render.plan_view import Numbered, count_of, numbered_parts
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
@@ -111,8 +111,6 @@ class LayoutPane(Pane):
         super().__init__(state)
         self._parts: list[list[Numbered]] = []
         self._placements: Sequence[DevicePlacement] = ()
-        self._shares: Sequence[Sequence[Text]] = ()
-        """A row for each array: its shape, and what of it a device holds."""
         self._by_device = False
         self._at_einsum = False
         self._begins_at: AnswerLocation | None = None
@@ -151,10 +149,9 @@ class LayoutPane(Pane):
             self.cursor = CellCursor(self.cursor.array, cells.index_of(lens))
         self._point(self.cursor)
 
-    def show_step(self, number: int) -> None:
+    def show_step(self) -> None:
         """Put the cursor in the array that the step makes; it stays with its device."""
-        steps = self.state.resolved.plan.steps
-        array = steps[number - 1].array if number <= len(steps) else ""
+        array = self.state.resolved.plan.steps[self.state.step_number - 1].array
         names = [cells.layout.array.name for cells in self.canvas.all_cells]
         if array in names:
             index, position = names.index(array), self._position
@@ -231,8 +228,6 @@ class LayoutPane(Pane):
         words = next((lines for most, lines in WORDS_HEIGHT if height <= most), ROOMY_WORDS)
         room = (width - WORDS_WIDTH, height) if beside else (width, height - words)
         self.canvas = arrange(parts, *room)
-        layouts = {str(layout): layout for part in self._parts for layout, _ in part}
-        self._shares = [caption_cells(layout, self.palette) for layout in layouts.values()]
         if self._begins_at is not None:
             begin, self._begins_at, cells = self._begins_at, None, self.canvas.all_cells
             names = [cell.layout.array.name for cell in cells]
@@ -268,22 +263,21 @@ class LayoutPane(Pane):
         self.query_one("#words", LinesView).show(TextLines(said))
 
     def _said(self, width: int) -> list[Text]:
-        """The cursor's cell, an empty line, the arrays."""
-        return [self._heading(width), *self._of_cell(width), Text(), *self._of_arrays(width)]
+        """The cursor's cell, then the arrays."""
+        return [self._heading(width), *self._of_cell(width), *self._of_arrays(width)]
 
     def _of_cell(self, width: int) -> list[Text]:
         return cell_details(self._cells, self.cursor.cell, width, self._placements)
 
     def _of_arrays(self, width: int) -> list[Text]:
-        """By array, the shape of each and what of it a device holds; by device, what the cursor's holds of
-        the other arrays."""
+        """By array, that colours repeat; by device, what the cursor's holds of the other arrays."""
         if not self._by_device:
-            return [*table(self._shares, width), *repetition(count_of(self._parts), self.palette)]
+            return repetition(count_of(self._parts), self.palette)
         here = self._cells
         others = {str(cells.layout): cells for cells in self.canvas.all_cells}
         others.pop(str(here.layout))
         lines = device_lines([*others.values()], here.position(self.cursor.cell), width)
-        return [Text("and of the other arrays", "dim"), *lines] if lines else []
+        return [Text(), Text("and of the other arrays", "dim"), *lines] if lines else []
 
     def _heading(self, width: int) -> Text:
         """``by array, at the einsum ───────── v by device``."""

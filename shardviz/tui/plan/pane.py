@@ -16,7 +16,7 @@ from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import group_along
 from shardviz.render.lines import sentence
-from shardviz.render.plan_view import INDENT, adopted_lines
+from shardviz.render.plan_view import adopted_lines
 from shardviz.render.programs.target_answers import wait_lines
 from shardviz.stepping.plan_step import collective_steps, played_steps
 from shardviz.tui.compiler_queries import ShownAnswer, reworded, wait_of
@@ -27,7 +27,7 @@ from shardviz.tui.registry import PLAN, bindings
 with LazyImports():
     from shardviz.codegen import plan as plan_program
     from shardviz.planner import planner
-    from shardviz.render import cost_view, plan_table
+    from shardviz.render import cost_view, plan_table, roofline
     from shardviz.render.programs import target_answers
 
 if TYPE_CHECKING:
@@ -68,12 +68,12 @@ class PlanPane(Pane):
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
-        self.chosen = 1
-        """The number of the chosen step, from 1."""
         self._cost: PlanCost | None = None
         """The plan that is shown, priced; with its totals if `_has_totals`, with the plans that others would
         choose if `_has_alternatives`."""
         self._has_totals = self._has_alternatives = False
+        self._is_full = False
+        """True where all is said of the chosen step and of the plan."""
         self._table: tuple[tuple[object, ...], PlanTable] | None = None
         self._answered: tuple[tuple[object, ...], list[Text]] = (), []
         """The lines of the answers that are here, and what they were drawn of."""
@@ -92,6 +92,11 @@ class PlanPane(Pane):
         if self._cost is None or self.chosen not in played_steps(self._cost.plan):
             idle.add("open_step")
         return idle
+
+    @property
+    def chosen(self) -> int:
+        """The number of the chosen step, from 1."""
+        return self.state.step_number
 
     def on_mount(self) -> None:
         self._clock = self.set_interval(TICK_S, self._tick, pause=True)
@@ -118,11 +123,6 @@ class PlanPane(Pane):
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         before, plan = self._cost, resolved.plan
-        steps = [] if before is None else [plan.steps[self.chosen - 1 :][:1] for plan in (before.plan, plan)]
-        alike = {(each.op, each.array) for step in steps for each in step}
-        if before is None or not all(steps) or len(alike) > 1:
-            self.chosen = next(iter(collective_steps(plan)), 1)
-            self._steps.scroll_home(animate=False)
         if before is None or before.plan is not plan or before.placed != resolved.placed:
             self._cost, self._has_totals, self._has_alternatives = resolved.cost, False, False
             self._find_totals(resolved.cost)
@@ -131,7 +131,8 @@ class PlanPane(Pane):
     def begin(self, location: AnswerLocation) -> None:
         if self._cost is not None:
             self._begins = not self.size.width
-            self._choose(_first_about(self._cost.plan, location))
+            self.state.set_step(_first_about(self._cost.plan, location))
+            self.show_step()
 
     def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
         self._draw()
@@ -145,25 +146,19 @@ class PlanPane(Pane):
     def show_lens(self) -> None:
         self._draw()
 
-    def show_step(self, number: int) -> None:
-        if self._cost is not None and number <= len(self._cost.steps):
-            self._choose(number)
-
-    @property
-    def step_shown(self) -> int:
-        return self.chosen
+    def show_step(self) -> None:
+        self._draw()
+        self._bring_in()
 
     def action_previous_step(self) -> None:
         if self.chosen > 1 and self._steps.scroll_offset.y <= self._place.start:
-            self._choose(self.chosen - 1)
-            self.post_message(self.StepChosen(self.area, self.chosen))
+            self.state.set_step(self.chosen - 1)
         else:
             self._steps.scroll_up(animate=False)
 
     def action_next_step(self) -> None:
         if self._cost is not None and self.chosen < len(self._cost.steps):
-            self._choose(self.chosen + 1)
-            self.post_message(self.StepChosen(self.area, self.chosen))
+            self.state.set_step(self.chosen + 1)
         else:
             self._steps.scroll_down(animate=False)
 
@@ -174,17 +169,16 @@ class PlanPane(Pane):
         else:
             self.post_message(self.StepOpened(self.chosen))
 
+    def action_details(self) -> None:
+        self._is_full = not self._is_full
+        self.show_step()
+
     def action_ask_now(self) -> None:
         self.state.queries.ask_now()
 
     @property
     def _steps(self) -> StepsView:
         return self.query_one("#steps", StepsView)
-
-    def _choose(self, number: int) -> None:
-        self.chosen = number
-        self._draw()
-        self._bring_in()
 
     def _bring_in(self) -> None:
         """Scroll as little as shows the step, its first line at any rate; at the top, all above too."""
@@ -226,7 +220,7 @@ class PlanPane(Pane):
 
     def _draw(self) -> None:
         width = self.size.width
-        if self._cost is None or not width:
+        if self._cost is None or not width or self._cost.plan is not self.state.resolved.plan:
             return
         self.update_commands()
         beside = self.has_class("beside")
@@ -240,9 +234,11 @@ class PlanPane(Pane):
             above = sentence(words, room, style="bold")
         above += [*cost_view.fit_lines(self._cost, room), *cost_view.padding_lines(self._cost, room)]
         group = self._marked_group(self._cost)
-        lines, place = self._drawn(self._cost, room).lines(self.chosen, group)
+        has_total = not self.is_beside_problem
+        lines, place = self._drawn(self._cost, room).lines(self.chosen, group, self._is_full, has_total)
         self._place = range(place.start + len(above), place.stop + len(above))
-        lines = [*above, *lines, *self._cost_lines(self._cost, room)]
+        known = self._is_full, self._has_totals, self._has_alternatives
+        lines = [*above, *lines, *roofline.below_table(self._cost, room, self.palette, *known)]
         if beside:
             self.query_one("#targets", LinesView).show(TextLines(targets))
         else:
@@ -258,16 +254,6 @@ class PlanPane(Pane):
         if lens is None or not axes:
             return None
         return group_along(axes, cost.plan.problem.mesh, lens, self.palette)
-
-    def _cost_lines(self, cost: PlanCost, width: int) -> list[Text]:
-        """The plans beside the one that is shown, as far as they are known, its time and its totals."""
-        if self._has_alternatives:
-            others = cost_view.alternatives_view(cost, width, self.palette)
-        else:
-            words = "Looking for the plans that others would choose …"
-            others = sentence(words, width, INDENT, style="dim")
-        time = sentence(cost_view.machine_words(cost), width, lead="time  ")
-        return [*others, Text(), *time, *(cost_view.total_lines(cost, width) if self._has_totals else [])]
 
     def _drawn(self, cost: PlanCost, width: int) -> plan_table.PlanTable:
         """The table of a plan: what does not change with the choice is drawn once."""

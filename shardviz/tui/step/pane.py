@@ -18,6 +18,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.render.lines import sentence
 from shardviz.render.rounds import player as player_page
 from shardviz.render.rounds import step_notes
+from shardviz.stepping.plan_step import played_steps
 from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
@@ -89,23 +90,17 @@ class StepPane(Pane):
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         self._page = None
-        if self.state.step_number:
-            # It was chosen on another screen.
-            self.chosen.step, self.state.step_number = self.state.step_number, 0
-            if resolved.collective is not None:
-                self.call_next(self.action_back_to_plan)
+        if self.state.step_number in played_steps(resolved.plan):
+            self.chosen.step = self.state.step_number
         if self.has_class("other"):
             self._form.show_problem(resolved)
         self._choose()
 
-    def show_step(self, number: int) -> None:
+    def show_step(self) -> None:
+        number = self.state.step_number
         if not self.chosen.is_own and number != self.chosen.step and number in self.chosen.collectives:
             self.chosen.step = number
             self._choose()
-
-    @property
-    def step_shown(self) -> int:
-        return 0 if self.chosen.is_own else self.chosen.step
 
     def show_round(self, number: int) -> None:
         if number != self.player.number:
@@ -268,6 +263,7 @@ class StepPane(Pane):
             self.notify("O goes back to the collectives of the plan.", markup=False)
             return
         self.chosen.next_step(steps)
+        self.state.set_step(self.chosen.step)
         self._choose()
 
     async def action_other(self) -> None:

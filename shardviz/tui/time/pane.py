@@ -307,7 +307,7 @@ class TimePane(TargetsPane):
         if self.timelines != before:
             self._saving = -1
             if self._chosen == PLAN and not chart.has_focus:
-                self.post_message(self.StepWanted(self.area))
+                self.show_step()
         self._divide()
         self._explain()
 
@@ -402,14 +402,17 @@ class TimePane(TargetsPane):
     def show_lens(self) -> None:
         self._explain()
 
-    def show_step(self, number: int) -> None:
+    def show_step(self) -> None:
+        number = self.state.step_number
         if self._chosen == PLAN and self.chart.parts and number <= len(self.chart.parts[0].timeline.ops):
             self.chart.select(number - 1, 0)
 
     def on_time_chart_selected(self) -> None:
         chart = self.chart
         if chart.has_focus and chart.place is not None and chart.part.name == PLAN:
-            self.post_message(self.StepChosen(self.area, chart.place[1] + 1))
+            number = chart.place[1] + 1
+            if number != self.state.step_number:
+                self.state.set_step(number)
         self._explain()
         self.query_one("#details", LinesView).scroll_home(animate=False)
         self.update_commands()
