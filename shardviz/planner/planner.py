@@ -23,7 +23,7 @@ from shardviz.planner.problem import Objective, Problem, Statement
 from shardviz.planner.programs.lower_bound import lower_bound
 from shardviz.planner.programs.program_planner import ArrayUses, StatementChoices, planned_program
 from shardviz.planner.programs.tree_planner import TreePlanner, cannot_be_had
-from shardviz.planner.reasons import explain_einsum, explain_move
+from shardviz.planner.reasons import MOVE_REASONS, MoveReason, explain_einsum
 from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
 from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementWays
@@ -213,8 +213,8 @@ def plan_steps(problem: Problem, planned: Sequence[PlannedStatement]) -> Iterato
                 yield replace(_work_step(mesh, part, split, number), reason=reason, short_reason=short)
             for array, moves in arrays:
                 for move, following in zip_longest(moves, moves[1:]):
-                    goal = moves[-1].to_spec
-                    short, reason = explain_move(one, next_input, array, move, following, goal)
+                    why = MoveReason(one, next_input, array, move, following, moves[-1].to_spec)
+                    short, reason = MOVE_REASONS[move.op](why)
                     yield replace(move, reason=reason, short_reason=short, part=number)
 
 

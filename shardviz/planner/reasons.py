@@ -64,22 +64,11 @@ def _doing(part: Statement, pieces: Sequence[str]) -> str:
     return f"takes {part.function} of {taken}"
 
 
-def explain_move(
-    choice: PlannedStatement,
-    next_input: ShardedArray | None,
-    array: ShardedArray,
-    move: Step,
-    following: Step | None,
-    goal: PartitionSpec,
-) -> Reason:
-    """The reason of a move of an operand or of a result, the move after it, and the state in which they all
-    end; `next_input` is the result as the next statement is given it, None after the last."""
-    return _REASONS[move.op](_MoveReason(choice, next_input, array, move, following, goal))
-
-
-class _MoveReason:
-    """`n` devices are a group, along `axes`; `lost` and `gained` are the dimensions, by number, that are cut
-    less or further, with the axes of each; `shapes` are those of a device's piece before and after it."""
+class MoveReason:
+    """One move of an operand or of a result, the move after it, and the state in which they all end, in
+    words. `next_input` is the result as the next statement is given it, None after the last. `n` devices are
+    a group, along `axes`; `lost` and `gained` are the dimensions, by number, that are cut less or further,
+    with the axes of each; `shapes` are those of a device's piece before and after it."""
 
     def __init__(
         self,
@@ -100,7 +89,10 @@ class _MoveReason:
         self.shapes = [shard_shape(array.shape, spec, choice.mesh) for spec in ends]
         self.sent = f"{self.n - 1}/{self.n} of {exact_bytes(move.bytes)} = {move.wire_bytes:,}"
         self.price = f"each device sends {self.sent}"
-        self.passing = f"on the way to {array.name}'s final sharding"
+        self.passing = (
+            f"on the way to {array.name}'s final sharding",
+            f"On the way to the wanted split of {array.name}",
+        )
 
     def _cut_further(self, fewer: PartitionSpec, more: PartitionSpec) -> dict[int, Axes]:
         """The dimensions that are cut further in the second of two specs, with the axes of each."""
@@ -118,12 +110,16 @@ class _MoveReason:
         return "·".join(dict.fromkeys(self.array.dims[index] for index in places))
 
     def gather(self) -> Reason:
-        array, lost = self.array, self.lost
         assert self.move.dim is not None
         before, after = (shape[self.move.dim] for shape in self.shapes)
         doing = f"gather its {self.n} pieces of {before:,} into {after:,}"
-        if len(lost) > 1:
+        if len(self.lost) > 1:
             doing = f"gather its {self.n} pieces of {times(self.shapes[0])} into {times(self.shapes[1])}"
+        short, why = self._why_gathered()
+        return short, f"{why}: {doing}; {self.price}."
+
+    def _why_gathered(self) -> Reason:
+        array, lost, name = self.array, self.lost, self.array.name
         stays_split = self._finest(self.move.axes) & self._finest(sum(self.goal.dims, ()))
         # Axes that this move leaves out, and that split the same dimension in the end.
         is_cut = any(
@@ -134,95 +130,57 @@ class _MoveReason:
         start = self.choice.start(array)[0] if self.is_operand else ()
         was_moved = any(not set(axes) <= set(start[index]) for index, axes in lost.items() if start)
         if stays_split or (was_moved if self.is_operand else is_cut):
-            return self.passing, f"On the way to the wanted split of {array.name}, {doing}; {self.price}."
-        if self.is_operand:
-            return self._gather_operand(doing) if len(lost) == 1 else self._gather_dims(doing)
-        is_whole = all(self.shapes[1][index] == array.shape[index] for index in lost)
-        dims = " and of ".join(array.dims[index] for index in lost)
-        wanted = f"{'All' if is_whole else 'More'} of {dims} of {array.name} is wanted on every device"
-        reason = f"{wanted} of {self.axes}{self._given()}: {doing}; {self.price}."
-        return f"{array.name} is wanted replicated over {self.axes}", reason
-
-    def _gather_dims(self, doing: str) -> Reason:
-        array, dims = self.array, self.array.dims
-        if needed := [dims[index] for index in self.lost if dims[index] in self.part.whole]:
-            function = self.part.function
-            why = f"{function} needs all of {' and of '.join(needed)} of {array.name} on a device"
-            short = f"{function} needs all of {'·'.join(needed)} of {array.name}"
-            return short, f"{why}: {doing}; {self.price}."
-        split = " and ".join(f"along {self._splits({index: axes})}" for index, axes in self.lost.items())
-        why = f"No cheaper plan was found that leaves {array.name} split {split}"
-        short = f"no cheaper plan found with {array.name} sharded along {self._named(self.lost)}"
-        return short, f"{why}: {doing}; {self.price}."
-
-    def _gather_operand(self, doing: str) -> Reason:
-        """The reason why an operand loses a split for good."""
-        (index,) = self.lost
-        choice, array, dim, axes = self.choice, self.array, self.array.dims[index], self.axes
-        gathers, name = f"{doing}; {self.price}", self.array.name
-        is_summed = dim in self.part.einsum.contracted
-        if array.dims.count(dim) > 1:
-            return (
-                f"{name} has {dim} twice; an axis cannot split both",
-                f"{name} has {dim} twice, and no axis can split both at once: {doing}, so that every "
-                f"device finds the diagonal in what it holds; {self.price}.",
-            )
-        for other, _ in choice.others(array):
-            if other.dims.count(dim) > 1:
-                return (
-                    f"the diagonal of {other.name} needs all of {name}'s {dim}",
-                    f"{other.name} has {dim} twice, and no axis can split both at once, so every device "
-                    f"needs all of {name}'s {dim}: {gathers}.",
-                )
-        if dim in self.part.whole:
-            function = self.part.function
-            short = f"{function} needs all of {name}'s {dim}"
-            return short, f"Each device needs all of {name}'s {dim} for {function}: {gathers}."
-        if conflict := self._conflict(dim, is_summed):
-            short, why = conflict
-            kept = f"the product can keep only one, so gather {name} along {dim}"
-            return short, f"{why}, and {kept}; {self.price}."
-        for axis in self.move.axes:
-            if (split := choice.dim_of(axis)) is not None:
-                over = f"Over {axis} the devices split {split}, which {name} does not have, and not {dim}"
-                return f"the devices split {split} over {axis}, not {name}'s {dim}", f"{over}: {gathers}."
-        others = choice.others(array)
-        mates = [(other, held[other.dims.index(dim)]) for other, (held, _) in others if dim in other.dims]
-        if is_summed and mates and not {axis for _, held in mates for axis in held} & set(self.move.axes):
-            before, after = (shape[index] for shape in self.shapes)
-            return (
-                f"only {name} shards the contracted dimension {dim}",
-                f"The product sums over {dim}, but only {name} is split along it over {axes} "
-                f"({before:,} of {after:,} on a device): {gathers}.",
-            )
-        own = choice.start(array)[0][index]
-        alike = [other.name for other, held in mates if held == own]
-        if is_summed and alike:
-            both = f"{' and '.join((name, *alike))} are split alike along {dim} over {axes}"
-            return (
-                f"no cheaper plan found that adds partial sums over {axes}",
-                f"{both}, but no cheaper plan adds partial sums: gather {name}'s {dim}; {self.price}, and "
-                f"every device multiplies {self.n} times as much.",
-            )
-        return (
-            f"no cheaper plan found with {name} sharded along {dim}",
-            f"No cheaper plan was found that leaves {name} split along {dim} over {axes}: {gathers}.",
+            return self.passing
+        dims = [array.dims[index] for index in lost]
+        if not self.is_operand:
+            is_whole = all(self.shapes[1][index] == array.shape[index] for index in lost)
+            wanted = f"{'All' if is_whole else 'More'} of {' and of '.join(dims)} of {name} is wanted"
+            given = f" on every device of {self.axes}{self._given()}"
+            return f"{name} is wanted replicated over {self.axes}", wanted + given
+        if needed := [dim for dim in dims if dim in self.part.whole]:
+            short = f"{self.part.function} needs all of {name}'s {'·'.join(needed)}"
+            every = f"all of {name}'s {' and '.join(needed)} for {self.part.function}"
+            return short, f"Each device needs {every}"
+        return (self._why_dim_gathered(*lost) if len(lost) == 1 else None) or (
+            f"no cheaper plan found with {name} sharded along {self._named(lost)}",
+            f"No cheaper plan was found that leaves {name} split along {self._splits(lost)}",
         )
 
-    def _conflict(self, dim: str, is_summed: bool) -> Reason | None:
-        """Another operand that keeps the axes for a dimension of its own, in words; None without one."""
-        name = self.array.name
-        for other, state in self.choice.others(self.array):
+    def _why_dim_gathered(self, index: int) -> Reason | None:
+        """The reason why an operand loses its split of a dimension for good, where one is known."""
+        choice, array, dim, name = self.choice, self.array, self.array.dims[index], self.array.name
+        others = choice.others(array)
+        if one := next((one for one in (array, *dict(others)) if one.dims.count(dim) > 1), None):
+            why = f"{one.name} has {dim} twice, and no axis can split both at once"
+            short = f"the diagonal of {one.name} needs all of {name}'s {dim}"
+            return short, f"{why}, so every device needs all of {name}'s {dim}"
+        for other, state in others:
             for own, held in zip(other.dims, state[0], strict=True):
                 shared = axes_words(
-                    tuple(axis for axis in self.move.axes if axis in held and self.choice.dim_of(axis) == own)
+                    tuple(axis for axis in self.move.axes if axis in held and choice.dim_of(axis) == own)
                 )
                 if shared:
                     why = f"Both {name} (along {dim}) and {other.name} (along {own}) want {shared}"
-                    if is_summed:
-                        summed = f"{name} is split by {dim}, which is summed"
-                        why = f"Over {shared} {summed}, but {other.name} by {own}"
-                    return f"{shared} can shard only one: {other.name}'s {own}, not {name}'s {dim}", why
+                    short = f"{shared} can shard only one: {other.name}'s {own}, not {name}'s {dim}"
+                    return short, f"{why}, and the product can keep only one"
+        for axis in self.move.axes:
+            if (split := choice.dim_of(axis)) is not None:
+                why = f"Over {axis} the devices split {split}, which {name} does not have, and not {dim}"
+                return f"the devices split {split} over {axis}, not {name}'s {dim}", why
+        if dim not in self.part.einsum.contracted:
+            return None
+        mates = [(other, held[other.dims.index(dim)]) for other, (held, _) in others if dim in other.dims]
+        if mates and not {axis for _, held in mates for axis in held} & set(self.move.axes):
+            before, after = (shape[index] for shape in self.shapes)
+            along = f"along it over {self.axes} ({before:,} of {after:,} on a device)"
+            why = f"The product sums over {dim}, but only {name} is split {along}"
+            return f"only {name} shards the contracted dimension {dim}", why
+        if alike := [other.name for other, held in mates if held == choice.start(array)[0][index]]:
+            why = f"{' and '.join((name, *alike))} are split alike along {dim} over {self.axes}"
+            dearer = (
+                f"but no cheaper plan adds partial sums, so every device multiplies {self.n} times as much"
+            )
+            return f"no cheaper plan found that adds partial sums over {self.axes}", f"{why}, {dearer}"
         return None
 
     def _given(self) -> str:
@@ -270,7 +228,7 @@ class _MoveReason:
     def _purpose(self) -> Reason:
         name = self.array.name
         if not self._stays():
-            return self.passing, f"On the way to the wanted split of {name}"
+            return self.passing
         reasons = dict(self._purpose_of(index, axes) for index, axes in self.gained.items())
         (short, first), *rest = reasons.items()
         if rest:
@@ -354,15 +312,15 @@ class _MoveReason:
         )
 
 
-_REASONS = {
-    "all_gather": _MoveReason.gather,
-    "slice": _MoveReason.slice,
-    "all_to_all": _MoveReason.exchange,
-    "ppermute": _MoveReason.permute,
-    "mask": _MoveReason.mask,
-    "pmax": _MoveReason.largest,
-    "psum": _MoveReason.reduce,
-    "psum_scatter": _MoveReason.reduce,
+MOVE_REASONS = {
+    "all_gather": MoveReason.gather,
+    "slice": MoveReason.slice,
+    "all_to_all": MoveReason.exchange,
+    "ppermute": MoveReason.permute,
+    "mask": MoveReason.mask,
+    "pmax": MoveReason.largest,
+    "psum": MoveReason.reduce,
+    "psum_scatter": MoveReason.reduce,
 }
 """The reason of a move, by its operation."""
 

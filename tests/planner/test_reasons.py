@@ -94,14 +94,14 @@ SENTENCES = [
     (
         "XY,_Y->XY",
         "all_gather A",
-        "Over Y A is split by d, which is summed, but W by f, and the product can keep only one, so gather "
-        "A along d; each device sends 3/4 of 16,384 bytes = 12,288.",
+        "Both A (along d) and W (along f) want Y, and the product can keep only one: gather its 4 pieces of "
+        "512 into 2,048; each device sends 3/4 of 16,384 bytes = 12,288.",
     ),
     (
         "X_,_X",
         "all_gather A",
-        "Both A (along b) and W (along f) want X, and the product can keep only one, so gather A along b; "
-        "each device sends 1/2 of 32,768 bytes = 16,384.",
+        "Both A (along b) and W (along f) want X, and the product can keep only one: gather its 2 pieces of "
+        "4 into 8; each device sends 1/2 of 32,768 bytes = 16,384.",
     ),
     (
         "_Y,__->__",
@@ -161,8 +161,8 @@ def test_sentence_and_its_short_form(specs, step, sentence, short):
 
 
 ALIKE = (
-    "A and W are split alike along d over Y, but no cheaper plan adds partial sums: gather A's d; "
-    "each device sends 3/4 of 128 bytes = 96, and every device multiplies 4 times as much."
+    "A and W are split alike along d over Y, but no cheaper plan adds partial sums, so every device multiplies "
+    "4 times as much: gather its 4 pieces of 2 into 8; each device sends 3/4 of 128 bytes = 96."
 )
 LEAVING = (
     "No cheaper plan was found that leaves A split along b over Y: gather its 4 pieces of 2 into 8; each "
@@ -201,7 +201,7 @@ def test_where_an_intermediate_is_given_to_be_so_is_why_it_moves(specs, step, st
 def test_names_of_axes_and_arrays_keep_their_case():
     mesh = Mesh(("axis",), (4,))
     found = reasons("axis _, axis _", "bi,ij->bj", mesh, "b=16,i=16,j=16")
-    assert found["all_gather W"].startswith("Over axis W is split by i")
+    assert found["all_gather W"].startswith("Both W (along i) and A (along b) want axis")
 
 
 def test_a_part_of_the_wanted_axis_is_wanted():
