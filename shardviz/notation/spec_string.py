@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from shardviz.errors import NotationError, quote
@@ -63,10 +63,12 @@ _NAMED = re.compile(r"\s*[A-Za-z][A-Za-z0-9_']*\s*=(?!=)")
 
 @dataclass(frozen=True)
 class SpecPart:
-    """The specs of one einsum's operands and result; None where the compiler may choose."""
+    """The specs of one einsum's operands and result; None where the compiler may choose. `places` are where
+    they stand in the text."""
 
     operands: tuple[PartitionSpec | None, ...]
     result: PartitionSpec | None = None
+    places: tuple[tuple[int, int], ...] = field(default=(), compare=False)
 
 
 def parse_specs(
@@ -156,27 +158,36 @@ def _entry(axes: tuple[str, ...], is_open: bool, between: str) -> str:
 
 def _part(scanner: Scanner, ranks: Sequence[int], first: bool) -> SpecPart:
     known = iter(ranks[:-1])
+    places: list[tuple[int, int]] = []
+
+    def spec(rank: int | None) -> PartitionSpec | None:
+        start = scanner.skip()
+        found = scan_spec(scanner, rank)
+        places.append((start, start + max(1, len(scanner.text[start : scanner.pos].strip()))))
+        return found
+
     scanner.skip()
     end = list_end(scanner.text, scanner.pos)
     closing = "" if end is None else scanner.text[end]
     scanner.pos += len(closing)
     if not first and (scanner.at_end or scanner.peek(",") or scanner.peek("->") or scanner.peek(";")):
         operands: list[PartitionSpec | None] = [None]
+        places.append((scanner.pos, scanner.pos + 1))
         next(known, None)
     else:
-        operands = [scan_spec(scanner, next(known, None))]
+        operands = [spec(next(known, None))]
     while scanner.take(",") and not (closing and scanner.peek(closing)):
-        operands.append(scan_spec(scanner, next(known, None)))
+        operands.append(spec(next(known, None)))
         scanner.at_most(MAX_RANK, operands, "operands", scanner.pos, "use one or two operands")
     if closing:
         scanner.expect(closing)
         if scanner.peek(","):
             scanner.fail("the list of operands has ended", scanner.pos, hint=_RESULT_HINT)
     rank = ranks[-1] if ranks else None
-    result = scan_spec(scanner, rank) if scanner.take("->") else None
+    result = spec(rank) if scanner.take("->") else None
     if not (scanner.at_end or scanner.peek(";")):
         scanner.fail_here("the end of a spec")
-    return SpecPart(tuple(operands), result)
+    return SpecPart(tuple(operands), result, tuple(places))
 
 
 def list_end(text: str, start: int) -> int | None:

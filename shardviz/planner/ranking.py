@@ -38,11 +38,6 @@ class Candidate:
     def plan(self) -> Plan:
         return self.cost.plan
 
-    @property
-    def bytes_and_work(self) -> tuple[int, int, int]:
-        """Per device: bytes sent, bytes held, multiply-adds."""
-        return self.plan.wire_bytes, self.memory_per_device, self.work_per_device
-
 
 def rank(problem: Problem, placed: PlacedMesh) -> tuple[Candidate, ...]:
     """The candidates that fit on a device, and then the others, each ranked by the seconds of their steps in
@@ -146,12 +141,15 @@ def _ranked(candidates: list[Candidate]) -> Iterator[Candidate]:
     ranked."""
     is_timed = not any(one.cost.unknown for one in candidates)
 
+    def sizes(one: Candidate) -> tuple[int, int, int]:
+        return one.plan.wire_bytes, one.memory_per_device, one.work_per_device
+
     def figures(one: Candidate) -> tuple[float, ...]:
-        return (one.cost.serial_seconds, one.memory_per_device) if is_timed else one.bytes_and_work
+        return (one.cost.serial_seconds, one.memory_per_device) if is_timed else sizes(one)
 
     front: list[tuple[float, ...]] = []
     for one in sorted(
-        candidates, key=lambda one: (is_timed and one.cost.over_bytes > 0, *figures(one), *one.bytes_and_work)
+        candidates, key=lambda one: (is_timed and one.cost.over_bytes > 0, *figures(one), *sizes(one))
     ):
         own = figures(one)
         is_best = not (is_timed and one.cost.over_bytes) and not any(

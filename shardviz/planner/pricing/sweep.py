@@ -35,7 +35,6 @@ class Sweep:
 
     problem: Problem
     name: str
-    is_axis: bool
     sizes: tuple[int, ...]
     costs: tuple[PlanCost, ...]
     crossings: tuple[Crossing, ...]
@@ -62,7 +61,7 @@ def sweep(problem: Problem, sizes: SizeRange, placed: Callable[[Mesh], PlacedMes
     changes = tuple(
         size for size, pair in zip(sizes.sizes[1:], pairwise(costs), strict=True) if not _same_steps(*pair)
     )
-    return Sweep(problem, sizes.name, is_axis, sizes.sizes, costs, crossings, changes)
+    return Sweep(problem, sizes.name, sizes.sizes, costs, crossings, changes)
 
 
 def _check_name(problem: Problem, sizes: SizeRange) -> None:

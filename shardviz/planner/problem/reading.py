@@ -18,7 +18,6 @@ from shardviz.notation.program import EinsumCall, Mention, is_program, mentions,
 from shardviz.notation.spec_string import (
     SpecPart,
     is_named,
-    list_end,
     parse_named_specs,
     parse_specs,
     write_spec,
@@ -33,8 +32,6 @@ Names = tuple[tuple[str, ...], str]
 PLACE_DTYPE = "s32"
 """The dtype of an array that holds places in a table."""
 Specs = Mapping[str, PartitionSpec | None]
-_BETWEEN = re.compile(r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)|->|[,;]|$")
-"""The end of a spec; or parentheses, whose commas do not end one."""
 
 
 def problem_from_text(
@@ -192,7 +189,8 @@ def _check_fit(
     """Raise `NotationError` where the specs do not fit the einsums in number or rank, or by a stray ``?``."""
 
     def fail(part: int, array: int, problem: str, hint: str) -> NoReturn:
-        raise NotationError(problem, text, *_place_of_spec(text, part, array), hint)
+        places = specs[part].places[array:] if part < len(specs) else ()
+        raise NotationError(problem, text, *next(iter(places), (len(text), len(text) + 1)), hint)
 
     if (parts := len(einsums)) != len(specs):
         problem = f"the specs have {plural(len(specs), 'part')} but the chain has {parts},"
@@ -223,28 +221,6 @@ def _check_fit(
             if not ranked and spec is not None and spec.open_dims:
                 hint = "a ranking decides it: `shardviz explain` with these specs; _ leaves a dimension whole"
                 fail(index, place, f"dimension {dims[spec.open_dims[0]]} of {name} is left open,", hint)
-
-
-def _place_of_spec(specs: str, part: int, array: int) -> tuple[int, int]:
-    """The place of the spec of one array, counted within its part, the result last."""
-    parts: list[list[tuple[int, int]]] = [[]]
-    start = 0
-    text = specs
-    for opening in re.finditer(r"(?:\A|;)\s*", text):
-        # Blanks for the brackets around the specs of all operands.
-        if (end := list_end(text, opening.end())) is not None:
-            text = f"{text[: opening.end()]} {text[opening.end() + 1 : end]} {text[end + 1 :]}"
-    for mark in _BETWEEN.finditer(text):
-        if mark.group().startswith("("):
-            continue
-        piece = specs[start : mark.start()]
-        begin = start + len(piece) - len(piece.lstrip())
-        parts[-1].append((begin, max(begin + 1, begin + len(piece.strip()))))
-        if mark.group() == ";":
-            parts.append([])
-        start = mark.end()
-    bounds = parts[part] if part < len(parts) else []
-    return bounds[array] if array < len(bounds) else (len(specs), len(specs) + 1)
 
 
 # Programs.

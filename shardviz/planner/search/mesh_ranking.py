@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import itemgetter
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import cluster_named
@@ -162,7 +163,7 @@ def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
         if isinstance(outcome, InfeasibleMesh):
             answer = replace(answer, infeasible=(*answer.infeasible, outcome))
         else:
-            answer = replace(answer, found=tuple(sorted((*answer.found, outcome), key=_order)))
+            answer = replace(answer, found=tuple(sorted((*answer.found, outcome), key=_figures)))
         answer = replace(answer, looked_at=number, shardings=answer.shardings + shardings)
         yield answer
 
@@ -206,14 +207,9 @@ def shown_mesh(question: SearchQuestion, sharding: MeshSharding) -> Mesh:
     return without_ones(with_order(question.machine, sharding.mesh))
 
 
-def _order(sharding: MeshSharding) -> tuple[float, ...]:
+def _figures(sharding: MeshSharding) -> tuple[float, ...]:
     time = sharding.time
-    return (
-        time.seconds,
-        time.communication_seconds,
-        sharding.memory_bytes,
-        *map(float, sharding.mesh.axis_sizes),
-    )
+    return time.seconds, time.communication_seconds, sharding.memory_bytes, *sharding.mesh.axis_sizes
 
 
 def _on_mesh(
@@ -259,6 +255,10 @@ def _row(
     specs = tuple((name, spec_of(sharding.states[leader(name)])) for name in names)
     machine = question.machine
     peak = machine.device.flops_per_second(question.problem.result.dtype)
+    # The longer of the work and of the communication, be it waited for or hidden, by what takes longest.
+    bound = COMPUTE if peak and sharding.flops / peak > sum(sharding.work) / 2 else HBM
+    if is_mostly_sent(*overlapping(sharding, question.overlap)):
+        bound = axes_words(max(time.communication, key=itemgetter(1))[0])
     return MeshSharding(
         tables.rules.mesh,
         tables.placed,
@@ -266,18 +266,10 @@ def _row(
         time,
         sharding.flops * tables.problem.layers,
         round(sharding.memory),
-        _bound(sharding, question.overlap, time, peak),
+        bound,
         question.flops / (peak * machine.devices * time.seconds) if peak and time.seconds else None,
         least,
     )
-
-
-def _bound(sharding: ProgramSharding, overlap: Overlap, time: StepTime, peak: float | None) -> str:
-    """The longer of the work and of the communication, be it waited for or hidden, by what takes longest."""
-    if is_mostly_sent(*overlapping(sharding, overlap)):
-        axes, _ = max(time.communication, key=lambda each: each[1])
-        return axes_words(axes)
-    return COMPUTE if peak and sharding.flops / peak > sum(sharding.work) / 2 else HBM
 
 
 def mesh_shapes(axes: Sequence[SearchAxis], devices: int) -> tuple[Mesh, ...]:

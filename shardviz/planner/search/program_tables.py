@@ -11,7 +11,7 @@ found once for all meshes (`DirectWays`); each mesh prices them (`DirectPrices`)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import inf, prod
@@ -40,7 +40,6 @@ Part = tuple[Axes, float]
 """The mesh axes of a collective and its seconds."""
 _PRIMES = (2, 3, 5, 7, 11)
 """Sizes of axes of which no product is another: a way for these is one for axes of any size."""
-_UNKNOWN = -1
 
 
 class DirectCollective(NamedTuple):
@@ -69,28 +68,13 @@ class DirectWays:
         self._space = StateSpace(sizes, sizes)
         self.ways: list[DirectWay] = []
         self._numbers: dict[DirectWay, int] = {}
-        self._states: dict[int, dict[State, int]] = {}
-        self._found: dict[int, NDArray[np.intp]] = {}
 
-    def between(self, befores: Sequence[State], afters: Sequence[State]) -> NDArray[np.intp]:
+    @remembered
+    def between(self, befores: tuple[State, ...], afters: tuple[State, ...]) -> NDArray[np.intp]:
         """For each pair of states of arrays of one rank the number of the way."""
-        rank = len(befores[0][0])
-        known = self._states.setdefault(rank, {})
-        rows, columns = (
-            [known.setdefault(state, len(known)) for state in side] for side in (befores, afters)
-        )
-        table = self._found.get(rank, np.full((64, 64), _UNKNOWN))
-        if len(known) > len(table):
-            table = np.pad(table, (0, 2 * len(known) - len(table)), constant_values=_UNKNOWN)
-        self._found[rank] = table
-        found: NDArray[np.intp] = table[np.ix_(rows, columns)]
-        if (found == _UNKNOWN).any():
-            for i, j in np.argwhere(found == _UNKNOWN):
-                if table[rows[i], columns[j]] == _UNKNOWN:
-                    table[rows[i], columns[j]] = self._number(befores[i], afters[j])
-            found = table[np.ix_(rows, columns)]
-        return found
+        return np.array([[self._number(before, after) for after in afters] for before in befores], np.intp)
 
+    @remembered
     def _number(self, before: State, after: State) -> int:
         way: DirectWay = None  # whole values do not become pending sums
         if set(after[1]) <= set(before[1]):
@@ -118,7 +102,7 @@ class DirectPrices:
     def __init__(self, prices: Prices, mesh: Mesh, ways: DirectWays) -> None:
         self._prices, self._mesh, self._ways = prices, mesh, ways
 
-    def table(self, shape: Shape, dtype: str, befores: Sequence[State], afters: Sequence[State]) -> Table:
+    def table(self, shape: Shape, dtype: str, befores: tuple[State, ...], afters: tuple[State, ...]) -> Table:
         """Seconds of the ways of an array from each state to each; whole values do not become pending
         sums."""
         numbers = self._ways.between(befores, afters)
@@ -301,17 +285,15 @@ class ProgramTables:
     @cached_property
     def _moves_of(self) -> list[list[Table]]:
         """For each statement, for each operand and last the result, seconds by split and state."""
-        return [
-            [self._moves(statement, index) for index in range(len(statement.arrays))]
-            for statement in self.statements
-        ]
+        return [[*self._moves(statement)] for statement in self.statements]
 
-    def _moves(self, table: StatementTable, index: int) -> Table:
-        array, states = table.arrays[index], self.states[table.variables[index]]
-        own = [choice.states[index] for choice in table.choices]
-        if index == len(table.arrays) - 1:
-            return self.moves.table(array.shape, array.dtype, own, states)
-        return self.moves.table(array.shape, array.dtype, states, own).T
+    def _moves(self, table: StatementTable) -> Iterator[Table]:
+        needed = zip(*(choice.states for choice in table.choices), strict=True)
+        *operands, result = zip(table.arrays, table.variables, needed, strict=True)
+        for array, variable, own in operands:
+            yield self.moves.table(array.shape, array.dtype, self.states[variable], own).T
+        array, variable, own = result
+        yield self.moves.table(array.shape, array.dtype, own, self.states[variable])
 
     @cached_property
     def _memory(self) -> dict[str, Table]:
