@@ -335,7 +335,11 @@ def _named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str, ranked: bool) 
         and isinstance(value, EinsumCall)
         and all(isinstance(operand, Mention) and operand.array is None for operand in value.operands)
     ):
-        named = _specs_in_order(lowered, mesh, specs)
+        names = [use.name for use in uses]
+        einsums = [Einsum(tuple(use.dims for use in uses[:-1]), uses[-1].dims)]
+        parts = parse_specs(specs, mesh.shape, [[len(use.dims) for use in uses]])
+        _check_fit(einsums, [(tuple(names[:-1]), names[-1])], parts, specs, ranked)
+        named = dict(zip(names, (*parts[0].operands, parts[0].result), strict=True))
     else:
         arrays = [*lowered.arguments, *lowered.named]
         hint = f"write {arrays[0]}=… for those of {', '.join(arrays)} that are split"
@@ -348,22 +352,3 @@ def _named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str, ranked: bool) 
             hint = "'?' may stand for results; _ leaves a dimension whole"
             raise NotationError(problem, specs, 0 if match is None else match.end(), hint=hint)
     return named
-
-
-def _specs_in_order(lowered: LoweredProgram, mesh: Mesh, specs: str) -> Specs:
-    """Specs of each operand, and of the result. Raises `NotationError` for another number."""
-    result = lowered.statements[-1].result
-    uses = [*lowered.arguments.values(), result]
-    (part, *more) = parse_specs(specs, mesh.shape, [[len(use.dims) for use in uses]])
-    if more or len(part.operands) != len(lowered.arguments):
-        count = sum(len(part.operands) for part in (part, *more))
-        problem = f"{plural(count, 'spec')} for {len(lowered.arguments)} operands,"
-        hint = f"write one for each of {', '.join(lowered.arguments)}, and after -> that of the result"
-        raise NotationError(problem, specs, 0, len(specs), hint)
-    by_name = dict(zip([use.name for use in uses], (*part.operands, part.result), strict=True))
-    for use in uses:
-        spec = by_name[use.name]
-        if spec is not None and spec.rank != len(use.dims):
-            problem = f"{use.name} has {plural(len(use.dims), 'dimension')}, but its spec has {spec.rank},"
-            raise NotationError(problem, specs, 0, len(specs), "write one entry for each dimension")
-    return by_name
