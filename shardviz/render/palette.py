@@ -99,15 +99,17 @@ def _cell(ink: str, ground: str) -> Style:
 
 
 SHADES = (
-    "#74c7ff #ea8e7f #5ad6c0 #d490cd #b4c972 #8fa7f4 #f4ac6f #37bed3 #fb9ebb #73bf84 #c9adfd #c7a74d "
-    "#528bd3 #bc653b #00a0a0 #b45f91 #679a48 #7974c7 #b57c1a #008eb8 #c96771 #06976d #a570bd #8c8309"
+    "#e8b364 #3dc2b3 #f39fcf #81bd78 #cbacfc #beab4f #4ed3e2 #e88b9f #72d5a8 #ce92d5 #b5c971 #9ca3f2 "
+    "#aa8310 #009697 #c3678c #3b9559 #a371bf #878511 #009aba #bf5e65 #00a183 #ac629f #6f9841 #8171c5"
 )
-"""OKLCH in hue steps of 150°, so that neighbours differ most: twelve light ones (lightness 0.80 and 0.74,
+"""OKLCH hues that keep away from those of the axes X and Y, blue (250°) and orange (50°), by 24° and more, in
+steps of five twelfths of what is left, so that neighbours differ: twelve light ones (lightness 0.80 and 0.74,
 chroma 0.115), then twelve darker ones between their hues (0.63 and 0.60, 0.125)."""
 ANSI_SHADES = (
-    "bright_blue yellow bright_cyan magenta bright_green red cyan bright_yellow blue bright_red green "
-    "bright_magenta"
+    "bright_cyan yellow bright_green magenta cyan bright_yellow green bright_magenta white "
+    "bright_blue bright_red"
 )
+"""The hues of X and Y come last: with 16 colours there are too few to do without."""
 
 TRUECOLOR = Palette(
     # OKLCH lightness 0.68, chroma 0.16: at least 2.6:1 against black and against white.

@@ -256,6 +256,9 @@ def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
     }
     hidden = {"mesh"} if draft.backward == FLAG else {"mesh", "remat", "optimizer"}
     texts = [_text_row(field, getattr(draft, name)) for name, field in fields.items() if name not in hidden]
+    if scene.problem.padding and not scene.faults:
+        padded = ", ".join(f"{dim.dim} padded to {dim.padded:,}" for dim in scene.problem.padding)
+        texts = [replace(row, remarks=(padded,)) if row.field == "sizes" else row for row in texts]
     rows = [_mesh_row(draft, parsed(draft).mesh), *texts, *_array_rows(scene)]
     rows.sort(key=lambda row: row.group)
     return [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from shardviz.forms.resolve import ResolvedProblem
-from shardviz.forms.summary import BESIDE, is_same_question, summary
+from shardviz.forms.summary import BESIDE, is_same_question, summary, what_differs
 from shardviz.planner.pricing.costs import PlanCost
 from shardviz.render.lines import GAP, bar, rule
 from shardviz.render.palette import DIM, SIGNS, Palette
@@ -78,11 +78,9 @@ def _large(value: str, was: str, width: int) -> list[Text]:
 def question_rows(
     questions: Sequence[ResolvedProblem], now: ResolvedProblem, width: int, palette: Palette
 ) -> list[Text]:
-    """Headings, and a line for each question: what of it is not the same in all, with a mark before the one
-    that is shown now; then its time, its bytes, its memory and its collectives, as many of these as leave
+    """Headings, and a line for each question: what differs from the one that is shown now, which has a mark
+    and is told in full; then its time, its bytes, its memory and its collectives, as many of these as leave
     room for the problem."""
-    problems = [[part for part in summary(question) if part.kind not in BESIDE] for question in questions]
-    shared = [part for part in problems[0] if len(problems) > 1 and all(part in parts for parts in problems)]
     cells = [[Text(heading, DIM) for heading in HEADINGS]]
     for question in questions:
         cost = question.cost
@@ -95,9 +93,10 @@ def question_rows(
         kept -= 1
     room = width - sum(widths[:kept]) - GAP * kept
     names = [Text()]
-    for question, parts in zip(questions, problems, strict=True):
-        own = tuple(part for part in parts if part not in shared)
-        mark = MARK if is_same_question(question, now) else ""
+    for question in questions:
+        mark, own = "", what_differs(question, now)
+        if is_same_question(question, now):
+            mark, own = MARK, tuple(part for part in summary(question) if part.kind not in BESIDE)
         names.append(
             Text(mark.ljust(GAP)).append_text(parts_line(own, question.problem.mesh, room - GAP, palette))
         )

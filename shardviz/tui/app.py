@@ -14,7 +14,7 @@ from textual.message import Message
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
-from shardviz.forms.wording import error_words
+from shardviz.forms.wording import as_sentence, error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import lens_text
 from shardviz.tui.bars import Headline, KeyFooter, RefusedKeys, ScreenTabs
@@ -376,9 +376,11 @@ class ShardvizApp(ResilientApp):
             self.notify(why)
         return bool(why)
 
-    async def action_run_command(self, command: Command) -> None:
+    async def action_run_command(self, command: Command | None) -> None:
         """Run a command from wherever one is, on its own screen."""
         widget: DOMNode = self
+        if command is None:
+            return
         if command.area in PANES:
             await self.action_show(command.area)
             if self.workspace.right is not self.pane or self.state.area != command.area:
@@ -424,8 +426,21 @@ class ShardvizApp(ResilientApp):
         self.push_screen(commands.HelpDialog((*lesson, *areas), self.own_commands))
 
     def action_command_palette(self) -> None:
-        if not isinstance(self.screen, commands.CommandMenu):
-            self.push_screen(commands.CommandMenu())
+        """The commands of the window that is open, but for those of its fields, or of all screens."""
+        window = self.screen
+        if isinstance(window, commands.PaletteDialog):
+            return
+        if not isinstance(window, dialog.Dialog):
+            found = [command for command in COMMANDS if command.name != "command_palette"]
+            self.push_screen(commands.PaletteDialog([*found, *self.own_commands]), self.action_run_command)
+            return
+
+        async def run(command: Command | None) -> None:
+            if command is not None:
+                await window.run_action(command.name)
+
+        works = [one for one in window.all_commands if hasattr(window, f"action_{one.action}")]
+        self.push_screen(commands.PaletteDialog(works), run)
 
     def action_examples(self) -> None:
         self.push_screen(lists.ExamplesDialog(), self.open_example)
@@ -496,10 +511,14 @@ class ShardvizApp(ResilientApp):
     def _rank(self, dialog: type[ShardingsDialog | RankingDialog]) -> None:
         if self._is_kept_back():
             return
-        if self.state.resolved.planning is None:
-            self.push_screen(dialog(self.state.resolved, palette_of(self)), self.open_form)
+        resolved = self.state.resolved
+        if resolved.faults:
+            said = as_sentence(resolved.faults[0].message)
+            self.notify(f"{said} esc takes back the last valid problem.", severity="warning")
+        elif resolved.planning is not None:
+            self.notify("What you entered is still being planned; ask again in a moment.")
         else:
-            self.notify("What you entered is still being planned; ask again in a moment.", markup=False)
+            self.push_screen(dialog(resolved, palette_of(self)), self.open_form)
 
     async def open_form(self, form: ProblemForm | None) -> None:
         """Put the problem of a list's row on screen, as one step of undo; a lesson goes on in its sandbox."""
@@ -595,6 +614,8 @@ class ShardvizApp(ResilientApp):
     def action_cancel(self) -> None:
         if refused := self.query(RefusedKeys):
             refused.remove()
+        elif self.state.resolved.faults:
+            self.state.edit(self.state.resolved.shown)
         elif self.state.queries.cancel():
             self.notify("The compilers are stopped; r asks again.")
         else:

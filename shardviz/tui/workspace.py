@@ -54,6 +54,7 @@ class Workspace(Horizontal):
     """
 
     DEFAULT_CSS = """
+    #panes.of-before { opacity: 50%; }
     #panes.dashboard { layout: grid; grid-size: 2 2; grid-rows: 2fr 3fr; grid-gutter: 0 1; }
     #panes.dashboard LayoutPane { column-span: 2; }
     #panes.dashboard Pane { border: round $panel; border-title-color: $foreground-muted; }
@@ -193,6 +194,7 @@ class Workspace(Horizontal):
         for view in self.room.query(LinesView) if is_back else ():
             view.blank()
         self.room.visible = not self.state.is_empty
+        self.room.set_class(bool(self.state.resolved.faults), "of-before")
         self._waiting.clear()  # what they waited to draw is of the problem before
         pane, *others = self._drawings(lambda pane: pane.show_problem(self.state.resolved))
         first, second = (self._draw_fields, pane) if self.is_left else (pane, self._draw_fields)

@@ -225,6 +225,12 @@ def test_further_dimensions_are_128_by_default():
     assert shapes(problem("abcd,cdef->abef", specs="____,____"))["W"] == (8192, 128, 128, 128)
 
 
+def test_attention_has_sizes_by_letter():
+    found = shapes(problem("bhqd,bhkd->bhqk", specs="____,____"))
+    assert found == {"A": (8, 16, 2048, 128), "W": (8, 16, 2048, 128), "Out": (8, 16, 2048, 2048)}
+    assert shapes(problem("bd,dh->bh; bh,hk->bk", specs="__,__; ?,__"))["A"] == (1024, 2048)
+
+
 def test_sizes_that_are_given_take_the_place_of_the_defaults():
     assert shapes(problem("bd,df->bf", specs="XY,Y_", sizes="d=4Ki")) == {
         "A": (1024, 4096),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from textual.widgets import Input
 
 from shardviz.forms.form import SCREENS
-from shardviz.tui.dialogs.commands import FOUND, CommandSearch
 from shardviz.tui.registry import AREAS, COMMANDS
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, drive, text_of, until
@@ -15,12 +15,18 @@ from tests.tui.conftest import SIZES, drive, text_of, until
 
 def test_the_palette_finds_every_command_by_its_title_and_runs_it_on_its_screen():
     async def script(pilot):
-        search = CommandSearch(pilot.app.screen)
-        offered = [hit async for hit in search.discover()]
-        assert len(offered) == len(FOUND) == len(COMMANDS) - 1
-        for command in FOUND:
-            runs = [hit.command.args[0][2] async for hit in search.search(command.title)]
-            assert (command,) in runs
+        await pilot.press("ctrl+p")
+        palette = pilot.app.screen
+        offered = [row.value for row in palette.rows]
+        assert offered == [command for command in COMMANDS if command.name != "command_palette"]
+        for command in offered:
+            palette.query_one(Input).value = command.title
+            await pilot.pause()
+            assert command in [row.value for row in palette._shown]
+        palette.query_one(Input).value = "light"
+        await pilot.pause()
+        assert [row.value.title for row in palette._shown] == ["Theme"]
+        await pilot.press("escape")
         command = next(each for each in COMMANDS if (each.area, each.name) == ("compiler", "diff"))
         await pilot.app.action_run_command(command)
         assert pilot.app.pane.area == "compiler"

@@ -314,3 +314,31 @@ def test_a_window_that_is_too_small_says_so_until_it_is_larger():
         assert app.state.history.draft.mesh == "X=4,Y=4"
 
     drive(script, SIZES["usual"])
+
+
+def test_a_refused_value_greys_the_panes_until_esc_takes_it_back():
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("down", "enter", *"[b", "enter")
+        await pilot.pause()
+        assert app.workspace.room.has_class("of-before")
+        assert "of the last valid problem" in panel_text(app)
+        for key in "WR":
+            await pilot.press(key)
+            await pilot.pause()
+            (note,) = app._notifications
+            assert "esc takes back the last valid problem" in note.message
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not app.state.resolved.faults
+        assert not app.workspace.room.has_class("of-before")
+        assert app.state.history.draft.einsum == "bd,df->bf"
+
+    drive(script, (120, 36))
+
+
+def test_a_padded_dimension_is_said_beside_the_sizes():
+    async def script(pilot):
+        await until(pilot, lambda: "b padded to 1,026" in panel_text(pilot.app))
+
+    drive(script, draft=ProblemForm(mesh="X=3,Y=4"))

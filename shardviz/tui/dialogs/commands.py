@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from textwrap import wrap
-from typing import Any
 
 from rich.text import Text
-from textual.await_complete import AwaitComplete
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
-from textual.content import Content
-from textual.markup import escape
 
 from shardviz.render.lines import sentence
 from shardviz.tui.dialogs.dialog import Dialog, LinesDialog
+from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 from shardviz.tui.registry import AREAS, COMMANDS, READING, TABLES, Command, bindings
 
 KEYS = TABLES["HELP"]
@@ -93,60 +88,24 @@ def _section(heading: str, commands: Sequence[Command], width: int) -> list[Text
     return lines
 
 
-FOUND = [command for command in COMMANDS if command.name != "command_palette"]
-"""All but the one that opens the palette itself."""
+class PaletteDialog(FilteredList):
+    """Leaves with one of these commands."""
 
+    title_text = "Commands"
+    nothing = "No command has these words; take some away."
 
-class CommandMenu(CommandPalette):
-    """Textual's palette, of these commands alone, which is left once."""
+    def __init__(self, found: Sequence[Command]) -> None:
+        super().__init__()
+        self._found = found
 
-    def __init__(self) -> None:
-        super().__init__([CommandSearch])
-
-    def dismiss(self, result: None = None) -> AwaitComplete:
-        return super().dismiss(result) if self.is_active else AwaitComplete()
-
-
-class CommandSearch(Provider):
-    """Offers the commands of all screens; one of another screen puts that on first."""
-
-    @property
-    def _found(self) -> Sequence[Command]:
-        """The commands of the window below the palette but those of its fields; without a window, those of
-        the application."""
-        window = self.screen
-        if not isinstance(window, Dialog):
-            return [*FOUND, *self.app.own_commands]  # type: ignore[attr-defined]
-        return [command for command in window.all_commands if hasattr(window, f"action_{command.action}")]
-
-    async def discover(self) -> Hits:
+    def on_mount(self) -> None:
+        rows = []
         for command in self._found:
-            yield DiscoveryHit(_shown(command), self._run(command), _name(command), escape(command.help))
+            heading = Text(AREAS.get(command.area, "This window"), "bold")
+            line = Text.assemble(f"  {command.title}", (f"  {command.key_text}", "dim"))
+            words = f"{command.title} {heading} {command.key_text} {command.help}"
+            rows.append(ListRow(line, words, command, heading))
+        self.show_rows(rows)
 
-    async def search(self, query: str) -> Hits:
-        matcher = self.matcher(query)
-        for command in self._found:
-            score = matcher.match(_name(command))
-            if score > 0:
-                title = matcher.highlight(_name(command))
-                yield Hit(score, title, self._run(command), _name(command), escape(command.help))
-
-    def _run(self, command: Command) -> partial[Any]:
-        if isinstance(self.screen, Dialog):
-            return partial(self.screen.run_action, command.name)
-        return partial(self.app.run_action, ("app", "run_command", (command,)))
-
-
-def _name(command: Command) -> str:
-    """``Compiler: Next target  (n)``: what is looked through."""
-    area = (
-        ""
-        if command.area not in AREAS or command.area == "app"
-        else f"{AREAS[command.area].lstrip('12345 ')}: "
-    )
-    key = f"  ({command.key_text})" if command.key_text else ""
-    return f"{area}{command.title}{key}"
-
-
-def _shown(command: Command) -> Content:
-    return Content(_name(command))
+    def about(self, row: ListRow) -> Text:
+        return Text(row.value.help)

@@ -82,13 +82,20 @@ class FilteredList(Dialog):
     FilteredList.-broad.-high #choice { layout: horizontal; }
     FilteredList.-broad.-high OptionList { height: 100%; width: 46; }
     FilteredList.-broad.-high #about { width: 1fr; padding: 0 0 0 3; max-height: 100%; }
-    FilteredList.table.-broad.-high #choice { layout: vertical; }
-    FilteredList.table.-broad.-high OptionList { width: 100%; height: 1fr; }
+    FilteredList.table.-wide.-high.fitted > #window, FilteredList.table.-broad.-high.fitted > #window {
+        max-width: 160;
+    }
+    FilteredList.table.-high #choice, FilteredList.table.-broad.-high #choice {
+        layout: vertical; height: auto;
+    }
+    FilteredList.table.-high OptionList, FilteredList.table.-broad.-high OptionList {
+        width: 100%; height: auto; max-height: 55vh;
+    }
     FilteredList.table.-broad.-high #about { padding: 1 0 0 0; max-height: 12; }
     """
 
     def __init__(self, classes: str | None = None) -> None:
-        super().__init__(classes="table" if self.is_table else classes)
+        super().__init__(classes="table fitted" if self.is_table else classes)
         self.rows: tuple[ListRow, ...] = ()
         self._shown: tuple[ListRow, ...] = ()
 
