@@ -36,6 +36,8 @@ DCN_LATENCY = 1e-6
 """Seconds. Google publishes none: an inter-chip hop's stands in, which is less than any network's."""
 NVLINK_HOP = 0.6e-6
 """Seconds; NCCL 2.30, `tuning.cc`: a hop over NVLink with the protocol LL."""
+USUAL_NCCL = "h100"
+"""The GPU by which the collectives of one go that nobody has measured."""
 INFINIBAND_HOP = 2.7e-6
 """Seconds; NCCL 2.30, `tuning.cc`: a hop between nodes with the protocol LL."""
 
@@ -177,13 +179,13 @@ class TpuChip:
 class Gpu:
     """One kind of NVIDIA GPU, as an SXM module.
 
-    `node` of them share a switch; `device_kind` is what JAX calls it. `link` are the bytes per second of its
-    NVLinks together and `network` its part of the network between nodes, both one way ("How to Scale Your
-    Model", the chapter on GPUs; A100: the data sheet of DGX A100). `peak`: NVIDIA's data sheets; of f32 it
-    is that of TF32, in which XLA multiplies f32 unless another precision is asked for (`jax.lax.Precision`).
-    `shared` are the bytes of a core's shared memory. The clock is that at boost: the data sheets, the
-    architecture whitepapers of Ampere, Hopper and Blackwell, and the table of compute capabilities in the
-    CUDA programming guide.
+    `node` of them share a switch; the times of NCCL are those of `nccl` (`hardware.nccl`); `device_kind` is
+    what JAX calls it. `link` are the bytes per second of its NVLinks together and `network` its part of the
+    network between nodes, both one way ("How to Scale Your Model", the chapter on GPUs; A100: the data sheet
+    of DGX A100). `peak`: NVIDIA's data sheets; of f32 it is that of TF32, in which XLA multiplies f32 unless
+    another precision is asked for (`jax.lax.Precision`). `shared` are the bytes of a core's shared memory.
+    The clock is that at boost: the data sheets, the architecture whitepapers of Ampere, Hopper and Blackwell,
+    and the table of compute capabilities in the CUDA programming guide.
     """
 
     name: str
@@ -197,6 +199,7 @@ class Gpu:
     fpus: int
     shared: int
     source: str
+    nccl: str = USUAL_NCCL
 
     def names_of_size(self, devices: int, _slices: int = 1) -> list[str]:
         """The name with that many devices, in whole nodes; none where nobody can be asked about so many."""
@@ -225,10 +228,12 @@ def _part_of_chip(
     return DeviceFigures(own, hbm // devices, usable, hbm_bandwidth / devices, vmem, clock)
 
 
-def _tensor_cores(half: float, eight: float, tf32: float, has_f8: bool = True) -> Peak:
-    """A GPU's peaks: of 16 bits, of 8 bits, and of TF32."""
+def _tensor_cores(
+    half: float, eight: float, tf32: float, has_f8: bool = True, whole: float | None = None
+) -> Peak:
+    """A GPU's peaks: of 16 bits, of 8 bits, of TF32, and of whole numbers where it is another."""
     f8: Peak = (("f8e4m3fn", eight), ("f8e5m2", eight)) if has_f8 else ()
-    return (("bf16", half), ("f16", half), *f8, *_whole_numbers(eight), ("f32", tf32))
+    return (("bf16", half), ("f16", half), *f8, *_whole_numbers(whole or eight), ("f32", tf32))
 
 
 TPUS = {
@@ -312,6 +317,31 @@ GPUS = {
                 hbm_bytes=180 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=1.965e9),
             capability=(10, 0), cores=148, fpus=128, shared=228 * KIB,
             source=f"NVIDIA's data sheet of HGX B200 (2025); links: {BOOK}",
+            nccl="b200",
+        ),
+        Gpu(
+            "b300", "NVIDIA B300", 8, link=9e11, network=1e11,
+            device=DeviceFigures(_tensor_cores(2.25e15, 4.5e15, 1.125e15, whole=1.5e14),
+                hbm_bytes=288 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=1.965e9),
+            capability=(10, 3), cores=148, fpus=128, shared=228 * KIB,
+            source="NVIDIA's data sheet of HGX B300 (2025); links as of B200",
+            nccl="b200",
+        ),
+        Gpu(
+            "gb200", "NVIDIA GB200", 72, link=9e11, network=5e10,
+            device=DeviceFigures(_tensor_cores(2.5e15, 5e15, 1.25e15),
+                hbm_bytes=186 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=2.062e9),
+            capability=(10, 0), cores=152, fpus=128, shared=228 * KIB,
+            source=f"NVIDIA's data sheet of GB200 NVL72 (2024); links: {BOOK}; clock: XLA's description",
+            nccl="gb200",
+        ),
+        Gpu(
+            "gb300", "NVIDIA GB300", 72, link=9e11, network=1e11,
+            device=DeviceFigures(_tensor_cores(2.5e15, 5e15, 1.25e15, whole=1.65e14),
+                hbm_bytes=288 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=2.07e9),
+            capability=(10, 3), cores=152, fpus=128, shared=228 * KIB,
+            source="NVIDIA's data sheet of GB300 NVL72 (2025); clock: XLA's description",
+            nccl="gb200",
         ),
     )
 }  # fmt: skip

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from shardviz.errors import QuestionError
 from shardviz.hardware.links import LevelKind, LinkLevel
 from shardviz.hardware.measured import MeasuredTimes, measured_times
+from shardviz.hardware.nccl import nccl_time
 from shardviz.units import human_bytes, rate
 from shardviz.units import seconds as duration
 
@@ -226,8 +227,9 @@ def _in_stages(op: str, size: int, stages: list[_Stage], in_rounds: bool) -> Col
             parts.append(_Part(stage, seconds, seconds, words))
     textbook = max(part.textbook for part in parts)
     slowest = max(parts, key=lambda part: part.seconds)
-    if any(level.nccl for stage in stages for level in stage.levels):
-        return _by_nccl(parts, times, textbook, one_step=op in EXCHANGES)
+    if any(stage.levels[0].nccl for stage in stages):
+        loads = [(part.stage.levels[0], part.seconds) for part in parts]
+        return _by_nccl(op, loads, " while ".join(part.words for part in parts), textbook)
     latency = times * sum(sum(count * each for count, each in stage.hops) for stage in stages)
     bandwidth = sum(part.seconds for part in parts)
     adds = in_rounds or op in BROADCASTS
@@ -307,6 +309,8 @@ def _sent(op: str, size: int, placed: list[tuple[LinkLevel, int]]) -> Collective
         most, over = size / bandwidth, f"{_bytes(size)} over {len(moving)} links at once, {rate(bandwidth)}"
     elif most > 1.001 * size / level.one_way:
         over = f"{most * level.one_way / size:.3g} × {over}, as messages share links"
+    if level.nccl:
+        return _by_nccl(op, [(level, seconds) for seconds, level in loads], over, most)
     where = _names(level for level, *_ in moving)
     told = f"{hops} hop{'s' * (hops > 1)} along {where}: {duration(latency)}, then {over}"
     bound = "latency" if latency >= most else where if op in MESSAGES else level.name
@@ -328,44 +332,29 @@ def _shifted(op: str, level: LinkLevel, hops: int) -> tuple[int, float]:
     return min(hops, back), hops / 2 if hops == back else float(min(hops, back))
 
 
-NCCL_PROTOCOLS = {
-    "LL": (6.6e-6, 0.6e-6, 2.7e-6, 0.5),
-    "LL128": (14e-6, 1.9e-6, 4e-6, 0.92),
-    "Simple": (8.4e-6, 3.4e-6, 14e-6, 1.0),
-}
-"""The ways in which NCCL sends: seconds for its start, for a hop over NVLink and one between nodes, and the
-share of the links' bandwidth that carries data. NCCL 2.30.7, ``src/graph/tuning.cc`` (`baseLat`, `hwLat`, and
-the factors of LL and LL128), by which NCCL itself chooses a protocol."""
-
-
-def _by_nccl(parts: list[_Part], times: int, textbook: float, *, one_step: bool) -> CollectiveTime:
-    """Nodes of GPUs: rings through the nodes, over every network card at once, bound by the slowest level.
-
-    Latency and bytes add up, as in NCCL's model, and NCCL takes the protocol by which that is the least; with
-    `one_step` it sends directly. A link's own latency counts where it is longer than NCCL's figure for a hop.
-    """
-    slowest = max(parts, key=lambda part: part.seconds)
-    first = [part.stage.levels[0] for part in parts]
-    outside = [level for level in first if level.kind == "network"]
-    node_latency = max((level.spec.latency for level in first if level not in outside), default=0.0)
-    network_latency = max((level.spec.latency for level in outside), default=0.0)
-    nodes = math.prod(level.size for level in outside)
-    steps = 1 if one_step else times * (math.prod(part.stage.members for part in parts) - 1)
-    across = min(steps, times * (nodes - 1)) if times == 1 else min(steps, 2 * nodes * (nodes > 1))
-
-    def by_protocol(name: str) -> tuple[float, float]:
-        start, node_hop, network_hop, share = NCCL_PROTOCOLS[name]
-        in_nodes = (steps - across) * max(node_hop, node_latency)
-        return start + in_nodes + across * max(network_hop, network_latency), slowest.seconds / share
-
-    protocol = min(NCCL_PROTOCOLS, key=lambda name: sum(by_protocol(name)))
-    latency, bandwidth = by_protocol(protocol)
-    share = NCCL_PROTOCOLS[protocol][-1]
-    words = " while ".join(part.words for part in parts)
-    words += f"; plus {duration(latency)} of NCCL's latency ({protocol}, {steps} hop{'s' * (steps > 1)}"
-    words += f", {share:.0%} of the bandwidth)" if share < 1 else ")"
-    bound = "latency" if latency >= bandwidth else _names(slowest.stage.levels)
-    return CollectiveTime(latency + bandwidth, latency, bandwidth, textbook, bound, words)
+def _by_nccl(
+    op: str, loads: Sequence[tuple[LinkLevel, float]], words: str, textbook: float
+) -> CollectiveTime:
+    """Over nodes of GPUs bytes pass the links of all levels at once: each takes so many seconds for them at
+    its full bandwidth, which is told in `words`."""
+    inside = [(level, seconds) for level, seconds in loads if level.kind != "network"]
+    outside = [(level, seconds) for level, seconds in loads if level.kind == "network"]
+    slowest, longest = max(loads, key=lambda load: load[1])
+    # All but the first byte of a gather pass from node to node.
+    crossed = {level: GATHERS[op] * (level.size - 1) if op in GATHERS else 1 for level, _ in outside}
+    time = nccl_time(
+        slowest.nccl,
+        op,
+        math.prod(level.size for level, _ in inside),
+        max((seconds for _, seconds in inside), default=0.0),
+        max((seconds for _, seconds in outside), default=0.0),
+        sum(count * level.spec.latency for level, count in crossed.items()),
+    )
+    reached = longest / time.bandwidth if time.bandwidth else 1.0
+    words = f"{words} at {reached:.0%} of that, and {duration(time.latency)} to start"
+    bound = "latency" if time.latency >= time.bandwidth else slowest.name
+    seconds = time.latency + time.bandwidth
+    return CollectiveTime(seconds, time.latency, time.bandwidth, textbook, bound, words)
 
 
 def _names(levels: Iterable[LinkLevel]) -> str:

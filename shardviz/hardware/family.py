@@ -24,7 +24,7 @@ from itertools import product
 from typing import ClassVar, Literal, Self
 
 from shardviz.errors import plural
-from shardviz.hardware.chips import INFINIBAND_HOP, MAX_DEVICES, NVLINK_HOP, Gpu, nodes_name
+from shardviz.hardware.chips import GPUS, INFINIBAND_HOP, MAX_DEVICES, NVLINK_HOP, USUAL_NCCL, Gpu, nodes_name
 from shardviz.hardware.links import LINK_KEYS, Dimension, LinkLevel, LinkSpec, link_toml, read_link
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hardware.quantities import count
@@ -172,8 +172,8 @@ class SwitchedNodes(Family):
 
     @classmethod
     def of(cls, chip: str, node: int, nodes: int, node_link: LinkSpec, network: LinkSpec | None) -> Self:
-        """`nodes` of `node` devices; but for simulated ones collectives have the latency of NCCL."""
-        nccl = chip != CPU
+        """`nodes` of `node` devices; but for simulated ones collectives take the time of NCCL."""
+        nccl = "" if chip == CPU else GPUS[chip].nccl if chip in GPUS else USUAL_NCCL
         name = "NVLink" if nccl else "host memory"
         inner = Dimension("gpu", node, 1, "switch", node_link, name, nccl)
         return cls(chip, (inner, Dimension("node", nodes, node, "network", network, "network", nccl)))

@@ -78,8 +78,8 @@ class LinkLevel:
     nodes, `spec` being what one device has of it; "chip": two devices on one chip. `name` is what people
     call it: "x", "NVLink", "DCN". `hops` are the links between neighbours of the group, above 1 where it
     takes every second chip. The links between are then shared with other groups: `load` is how many messages
-    pass the busiest one when all groups send to their neighbours, 0 where that is as many as the hops. With
-    `nccl` GPUs are on the level, whose collectives have the latency of NCCL.
+    pass the busiest one when all groups send to their neighbours, 0 where that is as many as the hops. GPUs
+    have in `nccl` the key of `nccl.NCCL` by which the times of their collectives go.
     """
 
     kind: LevelKind
@@ -87,7 +87,7 @@ class LinkLevel:
     spec: LinkSpec
     name: str
     hops: int = 1
-    nccl: bool = False
+    nccl: str = ""
     load: int = 0
 
     @property
@@ -141,7 +141,7 @@ class Dimension:
     kind: LevelKind
     link: LinkSpec | None
     label: str
-    nccl: bool = False
+    nccl: str = ""
 
     @property
     def is_torus(self) -> bool:

@@ -28,7 +28,7 @@ def line(size: int, spec: LinkSpec = V5E, name: str = "y", hops: int = 1) -> Lin
 
 
 def node(size: int = 8, spec: LinkSpec = H100) -> LinkLevel:
-    return LinkLevel("switch", size, spec, "NVLink", nccl=True)
+    return LinkLevel("switch", size, spec, "NVLink", nccl="h100")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,8 @@ def node(size: int = 8, spec: LinkSpec = H100) -> LinkLevel:
 def test_the_bytes_take_as_long_as_the_book_counts(op, size, levels, published):
     found = collective_time(op, size, levels)
     assert found.textbook_seconds == pytest.approx(published, rel=2e-3)
-    assert found.bandwidth_seconds <= found.textbook_seconds * (1 + 1e-12)
+    if not levels[0].nccl:
+        assert found.bandwidth_seconds <= found.textbook_seconds * (1 + 1e-12)
 
 
 def test_few_bytes_take_the_hops():
@@ -144,8 +145,8 @@ TORI = st.lists(
 )
 NODES = st.builds(
     lambda nodes, gpus, network, links: [
-        LinkLevel("network", nodes, network, "network", nccl=True),
-        LinkLevel("switch", gpus, links, "NVLink", nccl=True),
+        LinkLevel("network", nodes, network, "network", nccl="h100"),
+        LinkLevel("switch", gpus, links, "NVLink", nccl="h100"),
     ],
     st.sampled_from([1, 2, 5]),
     st.sampled_from([1, 4, 8]),
@@ -255,13 +256,12 @@ def test_one_ring_through_a_grid_never_beats_all_axes_at_once(size, side, spec):
         (
             "all-gather",
             [node()],
-            "8 through NVLink: 7/8 of 8 MiB over 450 GB/s; plus 10.8 µs of NCCL's latency (LL, 7 hops, 50% "
-            "of the bandwidth)",
+            "8 through NVLink: 7/8 of 8 MiB over 450 GB/s at 77% of that, and 43.3 µs to start",
         ),
         (
             "all-gather",
-            [LinkLevel("network", 2, LinkSpec(0.0, 5e10), "network", nccl=True)],
-            "2 over network: 1/2 of 8 MiB over 50 GB/s; plus 22.4 µs of NCCL's latency (Simple, 1 hop)",
+            [LinkLevel("network", 2, LinkSpec(0.0, 5e10), "network", nccl="h100")],
+            "2 over network: 1/2 of 8 MiB over 50 GB/s at 100% of that, and 10.1 µs to start",
         ),
         (
             "collective-permute",

@@ -1,0 +1,118 @@
+"""The time of a collective over GPUs, as NCCL runs it: the quickest of two or three lines over its bytes.
+
+Over n GPUs that share a switch each way of NCCL's (a protocol with an algorithm and its channels) takes
+
+    start + hop · (n − 1) + V · (n + ramp) / n / (share · w)
+
+V being the bytes that a device sends, w its links' bandwidth, and `share` what of it carries data. A group of
+two reaches less of its links than a large one, which is `ramp`: at most 1, so that more devices never take
+less. NCCL takes the way that is the quickest for the size.
+
+    all-gather on an H100 of 8:  28.3 µs + V over 48 %,  or  43.3 µs + V over 87 %, each with 9/8 of V
+
+The figures are fitted to times that XLA ships for its cost model, measured with NCCL as XLA calls it on nodes
+of H100 and B200 and on NVLink domains of GB200 and GB300 (openxla/xla, xla/service/gpu/model, Apache-2.0):
+`measured_times` has them, and `tests/benchmarks/nccl_fit.py` fits again. Other GPUs go by the nearest of
+these, at the bandwidth of their own links. Of a network between nodes nobody has published as much: there
+bytes take what the links say, and each node adds a hop (NCCL 2.30.7, ``src/graph/tuning.cc``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import NamedTuple
+
+
+class Line(NamedTuple):
+    """Seconds to start, seconds for each further device, and the share of the links that carries data."""
+
+    start: float
+    hop: float
+    share: float
+
+
+class Ways(NamedTuple):
+    """The lines of a collective, the shortest start first."""
+
+    ramp: float
+    lines: tuple[Line, ...]
+
+
+class NcclTime(NamedTuple):
+    """Seconds of start and of bytes, and the share of the links' bandwidth at which these go."""
+
+    latency: float
+    bandwidth: float
+    share: float
+
+
+PERMUTE = "collective-permute"
+SMALLEST = 1024
+"""Bytes of the first size that was measured."""
+_LIKE = {
+    "ragged-all-to-all": "all-to-all",
+    "collective-broadcast": "all-gather",
+    "send": PERMUTE,
+    "recv": PERMUTE,
+}
+"""Operations that nobody has measured, by those whose figures stand in."""
+
+
+def _ways(ramp: float, *lines: tuple[float, float, float]) -> Ways:
+    return Ways(ramp, tuple(Line(start * 1e-6, hop * 1e-6, share) for start, hop, share in lines))
+
+
+NCCL = {
+    "h100": {
+        "all-gather": _ways(1, (10.1, 2.6, 0.48), (27.9, 2.2, 0.87)),
+        "all-reduce": _ways(1, (12.8, 3.4, 0.52), (64.4, 0, 0.9)),
+        "reduce-scatter": _ways(1, (6.2, 4.4, 0.0057), (18.4, 1.6, 0.67)),
+        "all-to-all": _ways(0.4, (21.2, 1.8, 0.11), (48.3, 0, 0.78)),
+        PERMUTE: _ways(0, (11.9, 0, 0.055), (24.9, 0, 0.22), (1010, 0, 0.64)),
+    },
+    "b200": {
+        "all-gather": _ways(1, (21.1, 1.8, 0.35), (33.2, 0.6, 0.73)),
+        "all-reduce": _ways(1, (18.8, 4.4, 0.27), (45, 5.4, 0.77)),
+        "reduce-scatter": _ways(1, (28.7, 1.4, 0.73)),
+        "all-to-all": _ways(1, (25, 1.4, 0.035), (38.3, 0, 0.38), (73.5, 0, 0.73)),
+        PERMUTE: _ways(0, (15.7, 0, 0.013), (29.2, 0, 0.096), (887, 0, 0.59)),
+    },
+    "gb200": {
+        "all-gather": _ways(0.4, (10.1, 1.3, 0.34), (31.3, 1, 0.76)),
+        "all-reduce": _ways(1, (11.3, 2.4, 0.52), (47.7, 0.13, 0.46), (100, 3.5, 1)),
+        "reduce-scatter": _ways(0.4, (9.7, 1.3, 0.26), (32.4, 1.3, 0.79)),
+        "all-to-all": _ways(0.35, (7.5, 0.69, 0.19), (25.2, 0.46, 0.67), (1500, 2.6, 0.73)),
+        PERMUTE: _ways(0, (10.3, 0, 0.0061), (48.1, 0, 0.029), (763, 0, 0.74)),
+    },
+}
+"""The lines by the GPUs that they were measured on and HLO's operation: starts and hops in µs."""
+
+
+def nccl_time(like: str, op: str, members: int, seconds: float, outside: float, hops: float) -> NcclTime:
+    """The time of an operation, by HLO's name, over `members` GPUs of each node.
+
+    `like` is a key of `NCCL`. `seconds` are those of a node's bytes at the links' full bandwidth, `outside`
+    those of the network's, and `hops` the seconds of messages between nodes.
+    """
+    op = _LIKE.get(op, op)
+    ramp, lines = NCCL[like][op]
+    times = []
+    for line in lines:
+        bandwidth = max(seconds * (members + ramp) / members / line.share, outside)
+        latency = line.start + line.hop * (members - 1) + hops
+        if op == PERMUTE and line is lines[-1]:
+            # Large messages go in pieces, and all but the first are on their way while others start.
+            latency = max(0.0, latency - bandwidth)
+        times.append(NcclTime(latency, bandwidth, line.share))
+    return min(times, key=lambda time: time.latency + time.bandwidth)
+
+
+def measured_times() -> Iterator[tuple[str, str, int, int, float]]:
+    """What was measured: GPU, HLO's operation, devices of a group, bytes as `collective_time` counts them,
+    seconds."""
+    for line in (files("shardviz.hardware") / "measured_collectives.txt").read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            chip, op, devices, *times = line.split()
+            for step, micros in enumerate(times):
+                yield chip, op, int(devices), SMALLEST << step, float(micros) * 1e-6
