@@ -8,7 +8,7 @@ V being the bytes that a device sends, w its links' bandwidth, and `share` what 
 two reaches less of its links than a large one, which is `ramp`: at most 1, so that more devices never take
 less. NCCL takes the way that is the quickest for the size.
 
-    all-gather on an H100 of 8:  28.3 µs + V over 48 %,  or  43.3 µs + V over 87 %, each with 9/8 of V
+    all-gather over 8 H100:  28.3 µs + 9/8 · V / (48 % of w)  or  43.3 µs + 9/8 · V / (87 % of w)
 
 The figures are fitted to times that XLA ships for its cost model, measured with NCCL as XLA calls it on nodes
 of H100 and B200 and on NVLink domains of GB200 and GB300 (openxla/xla, xla/service/gpu/model, Apache-2.0):
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """The lines of a collective, the shortest start first."""
+    """The lines of a collective."""
 
     ramp: float
     lines: tuple[Line, ...]
@@ -67,22 +67,22 @@ NCCL = {
     "h100": {
         "all-gather": _ways(1, (10.1, 2.6, 0.48), (27.9, 2.2, 0.87)),
         "all-reduce": _ways(1, (12.8, 3.4, 0.52), (64.4, 0, 0.9)),
-        "reduce-scatter": _ways(1, (6.2, 4.4, 0.0057), (18.4, 1.6, 0.67)),
+        "reduce-scatter": _ways(1, (8.33, 2.8, 0.0084), (3.73, 13, 0.077), (20.5, 1.5, 0.69)),
         "all-to-all": _ways(0.4, (21.2, 1.8, 0.11), (48.3, 0, 0.78)),
-        PERMUTE: _ways(0, (11.9, 0, 0.055), (24.9, 0, 0.22), (1010, 0, 0.64)),
+        PERMUTE: _ways(0, (11.7, 0, 0.042), (24.3, 0, 0.18), (999, 0, 0.64)),
     },
     "b200": {
-        "all-gather": _ways(1, (21.1, 1.8, 0.35), (33.2, 0.6, 0.73)),
+        "all-gather": _ways(1, (20.6, 1.9, 0.3), (32.6, 0.83, 0.74)),
         "all-reduce": _ways(1, (18.8, 4.4, 0.27), (45, 5.4, 0.77)),
         "reduce-scatter": _ways(1, (28.7, 1.4, 0.73)),
-        "all-to-all": _ways(1, (25, 1.4, 0.035), (38.3, 0, 0.38), (73.5, 0, 0.73)),
+        "all-to-all": _ways(1, (22.6, 3.5, 0.024), (37.2, 0, 0.37), (74.6, 0, 0.73)),
         PERMUTE: _ways(0, (15.7, 0, 0.013), (29.2, 0, 0.096), (887, 0, 0.59)),
     },
     "gb200": {
         "all-gather": _ways(0.4, (10.1, 1.3, 0.34), (31.3, 1, 0.76)),
-        "all-reduce": _ways(1, (11.3, 2.4, 0.52), (47.7, 0.13, 0.46), (100, 3.5, 1)),
-        "reduce-scatter": _ways(0.4, (9.7, 1.3, 0.26), (32.4, 1.3, 0.79)),
-        "all-to-all": _ways(0.35, (7.5, 0.69, 0.19), (25.2, 0.46, 0.67), (1500, 2.6, 0.73)),
+        "all-reduce": _ways(1, (55.8, 0, 0.46), (11.3, 2.4, 0.52), (100, 3.5, 1)),
+        "reduce-scatter": _ways(0.4, (9.71, 1.3, 0.26), (32.4, 1.3, 0.79)),
+        "all-to-all": _ways(0.3, (7.44, 0.69, 0.18), (27.1, 0.45, 0.72)),
         PERMUTE: _ways(0, (10.3, 0, 0.0061), (48.1, 0, 0.029), (763, 0, 0.74)),
     },
 }

@@ -165,7 +165,8 @@ def test_work_in_a_type_without_a_peak_has_none(priced):
 )
 def test_rows_on_a_device_whose_backward_pass_hides_the_sums_of_the_gradients(machine, devices, rows):
     # Part 5 and the chapter on GPUs: 8·B·D·F FLOPs against 8·D·F bytes, B > peak / bandwidth; its 2,200 of an
-    # H100 leaves out that N-1 of N parts are sent, and that NCCL reaches 80 % of the links. Forward work is over before there is a gradient.
+    # H100 leaves out that N-1 of N parts are sent, and that NCCL reaches 80 % of the links. Forward work is
+    # over before there is a gradient.
     text = "H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d]"
     mesh, specs = Mesh(("data",), (devices,)), "X=data _,Y=data _,W1=_ _,W2=_ _"
     forward = problem_from_text(text, mesh=mesh, specs=specs, sizes="b=65536,d=16384,f=131072")

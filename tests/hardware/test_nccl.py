@@ -1,0 +1,76 @@
+"""Collectives over GPUs against the times that were measured of them."""
+
+import statistics
+from itertools import groupby, pairwise
+
+import pytest
+
+from shardviz.hardware.chips import GPUS
+from shardviz.hardware.collective_time import collective_time
+from shardviz.hardware.family import SwitchedNodes
+from shardviz.hardware.nccl import PERMUTE, measured_times
+
+MIB = 2**20
+
+
+def level(chip, devices):
+    return SwitchedNodes.published(GPUS[chip], 1, devices).dimensions[0].level(devices)
+
+
+POINTS = [
+    (chip, op, size, collective_time(op, size, [level(chip, devices)]).seconds / seconds - 1)
+    for chip, op, devices, size, seconds in measured_times()
+]
+"""GPU, operation, bytes, and ours over measured less 1."""
+
+
+def test_all_that_was_measured_is_read():
+    assert len(POINTS) == 1072
+    assert {chip for chip, *_ in POINTS} == {"h100", "b200", "gb200", "gb300"}
+
+
+@pytest.mark.parametrize("low", [0, MIB, 64 * MIB])
+@pytest.mark.parametrize("moves", [True, False], ids=["permutes", "others"])
+def test_small_and_large_sizes_are_met_without_a_bias(low, moves):
+    high = {0: MIB, MIB: 64 * MIB}.get(low, 2**60)
+    off = [error for _, op, size, error in POINTS if low <= size < high and (op == PERMUTE) == moves]
+    assert statistics.median(map(abs, off)) < 0.15
+    assert abs(statistics.median(off)) < 0.1
+
+
+@pytest.mark.parametrize("chip", ["h100", "b200", "gb200", "gb300"])
+def test_of_each_gpu_most_times_are_met(chip):
+    off = sorted(abs(error) for one, _, size, error in POINTS if one == chip and size >= 64 * 2**10)
+    assert statistics.median(off) < 0.1
+    assert off[int(0.9 * len(off))] < 0.35
+
+
+def test_more_devices_never_take_less():
+    for gpu in GPUS.values():
+        for op in ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", PERMUTE):
+            for size in (2**10, 2**16, 2**20, 2**24, 2**30):
+                times = [
+                    collective_time(op, size, [level(gpu.name, devices)]).seconds for devices in (2, 4, 8)
+                ]
+                assert times == sorted(times), (gpu.name, op, size)
+
+
+def test_an_unmeasured_gpu_goes_by_its_own_links():
+    """An A100 has two thirds of an H100's links, and H100's share of them."""
+    slow, fast = (
+        collective_time(
+            "all-gather", 2**32, [SwitchedNodes.published(GPUS[name], 1, 8).dimensions[0].level(8)]
+        )
+        for name in ("a100", "h100")
+    )
+    assert slow.bandwidth_seconds == pytest.approx(1.5 * fast.bandwidth_seconds)
+    assert slow.latency_seconds == fast.latency_seconds
+
+
+def test_lines_grow_with_the_size_and_meet_where_nccl_changes():
+    for _, group in groupby(measured_times(), key=lambda row: row[:3]):
+        chip, op, devices = next(group)[:3]
+        links = [level(chip, devices)]
+        seconds = [collective_time(op, 2**power, links).seconds for power in range(36)]
+        assert seconds == sorted(seconds)
+        assert all(twice <= 2 * once for once, twice in pairwise(seconds))
