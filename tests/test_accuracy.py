@@ -29,6 +29,7 @@ def _load(name):
     return module
 
 
+nccl_errors = _load("nccl_errors")
 accuracy = _load("accuracy")
 FORMULAS = [case for case in accuracy.CASES if case.kind == accuracy.FORMULA]
 MEASURED = [case for case in accuracy.CASES if case.kind == accuracy.MEASURED]
@@ -74,6 +75,7 @@ def test_measured_times_are_near():
 
 def test_the_page_is_what_the_command_writes():
     assert accuracy.page() == accuracy.PAGE.read_text(encoding="utf-8"), "run tests/benchmarks/accuracy.py"
+    assert accuracy.nccl_errors.picture() == accuracy.PICTURE.read_text(encoding="utf-8")
 
 
 def test_each_command_is_on_the_page():

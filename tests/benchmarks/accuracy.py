@@ -19,8 +19,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+import nccl_errors
+
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "accuracy.md"
+PICTURE = PAGE.with_name("nccl-errors.svg")
 TEMPLATE = Path(__file__).with_name("accuracy_page.md")
 """The page, with {names} where the tables belong."""
 PROGRAMS = "tests/benchmarks/programs"
@@ -499,7 +502,7 @@ CASES = (
         "D13 measured", "8 H100: all-gather of bf16[4096_X, 65536]",
         "1.5", "ms", MEASURED,
         (explain("ij->ij", "X=8", "X_->__", "i=4096,j=65536", "h100:8"),),
-        step("all_gather"), "through the switch, NCCL's latency", "gpus",
+        step("all_gather"), "through the switch, as NCCL takes it", "gpus",
     ),
     Case(
         "D20 measured", "v2, 8 cores: bf16[32_X, 1024, 8192] · [8192, 32768_Y]",
@@ -572,6 +575,8 @@ def page() -> str:
         median=f"{statistics.median(errors):.0%}",
         worst=f"{abs(worst.error):.0%}",
         worst_case=worst.id,
+        nccl=nccl_errors.table(),
+        points=f"{len(nccl_errors.points()):,}",
         commands=_commands(),
         libtpu=LIBTPU,
         sources="\n".join(f"- {text}" for text in SOURCES.values()),
@@ -617,6 +622,7 @@ def _commands() -> str:
 
 def main() -> None:
     PAGE.write_text(page(), encoding="utf-8")
+    PICTURE.write_text(nccl_errors.picture(), encoding="utf-8")
 
 
 if __name__ == "__main__":
