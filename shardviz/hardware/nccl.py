@@ -108,6 +108,17 @@ def nccl_time(like: str, op: str, members: int, seconds: float, outside: float, 
     return min(times, key=lambda time: time.latency + time.bandwidth)
 
 
+def ways_over(like: str, op: str, members: int) -> list[tuple[float, float]]:
+    """The ways of an operation over so many GPUs of a node that are the quickest for some size: seconds to
+    start, and the share of the links that is reached."""
+    ramp, lines = NCCL[like][op]
+    ways = [(line.start + line.hop * (members - 1), line.share) for line in lines]
+    quickest = [
+        way for way in sorted(ways) if not any(start < way[0] and share >= way[1] for start, share in ways)
+    ]
+    return [(start, share * members / (members + ramp)) for start, share in quickest]
+
+
 def measured_times() -> Iterator[tuple[str, str, int, int, float]]:
     """What was measured: GPU, HLO's operation, devices of a group, bytes as `collective_time` counts them,
     seconds."""

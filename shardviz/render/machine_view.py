@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from rich.style import Style
 from rich.text import Text
 
 from shardviz.devices.job import GroupSpan, Job, group_span
 from shardviz.errors import plural
+from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import Family
 from shardviz.hardware.links import Dimension, LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
+from shardviz.hardware.nccl import NCCL, measured_times, ways_over
 from shardviz.hardware.placement import AXES
 from shardviz.render.caption import axes_text, coordinates
 from shardviz.render.lines import GLUE, Cell, columns, fitting_columns, sentence, shelve, table
@@ -43,6 +45,9 @@ def machine_view(
         order = "in the order that is given" if mesh.device_order else "where jax.make_mesh places it"
         lines += [Text(), *sentence(f"{mesh}, {order}", width, lead="mesh  ")]
         lines += _axis_lines(mesh, placed, width, palette)
+    for one in machine.family.dimensions:
+        if one.nccl and one.kind == "switch" and one.size > 1:
+            lines += [Text(), *_nccl_lines(machine, one, width)]
     if machine.measured:
         lines += [
             Text(),
@@ -129,6 +134,35 @@ def _link_lines(machine: Machine, width: int) -> list[Text]:
             [(name, "bold"), size, kind, rate(one.link.bandwidth), f"{seconds(one.link.latency)} a hop"]
         )
     return table(rows, width, 2)
+
+
+SAMPLED = (2**10, 2**20, 2**30)
+"""Bytes of a collective whose times are shown."""
+
+
+def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:
+    """The constants of NCCL's collectives over a node, and a few times beside those that were measured."""
+    known = {
+        (op, size): time
+        for chip, op, devices, size, time in measured_times()
+        if (chip, devices) == (machine.chip, node.size)
+    }
+    rows: list[list[Cell]] = []
+    for op in NCCL[node.nccl]:
+        ways = [[seconds(start), f"{share:.0%}"] for start, share in ways_over(node.nccl, op, node.size)]
+        links = [node.level(node.size)]
+        told = [[op, *(seconds(collective_time(op, size, links).seconds) for size in SAMPLED)]]
+        if known:
+            told.append(["  measured", *(seconds(known[op, size]) for size in SAMPLED)])
+        for (name, *times), way in zip_longest(told, ways, fillvalue=[""] * 4):
+            rows.append([name, *way[:2], *times])
+    like = f" of {node.nccl.upper()}" if node.nccl != machine.chip else ""
+    heads = ("", "start", "of the links", *map(human_bytes, SAMPLED))
+    words = f"NCCL over {node.size}, fitted to the times{like} that XLA ships"
+    return [
+        *sentence(words, width, style="bold"),
+        *table(rows, width, 2, {1, 2, 3, 4, 5}, heads, style="dim"),
+    ]
 
 
 def _measured_lines(machine: Machine, width: int) -> list[Text]:

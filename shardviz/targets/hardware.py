@@ -190,6 +190,6 @@ def _tpu(chip: TpuChip) -> Choice:
 
 
 def _gpu(gpu: Gpu) -> Choice:
-    name, two = (nodes_name(gpu.name, nodes, gpu.node) for nodes in (1, 2))
+    name, two = nodes_name(gpu.name, 1, min(gpu.node, DEVICES)), nodes_name(gpu.name, 2, gpu.node)
     what = f"{gpu.device_kind}: up to {gpu.node} in a node; {two} is two nodes"
     return Choice(name, what, parse_cluster(name))

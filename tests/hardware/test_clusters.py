@@ -104,7 +104,7 @@ def test_what_a_name_means(text, name, devices, asked):
         ("2*h100:8", "slices are for TPUs", "h100:2x8 for two nodes"),
         ("cpu,v9:2x2", "unknown chip 'v9' at character 5 of 'cpu,v9:2x2'", "the chips are v2, v3"),
         ("v5r:2x2", "unknown chip 'v5r'", "did you mean v5"),
-        ("gb200:8", "unknown chip 'gb200'", "did you mean b200?"),
+        ("gb20:8", "unknown chip 'gb20'", "did you mean gb200?"),
         ("cpu:8", "cpu takes no size, at character 1 of 'cpu:8'", "write cpu"),
         ("v4-7", "no slice of v4 has 7 cores at character 1 of 'v4-7'", "counts cores, 2 a chip"),
         (

@@ -34,8 +34,12 @@ ONE_WAY = {
     "h100": 4.5e11,
     "h200": 4.5e11,
     "b200": 9e11,
+    "b300": 9e11,
+    "gb200": 9e11,
+    "gb300": 9e11,
 }
-"""Bytes per second of a link one way: "How to Scale Your Model", and for v2 Google's page on it."""
+"""Bytes per second of a link one way: "How to Scale Your Model"; v2: Google's page on it; B300, GB300:
+data sheets."""
 
 
 def test_every_chip_has_the_published_figure():
