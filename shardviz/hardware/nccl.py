@@ -120,8 +120,8 @@ def ways_over(like: str, op: str, members: int) -> list[tuple[float, float]]:
 
 
 def measured_times() -> Iterator[tuple[str, str, int, int, float]]:
-    """The measured times: GPU, operation by HLO's name, devices of a group, bytes of the larger of operand and
-    result, seconds."""
+    """The measured times: GPU, operation by HLO's name, devices of a group, bytes of the larger of operand
+    and result, seconds."""
     for line in (files("shardviz.hardware") / "measured_collectives.txt").read_text("utf-8").splitlines():
         if not line.startswith("#"):
             chip, op, devices, *times = line.split()
