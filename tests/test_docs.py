@@ -18,7 +18,7 @@ from shardviz.forms.resolve import resolve
 from shardviz.forms.share import from_string
 from shardviz.forms.state_file import SavedSession, save_session
 from shardviz.notation.notations import NOTATIONS
-from shardviz.tui.registry import key_table
+from shardviz.tui import registry
 from tests.conftest import one_in
 
 ROOT = Path(__file__).parent.parent
@@ -105,6 +105,20 @@ def test_every_command_is_shown_at_work():
 def test_the_table_of_notations_is_whole():
     keys = re.findall(r"^\| `(\w+)` \|", PAGES["notations.md"], re.MULTILINE)
     assert keys == [notation.key for notation in NOTATIONS]
+
+
+def key_table() -> str:
+    """All commands as Markdown, one table for each part of the application."""
+    lines = []
+    for area, name in registry.AREAS.items():
+        rows = [command for command in registry.COMMANDS if command.area == area]
+        if rows:
+            lines += ["", f"| {name} | | |", "|---|---|---|"]
+        for command in rows:
+            key = f"`{command.key_text}`" if command.key_text else ""
+            cells = [cell.replace("|", "\\|") for cell in (key, command.title, command.help)]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines[1:]) + "\n"
 
 
 def test_the_table_of_keys_is_the_registry():

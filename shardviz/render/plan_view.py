@@ -4,23 +4,21 @@ colour and glyph in all views."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.planner.plan import LOCAL_OPS, Parts, Plan, Step, axes_words, decided_parts, repeated_work
+from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, repeated_work
 from shardviz.planner.pricing.priced_plan import HBM, IN_PLACE, UNKNOWN, PricedStep
 from shardviz.planner.problem import UNNAMED, Problem, notices, statement_text, value_pieces
 from shardviz.planner.statements.work_split import CASES
 from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
-from shardviz.render.layouts.layout_canvas import array_lines
+from shardviz.render.layouts.layout_canvas import array_lines, count_of, numbered_parts
 from shardviz.render.lines import GAP, columns, records, sentence, sentences, table
 from shardviz.render.palette import Palette
-from shardviz.sharding import Layout
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
 
@@ -204,38 +202,6 @@ def state_words(problem: Problem) -> str:
 
 MOST_NAMES = 3
 INDENT, REASON_INDENT = 1, 4
-
-
-Numbered = tuple[Layout, int]
-"""A layout and the number of its first block."""
-
-
-def numbered_parts(plan: Plan, parts_of: Callable[[Plan], Parts] = decided_parts) -> list[list[Numbered]]:
-    """For every part of the chain the layouts of its operands and its result, each with its first number.
-
-    `parts_of` says how they are sharded: as the problem has them, or as the einsum does (`einsum_parts`).
-    An intermediate keeps its numbers where the next part uses it: it is the same data. The partial sums of
-    a block share its number.
-    """
-    first = 0
-    seen: dict[str, int] = {}
-    parts = []
-    for operands, result in parts_of(plan):
-        part = []
-        for array in (*operands, result):
-            layout = Layout(array, plan.problem.mesh)
-            key = f"{array.name} {layout.spec}"
-            if key not in seen:
-                seen[key] = first
-                first += layout.num_shards // plan.problem.mesh.group_size(layout.spec.unreduced)
-            part.append((layout, seen[key]))
-        parts.append(part)
-    return parts
-
-
-def count_of(parts: Iterable[Sequence[Numbered]]) -> int:
-    """The number of blocks that are numbered."""
-    return max(first + math.prod(layout.parts) for part in parts for layout, first in part)
 
 
 def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:

@@ -167,17 +167,3 @@ AREAS = {
     "lesson": "Lesson",
 }
 """The names of the parts of the application."""
-
-
-def key_table() -> str:
-    """All commands as Markdown, one table for each part of the application."""
-    lines = []
-    for area, name in AREAS.items():
-        rows = [command for command in COMMANDS if command.area == area]
-        if rows:
-            lines += ["", f"| {name} | | |", "|---|---|---|"]
-        for command in rows:
-            key = f"`{command.key_text}`" if command.key_text else ""
-            cells = [cell.replace("|", "\\|") for cell in (key, command.title, command.help)]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines[1:]) + "\n"

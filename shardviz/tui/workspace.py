@@ -78,6 +78,8 @@ class Workspace(Horizontal):
         """The right side: the panes, and what covers them."""
         self._panes: dict[str, Pane] = {}
         self._last = LAST[0]
+        self._wanted = ""
+        """The area that was asked for last."""
         self._mounting = Lock()
         """A mounted pane has its children."""
         self._waiting: list[Callable[[], None]] = []
@@ -155,10 +157,13 @@ class Workspace(Horizontal):
 
     async def put_on(self, area: str) -> None:
         """Show a pane, and begin to draw what may have changed for it. What it needs may take a sixth of a
-        second to load: the screen goes on meanwhile."""
+        second to load: the screen goes on meanwhile, and a pane that is asked for later is what is shown."""
         self.state.find_first_plan()
+        self._wanted = area
         if (module := f"shardviz.tui.{area}.pane") not in sys.modules:
             await to_thread(import_module, module)
+        if area != self._wanted:
+            return
         self.state.area = area
         await self.show_panes()
         self._draw(self.pane)

@@ -22,10 +22,11 @@ from shardviz.render.layouts.layout_canvas import (
     PointedLayout,
     arrange,
     array_lines,
+    numbered_parts,
 )
 from shardviz.render.layouts.layout_view import layout_view
 from shardviz.render.palette import ANSI, GLYPHS, PLAIN, TRUECOLOR, Palette
-from shardviz.render.plan_view import numbered_parts, question_view
+from shardviz.render.plan_view import question_view
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from tests.conftest import examples
 
@@ -575,7 +576,7 @@ COLOURS_REPEAT = "colours repeat after 24; letters and device numbers do not"
     [
         (24, TRUECOLOR, []),
         (25, TRUECOLOR, [COLOURS_REPEAT]),
-        (13, ANSI, [COLOURS_REPEAT.replace("24", "12")]),
+        (13, ANSI, [COLOURS_REPEAT.replace("24", "11")]),
         (25, PLAIN, []),
     ],
 )

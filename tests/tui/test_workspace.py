@@ -3,12 +3,15 @@ common."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+import sys
 
 import pytest
 
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.options import form_from_options
+from shardviz.tui import workspace
 from shardviz.tui.workspace import DASHBOARD
 from tests.tui.conftest import check_snapshot, drive, text_of, until
 from tests.tui.recorded import Recorded
@@ -233,3 +236,22 @@ def test_a_plan_that_is_drawn_anew_has_one_step_under_all_cursors():
         await until(pilot, lambda: time.chart.selected is not None and time.chart.selected + 1 == plan.chosen)
 
     on_dashboard(script, draft=chain)
+
+
+def test_the_pane_that_is_asked_for_last_is_shown_also_where_another_takes_longer_to_load(monkeypatch):
+    async def script(pilot):
+        is_loaded, space = asyncio.Event(), pilot.app.workspace
+
+        async def slowly(*_):
+            await is_loaded.wait()
+
+        monkeypatch.setattr(workspace, "to_thread", slowly)
+        monkeypatch.delitem(sys.modules, "shardviz.tui.time.pane", raising=False)
+        slow = asyncio.create_task(space.put_on("time"))
+        await asyncio.sleep(0)
+        await space.put_on("layout")
+        is_loaded.set()
+        await slow
+        assert pilot.app.state.area == "layout"
+
+    drive(script, draft=NONE, screen="layout")

@@ -13,16 +13,14 @@ from shardviz.planner.plan import Plan
 from shardviz.planner.planner import plan
 from shardviz.planner.problem import Problem
 from shardviz.render.exports import Subject, SweepChart, Timelines
-from shardviz.render.layouts.layout_canvas import array_lines
+from shardviz.render.layouts.layout_canvas import array_lines, count_of, numbered_parts
 from shardviz.render.layouts.layout_view import layout_view
 from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import (
     case_lines,
-    count_of,
     headline,
     meaning_lines,
-    numbered_parts,
     plan_view,
     question_view,
     step_lines,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +21,7 @@ from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.share import Shared, to_string
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
+from shardviz.render.command_lines import command_lines
 from shardviz.render.exports import JaxProgram, Subject, Timelines, title_of
 from shardviz.render.exports.html import html
 from shardviz.render.exports.script import notebook
@@ -259,9 +259,9 @@ class CommandLineDialog(LinesDialog):
         self.action_copy()
 
     def lines(self, width: int) -> list[Text]:
-        line, string = wrapped_command(self._words, width), wrapped_string(self._string, width)
-        own = sentence(self._problem, width) if self._problem else Text(string).split()
-        return [*Text(line).split(), Text(), Text("To open it as it stands, elsewhere", "bold"), *own]
+        own = sentence(self._problem, width) or [*Text(wrapped_string(self._string, width)).split()]
+        line = [Text(words) for words in command_lines(self._words, width)]
+        return [*line, Text(), Text("To open it as it stands, elsewhere", "bold"), *own]
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._words)
@@ -280,33 +280,3 @@ def wrapped_string(string: str, width: int) -> str:
         return f"{OPENS} {string}"
     text = f"{OPENS} '{string}'"
     return "\n".join(text[start : start + width] for start in range(0, len(text), width))
-
-
-def wrapped_command(words: str, width: int) -> str:
-    """The command over several lines where it is too long for one, with a backslash at each break.
-
-    An option stays beside its value, and what is longer than a line stays whole.
-    """
-    lines = [""]
-    for piece in _pieces(words):
-        if lines[-1] and len(lines[-1]) + len(piece) + 3 > width:
-            lines[-1] += " \\"
-            lines.append(f"  {piece}")
-        else:
-            lines[-1] += f" {piece}" if lines[-1] else piece
-    return "\n".join(lines)
-
-
-def _pieces(words: str) -> list[str]:
-    """Words in quotes where they need them, options with their values."""
-    found: list[str] = []
-    waiting = False
-    for word in shlex.split(words):
-        quoted = shlex.quote(word)
-        is_option = word.startswith("--")
-        if waiting and not is_option:
-            found[-1] += f" {quoted}"
-        else:
-            found.append(quoted)
-        waiting = is_option and "=" not in word
-    return found

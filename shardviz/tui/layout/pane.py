@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.geometry import Region
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.wording import as_sentence
@@ -16,10 +15,17 @@ from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import decided_parts, einsum_parts
 from shardviz.render.caption import repetition
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
-from shardviz.render.layouts.layout_canvas import CellCursor, LayoutCanvas, PointedLayout, arrange
+from shardviz.render.layouts.layout_canvas import (
+    CellCursor,
+    LayoutCanvas,
+    Numbered,
+    arrange,
+    count_of,
+    numbered_parts,
+)
 from shardviz.render.layouts.layout_view import DevicePlacement, cell_details, device_lines
 from shardviz.render.lines import sentence
-from shardviz.render.plan_view import Numbered, count_of, numbered_parts
+from shardviz.tui.layout.cells_view import CellsView
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import LAYOUT, bindings
@@ -41,59 +47,6 @@ WORDS_HEIGHT = ((16, 5), (26, 6))
 """Lines for the words under the picture when that is laid out, by the lines of the screen up to which it is
 so."""
 ROOMY_WORDS = 8
-
-
-class CellsView(LinesView, inherit_bindings=False):
-    """Shows the canvas of a layout; the view follows the cursor."""
-
-    def point(self, layout: LayoutCanvas, cursor: CellCursor, lens: int | None) -> None:
-        """Show a layout with the cursor at a cell, bring that into view, and mark a device."""
-        before = self.canvas
-        canvas = PointedLayout(layout, cursor, focused=self.has_focus, lens=lens)
-        if isinstance(before, PointedLayout) and before.canvas is layout and before.lens == lens:
-            self.canvas = canvas
-            self._redraw(before, canvas)
-        else:
-            self.show(canvas)
-        self._follow()
-
-    def watch_has_focus(self, has_focus: bool) -> None:
-        """The cursor stands out while keys move it."""
-        super().watch_has_focus(has_focus)
-        if isinstance(self.canvas, PointedLayout):
-            layout, cursor, lens = self.canvas.canvas, self.canvas.cursor, self.canvas.lens
-            self.canvas = PointedLayout(layout, cursor, focused=has_focus, lens=lens)
-            self.refresh_lines(layout.place_of(cursor)[1])
-
-    def draw_line(self, row: int, left: int, right: int) -> Text:
-        """The first line that is seen names the columns, where those above it are out of sight."""
-        if row == self.scroll_offset.y and isinstance(self.canvas, PointedLayout):
-            heading = self.canvas.canvas.heading(row, left, right)
-            if heading is not None:
-                return heading
-        return super().draw_line(row, left, right)
-
-    def on_resize(self) -> None:
-        self._follow()
-
-    def _follow(self) -> None:
-        if not isinstance(self.canvas, PointedLayout):
-            return
-        around = Region(*self.canvas.canvas.around(self.canvas.cursor))
-        self.scroll_to_region(around, animate=False, force=True)
-
-    def _redraw(self, before: PointedLayout, after: PointedLayout) -> None:
-        """Draw the lines again that differ: the cursor's, and all seen ones where other cells are marked."""
-        layout = before.canvas
-        old, new = before.cursor, after.cursor
-        is_by_device = isinstance(layout.cells(new), DeviceCells)
-        is_one_of_many = is_by_device and len(layout.arrays) > 1 and after.lens is None
-        same_data = layout.cells(old).data(old.cell) == layout.cells(new).data(new.cell)
-        if not is_one_of_many and (same_data or not (layout.repeats(old) or layout.repeats(new))):
-            self.refresh_lines(layout.place_of(old)[1])
-            self.refresh_lines(layout.place_of(new)[1])
-        else:
-            self.refresh()
 
 
 class LayoutPane(Pane):

@@ -4,11 +4,12 @@ cursor."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual import events
+from textual.message import Message
 from textual.widgets import Input
 from textual.widgets.input import Selection
 
@@ -150,17 +151,22 @@ SPEC_HINT = "X_, P('X', None), A[b_X, d] …; all arrays: X_,__->X_; ? where the
 class Entry(Input):
     """One line of text in place of a field's value: enter keeps it, esc leaves the field as it was.
 
-    It is there for one field after another, and hidden between. `on_end` is called with whether the text is
-    kept.
+    It is there for one field after another, and hidden between.
     """
+
+    class Ended(Message):
+        """The text is no longer typed; `keep` where it is kept."""
+
+        def __init__(self, keep: bool) -> None:
+            super().__init__()
+            self.keep = keep
 
     DEFAULT_CSS = """
     Entry, Entry:focus { height: 1; padding: 0; border: none; background: $panel; background-tint: 0%; }
     """
 
-    def __init__(self, on_end: Callable[[bool], None]) -> None:
+    def __init__(self) -> None:
         super().__init__(compact=True, select_on_focus=False)
-        self._on_end = on_end
         self.cursor_blink = False
         self.is_open = False
         self.notes = 0
@@ -181,7 +187,7 @@ class Entry(Input):
         """End here; the text stays in `draft`."""
         if self.is_open:
             self.is_open = self.display = False
-            self._on_end(keep)
+            self.post_message(self.Ended(keep))
 
     @property
     def draft(self) -> ProblemForm:

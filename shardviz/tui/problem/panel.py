@@ -53,7 +53,7 @@ class ProblemPanel(Side):
         self._rows: list[FieldRow] = []
         self.picture: FieldsPicture | None = None
         self._figures: list[Text] = []
-        self._entry = Entry(self._end_typing)
+        self._entry = Entry()
 
     def compose(self) -> ComposeResult:
         yield FieldsView()
@@ -259,11 +259,11 @@ class ProblemPanel(Side):
         if self._entry.is_open:
             self.state.show(self._entry.draft, self._entry.before)
 
-    def _end_typing(self, keep: bool) -> None:
+    def on_entry_ended(self, event: Entry.Ended) -> None:
         """Keep the text as one step of undo, or go back to the problem before it."""
         if self.screen.focused is self._entry:
             self.screen.set_focus(self.view)
-        if keep:
+        if event.keep:
             self.state.edit(self._entry.draft)
             self._draw()
         else:
