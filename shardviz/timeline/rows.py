@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from shardviz.hlo.module import Reader
@@ -116,6 +116,8 @@ def _parts(shape: str) -> tuple[tuple[Path, str, int], ...]:
 class Rows:
     """The instructions of one computation, in program order; -1 stands for one that it does not define.
 
+    In a text that is not in such an order, an instruction stands behind its operands.
+
     `operands` has the numbers of the instructions whose results one takes, `starts` the positions of the
     lines; `root` is the number of the one whose result is the computation's.
     """
@@ -133,6 +135,38 @@ class Rows:
         line = self._lines.at(self.starts[number], self._home)
         assert line is not None
         return line
+
+    def put_in_order(self, numbers: Mapping[str, int]) -> None:
+        """Put behind its operands, by the `numbers` of names, each instruction that uses a later one."""
+        later: dict[int, list[int]] = {}
+        for number in (number for number, operands in enumerate(self.operands) if -1 in operands):
+            known = [numbers.get(name, -1) for name in self.line(number).operands]
+            if any(operand >= number for operand in known):
+                later[number] = known
+        if not later:
+            return
+        operands = [later.get(number, known) for number, known in enumerate(self.operands)]
+        order: dict[int, None] = {}
+        entered: set[int] = set()
+        # Depth first; one that was entered before belongs to a circle of a damaged text, or is in order.
+        stack = [*reversed(range(len(operands)))]
+        while stack:
+            number = stack[-1]
+            waits = [] if number in entered else [each for each in operands[number] if each not in entered]
+            entered.add(number)
+            if waits := [each for each in waits if each >= 0]:
+                stack += reversed(waits)
+            else:
+                order.setdefault(stack.pop())
+        places = {number: place for place, number in enumerate(order)}
+        self.operands = [
+            [place if (place := places.get(each, -1)) < places[number] else -1 for each in operands[number]]
+            for number in order
+        ]
+        self.names = [self.names[number] for number in order]
+        self.forms = [self.forms[number] for number in order]
+        self.starts = [self.starts[number] for number in order]
+        self.root = places.get(self.root, -1)
 
 
 class ProgramRows:
@@ -187,4 +221,7 @@ class ProgramRows:
             numbers[name] = number
             if root is not None:
                 rows.root = number
+        if [*numbers.values()] != [*range(len(rows.names))]:
+            # A name that was used above its definition, or that has none, or two.
+            rows.put_in_order(numbers)
         return rows
