@@ -34,24 +34,19 @@ def whole_bytes(count: int) -> str:
     return human if float(digits.replace(",", "")) * size == count else f"{human} ({exact_bytes(count)})"
 
 
-def seconds(duration: float) -> str:
-    """``1.24 s``; below a second three digits: ``39.8 ms``, ``12.4 µs``, ``250 ns``."""
-    if duration >= 0.9995:
-        return f"{duration:,.2f} s"
-    if duration >= 0.0009995:
-        return f"{duration * 1e3:.3g} ms"
-    if duration >= 0.9995e-6:
-        return f"{duration * 1e6:.3g} µs"
-    return f"{duration * 1e9:.3g} ns"
+def seconds(duration: float, digits: int = 3) -> str:
+    """``39.8 ms``, ``1.7 ms``, ``250 ns``, ``1.24 s``: so many digits, without zeros at the end.
 
-
-def estimated_seconds(duration: float, digits: int = 3) -> str:
-    """``39.8 ms``, ``1.24 s``, ``311 µs``: of an estimate, as many digits as are told apart."""
+    A whole number of seconds has one, ``3.0 s``, as where seconds are counted while something runs.
+    """
+    if not duration:
+        return "0 s"
     scales = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
     least = 1 - 0.5 * 10.0**-digits
     unit, size = next((scale for scale in scales if duration >= scale[1] * least), scales[-1])
-    whole = int(f"{duration / size:.{digits - 1}e}".partition("e")[2]) + 1
-    return f"{duration / size:,.{max(digits - whole, 0)}f} {unit}" if duration else "0 s"
+    value = duration / size
+    text = f"{value:,.{digits}g}" if value < 10**digits - 0.5 else f"{value:,.0f}"
+    return f"{text}{'.0' if unit == 's' and text.isdecimal() and len(text) < digits else ''} {unit}"
 
 
 def rate(bandwidth: float) -> str:

@@ -31,7 +31,8 @@ from shardviz.render.plan_view import (
     time_words,
     update_runs,
 )
-from shardviz.units import estimated_seconds, exact_bytes, human_bytes
+from shardviz.units import exact_bytes, human_bytes
+from shardviz.units import seconds as human_seconds
 
 MARK = "▌"
 """Stands before every line of the chosen step."""
@@ -169,7 +170,7 @@ def exact_words(priced: PricedStep) -> str:
         counted = f"{priced.hbm_bytes:,} bytes of HBM"
         if priced.flops:
             counted = f"{priced.flops:,} FLOP, {counted}"
-    time = "of unknown time" if priced.seconds is None else estimated_seconds(priced.seconds, DIGITS)
+    time = "of unknown time" if priced.seconds is None else human_seconds(priced.seconds, DIGITS)
     if priced.bound == UNKNOWN and priced.seconds is not None:
         time = f"at least {time}"
     return f"{counted}, {time}: {priced.convention}"

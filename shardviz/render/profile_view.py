@@ -18,7 +18,8 @@ from shardviz.render.caption import axes_text
 from shardviz.render.lines import Cell, sentence, sentences, table
 from shardviz.render.palette import Palette
 from shardviz.render.times.report import note_lines, percent, stacked_pictures, total_lines, totals_table
-from shardviz.units import estimated_seconds, human_bytes, measured_rate
+from shardviz.units import human_bytes, measured_rate
+from shardviz.units import seconds as human_seconds
 
 MOST_DEVICES, MOST_STEPS = 16, 12
 """Rows of a table; what is more, --json lists."""
@@ -59,9 +60,9 @@ def _heading(profile: Profile, width: int) -> list[Text]:
     names = [device.device for device in profile.devices]
     devices = names[0] if len(names) == 1 else f"{len(names)} devices, {_between(names)}"
     lengths = [step.seconds for step in profile.steps]
-    words = f"{plural(len(lengths), 'step')} of {estimated_seconds(median(lengths))}"
+    words = f"{plural(len(lengths), 'step')} of {human_seconds(median(lengths))}"
     if len(lengths) > 1:
-        words += f" ({estimated_seconds(min(lengths))} to {estimated_seconds(max(lengths))})"
+        words += f" ({human_seconds(min(lengths))} to {human_seconds(max(lengths))})"
     hosts = ", ".join(profile.hosts[:4]) + (" …" if len(profile.hosts) > 4 else "")
     at = f", profiled on {hosts}" if hosts else ""
     lines = sentence(f"{words} on {devices}{at}", width, lead=f"{profile.program}: ")
@@ -117,7 +118,7 @@ def _step_lines(profile: Profile, width: int) -> list[Text]:
     rows = []
     for step in sorted(longest, key=lambda step: step.number):
         name, _, *rest = _activity_cells(str(step.number), step.devices)
-        rows.append([name, estimated_seconds(step.seconds), *rest])
+        rows.append([name, human_seconds(step.seconds), *rest])
     lines = _activity_table("step" if profile.steps_are_marked else "run", rows, profile, width)
     words = sentence(_STEP_WORDS, width, 2, style="dim") if len(profile.devices) > 1 else []
     return [*lines, *words, *_rest(len(steps) - MOST_STEPS, "shorter step")]
@@ -142,7 +143,7 @@ def _activity_cells(name: str, activities: Sequence[DeviceActivity]) -> list[Cel
     values = {part: median(value(activity) for activity in activities) for part, value in _PARTS.items()}
     cells: list[Cell] = [(name, "bold")]
     for part, value in values.items():
-        cell = Text(estimated_seconds(value))
+        cell = Text(human_seconds(value))
         if part in _SHARES and values["in all"]:
             cell.append(f" {percent(value / values['in all']):>5}", "dim")
         cells.append(cell)
@@ -192,7 +193,7 @@ def _timing_cells(timing: CollectiveTiming, profile: Profile, palette: Palette) 
     if timing.predicted is not None:
         times = timing.seconds / timing.predicted if timing.predicted else 0.0
         ratio = f" × {times:,.0f}" if times >= 9.5 else f" × {times:.2g}" if times else ""
-        predicted = Text.assemble(estimated_seconds(timing.predicted), (ratio, "dim"))
+        predicted = Text.assemble(human_seconds(timing.predicted), (ratio, "dim"))
     runs = Text(f"{timing.runs:,}")
     if timing.groups > 1 and timing.runs % timing.groups == 0:
         # Of groups that ran unequally often all runs are told.
@@ -202,13 +203,13 @@ def _timing_cells(timing: CollectiveTiming, profile: Profile, palette: Palette) 
         "axes": axes,
         "bytes": Text("" if collective is None else human_bytes(collective.bytes)),
         "runs": runs,
-        "time": Text(estimated_seconds(timing.seconds), "bold"),
-        "least to most": Text(f"{estimated_seconds(timing.least)} to {estimated_seconds(timing.most)}"),
+        "time": Text(human_seconds(timing.seconds), "bold"),
+        "least to most": Text(f"{human_seconds(timing.least)} to {human_seconds(timing.most)}"),
         "algbw": Text(measured_rate(timing.algbw) if timing.algbw else ""),
         "busbw": Text(measured_rate(timing.busbw) if timing.busbw else ""),
         "predicted": predicted,
-        "waited": Text("?", "bold") if timing.waited is None else Text(estimated_seconds(timing.waited)),
-        "exposed": Text(estimated_seconds(timing.exposed)),
+        "waited": Text("?", "bold") if timing.waited is None else Text(human_seconds(timing.waited)),
+        "exposed": Text(human_seconds(timing.exposed)),
         "source": Text("" if collective is None else _FILE.sub(r"\1", collective.source), "dim"),
     }
 
@@ -220,7 +221,7 @@ def _straggler_lines(profile: Profile, width: int) -> list[Text]:
         share = percent(straggler.times / straggler.runs)
         words = (
             f"was the last in {straggler.times:,} of {plural(straggler.runs, 'run')} ({share}) "
-            f"of {straggler.collective}; others waited {estimated_seconds(straggler.seconds)} in all"
+            f"of {straggler.collective}; others waited {human_seconds(straggler.seconds)} in all"
         )
         lines += sentence(words, width, 2, f"{straggler.device} ")
     return lines

@@ -20,7 +20,8 @@ from shardviz.errors import NotationError, did_you_mean, plural, quote
 from shardviz.hardware.quantities import SIZE, TIME
 from shardviz.reports.entries import AlikeEntries, Phase, alike
 from shardviz.reports.program_report import ProgramReport
-from shardviz.units import estimated_seconds, human_bytes
+from shardviz.units import human_bytes
+from shardviz.units import seconds as human_seconds
 
 ChangeKind = Literal[
     "added",
@@ -402,7 +403,7 @@ def _broken(limit: Limit, changes: ReportChanges) -> str:
     allowed = before * limit.amount if limit.is_share else limit.amount
     if after - before <= allowed * ROUNDING:
         return ""
-    written = estimated_seconds if quantity == "seconds" else lambda count: human_bytes(round(count))
+    written = human_seconds if quantity == "seconds" else lambda count: human_bytes(round(count))
     rise = f"from {written(before)} to {written(after)}"
     if before:
         ratio = after / before

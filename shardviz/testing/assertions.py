@@ -16,7 +16,8 @@ from shardviz.hardware.machine import assumed_machine
 from shardviz.hardware.quantities import SIZE, TIME, Quantity
 from shardviz.hlo.totals import Expected, tallies
 from shardviz.reports.program_report import ProgramReport, report_of
-from shardviz.units import estimated_seconds, human_bytes
+from shardviz.units import human_bytes
+from shardviz.units import seconds as human_seconds
 
 if TYPE_CHECKING:
     from shardviz.api.arguments import MachineLike, MeshLike
@@ -217,7 +218,7 @@ def _too_many_bytes(cost: ProgramReport, most: float) -> str:
 def _too_many_seconds(timeline: ProgramTimeline, most: float) -> str:
     took, unknown = timeline.seconds, timeline.unknown
     if took > most:
-        written = estimated_seconds(took), estimated_seconds(most)
+        written = human_seconds(took), human_seconds(most)
         return f"takes {written[0]} on {timeline.machine}: at most {written[1]} are expected"
     if not unknown:
         return ""

@@ -18,7 +18,8 @@ from shardviz.timeline.program_timeline import (
     ProgramTimeline,
     TimedOp,
 )
-from shardviz.units import estimated_seconds, shaped
+from shardviz.units import seconds as human_seconds
+from shardviz.units import shaped
 
 
 def plan_timeline(cost: PlanCost) -> ProgramTimeline:
@@ -97,9 +98,9 @@ def _notes(cost: PlanCost) -> tuple[str, ...]:
         count = plural(len(cost.unknown), "step")
         notes.append(f"the total is a lower bound, by {count}: {cost.missing_figure}")
     if cost.layers > 1:
-        words = f"all {cost.layers} layers take {estimated_seconds(cost.layers_seconds)}"
-        step = estimated_seconds(cost.step_seconds * cost.layers)
-        if cost.plan.problem.training is not None and step != estimated_seconds(cost.layers_seconds):
+        words = f"all {cost.layers} layers take {human_seconds(cost.layers_seconds)}"
+        step = human_seconds(cost.step_seconds * cost.layers)
+        if cost.plan.problem.training is not None and step != human_seconds(cost.layers_seconds):
             words += f", {step} where gathers of parameters and sums of gradients overlap"
         notes.append(words)
     return tuple(notes)

@@ -18,7 +18,7 @@ from shardviz.timeline.program_timeline import COMPUTE, MemoryReport, ProgramTim
 from shardviz.timeline.rows import ProgramRows
 from shardviz.timeline.simulation import lane_seconds, simulate
 from shardviz.timeline.walk import Walker
-from shardviz.units import estimated_seconds
+from shardviz.units import seconds as human_seconds
 
 MAX_NAMED = 5
 """Names in a note."""
@@ -248,7 +248,7 @@ def _saving(drawing: Drawing, seconds: float, those: Sequence[tuple[float, int]]
         who += f" along {lane.name}"
     if op.source:
         who += f" ({op.source})"
-    amount = estimated_seconds(seconds) + (f" in {runs:,} runs" if runs > 1 else "")
+    amount = human_seconds(seconds) + (f" in {runs:,} runs" if runs > 1 else "")
     one_many = 1 if len(those) > 1 else 0
     if lane.kind == "compute" and not op.exposed:
         message = f"{who} {('takes', 'take')[one_many]} {amount} more than {op.bound or 'HBM'} allows"

@@ -63,3 +63,4 @@ def test_a_models_phases_of_unknown_time_are_said_to_be(asked):
     assert "optimizer unknown" in said
     assert "no peak in f32 and no HBM bandwidth are given for cpu" in said
     assert " 0 ns" not in said
+    assert " 0 s" not in said

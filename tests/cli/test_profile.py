@@ -48,7 +48,7 @@ def test_every_width_has_the_figures(width: int, tpu: list[str], capsys: Capture
     assert run(["profile", *tpu, "--machine", "v5e:2x2", "--width", str(width)]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= width
-    for words in ("all-reduce.3", "15.0 µs", "6.55 GB/s", "22.5 µs"):
+    for words in ("all-reduce.3", "15 µs", "6.55 GB/s", "22.5 µs"):
         assert words in out
 
 

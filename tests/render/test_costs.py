@@ -111,7 +111,7 @@ def test_one_algorithm_can_be_both_chosen_and_fastest(run_of: RunOf) -> None:
 
 def test_nothing_to_send_needs_no_ratio(run_of: RunOf) -> None:
     text = compared(run_of("psum", "i=1", (1, 2)), 96)
-    assert "▸  ring                     0   0 B                    0 B        0  0 ns" in text
+    assert "▸  ring                     0   0 B                    0 B        0   0 s" in text
 
 
 def test_links_are_stated(run_of: RunOf) -> None:

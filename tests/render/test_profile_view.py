@@ -39,10 +39,10 @@ def test_every_figure_is_told(profile: Profile, width: int) -> None:
         "2 steps of 150 µs",
         "4 devices, TPU 0 to TPU 3",
         "mesh data=4",
-        "15.0 µs",
+        "15 µs",
         "6.55 GB/s",
-        "7.50 µs",
-        "TPU 3 was the last in 2 of 2 runs (100 %) of all-reduce.3; others waited 60.0 µs in all",
+        "7.5 µs",
+        "TPU 3 was the last in 2 of 2 runs (100 %) of all-reduce.3; others waited 60 µs in all",
         "step 0 of jit_step on TPU 0: 150 µs",
         "predicted on v5e:2x2",
     ):

@@ -19,7 +19,7 @@ def test_a_round_with_its_transfers(run_of):
     text = "\n".join(found.line(y, 0, 80).plain for y in range(9))
     assert text == dedent("""
           from → to  chunk         values                     bytes  link           time
-          round 1  0 ns – 1 µs  reduce-scatter  each sends 1 chunk to the next, 4 B
+          round 1  0 s – 1 µs  reduce-scatter  each sends 1 chunk to the next, 4 B
           0 → 1      +γ            5                            4 B  1 link         1 µs
           1 → 2      +α            2                            4 B  1 link         1 µs
           2 → 0      +β            8                            4 B  1 link         1 µs

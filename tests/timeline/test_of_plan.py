@@ -10,7 +10,7 @@ from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_plan import plan_timeline
-from shardviz.units import estimated_seconds
+from shardviz.units import seconds as human_seconds
 
 MESH = Mesh(("X", "Y"), (2, 4))
 FIGURES = DeviceFigures((("bf16", 1.97e14),), 16 * 10**9, 2**24, 8.2e11)
@@ -61,7 +61,7 @@ def test_a_timeline_is_of_one_layer_and_says_what_all_take():
     found = plan_timeline(all_of_them)
     assert found.seconds == plan_timeline(one).seconds
     assert found.title == "bd,df->bf; bf,fd->bd, one layer of 4"
-    assert found.notes == (f"all 4 layers take {estimated_seconds(4 * found.seconds)}",)
+    assert found.notes == (f"all 4 layers take {human_seconds(4 * found.seconds)}",)
     assert plan_timeline(one).notes == ()
 
 

@@ -33,7 +33,8 @@ from shardviz.reports.entries import BY_COST, AlikeEntries
 from shardviz.reports.program_report import ProgramReport
 from shardviz.sharding import Mesh
 from shardviz.timeline.program_timeline import MemoryReport
-from shardviz.units import estimated_seconds, human_bytes
+from shardviz.units import human_bytes
+from shardviz.units import seconds as human_seconds
 
 MARKS: dict[ChangeKind, str] = {"added": "+", "removed": "-", "less overlapped": "↑", "more overlapped": "↓"}
 """More to wait for than before, or less; of other changes their bytes tell."""
@@ -60,7 +61,7 @@ def summary_view(summary: ReportSummary, width: int) -> list[Text]:
     told = [f"mesh {mesh}"] * (mesh != "none") + [f"machine {summary.machine}"] * bool(summary.machine)
     figures = [f"{human_bytes(summary.wire_bytes)} {_sent_by(summary)}"]
     if summary.seconds is not None:
-        figures.append(f"{estimated_seconds(summary.seconds)} in all")
+        figures.append(f"{human_seconds(summary.seconds)} in all")
     if summary.memory is not None:
         figures.append(f"{human_bytes(summary.memory)} of memory at the peak")
     lines = [*sentence(", ".join(told), width, style="dim"), *records([figures], width), Text()]
@@ -197,7 +198,7 @@ def _figures(changes: ReportChanges, width: int) -> list[Text]:
     before, after = changes.before, changes.after
     rows = [_row(_sent_by(before, after), before.wire_bytes, after.wire_bytes, human_bytes)]
     if before.seconds is not None or after.seconds is not None:
-        rows.append(_row("time", before.seconds, after.seconds, estimated_seconds))
+        rows.append(_row("time", before.seconds, after.seconds, human_seconds))
     if before.memory is not None or after.memory is not None:
         rows.append(_row("memory at the peak", before.memory, after.memory, human_bytes))
     found_lines = fitting_columns(rows, width, 0, {1, 2, 3}, ("", "before", "after", ""))
@@ -277,7 +278,7 @@ def _cost_cells(group: AlikeEntries) -> list[str]:
     """The runs of a group, the bytes that a device sends in them, and the seconds that it waits for them."""
     runs = "in a loop" if group.runs is None else f"×{group.runs:,}"
     sent = "" if group.wire_bytes is None else f"{group.wire_bytes:,} sent"
-    waits = "" if group.exposed is None else f"{estimated_seconds(group.exposed)} exposed"
+    waits = "" if group.exposed is None else f"{human_seconds(group.exposed)} exposed"
     return [runs, sent, waits]
 
 

@@ -26,7 +26,8 @@ from shardviz.reports.suggestions import Suggestion
 from shardviz.reports.why import AlikeReasons, Reason, alike_reasons
 from shardviz.reports.why import reasons as reasons_of
 from shardviz.sharding import Mesh, PartitionSpec
-from shardviz.units import estimated_seconds, human_bytes
+from shardviz.units import human_bytes
+from shardviz.units import seconds as human_seconds
 
 SHORT_PHASES = {None: "", "forward": "", "recomputed": "again ", "backward": "bwd ", "optimizer": "opt "}
 """Before a place; a program without gradients has one phase, and no word, nor has what is of no phase."""
@@ -251,7 +252,7 @@ def _share_of(exposed: float | None, sent: int | None, report: ProgramReport) ->
 def _seconds(seconds: float | None) -> Text:
     if seconds is None:
         return Text("?", "bold")
-    return Text(estimated_seconds(seconds)) if seconds else Text("hidden", "dim")
+    return Text(human_seconds(seconds)) if seconds else Text("hidden", "dim")
 
 
 FROM_SHAPES = "the two shardings that met: shardviz program FILE.py:FUNCTION … --why, or shardviz.inspect"

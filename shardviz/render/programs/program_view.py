@@ -37,7 +37,7 @@ from shardviz.reports.suggestions import Suggestion
 from shardviz.reports.target_program import TargetProgram
 from shardviz.reports.why import Reason
 from shardviz.sharding import Mesh
-from shardviz.units import estimated_seconds, human_bytes, seconds
+from shardviz.units import human_bytes, seconds
 
 HEADINGS = ("target", "collectives", "sent by a device", "time", "exposed", "memory")
 TOLD = ("", "× collectives", " sent", "", " exposed", " of memory")
@@ -155,7 +155,7 @@ def _cells(program: TargetProgram, report: ProgramReport | None) -> list[Cell]:
     times = ["", ""]
     if report.timeline is not None:
         exposed = sum(waits for _, waits in report.timeline.exposed_seconds)
-        times = [estimated_seconds(report.timeline.seconds), estimated_seconds(exposed) if exposed else "0"]
+        times = [seconds(report.timeline.seconds), seconds(exposed) if exposed else "0"]
     return [name, f"{runs:,}" + " + ?" * unknown, human_bytes(program.bytes_sent), *times, taken]
 
 
@@ -270,7 +270,7 @@ def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selecti
         words = f"{plural(len(silent), 'module sends', 'modules send')} nothing"
         words += " of the kind" * (selection != BY_COST)
         times = [report.timeline.seconds for report in silent if report.timeline is not None]
-        words += f", in {estimated_seconds(sum(times))}" if times else ""
+        words += f", in {seconds(sum(times))}" if times else ""
         lines += sentence(words, width, style="dim")
     for module in modules:
         if module.error:
@@ -297,5 +297,5 @@ def _module_cells(
         f"{devices.pop():,}" if len(devices) == 1 else "",
         f"{sum(total.count for total in found):,}{more}",
         human_bytes(sum(total.wire_bytes for total in found)) + more,
-        estimated_seconds(sum(time.seconds for time in times)) if times else "",
+        seconds(sum(time.seconds for time in times)) if times else "",
     ]

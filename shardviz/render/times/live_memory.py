@@ -14,7 +14,8 @@ from shardviz.render.lines import Cell, as_text, fitting_columns, records, sente
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.times.gantt import FULL, HEIGHTS, LESS, WAITING, Gantt
 from shardviz.timeline.program_timeline import MemoryReport
-from shardviz.units import estimated_seconds, human_bytes
+from shardviz.units import human_bytes
+from shardviz.units import seconds as human_seconds
 
 BAR = 24
 """Columns of the bars in tables at most."""
@@ -62,7 +63,7 @@ def _peak_line(memory: MemoryReport, chart: Gantt) -> Text:
     line.put(0, "memory", Style(bold=True))
     x = chart.column_of(memory.peak_at)
     size = f"peak {human_bytes(memory.peak_bytes)}"
-    texts = (f"{size} at {estimated_seconds(memory.peak_at)}", size, "")
+    texts = (f"{size} at {human_seconds(memory.peak_at)}", size, "")
     bold = Style(bold=True)
     if chart.left <= x < chart.width:
         room = max(chart.width - x, x - chart.left + 1) - 2
@@ -131,7 +132,7 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
     if memory.order:
         # The instruction at whose time the most memory is live, and when on the drawn clock that is.
         name, _ = max(memory.order, key=lambda each: each[1])
-        when = f", at {estimated_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
+        when = f", at {human_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
         words += f"; when {name} runs{when}"
     lines = sentence(words, width, lead="memory at the peak: ")
     outputs = max(memory.output_bytes - memory.alias_bytes, 0)
@@ -181,8 +182,8 @@ def buffer_lines(memory: MemoryReport, width: int) -> list[Text]:
     for buffer in shown[:LISTED]:
         lives = ""
         if buffer.start is not None and buffer.end is not None:
-            end = estimated_seconds(buffer.end)
-            lives = f"{estimated_seconds(buffer.start)} to {end}" if buffer.start else f"to {end}"
+            end = human_seconds(buffer.end)
+            lives = f"{human_seconds(buffer.start)} to {end}" if buffer.start else f"to {end}"
         elif buffer.last:
             # Without a clock: by the instructions, from its own on.
             since = f"{buffer.first} " if buffer.first not in ("", buffer.name) else ""

@@ -34,7 +34,8 @@ from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
 from shardviz.reports.program_report import TargetTimes, TimesAnswer
 from shardviz.timeline.program_timeline import Estimate, ProgramTimeline, TimedOp
 from shardviz.timeline.tellers import TellerComparison
-from shardviz.units import estimated_seconds, exact_bytes, human_bytes
+from shardviz.units import exact_bytes, human_bytes
+from shardviz.units import seconds as human_seconds
 
 ESTIMATES: dict[Estimate, str] = {
     "compiler": "the compiler's own cycles",
@@ -69,7 +70,7 @@ def total_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
     """First that it does not fit, if so, then ``jit_step on v5e:4x4: 3.71 s, 41 % of its peak FLOP/s`` and
     the parts of that."""
     lines = [] if timeline.memory is None else misfit_lines(timeline.memory, width)
-    words = [estimated_seconds(timeline.seconds)]
+    words = [human_seconds(timeline.seconds)]
     if timeline.utilisation is not None:
         words.append(f"{percent(timeline.utilisation)} of its peak FLOP/s")
     if timeline.unknown:
@@ -115,7 +116,7 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
         hidden = ("?", "bold") if is_unknown else (HIDDEN, "dim")
         cell = _bar(waits / total if total else 0.0, WAITING, style)
         rows.append(
-            [label, busy_text(seconds, is_unknown), Text(estimated_seconds(waits)) if waits else hidden, cell]
+            [label, busy_text(seconds, is_unknown), Text(human_seconds(waits)) if waits else hidden, cell]
         )
     share = timeline.idle_seconds / total if total else 0.0
     idle: list[list[Cell]] = []
@@ -124,7 +125,7 @@ def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list
             [
                 ("idle", "bold"),
                 "",
-                Text(estimated_seconds(timeline.idle_seconds)),
+                Text(human_seconds(timeline.idle_seconds)),
                 _bar(share, WAITING, Style()),
             ]
         ]
@@ -147,7 +148,7 @@ def unknown_lanes(timeline: ProgramTimeline) -> set[str]:
 
 def busy_text(seconds: float, is_unknown: bool) -> Text:
     """A lane's time; of one whose operations nobody can estimate a question mark."""
-    return Text("?", "bold") if is_unknown and not seconds else Text(estimated_seconds(seconds))
+    return Text("?", "bold") if is_unknown and not seconds else Text(human_seconds(seconds))
 
 
 def _bar(share: float, glyph: str, style: Style) -> Text:
@@ -188,7 +189,7 @@ def saving_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     for saving in timeline.savings:
         source = timeline.ops[saving.op].source
         words = saving.message + (f" ({source})" if source and source not in saving.message else "")
-        lines += sentence(words, width, 2, f"{estimated_seconds(saving.seconds)}  ")
+        lines += sentence(words, width, 2, f"{human_seconds(saving.seconds)}  ")
     return lines
 
 
@@ -210,14 +211,14 @@ def critical_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> l
         is_compute = lane.kind == "compute"
         what = "matmul" if is_matmul(op) else "" if op.op in op.name else op.op
         where = Text() if is_compute else Text(lane.name, styles.name(op.lane))
-        time = Text(estimated_seconds(_all_runs(op))) if op.seconds is not None else Text("?", "bold")
+        time = Text(human_seconds(_all_runs(op))) if op.seconds is not None else Text("?", "bold")
         runs = "" if op.runs == 1 else "×?" if op.runs is None else f"×{op.runs:,}"
         bound = op.bound if is_compute else ""
         rows.append([time, (op.name, "bold"), what, runs, where, (bound, "dim"), (op.source, "dim")])
     shorter = [op for i, op in enumerate(ops) if i not in listed]
     if shorter:
         words = f"and {plural(len(shorter), 'shorter operation')}"
-        rows.append([Text(estimated_seconds(sum(map(_all_runs, shorter)))), Text(words, "dim")])
+        rows.append([Text(human_seconds(sum(map(_all_runs, shorter)))), Text(words, "dim")])
     return [Text("critical path", "bold"), *table(rows, width, 2, frozenset({0}))]
 
 
@@ -237,7 +238,7 @@ def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     for op in timeline.ops:
         parts[op.estimate] += _all_runs(op)  # type: ignore[assignment]
     said = [
-        f"{estimated_seconds(seconds)} by {ESTIMATES[name]}"
+        f"{human_seconds(seconds)} by {ESTIMATES[name]}"
         for name, seconds in parts.most_common()
         if name in ESTIMATES and seconds and name != "measured"
     ]
@@ -253,14 +254,14 @@ MAX_AWAITED = 3
 
 def timeline_heading(timeline: ProgramTimeline, said: Sequence[str], width: int) -> Text:
     """``1.24 ms on v5e:2x4  exposed 210 µs  61 % of the peak``, with what is `said`, as far as that fits."""
-    total = f"{estimated_seconds(timeline.seconds)} on {timeline.machine}"
+    total = f"{human_seconds(timeline.seconds)} on {timeline.machine}"
     memory, exposed = timeline.memory, sum(seconds for _, seconds in timeline.exposed_seconds)
     over = memory.over_bytes if memory is not None else 0
     text = Text(total, "bold")
     if over:
         text = Text.assemble(("✗", SIGNS["✗"]), (f" does not fit by {human_bytes(over)}  ", "bold"), text)
     facts = [plural(len(timeline.unknown), "operation") + " without an estimate"] * bool(timeline.unknown)
-    facts.append(f"exposed {estimated_seconds(exposed)}")
+    facts.append(f"exposed {human_seconds(exposed)}")
     if timeline.utilisation is not None:
         facts.append(f"{percent(timeline.utilisation)} of the peak")
     for fact in (*facts, *said):
@@ -272,7 +273,7 @@ def timeline_heading(timeline: ProgramTimeline, said: Sequence[str], width: int)
 def comparison_heading(first: ProgramTimeline, second: ProgramTimeline) -> Text:
     """``below: 1.15 × as long, exposed 2.1 ms instead of 17.9 ms``."""
     waits = [sum(seconds for _, seconds in timeline.exposed_seconds) for timeline in (second, first)]
-    exposed = " instead of ".join(map(estimated_seconds, waits))
+    exposed = " instead of ".join(map(human_seconds, waits))
     ratio = f"{second.seconds / first.seconds:.3g} × as long" if first.seconds else ""
     return Text.assemble((f"below: {ratio}", "bold"), (f"  exposed {exposed}", "dim"))
 
@@ -301,14 +302,14 @@ def op_details(timeline: ProgramTimeline, number: int, width: int, marked: Text 
 def _times(op: TimedOp) -> list[Text]:
     if op.seconds is None:
         return [Text("time unknown", "bold")]
-    cells = [Text(estimated_seconds(op.seconds), "bold")]
+    cells = [Text(human_seconds(op.seconds), "bold")]
     if op.runs is None:
         cells.append(Text("in a loop of unknown length"))
     elif op.runs != 1:
-        cells.append(Text(f"× {op.runs:,} = {estimated_seconds(op.seconds * op.runs)}"))
+        cells.append(Text(f"× {op.runs:,} = {human_seconds(op.seconds * op.runs)}"))
     if op.exposed > 0:
         each = " a run" if op.runs != 1 else ""
-        cells.append(Text(f"exposed {estimated_seconds(op.exposed)}{each}", "bold"))
+        cells.append(Text(f"exposed {human_seconds(op.exposed)}{each}", "bold"))
     elif op.is_async:
         cells.append(Text("hidden"))
     return cells
@@ -367,7 +368,7 @@ def difference_lines(comparison: TellerComparison, width: int) -> list[Text]:
         )
         lines = sentence(words, width, 2)
     for cause, seconds in comparison.causes:
-        lead = f"{'+' if seconds > 0 else '−'}{estimated_seconds(abs(seconds))}  "
+        lead = f"{'+' if seconds > 0 else '−'}{human_seconds(abs(seconds))}  "
         lines += sentence(cause, width, 2, lead)
     return lines
 
@@ -399,5 +400,5 @@ def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> 
 def _without_unknown(seconds: float, is_partial: bool) -> Text:
     """A time, or what is known of one."""
     if not is_partial:
-        return Text(estimated_seconds(seconds))
-    return Text.assemble(f"{estimated_seconds(seconds)} + " if seconds else "", ("?", "bold"))
+        return Text(human_seconds(seconds))
+    return Text.assemble(f"{human_seconds(seconds)} + " if seconds else "", ("?", "bold"))

@@ -17,7 +17,7 @@ from shardviz.render.times.gantt import Gantt, first_column
 from shardviz.render.times.live_memory import memory_lines
 from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.units import estimated_seconds
+from shardviz.units import seconds as human_seconds
 
 if TYPE_CHECKING:
     from shardviz.render.palette import Palette
@@ -99,7 +99,7 @@ class ChartPart:
     @property
     def title(self) -> str:
         """``1.24 ms on v5e:2x4``; with its name, ``plan  9.8 ms on …``, unless the machine is called so."""
-        total = f"{estimated_seconds(self.timeline.seconds)} on {self.timeline.machine}"
+        total = f"{human_seconds(self.timeline.seconds)} on {self.timeline.machine}"
         return total if self.timeline.machine.startswith(self.name) else f"{self.name}  {total}"
 
     @cached_property

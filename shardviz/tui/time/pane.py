@@ -45,7 +45,7 @@ from shardviz.tui.time.timelines import (
     tell_profile,
     tell_program,
 )
-from shardviz.units import estimated_seconds
+from shardviz.units import seconds as human_seconds
 
 with LazyImports():
     from shardviz.codegen import problem as problem_program
@@ -267,7 +267,7 @@ class TimePane(TargetsPane):
         if told is not None and self._is_current(name):
             if isinstance(told.error, NoMachineError):
                 return TargetTab(name, "·", "no machine")
-            total = estimated_seconds(timeline.seconds) if timeline is not None else ""
+            total = human_seconds(timeline.seconds) if timeline is not None else ""
             return TargetTab(name, "✓" if timeline is not None else "✗", total)
         if name == PLAN:
             return TargetTab(name, "·")
