@@ -137,7 +137,7 @@ class ProfileReport(ShownTimes):
         return self.profile.collectives
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        return profile_view.profile_view(self.profile, width, palette)
+        return profile_view.profile_view(self.profile, width, palette, verbose=True)
 
     def document(self) -> dict[str, Any]:
         return PROFILE.document(self.profile)

@@ -110,7 +110,7 @@ class TimelineReport(ShownTimes):
         return self.timeline.memory
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
-        return report.times_view(self.times, width, palette)
+        return report.times_view(self.times, width, palette, verbose=True)
 
     def document(self) -> dict[str, Any]:
         return programs.TIMELINE_KIND.document(self.timeline)

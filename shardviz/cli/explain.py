@@ -309,7 +309,7 @@ def _print_answer(
         output.show(machine_view.job_lines(session.job, problem.mesh, axes, *page))
     output.show(cost_view.explain_view(answer.cost, *page, not given["no_layout"]))
     if with_times and not session.has_hardware:
-        output.show_below(report.timeline_view(of_plan.plan_timeline(answer.cost), *page))
+        output.show_below(report.timeline_view(of_plan.plan_timeline(answer.cost), *page, output.verbose))
     if not session.requested:
         return session.exit_code
     all_results = chain(answer.results, results)
@@ -320,7 +320,7 @@ def _print_answer(
             if with_hlo and each.status == "ok":
                 output.show(hlo_picture.program_view(each, problem.mesh, *page))
             if with_times:
-                output.show(report.target_times_view(answer.times(each, machine), *page))
+                output.show(report.target_times_view(answer.times(each, machine), *page, output.verbose))
     return session.exit_code
 
 

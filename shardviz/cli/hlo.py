@@ -26,6 +26,7 @@ with LazyImports():
     from shardviz.hlo import dump_files, text_file
     from shardviz.hlo import listing as listings
     from shardviz.hlo.text import trip_count
+    from shardviz.render import lines
     from shardviz.render.programs import changes_view, cost_lines, hlo_picture, program_view
     from shardviz.render.times import live_memory
     from shardviz.render.times import report as time_report
@@ -43,11 +44,12 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
 
 
-OF_OUTPUT = ("as_json", "width", "color", "plain")
+OF_OUTPUT = ("as_json", "width", "color", "plain", "verbose")
 """The options that a saved report has."""
 MAX_NOTES = 5
 """Notes on text that cannot be read; `--json` has all of them."""
 LINES_AT_ONCE = 500
+_MORE = "-v shows every saving, the critical path and the largest buffers."
 HINT = "save all of compiled.as_text() again, as it is"
 
 
@@ -62,7 +64,7 @@ HINT = "save all of compiled.as_text() again, as it is"
 @options.flag("--picture", "Show the program line by line instead.")
 @options.flag("--time with_times", "Show when each instruction runs instead, and live memory.")
 @options.save
-@options.output
+@options.long_output
 def command(
     file: str,
     mesh: str | None,
@@ -156,7 +158,9 @@ def command(
         return code
     if with_times and timeline is not None:
         output.show(program_view.module_lines(module, given, *page))
-        output.show_below(time_report.timeline_view(timeline, *page))
+        output.show_below(time_report.timeline_view(timeline, *page, output.verbose))
+        if not output.verbose:
+            output.show(lines.sentence(_MORE, output.width, style="dim"))
         return code
     output.show(program_view.hlo_view(report, given, *page, selection))
     if timeline is not None and timeline.memory is not None:

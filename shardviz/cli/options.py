@@ -346,16 +346,22 @@ def program(name: str) -> Callable[[F], F]:
     )
 
 
-output = _gathered(
-    "output",
-    CommandOutput,
-    "as_json width color",
+_OUTPUT = (
     flag("--json as_json", "Print one JSON object instead."),
-    count("--width", "Columns to use instead of the terminal's.", MIN_WIDTH, 1000, metavar="COLUMNS"),
+    count("--width", "Columns to use instead of the terminal's.", MIN_WIDTH, 1000),
     option("--color", None, "Colours.", type=click.Choice(["auto", "always", "never"]), default="auto"),
     plain,
 )
+output = _gathered("output", CommandOutput, "as_json width color", *_OUTPUT)
 """The options of the output, which a command gets as a `CommandOutput`."""
+long_output = _gathered(
+    "output",
+    CommandOutput,
+    "as_json width color verbose",
+    flag("-v --verbose", "Show everything: reasons, arithmetic, links, assumptions."),
+    *_OUTPUT,
+)
+"""The same of a command whose page is its answer alone unless everything is asked for."""
 OF_PROBLEM = [name for name in TABLE_KEYS if name not in ("einsum", "specs", "targets", "machine")]
 """The options that state a problem beside its einsum and specs."""
 

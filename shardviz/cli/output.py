@@ -45,12 +45,14 @@ _OURS = "…·"
 
 @dataclass(frozen=True)
 class CommandOutput:
-    """Standard output as a command's options ask for it: one JSON document if `as_json`, else a page.
-    `columns` is None for those of the terminal; `color` is auto, always or never."""
+    """Standard output as a command's options ask for it: one JSON document if `as_json`, else a page, with
+    everything if it is `verbose`. `columns` is None for those of the terminal; `color` is auto, always or
+    never."""
 
     as_json: bool = False
     columns: int | None = None
     color: str = "auto"
+    verbose: bool = False
 
     @property
     def width(self) -> int:

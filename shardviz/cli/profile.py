@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @options.count("--step", "The step that the timeline shows.", 0)
 @options.option("--device", "NAME", "The device that the timeline shows, such as 'TPU 3' or 3.")
 @options.timeout
-@options.output
+@options.long_output
 def command(output: CommandOutput, **given: Any) -> None:
     """Show what ran on CPUs, GPUs or TPUs: PATH is a folder of jax.profiler or a *.xplane.pb.
 
@@ -52,7 +52,7 @@ def command(output: CommandOutput, **given: Any) -> None:
     if output.as_json:
         print_json(documents.PROFILE.document(profile))
     else:
-        output.show(profile_view.profile_view(profile, *output.page))
+        output.show(profile_view.profile_view(profile, *output.page, output.verbose))
 
 
 def read_profile(asked: Mapping[str, Any]) -> Profile:

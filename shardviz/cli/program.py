@@ -67,7 +67,7 @@ def _compiler_options(ctx: click.Context, param: click.Parameter, given: Sequenc
 @options.flag("--time with_times", "Show when each instruction runs instead, and live memory.")
 @options.save
 @options.timeout
-@options.output
+@options.long_output
 def command(
     function: str,
     mesh: str | None,
@@ -179,4 +179,4 @@ def _show(
         for (program, report), times in zip(reported, told, strict=True):
             if report is not None:
                 head = program_view.program_lines(program, width, output.palette)
-                output.show([*head, *time_report.target_times_view(times, width, output.palette)])
+                output.show([*head, *time_report.target_times_view(times, *output.page, output.verbose)])

@@ -17,6 +17,7 @@ from shardviz.profiles.profile import Profile
 from shardviz.render.caption import axes_text
 from shardviz.render.lines import Cell, sentence, sentences, table
 from shardviz.render.palette import Palette
+from shardviz.render.times.gantt import FIGURED
 from shardviz.render.times.report import note_lines, percent, stacked_pictures, total_lines, totals_table
 from shardviz.units import human_bytes, measured_rate
 from shardviz.units import seconds as human_seconds
@@ -37,20 +38,30 @@ _COPY_WORDS = (
     "copies is the time in which data move only within a device's memory, or between it and the host, and "
     "nothing is computed or communicated"
 )
+_MORE = "-v shows every device and step, and what the columns are."
 _STEP_WORDS = "in all: first device start to last device end; all else, shares too: medians over devices"
 
 
-def profile_view(profile: Profile, width: int, palette: Palette) -> list[Text]:
-    """Devices, steps, collectives and stragglers, then a step as it was measured above its prediction."""
+def profile_view(profile: Profile, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+    """The steps, the median device and the worst straggler; the collectives; a step as it was measured above
+    its prediction. `verbose` has all devices, steps and stragglers."""
     by_step = "steps" if profile.steps_are_marked else "steps: runs of the program"
+    timings = _titled("collectives", _timing_lines(profile, width, palette, verbose))
+    if verbose:
+        tables = [
+            _titled("devices", _device_lines(profile, width)),
+            _titled(by_step, _step_lines(profile, width)),
+            timings,
+            _titled("waited for", _straggler_lines(profile, width)),
+        ]
+    else:
+        tables = [[*_median_lines(profile, width), *_straggler_lines(profile, width, 1)], timings]
     blocks = [
         _heading(profile, width),
-        _titled("devices", _device_lines(profile, width)),
-        _titled(by_step, _step_lines(profile, width)),
-        _titled("collectives", _timing_lines(profile, width, palette)),
-        _titled("waited for", _straggler_lines(profile, width)),
+        *tables,
         _timeline(profile, width, palette),
         sentences(profile.notes, width, lead="note: "),
+        [] if verbose else sentence(_MORE, width, style="dim"),
     ]
     lines = [line for block in blocks if block for line in (*block, Text())]
     return lines[:-1]
@@ -61,8 +72,8 @@ def _heading(profile: Profile, width: int) -> list[Text]:
     devices = names[0] if len(names) == 1 else f"{len(names)} devices, {_between(names)}"
     lengths = [step.seconds for step in profile.steps]
     words = f"{plural(len(lengths), 'step')} of {human_seconds(median(lengths))}"
-    if len(lengths) > 1:
-        words += f" ({human_seconds(min(lengths))} to {human_seconds(max(lengths))})"
+    ends = dict.fromkeys(map(human_seconds, (min(lengths), max(lengths))))
+    words += f" ({' to '.join(ends)})" if len(ends) > 1 else ""
     hosts = ", ".join(profile.hosts[:4]) + (" …" if len(profile.hosts) > 4 else "")
     at = f", profiled on {hosts}" if hosts else ""
     lines = sentence(f"{words} on {devices}{at}", width, lead=f"{profile.program}: ")
@@ -83,7 +94,7 @@ def _titled(title: str, lines: list[Text]) -> list[Text]:
 
 def _timeline(profile: Profile, width: int, palette: Palette) -> list[Text]:
     measured, predicted = profile.timeline, profile.predicted
-    lines = total_lines(measured, width, palette)
+    lines = total_lines(measured, width, palette, with_parts=width < FIGURED)
     tellers = [("measured", measured)]
     if predicted is not None:
         # What is in memory was not measured, and stands beside nothing.
@@ -98,6 +109,19 @@ def _timeline(profile: Profile, width: int, palette: Palette) -> list[Text]:
         notes = note_lines(timeline, width)
         lines += [Text(), *notes] if notes else []
     return lines
+
+
+def _median_lines(profile: Profile, width: int) -> list[Text]:
+    """``compute 1.89 ms, exposed 30.5 ms (77 %), idle 7.08 ms (18 %) of 39.9 ms``."""
+    values = {part: median(map(value, profile.devices)) for part, value in _PARTS.items()}
+    whole = values["in all"]
+    told = ["compute", "exposed", *["copies"] * _has_copies(profile), "idle"]
+    words = [
+        f"{part} {human_seconds(values[part])}" + (f" ({percent(values[part] / whole)})" if whole else "")
+        for part in told
+    ]
+    lead = "median device: " if len(profile.devices) > 1 else ""
+    return sentence(f"{', '.join(words)} of {human_seconds(whole)}", width, 2, lead)
 
 
 def _device_lines(profile: Profile, width: int) -> list[Text]:
@@ -154,8 +178,8 @@ def _rest(count: int, name: str) -> list[Text]:
     return [Text(f"  and {plural(count, name)}, which --json lists", "dim")] * (count > 0)
 
 
-MOST = 20
-"""Collectives that are listed; --json has all."""
+MOST, FEW = 20, 5
+"""Collectives that are listed in full, and on a short page; --json has all."""
 MOST_STRAGGLERS = 5
 _FILE = re.compile(r".*/([^/]+:\d+)")
 _GIVING_WAY = ("least to most", "source", "algbw", "runs", "bytes")
@@ -163,9 +187,9 @@ _GIVING_WAY = ("least to most", "source", "algbw", "runs", "bytes")
 _LEFT = frozenset(("collective", "axes", "source"))
 
 
-def _timing_lines(profile: Profile, width: int, palette: Palette) -> list[Text]:
-    """A row a collective, those first for which devices wait longest; then what the columns mean."""
-    shown = profile.collectives[:MOST]
+def _timing_lines(profile: Profile, width: int, palette: Palette, verbose: bool) -> list[Text]:
+    """A row a collective, those first for which devices wait longest; if `verbose`, what the columns mean."""
+    shown = profile.collectives[: MOST if verbose else FEW]
     if not shown:
         return []
     rows = [_timing_cells(timing, profile, palette) for timing in shown]
@@ -179,7 +203,8 @@ def _timing_lines(profile: Profile, width: int, palette: Palette) -> list[Text]:
     cells = [[row[name] for name in names] for row in rows]
     lines = table(cells, width, 2, right, names, without, told)
     lines += _rest(len(profile.collectives) - len(shown), "collective")
-    return [*lines, *sentence(_wait_words(profile.collectives), width, 2, style="dim")]
+    words = _wait_words(profile.collectives)
+    return lines + (sentence(words, width, 2, style="dim") if verbose else [])
 
 
 def _timing_cells(timing: CollectiveTiming, profile: Profile, palette: Palette) -> dict[str, Text]:
@@ -214,10 +239,10 @@ def _timing_cells(timing: CollectiveTiming, profile: Profile, palette: Palette) 
     }
 
 
-def _straggler_lines(profile: Profile, width: int) -> list[Text]:
+def _straggler_lines(profile: Profile, width: int, most: int = MOST_STRAGGLERS) -> list[Text]:
     """The devices for which others waited, and where; the worst first."""
     lines = []
-    for straggler in profile.stragglers[:MOST_STRAGGLERS]:
+    for straggler in profile.stragglers[:most]:
         share = percent(straggler.times / straggler.runs)
         words = (
             f"was the last in {straggler.times:,} of {plural(straggler.runs, 'run')} ({share}) "

@@ -23,7 +23,7 @@ def tpu(tmp_path: Path) -> list[str]:
 
 
 def test_a_folder_with_its_own_program(profiled_folder: Path, capsys: Capture) -> None:
-    assert run(["profile", str(profiled_folder), "--mesh", "X=2,Y=4", "--width", "100"]) == 0
+    assert run(["profile", str(profiled_folder), "--mesh", "X=2,Y=4", "--width", "100", "-v"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     assert out.startswith("jit_step: 2 steps of ")

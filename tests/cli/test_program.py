@@ -84,7 +84,7 @@ def test_several_targets_with_one_that_cannot(capfd):
 @pytest.mark.usefixtures("file")
 def test_times_and_options(capfd):
     words = ["program", "mine.py:step", *MESH, "--target", "v5e:2x4"]
-    assert run([*words, "--time", "--option", "xla_enable_async_all_gather=true"]) == 0
+    assert run([*words, "--time", "-v", "--option", "xla_enable_async_all_gather=true"]) == 0
     page = capfd.readouterr().out
     assert "jit_mlp on v5e:2x4: " in page
     assert "memory at the peak: " in page

@@ -28,7 +28,7 @@ def printed(capsys: pytest.CaptureFixture[str]):
 @pytest.mark.parametrize("plain", [(), ("--plain",)])
 def test_a_program_is_drawn_at_any_width(printed, width: str, plain: tuple[str, ...]) -> None:
     out = printed(
-        "hlo", LAYERS, "--machine", "v4:2x2x1", "--mesh", "axis=4", "--time", "--width", width, *plain
+        "hlo", LAYERS, "--machine", "v4:2x2x1", "--mesh", "axis=4", "--time", "-v", "--width", width, *plain
     )
     assert all(len(line) <= int(width) for line in out.splitlines())
     assert out.isascii() == bool(plain)
@@ -39,6 +39,15 @@ def test_a_program_is_drawn_at_any_width(printed, width: str, plain: tuple[str, 
     chart = [line for line in out.splitlines() if line.startswith(("compute", "axis"))]
     assert len(chart) == 2
     assert (":" if plain else "░") in chart[0]
+
+
+def test_the_short_page_is_its_answer_and_the_chart(printed) -> None:
+    out = printed("hlo", LAYERS, "--machine", "v4:2x2x1", "--mesh", "axis=4", "--time", "--width", "80")
+    assert len(out.splitlines()) <= 25
+    assert "measured_programs.py:86" in out
+    assert "critical path" in out
+    assert "largest buffers" not in out.removesuffix(out.splitlines()[-1] + "\n")
+    assert out.endswith("-v shows every saving, the critical path and the largest buffers.\n")
 
 
 def test_the_total_without_the_chart_is_beside_the_collectives(printed) -> None:

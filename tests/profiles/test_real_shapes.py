@@ -131,7 +131,7 @@ def test_groups_are_those_of_the_event_where_the_stored_text_has_lost_them(tmp_p
     assert reduction.waited is None
     assert found.stragglers == ()
     assert "the profile has 4 of the 8 devices that ran" in found.notes[-1]
-    page = [line.plain for line in profile_view(found, 120, PLAIN)]
+    page = [line.plain for line in profile_view(found, 120, PLAIN, verbose=True)]
     # The steps are runs of jit_f, in which there is no collective.
     assert any(line.split()[:3] == ["all-reduce", "in", "jit_psum"] and " 3 × 4 " in line for line in page)
 
@@ -183,7 +183,7 @@ def test_a_prediction_without_its_largest_part_is_not_told_as_whole(tmp_path: Pa
     assert found.predicted is not None
     assert found.predicted.unknown == ("copy-start", "copy-start.1")
     assert {lane.name for each in found.timelines for lane in each.lanes} == {"compute", "host"}
-    page = "\n".join(line.plain for line in profile_view(found, 100, PLAIN))
+    page = "\n".join(line.plain for line in profile_view(found, 100, PLAIN, verbose=True))
     (row,) = (line for line in page.splitlines() if line.startswith("  predicted on v6e:2x4 "))
     assert row.split(" + ")[1].startswith("? ")
     assert "the prediction is not of the whole step: the model has no estimate (?) of 2 operations" in page
@@ -191,7 +191,7 @@ def test_a_prediction_without_its_largest_part_is_not_told_as_whole(tmp_path: Pa
     heads = next(line.split() for line in page.splitlines() if "in all" in line)
     assert heads == ["device", "in", "all", "compute", "communication", "exposed", "copies", "idle"]
     assert "HBM copies" not in page
-    narrow = [line.plain.split() for line in profile_view(found, 80, PLAIN)]
+    narrow = [line.plain.split() for line in profile_view(found, 80, PLAIN, verbose=True)]
     assert ["device", "in", "all", "compute", "exposed", "copies", "idle"] in narrow
 
 

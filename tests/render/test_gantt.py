@@ -16,14 +16,14 @@ from tests.render.timelines import LAYER, MS, long_timeline
 ROWS = TimelineRows(LAYER)
 WHOLE = TimeWindow.whole(LAYER.drawn_seconds)
 DRAWN = """\
-           │0       │5 ms     │10 ms   │15 ms    │20 ms   │25 ms    │30 ms    │
-                          ┌──────────────── ×4 while.1 ────────────────┐
-                                              ┌─────┐
-compute    ░░░░░░░░░░░░░░░▐█matmul███████▋░░░▐▓▓▓▓▓▓▓?█matmul fusion.3██▍░░░█▓▓▓
-HBM copies █████▊   ·         ·        ·         ·        ·         ·         ·
-X          ·        ·         ·        ·         ·       █████████████▍       ·
-           ·        ·         ·        ·         ·        · ▕█all-reduce.1██▏ ·
-Y          █all-gather.1██▍█all-gather.2█████▌   ·        ·         ·         ·"""
+               busy   exposed  │0       │5 ms     │10 ms   │15 ms    │20 ms   │25 ms    │30 ms    │
+                                              ┌──────────────── ×4 while.1 ────────────────┐
+                                                                  ┌─────┐
+compute       90 ms            ░░░░░░░░░░░░░░░▐█matmul███████▋░░░▐▓▓▓▓▓▓▓?█matmul fusion.3██▍░░░█▓▓▓
+HBM copies      0 s            █████▊   ·         ·        ·         ·        ·         ·         ·
+X             60 ms      2 ms  ·        ·         ·        ·         ·       █████████████▍       ·
+                               ·        ·         ·        ·         ·        · ▕█all-reduce.1██▏ ·
+Y             48 ms     16 ms  █all-gather.1██▍█all-gather.2█████▌   ·        ·         ·         ·"""
 
 
 def gantt_lines(rows, width, palette, window=None):
@@ -36,7 +36,7 @@ def gantt_lines(rows, width, palette, window=None):
 
 
 def test_every_lane_has_its_rows_and_what_waits_is_marked() -> None:
-    assert "\n".join(line.plain for line in gantt_lines(ROWS, 80, PLAIN)) == DRAWN
+    assert "\n".join(line.plain for line in gantt_lines(ROWS, 100, PLAIN)) == DRAWN
 
 
 def test_nothing_waits_while_another_row_computes() -> None:

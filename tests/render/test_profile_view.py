@@ -26,8 +26,8 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Profile:
     )
 
 
-def page(profile: Profile, width: int) -> list[str]:
-    lines = profile_view(profile, width, PLAIN)
+def page(profile: Profile, width: int, verbose: bool = True) -> list[str]:
+    lines = profile_view(profile, width, PLAIN, verbose)
     assert all(line.cell_len <= width for line in lines)
     return [line.plain for line in lines]
 
@@ -47,6 +47,21 @@ def test_every_figure_is_told(profile: Profile, width: int) -> None:
         "predicted on v5e:2x2",
     ):
         assert said in words
+
+
+def test_the_short_page_says_what_waits_and_where(profile: Profile) -> None:
+    lines = page(profile, 80, verbose=False)
+    assert len(lines) <= 40
+    words = " ".join(" ".join(lines).split())
+    for said in (
+        "2 steps of 150 µs",
+        "median device: compute 135 µs (42 %), exposed 105 µs (33 %), idle 80 µs (25 %) of 320 µs",
+        "TPU 3 was the last in 2 of 2 runs (100 %) of all-reduce.3; others waited 60 µs in all",
+        "predicted on v5e:2x2",
+        "-v shows every device",
+    ):
+        assert said in words
+    assert "devices" not in lines
 
 
 def test_the_charts_have_one_scale(profile: Profile) -> None:

@@ -41,7 +41,7 @@ def test_both_totals_and_every_cause_are_told(width: int) -> None:
 
 
 def test_the_charts_have_one_scale() -> None:
-    lines = page(TargetTimes(LAYER, SLOWER, COMPARED))
+    lines = page(TargetTimes(LAYER, SLOWER, COMPARED), 130)
     ticks = [line for line in lines if "│10 ms" in line]
     assert len(ticks) == 2
     assert ticks[0] == ticks[1]
@@ -54,7 +54,8 @@ def test_the_charts_have_one_scale() -> None:
 def test_memory_ends_with_its_program() -> None:
     lines = page(TargetTimes(LAYER, SLOWER, COMPARED))
     foot = next(line for line in lines if line.startswith("0 "))
-    assert len(foot) < 60
+    left = next(line for line in lines if "│10 ms" in line).index("│0")
+    assert len(foot) - left == pytest.approx((100 - left) / 2, abs=1)
 
 
 def test_one_teller_says_why_there_is_no_second() -> None:

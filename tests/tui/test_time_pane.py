@@ -252,8 +252,9 @@ def test_of_the_plan_enter_plays_the_collective():
 def test_the_mouse_selects_and_zooms(told):
     async def script(pilot):
         chart = pilot.app.pane.chart
-        place = next(y for y in range(chart.canvas.height) if chart.canvas.op_at(12, y) == (0, 1))
-        await pilot.click(chart, offset=(12, place))
+        x = chart.canvas._frames[0].left + 1
+        place = next(y for y in range(chart.canvas.height) if chart.canvas.op_at(x, y) == (0, 1))
+        await pilot.click(chart, offset=(x, place))
         await settle(pilot)
         assert selected(pilot) == "fusion.1"
         at = (chart.region.x + 40, chart.region.y + 2)

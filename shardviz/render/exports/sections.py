@@ -60,7 +60,7 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
 
         return [Section("Cost over sizes", sweep_view(shown.sweep, width, palette))]
     if isinstance(shown, Timelines):
-        from shardviz.render.times.gantt import first_column
+        from shardviz.render.times.gantt import FIGURED, first_column
         from shardviz.render.times.report import cause_lines, picture_lines, total_lines
 
         # All charts are on one scale.
@@ -68,7 +68,7 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
         left = max(first_column(timeline, width) for timeline in shown.timelines)
         found = []
         for timeline in shown.timelines:
-            lines = [*total_lines(timeline, width, palette), Text()]
+            lines = [*total_lines(timeline, width, palette, with_parts=width < FIGURED), Text()]
             lines += picture_lines(timeline, width, palette, limit, left)
             lines += cause_lines(timeline, width, palette)
             found.append(Section(f"{timeline.title} on {timeline.machine}", lines))

@@ -29,6 +29,7 @@ from shardviz.render.lines import printable, records
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.times.timeline_rows import TIGHT, LaneRow, TimelineRows, TimeWindow, ticks
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
+from shardviz.units import seconds as human_seconds
 
 FULL, LESS, WAITING, UNKNOWN = "█", "▓", "░", "?"
 """Fill bars of matmuls and of all that moves, of other compute, and time that waits; an operation that nobody
@@ -45,6 +46,10 @@ CHOSEN, RELATED = "▸", "◂"
 Piece = tuple[int, str, Style]
 LABELS = 5, 14
 """Columns of the lanes' names at least and at most."""
+FIGURED, FIGURES = 80, 20
+"""Columns of a chart that has the times of a lane beside its name, and those that they take."""
+HIDDEN = "hidden"
+"""Communication for which nothing waits."""
 
 
 class Gantt:
@@ -66,6 +71,7 @@ class Gantt:
         self._timeline = rows.timeline
         self._styles = LaneStyles(rows.timeline, palette)
         self._names = lane_names(rows.timeline)
+        self._figures = FIGURES if width >= FIGURED else 0
         self.left = left or first_column(rows.timeline, width)
         self.columns = max(width - self.left, 1)
         self._cell = window.seconds / self.columns
@@ -123,6 +129,8 @@ class Gantt:
     def _draw(self, y: int) -> Text:
         if y == 0:
             line = LineBuilder(0, self.width)
+            if self._figures:
+                line.put(self.left - FIGURES, f"{'busy':>8} {'exposed':>9}", DIM)
             for x, text in self._tick_columns:
                 line.put(x, "│" + text if x + 1 + len(text) <= self.width else "│", DIM)
             return line.text()
@@ -163,7 +171,7 @@ class Gantt:
         index = y - self.top
         row = self.rows.rows[index]
         cells: dict[int, tuple[str, Style]] = {}
-        pieces: list[Piece] = [*self._runs(row), *self._unknown_marks(row, index)]
+        pieces: list[Piece] = [*self.runs(row), *self._unknown_marks(row, index)]
         for x, piece, style in pieces:
             cells |= {at: (letter, style) for at, letter in enumerate(piece, x)}
         waits = self._timeline.lanes[row.lane].kind == "compute"
@@ -181,13 +189,26 @@ class Gantt:
         line = LineBuilder(0, self.width)
         if self.rows.is_first_of_lane(index):
             name = self._names[row.lane]
-            room = self.left - 1
+            room = self.left - self._figures - 1
             line.put(0, name if len(name) <= room else name[: room - 1] + "…", self._styles.name(row.lane))
+            if self._figures:
+                busy, waited = self._lane_times(row.lane)
+                line.put(self.left - FIGURES, f"{busy:>8}", Style())
+                line.put(self.left - FIGURES + 8, f"{waited:>10}", DIM if waited == HIDDEN else Style())
         # Cells in a row that have one style are one piece.
         for (_, style), run in groupby(enumerate(sorted(cells)), lambda at: (at[1] - at[0], cells[at[1]][1])):
             columns = [x for _, x in run]
             line.put(columns[0], "".join(cells[x][0] for x in columns), style)
         return line.text()
+
+    def _lane_times(self, lane: int) -> tuple[str, str]:
+        """The time for which a lane is busy, and that for which the device waits for it."""
+        timeline, (kind, name) = self._timeline, self._timeline.lanes[lane]
+        sums = {"compute": timeline.compute_seconds, **dict(timeline.communication_seconds)}
+        seconds, waits = sums.get(name, 0.0), dict(timeline.exposed_seconds).get(name, 0.0)
+        hidden = HIDDEN if seconds and kind != "compute" else ""
+        busy = "?" if self.rows.unknown[lane][0] and not seconds else human_seconds(seconds)
+        return busy, human_seconds(waits) if waits else hidden
 
     def _unknown(self, index: int, start: float, end: float) -> int | None:
         """The first operation of a row's lane between two times that nobody can estimate."""
@@ -207,7 +228,7 @@ class Gantt:
             # The next one that is in another cell.
             i = bisect_left(starts, self.window.start + (x - self.left + 1) * self._cell, i + 1)
 
-    def _runs(self, row: LaneRow) -> Iterator[Piece]:
+    def runs(self, row: LaneRow) -> Iterator[Piece]:
         """Pieces for the operations of a row: bars where they fill cells, heights where several share one."""
         starts, ends, cell = row.starts, row.ends, self._cell
         tight, count = cell * TIGHT, len(row.starts)
@@ -266,6 +287,17 @@ class Gantt:
             yield x, style.fill * length, style.glyph
         if is_cut and stop - first > 1:
             yield x + length, ENDS[-1], style.glyph
+
+
+def path_lines(chart: Gantt) -> list[Text]:
+    """The critical path on a line, in the colours of its lanes; no line where one lane has all of it."""
+    if not chart.rows.path.ops:
+        return []
+    line = LineBuilder(0, chart.width)
+    line.put(0, "critical path" if chart.left > len("critical path") else "critical", Style(bold=True))
+    for piece in chart.runs(chart.rows.path):
+        line.put(*piece)
+    return [line.text()]
 
 
 class BarStyle:
@@ -330,7 +362,8 @@ def first_column(timeline: ProgramTimeline, width: int) -> int:
     longest = max((len(name) for name in lane_names(timeline)), default=0)
     if timeline.memory is not None and timeline.memory.curve:
         longest = max(longest, len("15.8 GiB"))
-    return min(max(longest, LABELS[0]), LABELS[1], max(width // 4, LABELS[0])) + 1
+    figures = FIGURES if width >= FIGURED else 0
+    return min(max(longest, LABELS[0]), LABELS[1], max(width // 4, LABELS[0])) + 1 + figures
 
 
 def lane_names(timeline: ProgramTimeline) -> list[str]:

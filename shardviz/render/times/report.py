@@ -1,5 +1,6 @@
-"""A timeline as a page: the total and its parts, the chart, what would save most, the critical path; a
-timeline on one line, and one of its operations in words; and the times of one program by several tellers."""
+"""A timeline as a page: the total, the largest saving and the chart, whose lanes say their times; in full
+what would save most, the critical path and the memory, too. A timeline on one line, and one of its operations
+in words; and the times of one program by several tellers."""
 
 from __future__ import annotations
 
@@ -14,13 +15,16 @@ from shardviz.render.lines import Cell, as_text, fitting_columns, records, sente
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.times.gantt import (
     ENDS,
+    FIGURED,
     FULL,
+    HIDDEN,
     WAITING,
     Gantt,
     LaneStyles,
     first_column,
     is_matmul,
     legend,
+    path_lines,
 )
 from shardviz.render.times.live_memory import (
     BAR,
@@ -39,26 +43,32 @@ from shardviz.units import seconds as human_seconds
 
 ESTIMATES: dict[Estimate, str] = {
     "compiler": "the compiler's own cycles",
-    "roofline": "FLOPs and bytes over the device's figures",
+    "roofline": "a roofline",
     "links": "the link model",
     "scheduler": "the compiler's scheduler",
     "measured": "the device's clock",
 }
-HIDDEN = "hidden"
-"""Communication for which nothing waits."""
 LINKS = 12
 """Operations of a critical path that are listed, the longest."""
 
 
-def timeline_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """A timeline's page: its total and its parts, the chart, and the causes."""
+def timeline_view(
+    timeline: ProgramTimeline, width: int, palette: Palette, verbose: bool = False
+) -> list[Text]:
+    """A timeline's page: its total, its largest saving, the chart, and what was assumed; `verbose` has all
+    causes and the memory."""
     chart = picture_lines(timeline, width, palette)
     return [
-        *total_lines(timeline, width, palette),
+        *total_lines(timeline, width, palette, with_parts=not chart or width < FIGURED),
+        *([] if verbose else _why_lines(timeline, width)),
         *[Text()] * bool(chart),
         *chart,
-        *cause_lines(timeline, width, palette),
+        *cause_lines(timeline, width, palette, verbose),
     ]
+
+
+def _why_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
+    return sentences([saving.message for saving in timeline.savings[:1]], width, 2)
 
 
 def brief_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
@@ -66,28 +76,33 @@ def brief_view(timeline: ProgramTimeline, width: int, palette: Palette) -> list[
     return [Text(), *total_lines(timeline, width, palette), *note_lines(timeline, width)]
 
 
-def total_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
+def total_lines(
+    timeline: ProgramTimeline, width: int, palette: Palette, with_parts: bool = True
+) -> list[Text]:
     """First that it does not fit, if so, then ``jit_step on v5e:4x4: 3.71 s, 41 % of its peak FLOP/s`` and
-    the parts of that."""
+    the parts of that, unless the lanes of a chart have them."""
     lines = [] if timeline.memory is None else misfit_lines(timeline.memory, width)
     words = [human_seconds(timeline.seconds)]
     if timeline.utilisation is not None:
         words.append(f"{percent(timeline.utilisation)} of its peak FLOP/s")
     if timeline.unknown:
         words.append(f"{plural(len(timeline.unknown), 'operation')} without an estimate not included")
+    if timeline.idle_seconds and not with_parts:
+        words.append(f"idle {human_seconds(timeline.idle_seconds)}")
     lines += sentence(", ".join(words), width, lead=f"{timeline.title} on {timeline.machine}: ")
-    return lines + parts_lines(timeline, width, palette)
+    return lines + (parts_lines(timeline, width, palette) if with_parts else [])
 
 
-def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
-    """Savings, the critical path, memory and notes, each after a blank line."""
-    memory = timeline.memory
-    blocks = (
-        saving_lines(timeline, width),
-        critical_lines(timeline, width, palette),
-        [] if memory is None else memory_report_lines(memory, width, palette),
-        note_lines(timeline, width),
-    )
+def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette, verbose: bool = True) -> list[Text]:
+    """Savings, the critical path and memory if `verbose`, then notes, each after a blank line."""
+    memory, blocks = timeline.memory, [note_lines(timeline, width)]
+    if verbose:
+        blocks = [
+            saving_lines(timeline, width),
+            critical_lines(timeline, width, palette),
+            [] if memory is None else memory_report_lines(memory, width, palette),
+            *blocks,
+        ]
     return [line for block in blocks if block for line in (Text(), *block)]
 
 
@@ -176,7 +191,8 @@ def picture_lines(
         return []
     window = TimeWindow.whole(max(limit, timeline.drawn_seconds))
     chart = Gantt(rows, width, palette, window, left=left)
-    drawn = [*(chart.line(y, 0, width) for y in range(chart.height)), *memory_lines(chart)]
+    drawn = [chart.line(y, 0, width) for y in range(chart.height)]
+    drawn += [*path_lines(chart), *memory_lines(chart)]
     lines = [trimmed(line, palette) for line in drawn]
     return [*lines, *(legend(rows, width, palette) if with_legend else ())]
 
@@ -243,7 +259,9 @@ def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
         if name in ESTIMATES and seconds and name != "measured"
     ]
     lines += (
-        sentence(f"{', '.join(said)}, hidden or not", width, lead="estimates: ", style="dim") if said else []
+        sentence(f"{', '.join(said)}, overlapped time included", width, lead="estimates: ", style="dim")
+        if said
+        else []
     )
     return lines + sentences(timeline.notes, width, lead="note: ")
 
@@ -318,11 +336,11 @@ def _times(op: TimedOp) -> list[Text]:
 MODEL, SCHEDULER = "model", "compiler's scheduler"
 
 
-def target_times_view(answer: TimesAnswer, width: int, palette: Palette) -> list[Text]:
+def target_times_view(answer: TimesAnswer, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
     """A blank line and the times of a target's answer; where there are none, the reason and the memory."""
     lines = [Text()]
     if answer.times is not None:
-        return [*lines, *times_view(answer.times, width, palette)]
+        return [*lines, *times_view(answer.times, width, palette, verbose)]
     if answer.error is not None:
         lines += sentence(answer.error.message, width, lead="no times: ")
         lines += sentence(answer.error.hint, width, 2, style="dim")
@@ -331,17 +349,18 @@ def target_times_view(answer: TimesAnswer, width: int, palette: Palette) -> list
     return lines
 
 
-def times_view(times: TargetTimes, width: int, palette: Palette) -> list[Text]:
+def times_view(times: TargetTimes, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
     """The model's page, with the compiler's scheduler beside it where that has simulated the program."""
     model, scheduler = times.model, times.scheduler
     if scheduler is None:
-        lines = timeline_view(model, width, palette)
+        lines = timeline_view(model, width, palette, verbose)
         return [*lines, *(sentence(times.note, width, lead="note: ") if times.note else ())]
     tellers = ((f"by the {MODEL}", model), (f"by the {SCHEDULER}", scheduler))
-    lines = [*total_lines(model, width, palette), Text(), *totals_table(tellers, width)]
+    lines = [*total_lines(model, width, palette, with_parts=width < FIGURED), *_why_lines(model, width)]
+    lines += [Text(), *totals_table(tellers, width)]
     if times.comparison is not None:
         lines += difference_lines(times.comparison, width)
-    return [*lines, *stacked_pictures(tellers, width, palette), *cause_lines(model, width, palette)]
+    return [*lines, *stacked_pictures(tellers, width, palette), *cause_lines(model, width, palette, verbose)]
 
 
 def stacked_pictures(

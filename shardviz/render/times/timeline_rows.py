@@ -111,6 +111,19 @@ class TimelineRows:
             for each in range(depth)
         ]
 
+    @cached_property
+    def path(self) -> LaneRow:
+        """The critical path, its operations one after the other; empty where these are all that there are, or
+        all of one lane."""
+        row, ops = LaneRow(0), self.timeline.ops
+        path = [number for number in self.timeline.critical_path if ops[number].end > ops[number].start]
+        is_all = len(path) == sum(op.end > op.start for op in ops)
+        for number in path if not is_all and len({ops[number].lane for number in path}) > 1 else ():
+            start = max([ops[number].start, *row.ends[-1:]])
+            if start < ops[number].end:
+                row.add(start, ops[number].end, number)
+        return row
+
     def is_first_of_lane(self, index: int) -> bool:
         """True for the row that has its lane's name, and its marks of what nobody can estimate."""
         return not index or self.rows[index - 1].lane != self.rows[index].lane

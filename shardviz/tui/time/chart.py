@@ -13,7 +13,7 @@ from rich.text import Text
 from textual import events
 from textual.message import Message
 
-from shardviz.render.times.gantt import Gantt, first_column
+from shardviz.render.times.gantt import Gantt, first_column, path_lines
 from shardviz.render.times.live_memory import memory_lines
 from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
 from shardviz.tui.lines_view import LinesView, TextLines
@@ -314,8 +314,8 @@ class TimeChart(LinesView, inherit_bindings=False):
             if self.is_critical:
                 related = part.critical_in(self.window, max(width - left, 1))
             frame = Gantt(part.rows, width, self._palette, self.window, chosen, related, left)
-            memory = memory_lines(frame) if self.with_memory else []
-            frames.append((frame, memory))
+            below = [*path_lines(frame), *(memory_lines(frame) if self.with_memory else ())]
+            frames.append((frame, below))
         titles = [part.title for part in self.parts]
         self.show(StackedCharts(frames, titles if len(frames) > 1 else [], width, self._is_old))
 

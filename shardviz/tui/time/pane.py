@@ -21,6 +21,7 @@ from shardviz.render.caption import group_along
 from shardviz.render.lines import printable, rule, sentence
 from shardviz.render.programs.collective_rows import members_with
 from shardviz.render.programs.target_answers import TargetTab
+from shardviz.render.times.gantt import FIGURED
 from shardviz.render.times.live_memory import memory_report_lines
 from shardviz.render.times.report import (
     cause_lines,
@@ -381,7 +382,8 @@ class TimePane(TargetsPane):
         key = timeline, width, self.palette
         if self._drawn is None or any(a is not b for a, b in zip(self._drawn[0], key, strict=True)):
             told = self._told[self._chosen]
-            lines = total_lines(timeline, width, self.palette)
+            has_figures = not self.has_class("report") and self._rooms[0] >= FIGURED
+            lines = total_lines(timeline, width, self.palette, with_parts=not has_figures)
             if told.comparison is not None:
                 head = Text.assemble(("the model and the compiler's scheduler", "bold"))
                 lines += [Text(), head, *difference_lines(told.comparison, width)]
