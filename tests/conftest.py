@@ -151,7 +151,7 @@ _COLLECTIVE = re.compile(
 def _validator(kind: str) -> Any:
     from jsonschema import Draft202012Validator
 
-    from shardviz.documents.kinds import schema_of
+    from shardviz.documents.fields import schema_of
 
     return Draft202012Validator(schema_of(kind))
 

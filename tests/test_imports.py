@@ -45,7 +45,10 @@ PURE = (
     "shardviz.models.answer",
     "shardviz.hlo",
     "shardviz.compare",
-    "shardviz.documents.kinds",
+    *(
+        f"shardviz.documents.{name}"
+        for name in ("course", "machines", "plans", "programs", "rounds", "summaries")
+    ),
     "shardviz.stepping",
     "shardviz.stepping.question",
     "shardviz.devices.job",

@@ -23,7 +23,8 @@ from shardviz.api.arguments import (
 )
 from shardviz.api.shared_worker import ask
 from shardviz.api.shown import Shown, TimelineReport
-from shardviz.documents.plans import SWEEP, ranking_document, search_document
+from shardviz.documents.fields import KINDS
+from shardviz.documents.plans import ranking_document, search_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
@@ -225,7 +226,7 @@ class CostCurve(Shown):
         return sweep_view.sweep_view(self.sweep, width, palette)
 
     def document(self) -> dict[str, Any]:
-        return SWEEP.document(self.sweep)
+        return KINDS["sweep"].document(self.sweep)
 
 
 def vary(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
 from shardviz.api.shared_worker import module_texts
 from shardviz.api.shown import ShownTimes
-from shardviz.documents.programs import PROFILE
+from shardviz.documents.fields import KINDS
 from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.targets import installed_versions, libtpu_mismatch, pip
@@ -140,7 +140,7 @@ class ProfileReport(ShownTimes):
         return profile_view.profile_view(self.profile, width, palette, verbose=True)
 
     def document(self) -> dict[str, Any]:
-        return PROFILE.document(self.profile)
+        return KINDS["profile"].document(self.profile)
 
     @property
     def tellers(self) -> tuple[ProgramTimeline, ...]:

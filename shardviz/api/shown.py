@@ -12,7 +12,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.render.exports import Subject, Timelines
 
 with LazyImports():
-    from shardviz.documents import programs
+    from shardviz.documents import fields
     from shardviz.render import lines as render_lines
     from shardviz.render import page, palette
     from shardviz.render.exports import html, svg
@@ -113,7 +113,7 @@ class TimelineReport(ShownTimes):
         return report.times_view(self.times, width, palette, verbose=True)
 
     def document(self) -> dict[str, Any]:
-        return programs.TIMELINE_KIND.document(self.timeline)
+        return fields.KINDS["timeline"].document(self.timeline)
 
     def trace(self) -> str:
         """Chrome's trace events, which https://ui.perfetto.dev opens."""

@@ -7,12 +7,11 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
-from shardviz.documents.kinds import KINDS, schema_of
+from shardviz.documents.fields import KINDS, schema_of
 from shardviz.lazy_names import LazyImports
 from shardviz.targets import installed_versions, libtpu_mismatch
 
 with LazyImports():
-    from shardviz.documents import machines
     from shardviz.render import machine_view
     from shardviz.targets import hardware
 
@@ -23,7 +22,7 @@ def targets(output: CommandOutput) -> None:
     """List the values of --target, and what each needs. The TPUs and GPUs need not be here."""
     groups = hardware.target_groups()
     if output.as_json:
-        print_json(machines.TARGETS.document(groups=groups))
+        print_json(KINDS["targets"].document(groups=groups))
     else:
         output.show(machine_view.targets_view(groups, output.width))
 
@@ -35,7 +34,7 @@ def info(output: CommandOutput) -> None:
     versions = installed_versions()
     warning = libtpu_mismatch(versions)
     if output.as_json:
-        print_json(machines.INFO.document(versions=versions, warning=warning))
+        print_json(KINDS["info"].document(versions=versions, warning=warning))
     else:
         output.show(machine_view.info_view(versions, warning, output.width))
 

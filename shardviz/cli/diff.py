@@ -22,7 +22,7 @@ from shardviz.user_files import is_folder, is_there
 with LazyImports():
     from shardviz.answers import programs
     from shardviz.compiler import user_file
-    from shardviz.documents import summaries
+    from shardviz.documents import fields, summaries
     from shardviz.hardware import machine_file
     from shardviz.hlo import dump_files, text_file
     from shardviz.render.programs import changes_view
@@ -100,7 +100,7 @@ def command(
     answer = programs.diff(found[0], found[1], limits)
     _check_figures(limits, answer.changes)
     if output.as_json:
-        print_json(summaries.DIFF.document(answer.changes, broken_limits=answer.broken))
+        print_json(fields.KINDS["diff"].document(answer.changes, broken_limits=answer.broken))
     else:
         output.show(changes_view.changes_view(answer.changes, answer.broken, output.width))
     return ExitCode.CHECK_FAILED if answer.broken and code == ExitCode.FINE else code

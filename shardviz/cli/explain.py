@@ -22,8 +22,8 @@ from shardviz.lazy_names import LazyImports
 with LazyImports():
     from shardviz.answers import explain, plans
     from shardviz.cli import step as step_command
+    from shardviz.documents import fields, programs, rounds
     from shardviz.documents import plans as documents
-    from shardviz.documents import programs, rounds
     from shardviz.render import cost_view, machine_view, plan_view, plans_compared, sweep_view
     from shardviz.render.programs import hlo_picture, target_answers
     from shardviz.render.rounds import matmul_picture
@@ -201,7 +201,7 @@ def _print_sweep(question: PricedProblem, over: str, output: CommandOutput) -> i
     with working("planning"):
         curve = question.sweep(over)
     if output.as_json:
-        print_json(documents.SWEEP.document(curve))
+        print_json(fields.KINDS["sweep"].document(curve))
     else:
         output.show(sweep_view.sweep_view(curve, *output.page))
     return ExitCode.FINE
@@ -229,7 +229,7 @@ def _print_comparison(question: PricedProblem, other: Problem, output: CommandOu
     with working("planning"):
         first, second = question.versus(other)
     if output.as_json:
-        print_json(documents.VERSUS.document(first=first, second=second))
+        print_json(fields.KINDS["versus"].document(first=first, second=second))
     else:
         output.show(plans_compared.versus_view(first, second, *output.page))
     return ExitCode.FINE

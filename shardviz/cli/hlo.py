@@ -19,8 +19,8 @@ from shardviz.user_files import is_folder
 
 with LazyImports():
     from shardviz.answers import programs
+    from shardviz.documents import fields, summaries
     from shardviz.documents import programs as documents
-    from shardviz.documents import summaries
     from shardviz.hardware import machine as machines
     from shardviz.hardware import machine_file
     from shardviz.hlo import dump_files, text_file
@@ -141,10 +141,13 @@ def command(
     del question
     report, remade = answer.report, answer.remade
     if report is None:
+        is_given = given is not None
         if output.as_json:
-            print_json(documents.rematerializations_document(remade, answer.mesh, given))
+            log, is_inferred = fields.KINDS["rematerializations"], answer.mesh is not None and not is_given
+            print_json(
+                log.document(mesh=answer.mesh, is_mesh_inferred=is_inferred, rematerializations=remade)
+            )
         else:
-            is_given = given is not None
             output.show(cost_lines.log_lines(remade, answer.mesh, output.width, is_given=is_given))
         return ExitCode.FINE
     module, timeline = report.module, report.timeline
@@ -181,7 +184,7 @@ def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitC
             problem = f"{parameter.opts[0]} is about a program, and {quote(name)} is a saved report"
             raise QuestionError(problem, "leave it out")
     if output.as_json:
-        print_json(summaries.SUMMARY.document(saved))
+        print_json(fields.KINDS["summary"].document(saved))
     else:
         output.show(changes_view.summary_view(saved, output.width))
     return ExitCode.FINE

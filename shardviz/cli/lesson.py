@@ -9,7 +9,7 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
-from shardviz.documents.course import LESSON, LESSONS
+from shardviz.documents.fields import KINDS
 from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.lessons.course import course, faults, find
@@ -53,7 +53,7 @@ def command(
 def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
     lesson = find(text)
     if output.as_json:
-        print_json(LESSON.document(lesson=lesson))
+        print_json(KINDS["lesson"].document(lesson=lesson))
         return ExitCode.FINE
     if reason := no_terminal():
         print_note(reason)
@@ -71,7 +71,7 @@ def _list_lessons(output: CommandOutput) -> int:
         print_note(fault.message)
     entries = [progress.entry(lesson) for lesson in course()]
     if output.as_json:
-        print_json(LESSONS.document(lessons=entries))
+        print_json(KINDS["lessons"].document(lessons=entries))
     else:
         output.show(lesson_view.course_page(entries, output.width))
     return ExitCode.FINE

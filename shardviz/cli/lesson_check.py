@@ -22,7 +22,7 @@ from shardviz.cli.target_session import started_worker
 from shardviz.collectives.frames import Frames
 from shardviz.compiler import Worker
 from shardviz.compiler.child_process import simulated_environment, stderr_tail
-from shardviz.documents.course import LESSON_CHECK
+from shardviz.documents.fields import KINDS
 from shardviz.errors import ShardvizError, TargetError, plural
 from shardviz.lessons.checking import Complaint, complaints, unchecked_figures
 from shardviz.lessons.course import file_names, find
@@ -135,7 +135,7 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
                 click.echo("\n".join(each.lines))
     wrong = [checked for checked in checked if checked.complaints]
     if as_json:
-        print_json(LESSON_CHECK.document(lessons=checked, note=silence))
+        print_json(KINDS["lesson_check"].document(lessons=checked, note=silence))
     else:
         lessons, errors = plural(len(checked), "lesson"), sum(len(checked.complaints) for checked in wrong)
         total = (

@@ -17,7 +17,7 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.notations import find_notation, parse_layout, write_all, write_sharding
 
 with LazyImports():
-    from shardviz.documents import machines, meshes
+    from shardviz.documents import fields, machines, meshes
     from shardviz.forms import enter
     from shardviz.hardware import machine as hardware_machine
     from shardviz.hardware import machine_file
@@ -70,7 +70,7 @@ def layout(ctx: click.Context, /, devices: bool, output: CommandOutput, **_: Any
             problem = f"--json lists every device, and the mesh {found.mesh} has {found.mesh.size:,}"
             hint = f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary"
             raise QuestionError(problem, hint)
-        print_json(meshes.LAYOUT.document(found))
+        print_json(fields.KINDS["layout"].document(found))
     else:
         output.show(layout_view.layout_view(found, *output.page, devices))
 

@@ -20,7 +20,7 @@ from shardviz.units import human_bytes
 with LazyImports():
     from shardviz.answers import profile as answers
     from shardviz.cli import hlo as hlo_command
-    from shardviz.documents import programs as documents
+    from shardviz.documents import fields
     from shardviz.hardware import machine_file
     from shardviz.profiles import trace_files
     from shardviz.render import profile_view
@@ -50,7 +50,7 @@ def command(output: CommandOutput, **given: Any) -> None:
     """
     profile = read_profile(given)
     if output.as_json:
-        print_json(documents.PROFILE.document(profile))
+        print_json(fields.KINDS["profile"].document(profile))
     else:
         output.show(profile_view.profile_view(profile, *output.page, output.verbose))
 

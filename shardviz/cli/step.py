@@ -21,6 +21,7 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import TARGETS
 
 with LazyImports():
+    from shardviz.documents import fields
     from shardviz.documents import rounds as documents
     from shardviz.render import lines as render_lines
     from shardviz.render import machine_view
@@ -254,7 +255,7 @@ def _compare(run: CollectiveRun, shown: StepOptions, heading: Sequence[Text]) ->
     # Times are worked out when they are first looked at.
     with working("comparing"):
         if shown.output.as_json:
-            document = documents.comparison_document(run)
+            document = fields.KINDS["comparison"].document(run)
         else:
             lines = step_notes.comparison_view(run, shown.output.width, shown.output.palette)
     if shown.output.as_json:

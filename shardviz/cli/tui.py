@@ -11,7 +11,7 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import print_json
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
-from shardviz.documents.course import SHARED
+from shardviz.documents.fields import KINDS
 from shardviz.errors import QuestionError
 from shardviz.forms.form import SCREENS, SPECS
 from shardviz.forms.options import form_from_options
@@ -88,7 +88,7 @@ def _check_alone(option: str, others: set[str]) -> None:
 def _open_shared(string: str, screen: str | None, as_json: bool) -> int:
     shared = from_string(string)
     if as_json:
-        print_json(SHARED.document(shared=shared))
+        print_json(KINDS["shared"].document(shared=shared))
         return ExitCode.FINE
     attempt = attempt_of(shared) if shared.lesson else None
     if reason := no_terminal():

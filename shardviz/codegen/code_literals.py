@@ -216,7 +216,7 @@ class PartAxes:
         for whole in wholes:
             parts = [name for part, name in self.names.items() if whole_axis(part) == whole]
             said.append(f"{', '.join(parts[:-1])} and {parts[-1]} are the parts of {whole}, the major first")
-        return [f"# JAX has no parts of mesh axes: {'; '.join(said)}."] if said else []
+        return [f"# JAX has no sub-axes: {'; '.join(said)}."] if said else []
 
     def axes(self, axes: Iterable[str]) -> tuple[str, ...]:
         return tuple(self.names[part] for axis in axes for part in parts_within(axis, self.names))

@@ -135,7 +135,7 @@ def shard_code(
     """The lines that the function of one device's shard needs before it, and its own, the last its result, as
     JAX has the operation on all platforms."""
     if operation.name == "pbroadcast":
-        before = ["# On GPUs this is jax.lax.pbroadcast, which JAX has not on CPUs."]
+        before = ["# On GPUs this is jax.lax.pbroadcast, which JAX lacks on CPUs."]
         return before, [f"jax.lax.all_gather({shard}, {axes})[{operation.parameters['source']}]"]
     if operation.name == "ragged_all_to_all":
         return _ragged_code(operation.parameters["send_sizes"], shape[0], shard, axes)
@@ -204,8 +204,8 @@ def _ragged_code(
     other; one beyond them where the row stays 0. And the lines of one device's function."""
     tall = max(map(sum, zip(*sizes, strict=True)))
     before = [
-        "# On GPUs and TPUs this is jax.lax.ragged_all_to_all, which JAX has not on CPUs: here each device",
-        "# takes its rows out of all of them.",
+        "# On GPUs and TPUs this is jax.lax.ragged_all_to_all, which JAX lacks on CPUs: here each device",
+        "# gathers all rows and keeps its own.",
         "rows = jnp.array(",
         "    [",
         *(f"        {_rows_code(sizes, height, receiver, tall)}," for receiver in range(len(sizes))),
@@ -245,7 +245,7 @@ def rounds_code(run: CollectiveRun) -> str:
         # The smallest array of which no chunk is empty.
         if (small := small_example(replace(question, shards=None))) is not None:
             shape = "×".join(map(str, question.layout.array.shape))
-            question, about = small, f"In place of {shape}: few enough numbers to print them round by round."
+            question, about = small, f"A smaller array than {shape}, so that every round can be printed."
     buffer = _buffer(question)
     rounds = _rounds(question) if buffer is not None else []
     if not rounds or buffer is None:
@@ -324,8 +324,8 @@ def _exchanges(sends: Sends) -> list[Exchange]:
 
 def _listed(question: CollectiveQuestion, rounds: Sequence[tuple[str, list[Exchange]]]) -> list[str]:
     lines = [
-        f"# The same by hand, as {question.schedule.algorithm} does it. In a round, some exchanges: what the",
-        "# receiver does, and who sends which chunk: (from, to, chunk).",
+        f"# The same by hand, with the {question.schedule.algorithm} algorithm. Each exchange of a round:",
+        "# whether the receiver takes or adds a chunk, and the sends as (from, to, chunk).",
         "rounds = [",
     ]
     for number, (phase, exchanges) in enumerate(rounds, 1):
@@ -355,7 +355,7 @@ def _by_hand(question: CollectiveQuestion, start: str, end: str) -> list[str]:
         "            sent = {src: chunk for src, _, chunk in sends}",
         "            come = {dst: chunk for _, dst, chunk in sends}",
         f"            mine = jnp.array([sent.get(member, 0) for member in range({members})])[me]",
-        f"            # Where nothing comes, it goes beyond the last of {chunks} chunks, and is dropped.",
+        f"            # A device that receives nothing writes behind the {chunks} chunks, and is dropped.",
         f"            place = jnp.array([come.get(member, {chunks}) for member in range({members})])[me]",
         *_permuted(question),
         "            there = chunks.at[place]",
@@ -397,7 +397,7 @@ def _compared(question: CollectiveQuestion) -> list[str]:
         'print("round by round the result is the same")',
     ]
     whole = question.schedule.pattern.reduces
-    before = "before" if whole else "before, with 0 where nothing has come"
+    before = "before" if whole else "before (0: not received yet)"
     return [
         *lines,
         "for number in range(history.shape[1]):",

@@ -349,7 +349,7 @@ class _Writer:
         same = ["    return np.array_equal(found, expected)"]
         if not is_exact:
             same = [
-                "    # Sums in another order round otherwise.",
+                "    # The order of a sum changes its rounding.",
                 "    found, expected = np.float32(found), np.float32(expected)",
                 f"    return np.abs(found - expected).max() <= {close} * np.abs(expected).max()",
             ]

@@ -58,7 +58,7 @@ def problem_code(problem: Problem, target: Target | None = None) -> str:
     is_sum = any(array.spec is not None and array.spec.unreduced for array in problem.arrays)
     if is_sum and problem.axis_types == "auto":
         problem = replace(problem, axis_types="explicit")
-        explained += ["# JAX leaves sums unreduced under Explicit axes alone, so the axes are Explicit here."]
+        explained += ["# JAX keeps partial sums under Explicit axes only, so the axes are Explicit here."]
     if target is None:
         target = TARGETS["cpu" if problem.mesh.size <= MAX_CPU_DEVICES else "shardy"]
     check_mesh(target, problem.mesh)
@@ -195,7 +195,7 @@ def _run(function: ProgramFunction) -> list[str]:
         # JAX has no indices of addends.
         lines += [
             f"for shard in {result}.addressable_shards:",
-            '    print(f"device {shard.device.id} holds an addend of {shard.data.shape}")',
+            '    print(f"device {shard.device.id} holds a partial sum of {shard.data.shape}")',
         ]
     elif problem.mesh.size <= MAX_LISTED:
         lines += [
@@ -232,7 +232,7 @@ def _mesh_for(target: Target, problem: Problem) -> list[str]:
 
 
 _TPU = [
-    "# libtpu is to ask no network where it runs, and to bear others beside it.",
+    "# Keep libtpu from asking the network for its machine, and let other processes load it too.",
     'os.environ["TPU_SKIP_MDS_QUERY"] = os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"',
     "",
 ]
@@ -247,7 +247,7 @@ def _tpus(words: str, machine: Machine) -> list[str]:
     options = "".join(f", {name}={value!r}" for name, value in request.options).replace("'", '"')
     key = "(device.slice_index, device.id)" if machine.family.slices > 1 else "device.id"
     return [
-        f"# {words}, which need not be here: libtpu compiles for them.",
+        f"# {words}; libtpu compiles for them without the hardware.",
         f'found = topologies.get_topology_desc("{request.topology}", platform="tpu"{options})',
         f"devices = sorted(found.devices, key=lambda device: {key})",
     ]
@@ -255,8 +255,7 @@ def _tpus(words: str, machine: Machine) -> list[str]:
 
 def _gpus(words: str, machine: Machine) -> list[str]:
     return [
-        f"# {words}, which need not be here: their compiler is told of one",
-        "# what follows.",
+        f"# {words}; XLA compiles for them from this description of one.",
         f'GPU = """{target_config(machine.chip)}"""',
         "found = topologies.get_topology_desc(",
         f'    "any", platform="cuda", topology="{topology_request(machine).topology}", target_config=GPU',
@@ -298,7 +297,7 @@ def layout_code(layout: Layout) -> str:
         problem = "JAX places no array that its axes do not divide"
         raise QuestionError(problem, "give sizes that are multiples of their parts")
     if layout.spec.unreduced:
-        raise QuestionError("JAX cannot say who holds which addend", "leave the pending sum out of the spec")
+        raise QuestionError("JAX has no indices for partial sums", "leave the pending sum out of the spec")
     if layout.spec.only_device is not None:
         problem = "a NamedSharding is over all devices of its mesh, and one device holds this array"
         hint = f"jax.sharding.SingleDeviceSharding(jax.devices()[{layout.spec.only_device}]) says it"

@@ -120,7 +120,7 @@ class ProgramFunction:
             "",
             "",
             f"def {name}({self._listed(self._taken)}):",
-            f"    # {problem.layers} runs, one after the other: every array but {first} has a part for each.",
+            f"    # A scan over {problem.layers} layers: every array but {first} is stacked by layer.",
             f"    {self.names[last]}, {stacks if kept else '_'} = jax.lax.scan({layer}, {taken})",
             self._return(self._returned),
         ]

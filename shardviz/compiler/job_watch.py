@@ -52,7 +52,7 @@ HELLO_S = 10.0
 MAX_LINE = 1 << 16
 """Bytes of a message; our processes send no longer ones."""
 MAX_LISTED = 8
-STRANGE = "sent what no process of a job sends"
+STRANGE = "sent an invalid message"
 
 
 class Cause(IntEnum):
@@ -205,7 +205,7 @@ class JobWatch:
             except OSError as error:
                 words = error.strerror or str(error)
                 if time.monotonic() > end:
-                    late = f"has not come to {at} within {self._limit_s:g} s: {words}"
+                    late = f"was not reached at {at} within {self._limit_s:g} s: {words}"
                     hint = "start every process with the same coordinator; process 0 runs on that host"
                     raise CompilerError(f"process 0 of {self.processes:,} {late}", hint) from error
                 if words != told:
@@ -314,9 +314,8 @@ class _Hub:
                 self._end(min(self._failures.values(), key=lambda failure: failure[0])[1])
             if now >= self._meets_until:
                 self._meets_until = float("inf")
-                missing = self._missing()
-                have = f"of {self._processes:,} {'has' if len(missing) == 1 else 'have'}"
-                self._end(f"{named_processes(missing)} {have} not come within {self._limit_s:g} s")
+                late = f"{named_processes(self._missing())} of {self._processes:,} did not join"
+                self._end(f"{late} within {self._limit_s:g} s")
             if now >= beat_at:
                 beat_at = now + BEAT_S
                 self._beat()

@@ -121,7 +121,7 @@ def read_program(
     if target.name == "cpu":
         notes += widened_types(text, named.collectives)
     if not program.platform and target.machine is not None:
-        notes.append("it was lowered before, for the devices of its own process; better give the function")
+        notes.append("it was already lowered for the devices of its own process; pass the function instead")
     answer = replace(answer, collectives=named.collectives, collective_matmuls=named.collective_matmuls)
     lost = _lost_donations(program, text)
     warned = rematerializations(output.warnings, mesh, text)
@@ -168,7 +168,7 @@ def _lost_donations(program: LoweredModule, text: str) -> tuple[str, ...]:
     """A sentence for donated arguments whose memory the compiled `text` gives to no result, and JAX's own."""
     kept = {argument.number for argument in arguments_of(text) if argument.is_donated}
     lost = [path for number, path in program.donated if number not in kept]
-    told = [f"donated in vain: no result takes the memory of {_first_few(lost)}"] if lost else []
+    told = [f"donated buffers not reused by any result: {_first_few(lost)}"] if lost else []
     return (*told, *(f"JAX: {said}" for said in [program.lost_donation] if said))
 
 
@@ -189,7 +189,7 @@ def read_loop(
     # A loop whose length only the run tells has a collective of which nobody knows how often it runs.
     inside = [collective for collective in read_hlo(text, mesh).collectives if collective.count is None]
     if not inside:
-        raise CompilerError(f"XLA has left no {case.op} in the loop that was to be timed")
+        raise CompilerError(f"XLA has removed {case.op} from the timed loop")
     op, dtype = inside[0].op, inside[0].dtype
     notes = [f"XLA runs {case.op} as {op} here"] * (op != COLLECTIVES[case.op])
     notes += [f"XLA moves {case.dtype} as {dtype} here"] * (dtype != case.dtype)

@@ -271,7 +271,7 @@ class WorkerProcess:
         if message.reason:
             self._check_others(message.reason)
             raise CompilerError(f"jax cannot be used here: {message.reason}", message.hint)
-        other = "is asked something else than process 0"
+        other = "was asked another question than process 0"
         self._check_others(other, job_watch.Cause.FAILED)
         raise CompilerError(f"this process {other}", "start the same command in every process")
 

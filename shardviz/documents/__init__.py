@@ -1,8 +1,7 @@
 """The JSON documents of shardviz: each field is declared once, with its schema and its source, in a table of
 the files beside the module that has what is computed for it.
 
-fields     how tables are read
-kinds      every kind by name, and its schema as a document of JSON Schema 2020-12
+fields     how tables are read; every kind of document by name, and its schema
 meshes     meshes, specs, layouts, a sharding in every notation, jobs of several processes
 plans      problems, plans and what they cost, rankings, searches
 programs   the answers of compilers: collectives, passes, HLO; whole models; what runs when, and what ran

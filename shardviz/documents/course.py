@@ -6,16 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from shardviz.documents.fields import Beside, DocumentKind, JsonField, late, one_of, record
+from shardviz.documents.fields import Beside, JsonField, late, one_of, record
 from shardviz.forms.form import SCREENS
 
 if TYPE_CHECKING:
     from shardviz.lessons.lesson import Lesson
-
-LESSONS = DocumentKind("course", "lessons")
-LESSON = DocumentKind("course", "lesson")
-LESSON_CHECK = DocumentKind("course", "lesson_check")
-SHARED = DocumentKind("course", "shared")
 
 
 def _questions(lesson: Lesson) -> Iterator[Beside]:

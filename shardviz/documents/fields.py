@@ -106,6 +106,15 @@ class DocumentKind:
         return written
 
 
+_KINDS = (
+    "programs.explain plans.ranking plans.versus plans.sweep searches.search programs.passes programs.hlo "
+    "programs.modules programs.rematerializations programs.program timelines.profile summaries.summary "
+    "summaries.diff programs.timeline meshes.layout rounds.step rounds.transfers rounds.comparison "
+    "rounds.matmul meshes.translate course.lessons course.lesson course.lesson_check course.shared "
+    "models.model machines.machine machines.measure machines.targets machines.info"
+)
+KINDS = {kind.partition(".")[2]: DocumentKind(*kind.split(".")) for kind in _KINDS.split()}
+"""Every kind by its name, in the order of the commands."""
 _MODULES = {"models": "programs", "searches": "plans", "timelines": "programs"}
 """The module of a file of tables, where it has another name."""
 
@@ -264,3 +273,34 @@ def _getter(source: str | int, module: str, is_optional: bool) -> Source:
         return value
 
     return get if rest else attrgetter(first)
+
+
+def schema_of(name: str) -> Schema:
+    """The schema of a kind of `KINDS`, with the definitions that it needs and no others."""
+    kind = KINDS[name]
+    root = kind.record.schema
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"shardviz {kind.printed_by}{'' if '--' in kind.printed_by else ' --json'}",
+        **root,
+        "$defs": {each: DEFINITIONS[each] for each in sorted(_needed(root))},
+    }
+
+
+def _needed(schema: Schema) -> set[str]:
+    """Names of the definitions that a schema refers to, also by way of others."""
+    needed: set[str] = set()
+    waiting = [*_references(schema)]
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            waiting += _references(DEFINITIONS[name])
+    return needed
+
+
+def _references(node: object) -> Iterator[str]:
+    if isinstance(node, dict) and isinstance(reference := node.get("$ref"), str):
+        yield reference.rpartition("/")[2]
+    for value in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _references(value)

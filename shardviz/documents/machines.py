@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from shardviz.documents.fields import Beside, Document, DocumentKind
+from shardviz.documents.fields import KINDS, Beside, Document
 from shardviz.documents.meshes import job_beside
 
 if TYPE_CHECKING:
@@ -15,17 +15,12 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
     from shardviz.sharding import Mesh
 
-MACHINE = DocumentKind("machines", "machine")
-TARGETS = DocumentKind("machines", "targets")
-INFO = DocumentKind("machines", "info")
-MEASURE = DocumentKind("machines", "measure")
-
 
 def machine_document(machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None) -> Document:
     """The machine, and where the mesh lies that is `placed` on it."""
     axes = placed and [(axis, placed.group_levels((axis,))) for axis in placed.mesh.axis_names]
     ids = placed and placed.placement and placed.placement.ids
-    return MACHINE.document(machine, mesh=mesh, mesh_axes=axes, device_ids=ids)
+    return KINDS["machine"].document(machine, mesh=mesh, mesh_axes=axes, device_ids=ids)
 
 
 def measure_document(
@@ -37,7 +32,7 @@ def measure_document(
     job: Job | None = None,
 ) -> Document:
     """All that was measured, on the devices of a `job`; `placed` is the mesh on the machine that predicts."""
-    return MEASURE.document(
+    return KINDS["measure"].document(
         question,
         device=rows[0].device if rows else "",
         machine=placed and placed.machine.name,

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from shardviz.documents.fields import Beside, Document, DocumentKind, JsonField
+from shardviz.documents.fields import KINDS, Beside, Document, JsonField
 from shardviz.errors import ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.devices.job import Job
     from shardviz.notation.reading import Reading
     from shardviz.sharding import Mesh
-
-LAYOUT = DocumentKind("meshes", "layout")
-TRANSLATE = DocumentKind("meshes", "translate")
 
 
 def translate_document(
@@ -33,7 +30,7 @@ def translate_document(
         )
         for reading, texts in zip(readings, written, strict=True)
     ]
-    return TRANSLATE.document(text=text, notation=notation, mesh=mesh, arrays=arrays)
+    return KINDS["translate"].document(text=text, notation=notation, mesh=mesh, arrays=arrays)
 
 
 def job_beside(job: Job | None, mesh: Mesh, axes: Sequence[Sequence[str]]) -> Beside | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from shardviz.documents.fields import Beside, Document, DocumentKind, late, one_of
+from shardviz.documents.fields import KINDS, Beside, Document, late, one_of
 
 if TYPE_CHECKING:
     from shardviz.compare.compiled_sharding import CompiledSharding
@@ -14,17 +14,13 @@ if TYPE_CHECKING:
     from shardviz.planner.search.mesh_ranking import MeshRanking
 
 PHASES = ("forward", "recomputed", "backward", "optimizer")
-RANKING = DocumentKind("plans", "ranking")
-VERSUS = DocumentKind("plans", "versus")
-SWEEP = DocumentKind("plans", "sweep")
-SEARCH = DocumentKind("searches", "search")
 
 
 def ranking_document(candidates: Sequence[Candidate]) -> Document:
     """Every candidate of a ranking, in order."""
     first = candidates[0].plan.problem if candidates else None
     einsum, mesh = (first.text, first.mesh) if first else ("", None)
-    return RANKING.document(einsum=einsum, mesh=mesh, candidates=candidates)
+    return KINDS["ranking"].document(einsum=einsum, mesh=mesh, candidates=candidates)
 
 
 def search_document(answer: MeshRanking, compiled: Sequence[CompiledSharding] | None = None) -> Document:
@@ -32,7 +28,7 @@ def search_document(answer: MeshRanking, compiled: Sequence[CompiledSharding] | 
     rows = None
     if compiled is not None:
         rows = [Beside(sharding, row=answer.found.index(sharding.found) + 1) for sharding in compiled]
-    return SEARCH.document(answer, compiled=rows)
+    return KINDS["search"].document(answer, compiled=rows)
 
 
 def _found(answer: MeshRanking) -> Iterator[Beside]:

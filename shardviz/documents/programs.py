@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shardviz.documents.fields import Beside, Document, DocumentKind, late
+from shardviz.documents.fields import KINDS, Beside, Document, late
 from shardviz.documents.meshes import job_beside
 
 if TYPE_CHECKING:
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import ProgramTimeline
 
-EXPLAIN = DocumentKind("programs", "explain")
-PASSES = DocumentKind("programs", "passes")
-HLO = DocumentKind("programs", "hlo")
-MODULES = DocumentKind("programs", "modules")
-REMATERIALIZATIONS = DocumentKind("programs", "rematerializations")
-PROGRAM = DocumentKind("programs", "program")
-MODEL = DocumentKind("models", "model")
-TIMELINE_KIND = DocumentKind("programs", "timeline")
-PROFILE = DocumentKind("timelines", "profile")
 _ONLY_HLO = dict.fromkeys(("num_partitions", "replica_count", "num_slices"))
 _ONLY_HLO |= {"is_scheduled": False, "collective_matmuls": (), "unknown_loops": ()}
 """In place of what only HLO says of a program."""
@@ -54,7 +45,7 @@ def explain_document(
     they are asked for, and `job` has the real devices.
     """
     mesh = cost.plan.problem.mesh
-    return EXPLAIN.document(
+    return KINDS["explain"].document(
         plan=cost.plan,
         cost=cost,
         targets=[target_answer(result, mesh, with_text) for result in compiled],
@@ -84,17 +75,8 @@ def passes_document(traced: PassTrace, problem: Problem, diffs: frozenset[int] =
         Beside(stage, stage=number, diff=stage.diff() if number in diffs else None)
         for number, stage in enumerate(traced.stages, 1)
     ]
-    return PASSES.document(problem, answer=target_answer(traced.compiled, problem.mesh), stages=stages)
-
-
-def rematerializations_document(
-    rematerializations: Iterable[Rematerialization], mesh: Mesh | None, given: Mesh | None
-) -> Document:
-    """The arrays of a log alone; `given` is the mesh that the user named."""
-    return REMATERIALIZATIONS.document(
-        mesh=mesh,
-        is_mesh_inferred=mesh is not None and given is None,
-        rematerializations=[*rematerializations],
+    return KINDS["passes"].document(
+        problem, answer=target_answer(traced.compiled, problem.mesh), stages=stages
     )
 
 
@@ -110,7 +92,7 @@ def hlo_document(
     Collectives and totals are those that the selection shows, without the collectives that could not be
     read; those of a target's `compiled` program have the reasons why they are there.
     """
-    return HLO.document(_hlo(report, given, selection, rematerializations, compiled))
+    return KINDS["hlo"].document(_hlo(report, given, selection, rematerializations, compiled))
 
 
 def _hlo(
@@ -175,7 +157,7 @@ def program_document(
             seconds = None if report.timeline is None else report.timeline.seconds
         placed = _placed(answer, program.mesh)
         targets.append(Beside(answer, program, placement=placed, seconds=seconds, program=read))
-    return PROGRAM.document(name=name, targets=targets)
+    return KINDS["program"].document(name=name, targets=targets)
 
 
 def modules_document(
@@ -191,7 +173,7 @@ def modules_document(
         )
         for module in modules
     ]
-    return MODULES.document(modules=told)
+    return KINDS["modules"].document(modules=told)
 
 
 def model_document(
@@ -201,7 +183,7 @@ def model_document(
 ) -> Document:
     """The model with its memory, its step and what compilers make of a layer."""
     told = [*answers]
-    return MODEL.document(
+    return KINDS["model"].document(
         answer.question,
         device_memory=answer.memory,
         step=answer.step,

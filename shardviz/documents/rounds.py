@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from shardviz.collectives.values import plain_values
-from shardviz.documents.fields import Beside, Document, DocumentKind, JsonField, record
+from shardviz.documents.fields import KINDS, Beside, Document, JsonField, record
 from shardviz.documents.meshes import job_beside
 
 if TYPE_CHECKING:
@@ -17,18 +17,13 @@ if TYPE_CHECKING:
     from shardviz.stepping.collective_run import CollectiveRun, Verdict
     from shardviz.stepping.transfers import TransferLog
 
-STEP = DocumentKind("rounds", "step")
-TRANSFERS = DocumentKind("rounds", "transfers")
-COMPARISON = DocumentKind("rounds", "comparison")
-MATMUL = DocumentKind("rounds", "matmul")
-
 
 def step_document(run: CollectiveRun, verdict: Verdict | None, job: Job | None = None) -> Document:
     """The document of `shardviz step --json`; with numbers, devices' values as nested lists.
 
     Lists one entry a send: ask for it only where that many fit (`Schedule` says how many there are).
     """
-    return STEP.document(run, verdict=verdict, job=job_beside(job, run.mesh, [run.operation.axes]))
+    return KINDS["step"].document(run, verdict=verdict, job=job_beside(job, run.mesh, [run.operation.axes]))
 
 
 def _devices(run: CollectiveRun, values: NDArray[Any] | None) -> list[Beside] | None:
@@ -78,11 +73,6 @@ def _sends(run: CollectiveRun, number: int) -> Iterator[tuple[int, int, int, int
             yield ids[src], ids[dst], chunk, size, reduce
 
 
-def comparison_document(run: CollectiveRun) -> Document:
-    """Every algorithm for the question of a run."""
-    return COMPARISON.document(run)
-
-
 def transfers_document(
     run: CollectiveRun, number: int | None = None, verdict: Verdict | None = None, job: Job | None = None
 ) -> Document:
@@ -92,7 +82,7 @@ def transfers_document(
     """
     numbers = range(1, run.schedule.rounds + 1) if number is None else [number] if number else []
     job_groups = job_beside(job, run.mesh, [run.operation.axes])
-    return TRANSFERS.document(run, rounds=_rounds(run, numbers), verdict=verdict, job=job_groups)
+    return KINDS["transfers"].document(run, rounds=_rounds(run, numbers), verdict=verdict, job=job_groups)
 
 
 def _rounds(run: CollectiveRun, numbers: Sequence[int]) -> Iterator[Beside]:
@@ -129,7 +119,7 @@ def _transfers(log: TransferLog, number: int) -> Iterator[Beside]:
 
 def matmul_document(matmul: BlockwiseMatmul, step: int) -> Document:
     """The document of `shardviz explain --step N --matmul --json`; `step` is N."""
-    return MATMUL.document(matmul.run, matmul, number=step)
+    return KINDS["matmul"].document(matmul.run, matmul, number=step)
 
 
 def _slots(matmul: BlockwiseMatmul) -> Iterator[Beside]:

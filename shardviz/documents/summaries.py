@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shardviz.documents.fields import SCHEMA, DocumentKind, record
+from shardviz.documents.fields import KINDS, SCHEMA, record
 from shardviz.documents.plans import PHASES
 from shardviz.errors import QuestionError, quote
 from shardviz.strict_table import ErrorAt, StrictTable
@@ -36,8 +36,6 @@ from shardviz.user_files import open_file
 if TYPE_CHECKING:
     from shardviz.reports.changes import ReportSummary
 
-SUMMARY = DocumentKind("summaries", "summary")
-DIFF = DocumentKind("summaries", "diff")
 SOURCES = {"source": lambda line: line.source or None}
 MAX_BYTES = 10_000_000
 HEAD = 1000
@@ -50,7 +48,7 @@ HINT = "write it anew, with --save or SHARDVIZ_UPDATE=1, or take the version in 
 
 def summary_text(summary: ReportSummary) -> str:
     """The text of the file. It depends on the summary alone, and a line of it is a collective."""
-    document = SUMMARY.document(summary)
+    document = KINDS["summary"].document(summary)
     found = ",\n".join(f"    {_json(line)}" for line in document.pop("collectives"))
     lines = [f"  {_json(key)}: {_json(value)}," for key, value in document.items()]
     return "\n".join(["{", *lines, '  "collectives": [', *filter(None, [found]), "  ]", "}"]) + "\n"
@@ -62,7 +60,7 @@ def _json(value: object) -> str:
 
 def says_summary(head: str) -> bool:
     """Return whether the first `HEAD` characters of a file say that it is one of these."""
-    return is_summary(head) and f'"kind": "{SUMMARY.name}"' in head
+    return is_summary(head) and '"kind": "summary"' in head
 
 
 def is_summary(text: str) -> bool:
@@ -83,10 +81,10 @@ def read_summary(text: str, name: str) -> ReportSummary:
     except (ValueError, RecursionError):
         raise _damaged(name)("", "it is not JSON that can be read", HINT) from None
     table = StrictTable(values, _damaged(name))
-    for key, wanted in (("kind", SUMMARY.name), ("schema", SCHEMA)):
+    for key, wanted in (("kind", "summary"), ("schema", SCHEMA)):
         if key in table and values[key] != wanted:
             table.fail(key, f"it is {quote(str(values[key]), 30)}, not {quote(wanted)}", HINT)
-    table.exactly(SUMMARY.record.schema["properties"])
+    table.exactly(KINDS["summary"].record.schema["properties"])
     sizes = table.table("mesh")
     lines = table.tables("collectives")
     if len(lines) > MAX_LINES:

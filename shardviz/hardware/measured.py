@@ -137,7 +137,7 @@ def read_measured(
         times = _times(table, place)
         if any((one.op, one.mesh, one.axes) == (times.op, times.mesh, times.axes) for one in known):
             over = f"{times.op} over {' and '.join(times.axes)} of {times.mesh}"
-            table.fail("op", f"{over} stands above already", "leave one of them out")
+            table.fail("op", f"{over} is given twice", "leave one of them out")
         known.append(times)
     return tuple(known)
 

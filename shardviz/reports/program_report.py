@@ -165,6 +165,6 @@ def program_machine(target: str, named: Machine | None) -> Machine:
     if named is not None and (own is None or own.chip == named.chip):
         return named
     if own is None:
-        problem = f"{target} has no figures of hardware, so nobody can tell how long its program takes"
+        problem = f"{target} has no hardware to time its program on"
         raise NoMachineError(problem, "use --machine v5e:2x4, or ask a TPU or a GPU")
     return own

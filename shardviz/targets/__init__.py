@@ -148,7 +148,7 @@ def _unknown(piece: str, text: str, start: int) -> TargetError:
     if not piece:
         return TargetError(f"a target is missing {where}", everything)
     if piece.lower() == "none":
-        return TargetError(f"none stands beside other targets {where}", "give none alone, or leave it out")
+        return TargetError(f"none excludes other targets {where}", "give none alone, or leave it out")
     from difflib import get_close_matches
 
     close = get_close_matches(piece.lower(), TARGETS, n=1) if len(piece) <= 40 else []

@@ -12,7 +12,7 @@ import pytest
 import shardviz
 from shardviz.cli.export import subject_of_words
 from shardviz.cli.group import run
-from shardviz.documents.meshes import LAYOUT
+from shardviz.documents.fields import KINDS
 from shardviz.documents.programs import explain_document
 from shardviz.documents.rounds import step_document
 from shardviz.forms.form import CollectiveFields, ProblemForm
@@ -182,7 +182,7 @@ def test_a_collective(operation, options, printed):
 @pytest.mark.parametrize(("shape", "spec", "options"), LAID_OUT)
 def test_a_layout(shape, spec, options, printed):
     line = ["layout", shape, "--spec", spec, *words(options)]
-    assert printed(*line) == written(LAYOUT.document(exported(shlex.join(line))))
+    assert printed(*line) == written(KINDS["layout"].document(exported(shlex.join(line))))
 
 
 @pytest.mark.parametrize(("source", "options"), MODELS)

@@ -134,7 +134,7 @@ def test_a_process_that_is_asked_something_else_is_named(
     (out, said), (_, other) = (each.communicate(timeout=60) for each in started)
     assert [each.returncode for each in started] == [3, 3]
     assert out == other == ""
-    words = f"process 1 of 2 on {socket.gethostname()} is asked something else than process 0"
+    words = f"process 1 of 2 on {socket.gethostname()} was asked another question than process 0"
     assert said.splitlines()[0] == f"shardviz: error: {words}"
 
 

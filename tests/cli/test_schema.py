@@ -11,8 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from shardviz.cli.group import run
-from shardviz.documents.kinds import KINDS, schema_of
-from shardviz.documents.machines import INFO
+from shardviz.documents.fields import KINDS, schema_of
 from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.share import Shared, to_string
 from tests.conftest import one_in
@@ -147,4 +146,4 @@ def test_kinds_are_listed_with_a_command_that_prints_each(capsys: pytest.Capture
 
 def test_documents_that_tests_make_are_checked() -> None:
     with pytest.raises(ValidationError, match="1 is not of type 'string'"):
-        INFO.document(versions={"jax": 1}, warning="")
+        KINDS["info"].document(versions={"jax": 1}, warning="")

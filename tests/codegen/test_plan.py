@@ -148,7 +148,7 @@ def test_moves_of_several_dimensions_are_one_collective(capsys, collectives_in, 
 def test_parts_of_axes_are_axes_of_the_programs_mesh(capsys):
     found = planned("bd,df->bf", "X:(1)2 _, _ X:(2)2 -> X:(1)2 _", mesh="X=4,Y=2")
     code = plan_code(found)
-    assert "# JAX has no parts of mesh axes: X1 and X2 are the parts of X, the major first." in code
+    assert "# JAX has no sub-axes: X1 and X2 are the parts of X, the major first." in code
     assert "jax.make_mesh((2, 2, 2), ('X1', 'X2', 'Y')".replace("'", '"') in code
     assert run(code, capsys).endswith("the result is the same as on one device\n")
 

@@ -82,9 +82,9 @@ def test_explicit_axes_print_types(printed):
 
 
 def test_what_is_left_unreduced_makes_the_axes_explicit_and_every_device_hold_an_addend(printed):
-    assert "# JAX leaves sums unreduced under Explicit axes alone" in PROGRAMS["unreduced"]
+    assert "# JAX keeps partial sums under Explicit axes only" in PROGRAMS["unreduced"]
     assert "Out: int4[8@X,4]{U:Y}" in printed["unreduced"]
-    assert printed["unreduced"].count("holds an addend of (4, 4)") == 8
+    assert printed["unreduced"].count("holds a partial sum of (4, 4)") == 8
 
 
 @pytest.mark.parametrize(

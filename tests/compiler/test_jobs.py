@@ -153,4 +153,4 @@ def test_a_loss_is_told_once_where_the_process_that_decides_on_it_stands_still(r
 def test_a_process_that_never_comes_is_named(running_job):
     job = running_job(3, limit_s=5, missing=(1,))
     assert set(job.codes().values()) == {3}
-    assert job.errors() == {"shardviz: error: process 1 of 3 has not come within 5 s"}
+    assert job.errors() == {"shardviz: error: process 1 of 3 did not join within 5 s"}

@@ -254,7 +254,7 @@ def test_a_donation_that_no_result_can_use_is_a_warning(compile_for):
     found = compile_for((step, weights), "cpu")
     assert "input_output_alias={ {0}: (0, {}, may-alias) }" in found.answer.text
     (said,) = found.warnings
-    assert said == "donated in vain: no result takes the memory of w['lost']"
+    assert said == "donated buffers not reused by any result: w['lost']"
     page = "\n".join(line.plain for line in program_view(found, None, 120, PLAIN))
     assert f"warning: {said}" in page
     kept = jax.jit(lambda w: jax.tree.map(lambda each: each * 2, w), donate_argnums=0)

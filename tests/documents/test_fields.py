@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from shardviz.documents import fields
-from shardviz.documents.fields import Beside, JsonField, late, record_of
-from shardviz.documents.kinds import KINDS
+from shardviz.documents.fields import KINDS, Beside, JsonField, late, record_of
 
 
 def made(**declared: list[Any]) -> JsonField:

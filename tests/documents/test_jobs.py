@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from shardviz import explain
 from shardviz.devices.job import Job
 from shardviz.devices.question import measure_question
-from shardviz.documents.kinds import schema_of
+from shardviz.documents.fields import schema_of
 from shardviz.documents.machines import measure_document
 from shardviz.documents.programs import explain_document
 from shardviz.notation.mesh import parse_mesh

@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 
 import shardviz
-from shardviz.documents.kinds import schema_of
+from shardviz.documents.fields import schema_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from shardviz.compare import Difference
-from shardviz.documents.meshes import LAYOUT
+from shardviz.documents.fields import KINDS
 from shardviz.documents.plans import ranking_document
 from shardviz.documents.programs import explain_document
 from shardviz.hardware.machine import assumed_machine, place_mesh
@@ -267,7 +267,7 @@ def test_ranking() -> None:
 def test_layout(spec: tuple[str, str], unreduced: tuple[str, ...]) -> None:
     array = ShardedArray("A", ("b", "d"), (8, 16), "f32", PartitionSpec(tuple(map(tuple, spec)), unreduced))
     layout = Layout(array, Mesh(("X", "Y"), (2, 4), (7, 6, 5, 4, 3, 2, 1, 0)))
-    document = through_json(LAYOUT.document(layout))
+    document = through_json(KINDS["layout"].document(layout))
     assert set(document["array"]) == ARRAY
     assert document["array"]["unreduced"] == list(unreduced)
     devices = document["devices"]

@@ -9,8 +9,7 @@ from typing import get_args
 import pytest
 from jsonschema import Draft202012Validator
 
-from shardviz.documents.fields import record
-from shardviz.documents.kinds import schema_of
+from shardviz.documents.fields import record, schema_of
 from shardviz.documents.plans import PHASES
 from shardviz.documents.summaries import load_summary, read_summary, save_summary, summary_text
 from shardviz.errors import QuestionError

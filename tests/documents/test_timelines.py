@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 
 from shardviz import explain
 from shardviz.cli.group import run
-from shardviz.documents.kinds import schema_of
-from shardviz.documents.programs import TIMELINE_KIND, explain_document
+from shardviz.documents.fields import KINDS, schema_of
+from shardviz.documents.programs import explain_document
 from shardviz.reports.program_report import TargetTimes, TimesAnswer
 from shardviz.timeline.tellers import TellerComparison
 from tests.render.timelines import LAYER
@@ -20,7 +20,7 @@ PROGRAM = Path(__file__).parent.parent / "benchmarks" / "programs" / "four_layer
 
 
 def test_a_timeline_is_written_whole() -> None:
-    document = TIMELINE_KIND.document(LAYER)
+    document = KINDS["timeline"].document(LAYER)
     Draft202012Validator(schema_of("timeline")).validate(json.loads(json.dumps(document)))
     assert [op["name"] for op in document["ops"]] == [op.name for op in LAYER.ops]
     assert [op["end_seconds"] for op in document["ops"]] == [op.end for op in LAYER.ops]

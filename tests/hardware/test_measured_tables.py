@@ -90,7 +90,7 @@ def test_nonsense_is_refused_at_its_key(old, new, message, hint):
         (f"{HEAD}[measured]\nop = 1", "measured: it is a table, not a list"),
         (HEAD + TABLE[: TABLE.index("regimes")], "measured.1.regimes: it is missing"),
         (HEAD + TABLE[: TABLE.index("regimes")] + "regimes = []", "measured.1.regimes: there are 0"),
-        (HEAD + TABLE + TABLE, "line 13: measured.2.op: psum over Y of X=4,Y=4 stands above already"),
+        (HEAD + TABLE + TABLE, "line 13: measured.2.op: psum over Y of X=4,Y=4 is given twice"),
         (HEAD + TABLE + TABLE.replace('"Y"', '"Q"'), "line 15: measured.2.axes: "),
     ],
 )

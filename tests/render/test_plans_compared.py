@@ -2,7 +2,7 @@
 
 import pytest
 
-from shardviz.documents.plans import VERSUS
+from shardviz.documents.fields import KINDS
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
@@ -75,7 +75,7 @@ def test_where_there_is_little_room_the_figures_stay_in_columns(width):
 
 
 def test_the_document():
-    found = VERSUS.document(first=cost("XY,Y_->X_"), second=cost("X_,_Y->XY"))
+    found = KINDS["versus"].document(first=cost("XY,Y_->X_"), second=cost("X_,_Y->XY"))
     assert found["kind"] == "versus"
     assert [found[each]["plan"]["wire_bytes"] for each in ("first", "second")] == [12_582_912, 0]
 

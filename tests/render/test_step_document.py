@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.verification import VerificationResult
-from shardviz.documents.fields import plain
-from shardviz.documents.rounds import comparison_document, step_document
+from shardviz.documents.fields import KINDS, plain
+from shardviz.documents.rounds import step_document
 from shardviz.reports.target_result import ExecutionResult
 from shardviz.stepping.collective_run import CollectiveRun, Verdict
 
@@ -131,7 +131,7 @@ def test_the_busiest_link_by_device_ids(run_of: RunOf) -> None:
 
 def test_a_comparison(run_of: RunOf) -> None:
     run = run_of("psum", "i=5", range(40))
-    found = json.loads(json.dumps(comparison_document(run), allow_nan=False))
+    found = json.loads(json.dumps(KINDS["comparison"].document(run), allow_nan=False))
     rows = {row["algorithm"]: row for row in found["algorithms"]}
     assert rows["ring"]["rounds"] == 8
     assert rows["recursive-doubling"] == {

@@ -41,7 +41,11 @@ def test_targets_in_the_order_given(text, names):
             "unknown target 'fpga' at character 1 of 'fpga'",
             "the targets are shardy, cpu, real, or none",
         ),
-        ("cpu,none", "none stands beside other targets at character 5 of 'cpu,none'", "give none alone"),
+        (
+            "cpu,none",
+            "none excludes other targets at character 5 of 'cpu,none'",
+            "give none alone",
+        ),
         ("gpu", "gpu is not a chip, at character 1 of 'gpu'", "name the GPU and how many: h100:8 (also a100"),
         ("cuda:8", "cuda is not a chip, at character 1", "name the GPU and how many: h100:8"),
         ("tpu", "tpu is not a chip, at character 1", "name the generation and its chips: v5e:2x4 (also v2"),

@@ -50,7 +50,7 @@ from shardviz.units import seconds as human_seconds
 
 with LazyImports():
     from shardviz.codegen import problem as problem_program
-    from shardviz.documents import programs as documents
+    from shardviz.documents import fields
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
@@ -456,7 +456,7 @@ class TimePane(TargetsPane):
 
     def document(self) -> Document:
         timeline = self.timeline
-        return super().document() if timeline is None else documents.TIMELINE_KIND.document(timeline)
+        return super().document() if timeline is None else fields.KINDS["timeline"].document(timeline)
 
     def action_teller(self) -> None:
         self._teller = "scheduler" if self._teller == "model" else "model"
