@@ -20,7 +20,6 @@ from itertools import zip_longest
 from shardviz.hardware.machine import PlacedMesh, assumed_machine, place_mesh
 from shardviz.planner.plan import Plan, Step
 from shardviz.planner.problem import Objective, Problem, Statement
-from shardviz.planner.programs.lower_bound import lower_bound
 from shardviz.planner.programs.program_planner import ArrayUses, StatementChoices, planned_program
 from shardviz.planner.programs.tree_planner import TreePlanner, cannot_be_had
 from shardviz.planner.reasons import MOVE_REASONS, MoveReason, explain_einsum
@@ -28,8 +27,8 @@ from shardviz.planner.statements.axis_pool import MOST_CUT, AxisPool
 from shardviz.planner.statements.contraction_order import contraction_orders, has_all_orders
 from shardviz.planner.statements.statement_ways import MOST_SEARCHED, StatementWays
 from shardviz.planner.statements.work_split import PlannedStatement, WorkSplit, case_of
-from shardviz.planner.states.moves import PathMove, move_step, spec_of
-from shardviz.planner.states.paths import CheapestPaths
+from shardviz.planner.states.moves import PathMove, State, move_step, spec_of
+from shardviz.planner.states.paths import CheapestPaths, FreePaths
 from shardviz.planner.states.prices import UNREACHABLE, Cost, Prices
 from shardviz.sharding import Mesh, array_bytes, shard_shape
 
@@ -172,6 +171,47 @@ def is_planned_quickly(problem: Problem) -> bool:
 def _ways_at_most(problem: Problem, pool: AxisPool) -> int:
     """The number of ways to split the work of all statements over some axes, but for the order of axes."""
     return sum((len(part.sizes) + 1) ** len(pool.sizes) for part in problem.parts)
+
+
+def lower_bound(uses: ArrayUses) -> Cost:
+    """A cost below which no plan of a program can go.
+
+    A plan may move an array once and use the copy several times. Here every array is charged the moves to
+    one of its uses, the next; for its other uses it is there as they need it, also with pending sums. What is
+    left is a forest of statements each of whose arrays is used once, so its best plan is found as that of a
+    tree is. In H = A·W; G = A·V; Y = H + G the moves of A are charged to H alone, and the least costs of H
+    and of G lead to that of Y.
+    """
+    ways, total = uses.choices.ways, 0
+    waiting: dict[str, CheapestPaths] = {}
+
+    def passed(paths: CheapestPaths, state: State) -> CheapestPaths:
+        """The moves of an array from a state that it must pass."""
+        return ways.to(paths.kind, {state: paths.cost(state) or 0})
+
+    for part, form, names, first in uses.statements:
+        operands: list[CheapestPaths] = []
+        for index, (kind, name) in enumerate(zip(form.kinds[:-1], names, strict=True)):
+            given, through = first[index], form.through[index]
+            operand: CheapestPaths = FreePaths(ways.space, kind, ways.prices)
+            if form.same[index] == index:
+                operand = waiting.pop(name, operand)
+                if given is not None:
+                    operand = ways.to(kind, dict.fromkeys(given.states, 0))
+                if through is not None:
+                    operand = passed(operand, through)
+            operands.append(operand)
+        kind = form.kinds[-1]
+        if part.result.name in uses.used:
+            made = ways.ways([(part, operands)])
+            waiting[part.result.name] = ways.of_made(kind, made.least, made.cost)
+            if form.wanted is not None:
+                waiting[part.result.name] = passed(waiting[part.result.name], form.wanted)
+        else:
+            goals = uses.open[part.result.name] if form.wanted is None else (form.wanted,)
+            way = ways.best([(part, operands)], ways.onward(kind, goals), UNREACHABLE)
+            total += 0 if way is None else way.cost
+    return total
 
 
 # The plan of planned statements.

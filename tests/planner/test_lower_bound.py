@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.planner.planner import Planner
-from shardviz.planner.programs.lower_bound import lower_bound
+from shardviz.planner.planner import Planner, lower_bound
 from shardviz.planner.programs.program_planner import ArrayUses
 from shardviz.planner.statements.axis_pool import AxisPool
 from tests.planner.exhaustive_programs import least_program_cost

@@ -1,1 +1,1 @@
-"""Plans of several statements: of a tree, of any program, and the least that a program's plan can cost."""
+"""The cheapest plans of several statements: of a tree of them, and of any program."""
