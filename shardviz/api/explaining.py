@@ -83,7 +83,8 @@ class Explanation(Shown, ExplainAnswer):
     def lines(self, width: int, palette: Palette) -> list[Text]:
         return [
             *cost_view.explain_view(self.cost, width, palette),
-            *target_answers.answers_view(self.told, self.problem, width, palette),
+            *target_answers.targets_table(self.told, self.problem, width, palette),
+            *cost_view.assumption_lines(self.cost, width),
         ]
 
     def document(self) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,6 +55,7 @@ _limit = options.count("--limit", "Lines of a ranking.", 1, default=20)
     )
 )
 @_limit
+@options.count("--why", "Show step N of the plan in full: its reason, arithmetic, links and arrays.", 1)
 @options.count("--step", "Step through the plan's step N, a collective.")
 @options.option(
     "--vary",
@@ -80,7 +80,7 @@ _limit = options.count("--limit", "Lines of a ranking.", 1, default=20)
 )
 @options.job
 @options.timeout
-@options.output
+@options.long_output
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -136,6 +136,8 @@ def command(
         names = [target.name for target in asked_targets()]
         verifier = next((name for name in ("real", "cpu") if name in names), "none") if chosen else None
         return _print_step(lambda: stated().step(step, **links), verifier, timeout, job, shown)
+    if given["why"] is not None and not output.as_json:
+        return _print_reason(stated(), given["why"], output)
     # The compilers' process loads JAX while this one reads the question and draws.
     with TargetSession(() if ranked else asked_targets(), timeout, not chosen, job) as session:
         question = stated()
@@ -158,7 +160,7 @@ def command(
     without=("targets", "backward", "remat", "optimizer"),
 )
 @_limit
-@options.output
+@options.long_output
 def rank(
     einsum: str, specs: str | None, machine: str | None, limit: int, output: CommandOutput, **problem: Any
 ) -> int:
@@ -184,7 +186,7 @@ def _print_ranking(question: PricedProblem, output: CommandOutput, limit: int) -
 @options.program("einsum")
 @click.argument("over", metavar="NAME=FIRST:LAST")
 @options.problem(options.of_field(SPECS), without=("targets",))
-@options.output
+@options.long_output
 def sweep(
     einsum: str, over: str, specs: str | None, machine: str | None, output: CommandOutput, **problem: Any
 ) -> int:
@@ -212,7 +214,7 @@ def _print_sweep(question: PricedProblem, over: str, output: CommandOutput) -> i
 @click.argument("specs")
 @click.argument("others", metavar="OTHERS")
 @options.problem(lambda command: command, without=("targets",))
-@options.output
+@options.long_output
 def versus(
     einsum: str, specs: str, others: str, machine: str | None, output: CommandOutput, **problem: Any
 ) -> int:
@@ -261,6 +263,7 @@ def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
     way, *others = [name for name, is_given in ways.items() if is_given] or [""]
     about = {"--hlo": "shows what compilers make of one plan"} if given["with_hlo"] else {}
     about |= {"--time": "shows when each operation of one plan runs"} if given["with_times"] else {}
+    about |= {"--why": "is about a step of one plan"} if given["why"] is not None else {}
     if others or (about and way in ("--versus", "--vary")):
         other = [*others, *about][0]
         raise QuestionError(f"{way} and {other} cannot be combined", one if ranked else f"leave out {other}")
@@ -303,25 +306,42 @@ def _print_answer(
             )
         )
         return session.exit_code
-    problem, page = answer.problem, output.page
+    cost, page = answer.cost, output.page
     if session.job is not None:
-        axes = [(axis,) for axis in problem.mesh.axis_names]
-        output.show(machine_view.job_lines(session.job, problem.mesh, axes, *page))
-    output.show(cost_view.explain_view(answer.cost, *page, not given["no_layout"]))
+        mesh = answer.problem.mesh
+        axes = [(axis,) for axis in mesh.axis_names]
+        output.show(machine_view.job_lines(session.job, mesh, axes, *page))
+    output.show(cost_view.explain_view(cost, *page, not given["no_layout"], output.verbose))
     if with_times and not session.has_hardware:
-        output.show_below(report.timeline_view(of_plan.plan_timeline(answer.cost), *page, output.verbose))
-    if not session.requested:
-        return session.exit_code
-    all_results = chain(answer.results, results)
-    together = target_answers.side_by_side(session.requested)
-    for group in [[*all_results]] if together else ([result] for result in all_results):
-        output.show(target_answers.answers_view(explain.told_of(answer.plan, group), problem, *page))
-        for each in group:
-            if with_hlo and each.status == "ok":
-                output.show(hlo_picture.program_view(each, problem.mesh, *page))
-            if with_times:
-                output.show(report.target_times_view(answer.times(each, machine), *page, output.verbose))
+        output.show_below(report.timeline_view(of_plan.plan_timeline(cost), *page, output.verbose))
+    told = explain.told_of(answer.plan, [*answer.results, *results]) if session.requested else ()
+    if told:
+        output.show(target_answers.targets_table(told, answer.problem, *page))
+    if told and output.verbose:
+        output.show_below(target_answers.targets_view(told, answer.problem, *page))
+    for result, _ in told:
+        if with_hlo and result.status == "ok":
+            output.show(hlo_picture.program_view(result, answer.problem.mesh, *page))
+        if with_times:
+            output.show(report.target_times_view(answer.times(result, machine), *page, output.verbose))
+    if not output.verbose:
+        output.show(cost_view.assumption_lines(cost, output.width, _MORE))
     return session.exit_code
+
+
+_MORE = "-v shows everything, --why N a step."
+
+
+def _print_reason(question: PricedProblem, number: int, output: CommandOutput) -> int:
+    with working("planning"):
+        cost = question.cost()
+    if number > len(cost.steps):
+        many = len(cost.steps)
+        raise QuestionError(
+            f"the plan has no step {number}: it has {many}", f"ask for a step from 1 to {many}"
+        )
+    output.show(cost_view.step_page(cost, number, *output.page))
+    return ExitCode.FINE
 
 
 def _print_matmul(find_step: Callable[[], PlanStep], shown: StepOptions) -> int:

@@ -50,7 +50,7 @@ Part = Literal["problem", "plan", "rounds", "start"]
 EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "profile")
 """Those whose words can be exported."""
 PRINTED = {"as_json", "check", "compare", "devices", "no_layout", "number", "picture", "plain", "present"}
-PRINTED |= {"with_hlo"}
+PRINTED |= {"verbose", "why", "with_hlo"}
 """Options that choose what of an answer a terminal shows."""
 
 

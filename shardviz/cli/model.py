@@ -130,5 +130,5 @@ def command(
         if output.as_json:
             print_json(documents.model_document(answer, told, moved))
         elif told:
-            output.show(target_answers.answers_view(told, plan.problem, *output.page))
+            output.show(target_answers.targets_table(told, plan.problem, *output.page))
         return session.exit_code

@@ -2,45 +2,7 @@
 
 Both sides become lists of transfers, each of one array: its operand is followed back to the arguments. Equal
 ones are struck out; what is left is explained by one rule after another, each striking out what it explains,
-from the most specific to the plainest:
-
-    packed_dtype              the same collective, several elements in one of a wider dtype
-    promoted_dtype            the same collective on a wider dtype
-    narrowed_dtype            the same collective on a narrower dtype
-    collective_matmul         a gather or a scatter as permutes between partial matmuls
-    between_slices            a collective that leaves the TPU slice, as a send and a recv
-    combined_collectives      several collectives of the plan as one with several arrays
-    fused_reduce_scatter      a reduce-scatter made of the partitioner's all-reduce and slice
-    overlapped                other work runs while collectives are under way
-    idle_axis                 data moved over a mesh axis that no spec mentions
-    other_result              free to choose the result's sharding, the compiler chose another
-    only_other_result         that alone: the same collectives, and as many bytes
-    moved_elsewhere           the same collectives, and as many bytes, of another array
-    gathered_again            an array gathered once more for another statement, where the other side keeps it
-    summed_apart              the summands of an addition added up over devices each by itself
-    scatter_and_gather        a reduce-scatter and an all-gather where the plan has a psum, or the reverse
-    all_reduce_and_slice      an all-reduce where the plan has a psum_scatter
-    scattered_less            a sum scattered over fewer axes than in the plan
-    split_collective          one collective of the plan as several
-    merged_collectives        several collectives of the plan as one
-    padded                    the same collective on a padded array
-    gathered_more             the compiler gathers more of an array than the plan
-    summed_first              an operand's own dimensions added up before multiplying, not while multiplying
-    gathered_not_reduced      an operand gathered or moved, where the plan adds partial sums
-    reduced_not_gathered      the reverse
-    other_sums                partial sums over other axes than the plan's
-    gathered_other_operand    the plan gathers one operand, the compiler another
-    other_operand             the plan moves one operand, the compiler another
-    operand_not_result        the plan moves a result, the compiler an operand before
-    result_not_operand        the plan moves an operand, the compiler the result after
-    other_split               the compiler leaves an array in place that the plan moves, or the reverse, and
-                              moves others otherwise
-    sub_axes                  data moved over parts of a mesh axis, or over all its parts in another order
-    fewer_bytes               the same array moved with fewer bytes than in the plan
-    summed_more               the partial sums of more of an array added up than in the plan
-    other_route               the same array moved by other collectives
-    extra_collective          a collective that the plan does not have
-    avoided_collective        one that the plan has and the compiler does not
+from the most specific to the plainest, in the order of `CAUSES`.
 """
 
 from __future__ import annotations
@@ -48,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from shardviz.compare import answer_rules, array_rules, einsum_rules
-from shardviz.compare.comparison import AS_PLANNED, SAME_TRAFFIC, Comparison, Difference
+from shardviz.compare.comparison import AS_PLANNED, CAUSES, SAME_TRAFFIC, Comparison, Difference
 from shardviz.compare.transfer import compiled, over, planned, taken_apart
 from shardviz.hlo import Collective
 from shardviz.planner.plan import Plan
 from shardviz.reports.target_result import TargetResult
 
-__all__ = ["AS_PLANNED", "SAME_TRAFFIC", "Difference", "differences"]
+__all__ = ["AS_PLANNED", "CAUSES", "SAME_TRAFFIC", "Difference", "differences"]
 
 ALWAYS: tuple[Callable[[Comparison], None], ...] = (
     answer_rules.packed_dtype,

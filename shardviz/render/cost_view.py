@@ -4,18 +4,20 @@ plans that others would choose save and cost."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
 from shardviz.hardware.machine import Machine
 from shardviz.planner.plan import Plan, axes_words
-from shardviz.planner.pricing.costs import AlternativeName, PlanCost, Threshold
+from shardviz.planner.pricing.costs import Alternative, AlternativeName, PlanCost, Threshold
 from shardviz.planner.pricing.priced_plan import PricedPlan
 from shardviz.planner.problem import PaddedDim, Problem
 from shardviz.render.caption import collectives_text
+from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.lines import sentence, sentences
 from shardviz.render.palette import Palette
+from shardviz.render.plan_table import exact_words
 from shardviz.render.plan_view import (
     INDENT,
     REASON_INDENT,
@@ -24,12 +26,14 @@ from shardviz.render.plan_view import (
     plan_view,
     question_view,
     statement_lines,
+    step_arrays,
+    step_lines,
     time_words,
 )
 from shardviz.units import flops, human_bytes, rate, seconds
 
 
-def cost_view(cost: PlanCost, width: int) -> list[Text]:
+def time_lines(cost: PlanCost, width: int) -> list[Text]:
     """The machine, then the totals: seconds, thresholds, intensity and utilisation, memory."""
     return [*sentence(machine_words(cost), width, lead="time  "), *total_lines(cost, width)]
 
@@ -263,15 +267,25 @@ def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text
     that is not proved to be it."""
     lines = sentence(division_words(cost.plan), width, INDENT)
     for alternative in cost.alternatives:
-        found = " found" if alternative.name == "fastest" and not alternative.plan.optimal else ""
-        words = f"{LEADS[alternative.name]}{found} {comparison_words(alternative.cost, cost)}"
-        if alternative.name == "fastest" and cost.plan.objective == "given":
-            words = faster_words(alternative.cost, cost)
+        words = _alternative_words(alternative, cost)
+        if _divides_differently(alternative, cost):
+            words += f": {_saving_words(alternative.cost, cost)}."
         lines += sentence(words, width, INDENT)
         lines += sentence(
             collectives_text(alternative.plan, palette).plain, width, REASON_INDENT, style="dim"
         )
     return lines + sentence(bound_words(cost), width, INDENT)
+
+
+def _divides_differently(alternative: Alternative, cost: PlanCost) -> bool:
+    return alternative.name == "fastest" and cost.plan.objective == "given"
+
+
+def _alternative_words(alternative: Alternative, cost: PlanCost) -> str:
+    if _divides_differently(alternative, cost):
+        return faster_words(alternative.cost, cost)
+    found = " found" if alternative.name == "fastest" and not alternative.plan.optimal else ""
+    return f"{LEADS[alternative.name]}{found} {comparison_words(alternative.cost, cost)}"
 
 
 def division_words(plan: Plan) -> str:
@@ -288,8 +302,7 @@ def division_words(plan: Plan) -> str:
 
 
 def faster_words(other: PricedPlan, own: PricedPlan) -> str:
-    """``A plan that divides the work differently is 22 % faster (38 % more bytes, 50 % more memory): each
-    device moves 43 % less through HBM.``"""
+    """``A plan that divides the work differently is 22 % faster (38 % more bytes, 50 % more memory)``"""
     figures = [
         f"{_change(theirs, ours, 'more', less)} {what}"
         for theirs, ours, less, what in (
@@ -304,7 +317,7 @@ def faster_words(other: PricedPlan, own: PricedPlan) -> str:
     beside = f" ({', '.join(figures)})" if figures else ""
     ratio = own.serial_seconds / other.serial_seconds
     faster = f"{_times(ratio, 1)} as fast" if ratio >= 2 else f"{_percents(100 - 100 / ratio)} % faster"
-    return f"A plan that divides the work differently is {faster}{beside}: {_saving_words(other, own)}."
+    return f"A plan that divides the work differently is {faster}{beside}"
 
 
 def _saving_words(other: PricedPlan, own: PricedPlan) -> str:
@@ -390,9 +403,11 @@ def _times(other: float, own: float) -> str:
     return f"{ratio:,.0f} ×" if ratio >= 10 or ratio == round(ratio) else f"{ratio:.2g} ×"
 
 
-def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
-    """Headline, pictures unless they are left out, shares, the plan and its cost, with blank lines between. A
-    plan that does not fit says so first."""
+def explain_view(
+    cost: PlanCost, width: int, palette: Palette, with_pictures: bool = True, verbose: bool = False
+) -> list[Text]:
+    """Headline, pictures unless they are left out, shares, and the plan with its cost, all of it when
+    `verbose`, with blank lines between. A plan that does not fit says so first."""
     plan = cost.plan
     return [
         *headline(plan.problem, width, palette),
@@ -400,12 +415,65 @@ def explain_view(cost: PlanCost, width: int, palette: Palette, with_pictures: bo
         *fit_lines(cost, width),
         *padding_lines(cost, width),
         Text(),
-        *question_view(plan, width, palette, with_pictures),
+        *question_view(plan, width, palette, with_pictures, verbose),
         Text(),
+        *(full_plan if verbose else short_plan)(cost, width, palette),
+    ]
+
+
+def short_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
+    """The time and the case, a line for each step, the totals, and the alternatives, a sentence each."""
+    time = time_words(cost.serial_seconds, not cost.unknown)
+    others = [f"{_alternative_words(other, cost)}." for other in cost.alternatives[:1]]
+    return [
+        *plan_view(cost.plan, width, palette, cost.steps, time=time),
+        *sentence("; ".join(filter(None, _short_totals(cost))), width, INDENT),
+        *sentences(others, width, INDENT),
+    ]
+
+
+def full_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
+    """The plan with all of its reasons, the alternatives, and its time with all that it assumes."""
+    plan = cost.plan
+    return [
         *adopted_lines(plan, width),
-        *plan_view(plan, width, palette, cost.steps),
+        *plan_view(plan, width, palette, cost.steps, verbose=True),
         *alternatives_view(cost, width, palette),
         Text(),
-        *cost_view(cost, width),
+        *time_lines(cost, width),
         *sentence(cost.assumes, width, INDENT),
+    ]
+
+
+def _short_totals(cost: PlanCost) -> Iterator[str]:
+    """The figures beyond single steps: the bytes of all, the time with overlap, memory, all layers."""
+    count = len(cost.plan.collectives)
+    if count != 1:
+        yield f"{human_bytes(cost.wire_bytes)} sent by {count} collectives" if count else "nothing is sent"
+    if count and cost.compute_seconds:
+        yield _overlapped_words(cost)
+    yield memory_words(cost)
+    yield _layers_words(cost)
+
+
+def assumption_lines(cost: PlanCost, width: int, more: str = "") -> list[Text]:
+    """A blank line, the assumption of the times, and how to see `more`."""
+    machine = cost.machine
+    words = (
+        f"Times assume a {machine.name}, each mesh axis a ring." if machine.assumed else f"On {machine.name}."
+    )
+    may = f" {bound_words(cost)}" if bound_words(cost) else ""
+    return [Text(), *sentence(f"{words}{may} {more}".strip(), width, style="dim")]
+
+
+def step_page(cost: PlanCost, number: int, width: int, palette: Palette) -> list[Text]:
+    """One step of a plan in full: its reason, its figures and how its time is counted, and its arrays."""
+    plan = cost.plan
+    return [
+        *headline(plan.problem, width, palette),
+        Text(),
+        *step_lines(plan, number, width, palette, cost.steps),
+        *sentence(exact_words(cost.steps[number - 1]), width, REASON_INDENT, style="dim"),
+        Text(),
+        *array_lines([step_arrays(plan)[number - 1]], width, palette),
     ]

@@ -199,6 +199,17 @@ def table(
     )
 
 
+def beside(line: Text, words: str, left: int, width: int, least: int, indent: int) -> list[Text]:
+    """A line with dim words beside it from column `left` on, in as many lines as they need; below it, and
+    indented, where these have less than `least` columns."""
+    if width - left < least or line.cell_len > left:
+        return [line, *sentence(words, width, indent, style="dim")]
+    lines = sentence(words, width, left, style="dim") or [Text()]
+    lines[0] = Text.assemble(line, " " * (left - line.cell_len), lines[0][left:])
+    lines[0].rstrip()
+    return lines
+
+
 def shelve(blocks: Sequence[Sequence[Text]], width: int, gap: int = 3) -> list[Text]:
     """Blocks of lines, as many beside one another as fit, top-aligned; then the next ones below."""
     lines: list[Text] = []

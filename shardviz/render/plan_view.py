@@ -4,6 +4,7 @@ colour and glyph in all views."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,9 +17,10 @@ from shardviz.planner.pricing.priced_plan import HBM, IN_PLACE, UNKNOWN, PricedS
 from shardviz.planner.problem import UNNAMED, Problem, notices, statement_text, value_pieces
 from shardviz.planner.statements.work_split import CASES
 from shardviz.render.caption import axes_text, caption_cells, mesh_text, notes, repetition, spec_text
-from shardviz.render.layouts.layout_canvas import array_lines, count_of, numbered_parts
-from shardviz.render.lines import GAP, columns, records, sentence, sentences, table
+from shardviz.render.layouts.layout_canvas import Numbered, array_lines, count_of, numbered_parts
+from shardviz.render.lines import GAP, beside, columns, records, sentence, sentences, table
 from shardviz.render.palette import Palette
+from shardviz.sharding import Layout, ShardedArray
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
 
@@ -202,6 +204,10 @@ def state_words(problem: Problem) -> str:
 
 MOST_NAMES = 3
 INDENT, REASON_INDENT = 1, 4
+MOST_DRAWN, MOST_FOLDED = 32, 3
+"""Devices beyond which pictures are folded, and the rows and columns that these have then."""
+LEAST_WORDS = 24
+"""Columns that the words beside a step take at least."""
 
 
 def headline(problem: Problem, width: int, palette: Palette) -> list[Text]:
@@ -241,15 +247,19 @@ def statement_lines(problem: Problem, width: int) -> list[Text]:
     ]
 
 
-def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool = True) -> list[Text]:
+def question_view(
+    plan: Plan, width: int, palette: Palette, with_pictures: bool = True, verbose: bool = True
+) -> list[Text]:
     """Every part of the chain: the pictures of its arrays, then a line of words for each. A program of
     several statements has no pictures, but each of its arguments and results has its line; a sentence says
-    the state of an optimizer."""
+    the state of an optimizer. Pictures of many devices are folded, unless `verbose`."""
     problem = plan.problem
     parts = numbered_parts(plan)
     lines: list[Text] = []
     if with_pictures and (problem.is_chain or len(problem.parts) == 1):
-        lines = [*array_lines(parts, width, palette), *repetition(count_of(parts), palette), Text()]
+        folded = not verbose and problem.mesh.size > MOST_DRAWN
+        lines = array_lines(parts, width, palette, MOST_FOLDED if folded else None)
+        lines += [*repetition(count_of(parts), palette), Text()]
     named = None
     if not problem.is_chain:
         trained = {part.source for part in problem.parts if part.phase == "optimizer"}
@@ -266,20 +276,32 @@ def question_view(plan: Plan, width: int, palette: Palette, with_pictures: bool 
     return lines + sentence(state_words(problem), width)
 
 
-def plan_view(plan: Plan, width: int, palette: Palette, priced: Sequence[PricedStep] = ()) -> list[Text]:
-    """The case, the steps with their reasons, and with their times where they are `priced`, and what a device
-    sends in all. The convention by which the time of a collective is counted stands once."""
-    lines = [*case_lines(plan, width), *meaning_lines(plan, width)]
+def plan_view(
+    plan: Plan,
+    width: int,
+    palette: Palette,
+    priced: Sequence[PricedStep] = (),
+    verbose: bool = False,
+    time: str = "",
+) -> list[Text]:
+    """The `time` and the case, then the steps, each on a line with the bytes that it sends, its time where
+    they are `priced`, and why in a few words. When `verbose` also what they make of arrays, what bounds them,
+    their reasons in full, and how the time of a collective is counted, each way of counting once."""
     rows = step_rows(plan, palette, priced)
-    cells = [row.cells for row in rows.values()]
+    shown = (NUMBER, OPERATION, BECOMES, MOVED, TIME, BOUND) if verbose else (NUMBER, OPERATION, MOVED, TIME)
+    cells = [[row.cells[column] for column in shown] for row in rows.values()]
+    for row, own in zip(rows.values(), cells, strict=True):
+        own[OPERATION] = row.operation if verbose or row.is_statement else row.short
+    right = [index for index, column in enumerate(shown) if column in RIGHT]
     # A row that is wider than the page does not take the others out of their columns.
     widths = [max(cell.cell_len for cell in column) for column in zip(*cells, strict=True)]
     others = [wide for column, wide in enumerate(widths) if wide and column != OPERATION]
     room = width - INDENT - sum(others) - GAP * len(others)
     fitting = [index for index, row in enumerate(cells) if row[OPERATION].cell_len <= room]
-    aligned = dict(
-        zip(fitting, columns([cells[index] for index in fitting], width, INDENT, RIGHT) or [], strict=True)
-    )
+    texts = columns([cells[index] for index in fitting], width, INDENT, right) or []
+    aligned = dict(zip(fitting, texts, strict=True))
+    left = max((line.cell_len for line in texts), default=0) + GAP
+    lines = [*case_lines(plan, width, time), *(meaning_lines(plan, width) if verbose else ())]
     told: set[str] = set()
     first = 1
     for index, (number, row) in enumerate(rows.items()):
@@ -287,20 +309,55 @@ def plan_view(plan: Plan, width: int, palette: Palette, priced: Sequence[PricedS
             lines.append(Text(f" {heading}", "bold"))
         first = number + 1
         lines += [aligned[index]] if index in aligned else records([cells[index]], width, INDENT)
+        if not verbose:
+            why = "" if row.is_statement else row.step.short_reason
+            lines[-1:] = beside(lines[-1], why, left, width, LEAST_WORDS, REASON_INDENT)
+            continue
         if not row.is_statement:
             lines += sentence(row.step.reason, width, REASON_INDENT)
         convention = row.priced[-1].convention if row.priced and row.is_moving else ""
         if convention not in told:
             told.add(convention)
             lines += sentence(convention, width, REASON_INDENT, style="dim")
-    return [*lines, *sentence(totals(plan), width, INDENT)]
+    return [*lines, *sentence(totals(plan), width, INDENT)] if verbose else lines
 
 
-def case_lines(plan: Plan, width: int) -> list[Text]:
-    """The work that the plan repeats, then the textbook's case of each part, or a program's size."""
+def step_arrays(plan: Plan) -> list[list[Numbered]]:
+    """For every step the operands and the result of an einsum, else the array before and after it. A block
+    keeps its number while it is the same; partial sums have that of the block that they add up to."""
+    parts = numbered_parts(plan)
+    arrays: dict[str, ShardedArray] = {}
+    firsts: dict[tuple[str, tuple[tuple[str, ...], ...]], int] = {}
+    for layout, first in (numbered for part in parts for numbered in part):
+        arrays.setdefault(layout.array.name, layout.array)
+        firsts.setdefault((layout.array.name, layout.spec.dims), first)
+    next_block = count_of(parts)
+    steps = []
+    for step in plan.steps:
+        changed = arrays[step.array]
+        before = [arrays[name] for name in step.operands] or [changed.with_spec(step.from_spec)]
+        arrays[step.array] = after = changed.with_spec(step.to_spec)
+        numbered = []
+        for layout in (Layout(array, plan.problem.mesh) for array in (*before, after)):
+            blocks = layout.array.name, layout.spec.dims
+            if blocks not in firsts:
+                firsts[blocks] = next_block
+                next_block += math.prod(layout.parts)
+            numbered.append((layout, firsts[blocks]))
+        steps.append(numbered)
+    return steps
+
+
+def case_lines(plan: Plan, width: int, time: str = "") -> list[Text]:
+    """The work that the plan repeats, then the textbook's case of each part, or a program's size. After a
+    `time` a case that is alone has its meaning."""
     is_chain = plan.problem.is_chain
     repeated = repeated_work(plan)
     words = "; ".join(plan.cases) if is_chain else program_words(plan.problem)
+    if time:
+        meanings = _meanings(plan)
+        meaning = f": {meanings[0][1].partition(';')[0]}" if len(plan.cases) == len(meanings) == 1 else ""
+        words = f"{time}, {words}{meaning}"
     if repeated is not None:
         work = _repeated_words(repeated.parts, plan.problem)
         words = (
@@ -312,10 +369,12 @@ def case_lines(plan: Plan, width: int) -> list[Text]:
 
 def meaning_lines(plan: Plan, width: int) -> list[Text]:
     """The meaning of each of the textbook's cases that the plan names; nothing for a program."""
-    if not plan.problem.is_chain:
-        return []
-    told = [f"{case}: {said}" for case, said in CASES.items() if any(case in named for named in plan.cases)]
-    return sentences(told, width, INDENT, style="dim")
+    return sentences((f"{case}: {said}" for case, said in _meanings(plan)), width, INDENT, style="dim")
+
+
+def _meanings(plan: Plan) -> list[tuple[str, str]]:
+    named = plan.cases if plan.problem.is_chain else ()
+    return [(case, said) for case, said in CASES.items() if any(case in one for one in named)]
 
 
 def _repeated_words(parts: Sequence[int], problem: Problem) -> str:
@@ -327,9 +386,11 @@ def _repeated_words(parts: Sequence[int], problem: Problem) -> str:
     return f"the work of {', '.join(names[:MOST_NAMES])}{more}"
 
 
-def step_lines(plan: Plan, number: int, width: int, palette: Palette) -> list[Text]:
+def step_lines(
+    plan: Plan, number: int, width: int, palette: Palette, priced: Sequence[PricedStep] = ()
+) -> list[Text]:
     """One step of the plan, numbered as there, with its reason."""
-    row = step_row(plan, number, palette)
+    row = step_row(plan, number, palette, priced)
     return [*records([row.cells], width, INDENT), *sentence(row.step.reason, width, REASON_INDENT)]
 
 

@@ -41,8 +41,10 @@ QUESTION = (
 def test_explain(capsys: Capture) -> None:
     out = printed(capsys, *QUESTION, "--width", "80")
     assert "A[b_X, d_Y]                    ·  W[d_Y, f]         →  Out[b_X, f]" in out
-    assert " 2  psum Out over Y   → Out[b_X, f]           96 KiB sent     4 µs  latency" in out
+    assert " 2  psum Out over Y       96 KiB sent     4 µs  adds partial sums of Out" in out
     assert max(map(len, out.splitlines())) <= 80
+    whole = printed(capsys, *QUESTION, "--width", "80", "-v")
+    assert " 2  psum Out over Y   → Out[b_X, f]           96 KiB sent     4 µs  latency" in whole
     assert not any(line.endswith(" ") for line in out.splitlines())
 
 
@@ -70,7 +72,7 @@ def test_the_pictures_can_be_left_out(capsys: Capture) -> None:
     whole = printed(capsys, *words)
     out = printed(capsys, *words, "--no-layout")
     assert out.splitlines()[2].startswith("A[b_X, d_Y]  bf16  1024×2048 → 128×256 per device")
-    assert out.splitlines()[6].startswith("plan  case 3 over Y")
+    assert out.splitlines()[6].startswith("plan  48.5 µs, case 3 over Y: both")
     assert "┌" not in out
     # All the words stand as they did.
     assert out[out.index("A[") :] == whole[whole.rindex("A[b_X") :]

@@ -10,24 +10,42 @@ BOOK = ("explain", "bd,df->bf", "--specs", "XY,_Y->XY", "--sizes", "b=1024,d=204
 
 
 def test_side_by_side_with_their_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*BOOK, "--target", "shardy,cpu,v5e:2x4", "--hlo", "--width", "80"]) == 0
+    assert run([*BOOK, "--target", "shardy,cpu,v5e:2x4", "--hlo", "--width", "80", "-v"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     lines = out.splitlines()
     assert max(map(len, lines)) <= 80
-    rows = [
-        line.split()[0] for line in lines if line.startswith(("target", "shardy  ", "cpu  ", "v5e:2x4  "))
-    ]
-    assert rows == ["target", "shardy", "cpu", "v5e:2x4"]
-    assert "= shardy: as planned" in lines
-    assert any(line.startswith("≠ cpu: promoted_dtype: it computes bf16 as f32") for line in lines)
-    assert any(line.startswith("≠ v5e:2x4: collective_matmul: it takes the plan's") for line in lines)
-    assert any(line.startswith("v5e:2x4 placed: X along ") for line in lines)
+    head = next(number for number, line in enumerate(lines) if line.startswith("target "))
+    rows = [line.split() for line in lines[head : head + 4]]
+    assert [row[0] for row in rows] == ["target", "shardy", "cpu", "v5e:2x4"]
+    assert ["=" in row for row in rows] == [False, True, False, False]
+    assert "  = as planned" in lines
+    assert any(line.startswith("  ≠ promoted_dtype: cpu computes bf16 as f32") for line in lines)
+    assert any(line.startswith("  ≠ collective_matmul: v5e:2x4 takes the plan's") for line in lines)
+    assert any(line.startswith("  placed: X along ") for line in lines)
     programs = [line for line in lines if "'s program" in line]
     assert [line.partition("'s")[0] for line in programs] == ["Shardy", "cpu", "v5e:2x4"]
     start = lines.index(programs[0])
     assert any("sdy.all_gather" in line for line in lines[start:])
     assert any("collective-permute-start" in line for line in lines[lines.index(programs[2]) :])
+
+
+@pytest.mark.parametrize("words", [["--mesh", "X=2,Y=4"], ["--mesh", "X=16,Y=16"], ["--mesh", "Z=2,X=8,Y=8"]])
+def test_a_page_has_at_most_40_lines(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    assert run([*BOOK, *words, "--target", "shardy", "--width", "80"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+
+
+def test_one_step_in_full(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*BOOK, "--why", "1", "--width", "80"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "all_gather A over Y → A[b_X, d] 1.5 MiB sent" in text
+    assert "2,097,152 bytes, 1,572,864 sent," in text
+    assert "both directions" in text
+    assert run([*BOOK, "--why", "9"]) == 2
+    assert "error: the plan has no step 9: it has 2\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

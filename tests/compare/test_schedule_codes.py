@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from shardviz.compare import SAME_TRAFFIC, Difference
+from shardviz.compare import SAME_TRAFFIC
 from shardviz.hlo import Collective, CollectiveMatmul, Work
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
@@ -192,18 +190,6 @@ def test_a_sum_that_only_crosses_slices():
             "over the data-center network, 131,072 bytes sent by a device.",
         )
     ]
-
-
-@pytest.mark.parametrize(
-    ("message", "subject", "expected"),
-    [
-        ("cpu pads A, and cpu sends it.", "it", "it pads A, and it sends it."),
-        ("The plan moves A; cpu moves W.", "each", "The plan moves A; each moves W."),
-        ("cpu2 and xcpu and v5e:cpu stay.", "it", "cpu2 and xcpu and v5e:cpu stay."),
-    ],
-)
-def test_a_sentence_said_of_several_targets(message, subject, expected):
-    assert Difference("cpu", "padded", message).message_about(subject) == expected
 
 
 def test_what_leaves_the_traffic_as_planned():

@@ -148,8 +148,7 @@ def test_a_faster_plan_stands_in_one_line_with_its_reason():
     cost = cost_of(*SMALL_BATCH)
     (faster,) = (each for each in cost.alternatives if each.name == "fastest")
     assert faster_words(faster.cost, cost) == (
-        "A plan that divides the work differently is 22 % faster (38 % more bytes, 50 % more memory): each "
-        "device moves 47 % less through HBM."
+        "A plan that divides the work differently is 22 % faster (38 % more bytes, 50 % more memory)"
     )
     assert faster.cost.serial_seconds / cost.serial_seconds == pytest.approx(0.78, abs=0.005)
     assert faster.cost.wire_bytes / cost.wire_bytes == pytest.approx(1.375)

@@ -19,6 +19,8 @@ from shardviz.render.exports import Subject
 from shardviz.render.exports.sections import WIDTH, sections
 from shardviz.render.palette import ON_LIGHT, TRUECOLOR
 
+MORE = "Reasons, arithmetic and assumptions"
+"""Opens what a page has beside its answer."""
 MAX_CHARACTERS = 8_000_000
 """Of a page that browsers open at once."""
 
@@ -33,12 +35,14 @@ def html(subject: Subject, width: int = WIDTH) -> str:
     if subject.command:
         body.append(f"<p><code>{escape(one_line(subject.command))}</code></p>")
     for number, part in enumerate(sections(subject, width, TRUECOLOR)):
-        lines = "\n".join(map(styles.html, part.lines))
+        lines, more = ("\n".join(map(styles.html, said)) for said in (part.lines, part.more))
         # A wide picture scrolls in its own frame, which the tab key reaches.
         body += [
             '<section class="round">' if is_played and number else "<section>",
             f'<h2 id="part-{number}">{escape(part.heading)}</h2>',
-            f'<pre tabindex="0" aria-labelledby="part-{number}">{lines}</pre>\n</section>',
+            f'<pre tabindex="0" aria-labelledby="part-{number}">{lines}</pre>',
+            f'<details><summary>{MORE}</summary>\n<pre tabindex="0">{more}</pre></details>' if more else "",
+            "</section>",
         ]
         if is_played and not number:
             body.append(CONTROLS)
@@ -89,7 +93,8 @@ body { margin: 0; background: var(--page); color: var(--text); font: 16px/1.5 sy
 main { max-width: 72rem; margin: 0 auto; padding: 1.5rem clamp(0.75rem, 3vw, 2.5rem) 3rem; }
 h1 { margin: 0; font-size: clamp(1.25rem, 3vw, 1.75rem); line-height: 1.25; overflow-wrap: anywhere; }
 h2 { margin: 1.75rem 0 0.5rem; font-size: 1rem; color: var(--dim); font-weight: 600; }
-p { margin: 0.5rem 0 0; }
+p, details { margin: 0.5rem 0 0; }
+summary { color: var(--dim); cursor: pointer; }
 code { overflow-wrap: anywhere; color: var(--dim); }
 code, pre { font-family: "DejaVu Sans Mono", Menlo, Consolas, "Liberation Mono", monospace; }
 code { font-size: 0.875rem; }

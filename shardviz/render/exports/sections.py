@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from shardviz.planner.plan import Plan
 from shardviz.planner.planner import plan
 from shardviz.planner.problem import Problem
 from shardviz.render.exports import Subject, SweepChart, Timelines
-from shardviz.render.layouts.layout_canvas import array_lines, count_of, numbered_parts
+from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.layouts.layout_view import layout_view
 from shardviz.render.lines import sentence, trimmed
 from shardviz.render.palette import Palette
@@ -23,10 +23,11 @@ from shardviz.render.plan_view import (
     meaning_lines,
     plan_view,
     question_view,
+    step_arrays,
     step_lines,
     totals,
 )
-from shardviz.sharding import Layout, ShardedArray
+from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
@@ -43,10 +44,12 @@ MAX_ROUNDS = 256
 
 @dataclass(frozen=True)
 class Section:
-    """`heading` is for those who jump from part to part, or hear the page; `lines` tell all without it."""
+    """`heading` is for those who jump from part to part, or hear the page; `lines` tell the answer without
+    it, and `more` are the reasons, the arithmetic and the assumptions."""
 
     heading: str
     lines: list[Text]
+    more: Sequence[Text] = ()
 
 
 def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
@@ -54,7 +57,7 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
     for a program, which has no picture."""
     if subject.run is not None:
         return _rounds(subject.run, width, palette)
-    shown = subject.shown
+    shown, placed = subject.shown, subject.placed
     if isinstance(shown, SweepChart):
         from shardviz.render.sweep_view import sweep_view
 
@@ -76,11 +79,16 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
     if isinstance(shown, Layout):
         return [Section("Layout", layout_view(shown, width, palette))]
     if isinstance(shown, Plan):
-        return [*_steps(shown, width, palette), *_priced(shown, subject.placed, width, palette)[1:]]
+        parts = _steps(shown, width, palette)
+        return parts if placed is None else [*parts, _priced(shown, placed, width, palette)]
     if isinstance(shown, Problem):
-        planned = plan(shown, subject.placed)
+        planned = plan(shown, placed)
         arrays = [*headline(planned.problem, width, palette), Text(), *question_view(planned, width, palette)]
-        return [Section("Arrays", arrays), *_priced(planned, subject.placed, width, palette)]
+        steps = Section("Plan", plan_view(planned, width, palette, verbose=True))
+        return [
+            Section("Arrays", arrays),
+            steps if placed is None else _priced(planned, placed, width, palette),
+        ]
     raise QuestionError("a JAX program has no picture", "export it as python or as a notebook")
 
 
@@ -91,47 +99,22 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
         *case_lines(planned, width),
         *meaning_lines(planned, width),
     ]
-    mesh, parts = planned.problem.mesh, numbered_parts(planned)
-    # Every array as the steps so far have left it; a block keeps its colour and glyph while it is the same.
-    arrays: dict[str, ShardedArray] = {}
-    firsts: dict[tuple[str, tuple[tuple[str, ...], ...]], int] = {}
-    for layout, first in (numbered for part in parts for numbered in part):
-        arrays.setdefault(layout.array.name, layout.array)
-        firsts.setdefault((layout.array.name, layout.spec.dims), first)
-    next_block = count_of(parts)
     steps = []
-    for number, step in enumerate(planned.steps, 1):
-        # Operands and result of an einsum, else the array before and after the step.
-        changed = arrays[step.array]
-        before = [arrays[name] for name in step.operands] or [changed.with_spec(step.from_spec)]
-        arrays[step.array] = after = changed.with_spec(step.to_spec)
-        pictures = []
-        for layout in (Layout(array, mesh) for array in (*before, after)):
-            # Partial sums have the number of the block that they add up to.
-            blocks = layout.array.name, layout.spec.dims
-            if blocks not in firsts:
-                firsts[blocks] = next_block
-                next_block += math.prod(layout.parts)
-            pictures.append((layout, firsts[blocks]))
+    for number, arrays in enumerate(step_arrays(planned), 1):
         lines = [*step_lines(planned, number, width, palette), Text()]
-        lines += array_lines([pictures], width, palette)
-        steps.append(Section(f"Step {number}: {step.op}", lines))
+        lines += array_lines([arrays], width, palette)
+        steps.append(Section(f"Step {number}: {planned.steps[number - 1].op}", lines))
     return [Section("Plan", case), *steps, Section("In all", sentence(totals(planned), width, 1))]
 
 
-def _priced(planned: Plan, placed: PlacedMesh | None, width: int, palette: Palette) -> list[Section]:
-    """The plan, and on a machine its time and memory."""
-    if placed is None:
-        return [Section("Plan", plan_view(planned, width, palette))]
+def _priced(planned: Plan, placed: PlacedMesh, width: int, palette: Palette) -> Section:
+    """The plan with its time and memory."""
     from shardviz.planner.pricing.costs import price
-    from shardviz.render.cost_view import alternatives_view, cost_view, fit_lines, padding_lines
+    from shardviz.render.cost_view import fit_lines, full_plan, padding_lines, short_plan
 
     cost = price(planned, placed)
-    lines = [*fit_lines(cost, width), *padding_lines(cost, width), *cost_view(cost, width)]
-    if others := alternatives_view(cost, width, palette):
-        lines += [Text(), *others]
-    plan_lines = plan_view(planned, width, palette, cost.steps)
-    return [Section("Plan", plan_lines), Section("Time and memory", lines)]
+    lines = [*fit_lines(cost, width), *padding_lines(cost, width), *short_plan(cost, width, palette)]
+    return Section("Time and memory", lines, full_plan(cost, width, palette))
 
 
 def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:

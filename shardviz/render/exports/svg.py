@@ -25,7 +25,7 @@ def svg(subject: Subject, width: int = WIDTH) -> str:
     description tell the same as text. Raises `QuestionError` for what is too long."""
     lines: list[Text] = []
     for section in sections(subject, width, TRUECOLOR):
-        lines += [*[Text()] * bool(lines), *section.lines]
+        lines += [*[Text()] * bool(lines), *section.lines, *section.more]
     if len(lines) > MAX_LINES:
         problem = f"the picture would have {len(lines):,} lines, and viewers show up to {MAX_LINES:,}"
         raise QuestionError(problem, "take a smaller mesh, or write it as html")

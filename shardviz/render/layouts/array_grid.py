@@ -20,7 +20,8 @@ GAP = 3
 ELISION = 3
 """Columns of the place that stands for columns left out."""
 MAX_ROWS, MAX_GRIDS = 16, 6
-"""Rows and grids of an array beyond which a summary leaves some out; of several grids, half as many rows."""
+"""Rows and grids of an array beyond which a usual summary leaves some out; of several grids, half as many
+rows."""
 SLICES = 2
 """Cells of more lines than this say what of the array they are."""
 REMEMBERED = 5000
@@ -100,11 +101,12 @@ class ArrayGrid:
 
     With `rules`, cells are parted by lines and dimensions stand at the edges; without, rows follow one
     another, and the shape stands in the title if it has room. Columns and lines count from the grid's own
-    corner. A `summary` has the first and the last of many rows and grids, and of columns that do not fit.
+    corner. A `summary` has so many rows and grids, the first and the last, and of columns those that fit; one
+    of fewer rows than `MAX_ROWS` has no more columns than rows either.
     """
 
     def __init__(
-        self, cells: Cells, fit: Fit, page: int, *, rules: bool, across: int = 0, summary: bool = False
+        self, cells: Cells, fit: Fit, page: int, *, rules: bool, across: int = 0, summary: int = 0
     ) -> None:
         self.cells = cells
         self.fit = fit
@@ -116,8 +118,11 @@ class ArrayGrid:
         self._grids: Sequence[int] = range(cells.grids)
         if summary:
             self._grids = [number for number in visible(cells.grids, MAX_GRIDS) if number is not None]
-        most = MAX_ROWS if cells.grids == 1 else MAX_ROWS // 2
-        self._rows: Sequence[int | None] = visible(rows, most) if summary else range(rows)
+        most = summary if cells.grids == 1 else summary // 2
+        self._rows: Sequence[int] = range(rows)
+        if summary:
+            self._rows = [row for row in visible(rows, most) if row is not None]
+        self._fold = len(self._rows) - 1 if len(self._rows) < rows else 0
         self.title = array_text(layout.array, layout.mesh, cells.palette)
         self.title.truncate(page, overflow="ellipsis")
         self._row_title = cells.rows.title.copy() if rules else Text()
@@ -130,9 +135,13 @@ class ArrayGrid:
         self._gutter = gutter + 1 if gutter else 0
         self._columns: Sequence[int | None] = range(columns)
         room = page - self._gutter - 1
-        if summary and columns > 2 and columns * (fit.inner + 1) > room:
-            fitting = (room - ELISION - 1) // (fit.inner + 1) + 1
-            self._columns = visible(columns, min(fitting, columns - 1))
+        fitting = columns
+        if summary and columns * (fit.inner + 1) > room:
+            fitting = min((room - ELISION - 1) // (fit.inner + 1) + 1, columns - 1)
+        if 0 < summary < MAX_ROWS:
+            fitting = min(fitting, summary)
+        if fitting < columns > 2:
+            self._columns = visible(columns, fitting)
         self._gap = len(self._columns) - 2 if None in self._columns[-2:-1] else len(self._columns)
         self._header = sum(
             (cells.grids > 1, self._column_title.cell_len > 0, self._column_labeling is not None)
@@ -158,7 +167,7 @@ class ArrayGrid:
         self._remark = ""
         if left_out := cells.grids - len(self._grids):
             self._remark = f"{plural(left_out, 'slice')} before the last not shown"
-        elif cells.grids == 1 and (len(self._rows) < rows or len(self._columns) < columns):
+        elif summary == MAX_ROWS and cells.grids == 1 and (self._fold or len(self._columns) < columns):
             self._remark = f"some of {times(layout.parts)} blocks"
         if self._remark:
             self.width = max(self.width, len(self._remark))
@@ -296,21 +305,26 @@ class ArrayGrid:
         if line == 0 or place >= len(self._rows) or rest == self.fit.lines:
             if line == 0:
                 self._put_left(builder, corner, self._row_title)
-            begin, between, end = "┌┬┐" if line == 0 else "├┼┤" if place < len(self._rows) - 1 else "└┴┘"
-            left = begin if seen.start == 0 else between
-            right = end if seen.stop == len(self._columns) else between
-            border = left + between.join("─" * self._width_of(each) for each in seen) + right
-            builder.put(box + self._left_of(seen.start), border, DIM)
+            ends = "┌┬┐" if line == 0 else "├┼┤" if place < len(self._rows) - 1 else "└┴┘"
+            fills = ["─" * self._width_of(each) for each in seen]
+            if line and place == self._fold - 1:  # in place of the rows that are left out
+                self._put_left(builder, corner, Text("⋮", DIM))
+                ends = "│││"
+                signs = ("…" if self._columns[each] is None else "⋮" for each in seen)
+                fills = [sign.center(self._width_of(each)) for sign, each in zip(signs, seen, strict=True)]
+            left = ends[seen.start > 0]
+            right = ends[2 if seen.stop == len(self._columns) else 1]
+            builder.put(box + self._left_of(seen.start), left + ends[1].join(fills) + right, DIM)
             return
         row, is_label = self._rows[place], rest == self.fit.middle
         if self._row_labeling is not None and is_label:
             label_of = self.cells.rows.labelings[self._row_labeling]
-            self._put_left(builder, corner, Text("⋮", DIM) if row is None else label_of(row))
+            self._put_left(builder, corner, label_of(row))
         for place in seen:
             x, column = box + self._left_of(place), self._columns[place]
             builder.put(x, "│", DIM)
-            if row is None or column is None:
-                builder.put(x + 1, ("…" if column is None else "⋮").center(self._width_of(place)), DIM)
+            if column is None:
+                builder.put(x + 1, "…".center(self._width_of(place)), DIM)
                 continue
             index = CellIndex(grid, row, column)
             drawn = self._cell(index)

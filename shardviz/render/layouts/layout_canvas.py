@@ -14,7 +14,7 @@ from rich.text import Text
 
 from shardviz.planner.plan import Parts, Plan, decided_parts
 from shardviz.render.canvas import LineBuilder
-from shardviz.render.layouts.array_grid import LEFT, POINTED, ArrayGrid, Fit, Pointer, fits
+from shardviz.render.layouts.array_grid import LEFT, MAX_ROWS, POINTED, ArrayGrid, Fit, Pointer, fits
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.palette import Palette
 from shardviz.sharding import Layout
@@ -251,26 +251,29 @@ def count_of(parts: Iterable[Sequence[Numbered]]) -> int:
     return max(first + math.prod(layout.parts) for part in parts for layout, first in part)
 
 
-def array_lines(parts: Sequence[Sequence[tuple[Layout, int]]], width: int, palette: Palette) -> list[Text]:
-    """The arrays of every part of a chain as they are printed, each with the number of its first block."""
+def array_lines(
+    parts: Sequence[Sequence[Numbered]], width: int, palette: Palette, most: int | None = None
+) -> list[Text]:
+    """The arrays of every part of a chain as they are printed, each with the number of its first block, and
+    with at most so many rows and columns of cells."""
     cells = [[BlockCells(layout, palette, first) for layout, first in part] for part in parts]
-    canvas = arrange(cells, width)
+    canvas = _canvas(
+        [[(each, fits(each)) for each in part] for part in cells], width, summary=most or MAX_ROWS
+    )
     lines = [canvas.line(y, 0, width) for y in range(canvas.height)]
     for line in lines:
         line.rstrip()
     return lines
 
 
-def arrange(parts: Sequence[Sequence[Cells]], width: int, height: int | None = None) -> LayoutCanvas:
-    """The arrays of every part of a chain, as fits a window best; without a `height` a summary for a page.
+def arrange(parts: Sequence[Sequence[Cells]], width: int, height: int) -> LayoutCanvas:
+    """The arrays of every part of a chain, as fits a window best.
 
     Side by side where `width` allows it, else on as few lines as can be; without lines between the rows of
     cells where all would not be seen within `height`. If they are not even then, a column is left for the
     scrollbar.
     """
     fitted = [[(cells, fits(cells)) for cells in part] for part in parts]
-    if height is None:
-        return _canvas(fitted, width, summary=True)
     for columns, rules in ((width, True), (width, False), (width - 1, False)):
         canvas = _canvas(fitted, columns, rules=rules)
         if canvas.height <= height:
@@ -279,7 +282,7 @@ def arrange(parts: Sequence[Sequence[Cells]], width: int, height: int | None = N
 
 
 def _canvas(
-    parts: Sequence[Sequence[Fitted]], width: int, *, rules: bool = True, summary: bool = False
+    parts: Sequence[Sequence[Fitted]], width: int, *, rules: bool = True, summary: int = 0
 ) -> LayoutCanvas:
     gap = int(rules)
     shelves: Shelves = []
@@ -301,9 +304,9 @@ def _canvas(
     return LayoutCanvas(shelves, gap)
 
 
-def _grid(fitted: Fitted, level: int, width: int, across: int, rules: bool, summary: bool) -> ArrayGrid:
-    """At that level if it fits the window, else at the next narrower one that does, else scrolled. A summary
-    leaves columns out before it gives up the names of devices."""
+def _grid(fitted: Fitted, level: int, width: int, across: int, rules: bool, summary: int) -> ArrayGrid:
+    """At that level if it fits the window, else at the next narrower one that does, else scrolled. A
+    `summary`, of at most so many rows, leaves columns out before it gives up the names of devices."""
     cells, ways = fitted
     make = partial(_made, cells, page=width, rules=rules, across=across, summary=summary)
     if summary:
@@ -313,7 +316,7 @@ def _grid(fitted: Fitted, level: int, width: int, across: int, rules: bool, summ
 
 
 @lru_cache(maxsize=32)
-def _made(cells: Cells, fit: Fit, page: int, rules: bool, across: int, summary: bool) -> ArrayGrid:
+def _made(cells: Cells, fit: Fit, page: int, rules: bool, across: int, summary: int) -> ArrayGrid:
     """A grid, made once: ways that are tried one after the other have many in common."""
     return ArrayGrid(cells, fit, page, rules=rules, across=across, summary=summary)
 

@@ -29,11 +29,34 @@ MAX_MEMBERS = 4
 
 @dataclass(frozen=True)
 class CollectiveRow:
-    """One line of a table of collectives: `cells` of what moves, `when` it runs, and the `algorithm`."""
+    """One line of a table of collectives: the op and its axes, `moves` (operand and result on a device), the
+    bytes, those that are sent (None where they are not known), how `often`; `when` it runs, and the
+    `algorithm`."""
 
-    cells: tuple[Text, ...]
+    operation: Text
+    moves: str
+    bytes: int
+    wire_bytes: int | None
+    often: str
     when: str
     algorithm: str
+
+    @property
+    def cells(self) -> list[Text]:
+        """The collective with its exact bytes."""
+        sent = "" if self.wire_bytes is None else f"{self.wire_bytes:,} sent"
+        return [
+            self.operation,
+            Text(self.moves),
+            Text(exact_bytes(self.bytes)),
+            Text(sent, "dim"),
+            Text(self.often),
+        ]
+
+    @property
+    def sent(self) -> str:
+        """The bytes that are sent, in three digits and a unit."""
+        return "" if self.wire_bytes is None else human_bytes(self.wire_bytes)
 
     @property
     def how(self) -> str:
@@ -42,29 +65,23 @@ class CollectiveRow:
 
 
 def rows_of(
-    collectives: Sequence[Collective],
-    mesh: Mesh,
-    palette: Palette,
-    matmuls: Sequence[CollectiveMatmul] = (),
-    rounded: bool = False,
+    collectives: Sequence[Collective], mesh: Mesh, palette: Palette, matmuls: Sequence[CollectiveMatmul] = ()
 ) -> list[CollectiveRow]:
-    """One row a collective: op and axes, operand and result on a device, bytes, bytes sent, how often. Equal
-    ones in a row share one, and so do the permutes of each of `matmuls`. With `rounded` bytes have three
-    digits and a unit."""
+    """One row a collective. Equal ones in a row share one, and so do the permutes of each of `matmuls`."""
     parts = by_permute(matmuls)
     rings = Counter(name for matmul in matmuls for name in matmul.permutes)
     seen, rows = [], []
     for same in folded(collectives, parts):
-        collective = same[0]
-        matmul = parts.get(collective.name)
+        one = same[0]
+        matmul = parts.get(one.name)
         if matmul is None:
-            sizes = _sizes(collective.bytes, collective.wire_bytes, rounded)
-            cells = (_op(collective, mesh, palette), Text(shapes(collective)), *sizes, Text(often(same)))
-            rows.append(CollectiveRow(cells, when(collective), collective.algorithm))
+            operation, runs = _op(one, mesh, palette), often(same)
+            sizes = one.bytes, one.wire_bytes
+            rows.append(CollectiveRow(operation, shapes(one), *sizes, runs, when(one), one.algorithm))
         elif matmul not in seen:
             seen.append(matmul)
             shared = sum(rings[name] > 1 for name in matmul.permutes)
-            rows.append(_taken_apart(matmul, shared, collectives, mesh, palette, rounded))
+            rows.append(_taken_apart(matmul, shared, collectives, mesh, palette))
     return rows
 
 
@@ -136,19 +153,12 @@ def _where(matmul_order: MatmulOrder | None) -> str:
     return f"between matmuls {before:,} and {before + 1:,}"
 
 
-def _sizes(size: int, sent: int | None, rounded: bool) -> tuple[Text, Text]:
-    """The cells of the bytes and of those that are sent; the second is empty where they are not known."""
-    written = "" if sent is None else f"{human_bytes(sent) if rounded else f'{sent:,}'} sent"
-    return Text(human_bytes(size) if rounded else exact_bytes(size)), Text(written, "dim")
-
-
 def _taken_apart(
     matmul: CollectiveMatmul,
     shared: int,
     collectives: Sequence[Collective],
     mesh: Mesh,
     palette: Palette,
-    rounded: bool,
 ) -> CollectiveRow:
     """The permutes of a collective matmul as one row; `shared` of them are others' as well."""
     permutes = [collective for collective in collectives if collective.name in matmul.permutes]
@@ -156,10 +166,10 @@ def _taken_apart(
     if matmul.axes:
         text.append(" over ").append_text(axes_text(matmul.axes, mesh, palette))
     ways = "both ways" if matmul.directions == 2 else "one way"
-    steps = Text(f"{plural(len(matmul.permutes), 'permute')} {ways}" + f", {shared:,} shared" * (shared > 0))
-    cells = (text, steps, *_sizes(matmul.bytes, matmul.wire_bytes, rounded), Text())
+    steps = f"{plural(len(matmul.permutes), 'permute')} {ways}" + f", {shared:,} shared" * (shared > 0)
     algorithms = dict.fromkeys(permute.algorithm for permute in permutes if permute.algorithm)
-    return CollectiveRow(cells, _while(matmul, permutes), "; ".join(algorithms))
+    sizes = matmul.bytes, matmul.wire_bytes
+    return CollectiveRow(text, steps, *sizes, "", _while(matmul, permutes), "; ".join(algorithms))
 
 
 def _while(matmul: CollectiveMatmul, permutes: Sequence[Collective]) -> str:

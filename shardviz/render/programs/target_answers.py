@@ -1,6 +1,5 @@
-"""The answers of targets: one after another, or in one table with the reasons below it. An answer has the
-collectives, the place of the mesh on the hardware, and the differences from the plan. Then which targets
-there are and how to install them, and the state of those that were asked."""
+"""The answers of targets: a table of their collectives against the plan, and all that is known of each; then
+the state of those that were asked."""
 
 from __future__ import annotations
 
@@ -9,12 +8,12 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from shardviz.compare import AS_PLANNED, SAME_TRAFFIC, Difference
+from shardviz.compare import AS_PLANNED, CAUSES, SAME_TRAFFIC, Difference
 from shardviz.errors import plural
 from shardviz.hardware.placement import AxisRun, Placement, axis_runs
 from shardviz.planner.problem import Problem
 from shardviz.render.caption import spec_text
-from shardviz.render.lines import GAP, Cell, columns, records, sentence, sentences, shared, table
+from shardviz.render.lines import GAP, Cell, beside, fitting_columns, records, sentence, sentences, table
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.programs.collective_rows import (
     has_schedule,
@@ -26,45 +25,132 @@ from shardviz.reports.target_result import TargetResult, bytes_sent, traffic_of
 from shardviz.sharding import Mesh
 from shardviz.units import exact_bytes, human_bytes, seconds, times
 
+HEADINGS = ("target", "result", "collectives", "bytes", "sent", "", "compile", "")
+TOLD = ("", "", "", "", " sent", "", "", "")
+"""The words after the cells where there is no room for headings."""
+RIGHT = frozenset({3, 4, 6})
+COMPILE = 6
+"""The column of the time that the compiler took, which narrow pages leave out."""
+LEAST_CAUSE, INDENT = 12, 2
+"""Columns that the cause of a difference takes at least beside a row, and its indent below it."""
+FEW = 2
+"""Differences that a row names."""
+
+Answers = Sequence[tuple[TargetResult, Sequence[Difference]]]
+"""The targets' answers, each with its differences from the plan."""
+
+
+def targets_table(answers: Answers, problem: Problem, width: int, palette: Palette) -> list[Text]:
+    """A blank line, and a row for each collective of each target: what moves, how much, and whether the plan
+    has it so; below, why a target has no answer. Nothing for no targets."""
+    if not answers:
+        return []
+    rows: list[list[Text]] = []
+    causes: list[str] = []
+    for one, differences in answers:
+        sign, cause = ("", "") if one.status != "ok" else cause_words(differences)
+        cells = _rows(one, problem, palette)
+        cells[0].append(Text(sign, SIGNS.get(sign, "")))
+        rows += cells
+        causes += [cause, *[""] * (len(cells) - 1)]
+    used = {column for row in rows for column, cell in enumerate(row) if cell}
+    head = [heading if column in used else "" for column, heading in enumerate(HEADINGS)]
+    room = width - LEAST_CAUSE - 1
+    texts = fitting_columns(rows, room, 0, RIGHT, head, ({COMPILE},)) or fitting_columns(
+        rows, width, 0, RIGHT, head, ({COMPILE},)
+    )
+    if texts is None:
+        cells = []
+        for row, cause in zip(rows, causes, strict=True):
+            row += [Text()] * (len(HEADINGS) - len(row))
+            cells.append([*row[:-1], row[-1].append(f" {cause}", "dim") if cause else Text()])
+        lines = table(cells, width, told=TOLD)
+    else:
+        left = max(line.cell_len for line in texts) + 1
+        lines = [
+            line
+            for text, cause in zip(texts, ["", *causes], strict=True)
+            for line in beside(text, cause, left, width, LEAST_CAUSE, INDENT)
+        ]
+    for one, _ in answers:
+        lines += error_lines(one, width, INDENT) if one.status != "ok" else []
+    return [Text(), *lines]
+
+
+def _rows(compiled: TargetResult, problem: Problem, palette: Palette) -> list[list[Text]]:
+    """The cells of a target's rows below `HEADINGS`, without the sign."""
+    result, chosen = problem.result, Text()
+    name = Text(compiled.target, "bold")
+    if compiled.status != "ok":
+        words = "no answer" if compiled.status == "error" else "not available"
+        return [[name, chosen, Text.assemble(("✗", SIGNS["✗"]), f" {words}")]]
+    if compiled.result_spec is not None and result.spec is None:
+        chosen = spec_text(result.name, result.dims, compiled.result_spec, problem.mesh, palette)
+    moving = [collective for collective in compiled.collectives if collective.op != "slice"]
+    moves = [
+        [row.operation, Text(human_bytes(row.bytes)), Text(row.sent), Text(row.often)]
+        for row in rows_of(moving, problem.mesh, palette, compiled.collective_matmuls)
+    ] or [[Text("none: nothing is sent"), Text(), Text(), Text()]]
+    time = Text(seconds(compiled.elapsed_s) if compiled.elapsed_s else "", "dim")
+    return [[name, chosen, *moves[0], time], *([Text(), Text(), *move] for move in moves[1:])]
+
+
+def cause_words(differences: Sequence[Difference]) -> tuple[str, str]:
+    """The sign of an answer beside the plan, and the causes of its differences in a few words: ``≠``, ``wider
+    dtype``."""
+    codes = dict.fromkeys(difference.code for difference in differences)
+    other = [code for code in codes if code not in SAME_TRAFFIC]
+    causes = [CAUSES[code] for code in other or codes] or ["as planned"]
+    more = f", {len(causes) - FEW} more" if len(causes) > FEW else ""
+    return "≠" if other else "=", ", ".join(causes[:FEW]) + more
+
+
+def targets_view(answers: Answers, problem: Problem, width: int, palette: Palette) -> list[Text]:
+    """All that is known of each target's answer, one after another, with blank lines between."""
+    lines: list[Text] = []
+    for compiled, differences in answers:
+        lines += [Text()] * bool(lines) + target_view(compiled, differences, problem, width, palette)
+    every = [collective for one, _ in answers for collective in one.collectives]
+    return lines + sentences(parts_of_axes(every, problem.mesh), width, 2, style="dim")
+
 
 def target_view(
-    compiled: TargetResult,
-    differences: Sequence[Difference],
-    problem: Problem,
-    width: int,
-    palette: Palette,
-    rounded: bool = False,
+    compiled: TargetResult, differences: Sequence[Difference], problem: Problem, width: int, palette: Palette
 ) -> list[Text]:
-    """A blank line, the target's name and time, its collectives or its error, and its differences. With
-    `rounded` the bytes of collectives have three digits and a unit."""
+    """The target's name and time, the place of the mesh, its collectives with shapes, exact bytes, and when
+    and how they run, or its error; then its differences in full."""
     mesh, result = problem.mesh, problem.result
     time = f"answered in {seconds(compiled.elapsed_s)}" if compiled.elapsed_s else ""
     head: list[Cell] = [(compiled.target, "bold"), (time, "dim")]
     if compiled.result_spec is not None:
         chosen = spec_text(result.name, result.dims, compiled.result_spec, mesh, palette)
         head.append(Text("→ ").append_text(chosen))
-    lines = [Text(), *records([head], width)]
+    lines = records([head], width)
     if compiled.placement is not None:
         lines += sentence(placement_words(compiled.placement, mesh), width, 2, "placed: ", "dim")
     if compiled.status != "ok":
-        lines += error_lines(compiled, width, 2)
-    elif compiled.collectives:
-        rows = rows_of(compiled.collectives, mesh, palette, compiled.collective_matmuls, rounded)
-        tells_how = compiled.placement is not None or any(
-            collective.is_async or collective.algorithm for collective in compiled.collectives
-        )
-        lines += row_lines(rows, width, tells_how and has_schedule(compiled))
-    else:
-        lines.append(Text("  no collective: nothing is sent"))
-    if traffic := traffic_words(compiled, mesh, rounded):
+        return lines + error_lines(compiled, width, 2)
+    rows = rows_of(compiled.collectives, mesh, palette, compiled.collective_matmuls)
+    tells_how = compiled.placement is not None or any(
+        collective.is_async or collective.algorithm for collective in compiled.collectives
+    )
+    lines += row_lines(rows, width, tells_how and has_schedule(compiled))
+    lines += [] if rows else [Text("  no collective: nothing is sent")]
+    if traffic := traffic_words(compiled, mesh):
         lead, _, rest = traffic.partition(": ")
         lines += sentence(rest, width, 2, f"{lead}: ")
     lines += table([[(name, "bold"), text] for name, text in compiled.typeof], width, 2)
+    return lines + difference_lines(differences, width, 2)
+
+
+def difference_lines(differences: Sequence[Difference], width: int, indent: int = 0) -> list[Text]:
+    """Each difference in full, after its sign and code, or that there is none."""
+    lines: list[Text] = []
     for difference in differences:
         sign = "=" if difference.code in SAME_TRAFFIC else "≠"
-        lines += sentence(difference.message, width, 2, f"{sign} {difference.code}: ")
-    if compiled.status == "ok" and all(difference.code in AS_PLANNED for difference in differences):
-        lines += sentence("as planned", width, 2, "= ", "dim")
+        lines += sentence(difference.message, width, indent, f"{sign} {difference.code}: ")
+    if all(difference.code in AS_PLANNED for difference in differences):
+        lines += sentence("as planned", width, indent, "= ", "dim")
     return lines
 
 
@@ -74,7 +160,7 @@ def error_lines(compiled: TargetResult, width: int, indent: int) -> list[Text]:
     return lines + sentence(compiled.hint, width, indent + 2, style="dim")
 
 
-def traffic_words(compiled: TargetResult, mesh: Mesh, rounded: bool = False) -> str:
+def traffic_words(compiled: TargetResult, mesh: Mesh) -> str:
     """The traffic across the edges of slices or nodes and inside them; "" where there is one of them."""
     traffic = traffic_of(compiled, mesh)
     if traffic is None:
@@ -84,9 +170,8 @@ def traffic_words(compiled: TargetResult, mesh: Mesh, rounded: bool = False) -> 
         f"between {traffic.unit}s and inside them": traffic.both,
         f"inside a {traffic.unit}": traffic.inside,
     }
-    written = human_bytes if rounded else exact_bytes
     said = {
-        where: f"{plural(len(those), 'collective')}, {written(bytes_sent(those))} sent by a device"
+        where: f"{plural(len(those), 'collective')}, {exact_bytes(bytes_sent(those))} sent per device"
         for where, those in parts.items()
         if those
     }
@@ -142,141 +227,6 @@ def _ground(placement: Placement) -> str:
     is_one = set(placement.torus) == {1}
     shape = f"{times(placement.torus)} {'chip' if is_one else 'chips'}"
     return shape if count == 1 else f"{count:,} slices of {shape}"
-
-
-HEADINGS = ("target", "compile", "result", "collectives", "of a device", "bytes", "sent", "", "when", "how")
-RIGHT = frozenset({1, 5, 6})
-MOVES = 3
-"""The column of what moves."""
-BENEATH = ((), (9,), (9, 4), (8, 9, 4))
-"""Columns that narrower pages have beneath each row, in this order: the algorithm, then the shapes, then when
-it runs."""
-
-FEW = 2
-"""So many targets may stand one after another."""
-
-Answers = Sequence[tuple[TargetResult, Sequence[Difference]]]
-
-
-def side_by_side(targets: Sequence[str]) -> bool:
-    """True where one table has all: of two programs that run, and of three targets or more. Shardy's answer
-    is not a program that runs, and has little to put in columns."""
-    return len(targets) > FEW or (len(targets) == FEW and "shardy" not in targets)
-
-
-def answers_view(
-    answers: Answers,
-    problem: Problem,
-    width: int,
-    palette: Palette,
-    asked: Sequence[str] = (),
-    rounded: bool = False,
-) -> list[Text]:
-    """Each target's answer, given with its differences from the plan, under a blank line. `asked` are the
-    names of all targets, where more answers than these are to come. With `rounded` the bytes of collectives
-    have three digits and a unit."""
-    names = asked or [compiled.target for compiled, _ in answers]
-    view = targets_table if side_by_side(names) else _target_views
-    lines = view(answers, problem, width, palette, rounded)
-    every = [collective for one, _ in answers for collective in one.collectives]
-    return lines + sentences(parts_of_axes(every, problem.mesh), width, 2, style="dim")
-
-
-def _target_views(
-    answers: Answers, problem: Problem, width: int, palette: Palette, rounded: bool
-) -> list[Text]:
-    views = (target_view(one, differences, problem, width, palette, rounded) for one, differences in answers)
-    return [line for view in views for line in view]
-
-
-def targets_table(
-    answers: Answers, problem: Problem, width: int, palette: Palette, rounded: bool = False
-) -> list[Text]:
-    """A blank line, a row a target (more where it has several collectives), and the reasons; on a page that
-    is too narrow one target after another. `answers` are the targets' answers, each with its differences from
-    the plan, in the order asked."""
-    mesh, results = problem.mesh, [compiled for compiled, _ in answers]
-    rows = _rows(results, problem, width, palette, rounded)
-    if rows is None:
-        return _target_views(answers, problem, width, palette, rounded)
-    lines = [Text(), *rows, Text()]
-    for one in results:
-        if one.status != "ok":
-            lines += [Text(one.target, "bold"), *error_lines(one, width, 2)]
-    lines += shared(((one.target, traffic_words(one, mesh, rounded)) for one in results), width)
-    lines += _reasons(answers, width)
-    # The answers of `jax.typeof` under Explicit axes.
-    types = ((one.target, ", ".join(f"{name} is {text}" for name, text in one.typeof)) for one in results)
-    lines += shared(types, width, style="dim")
-    placed = (
-        (one.target, placement_words(one.placement, mesh)) for one in results if one.placement is not None
-    )
-    return lines + shared(placed, width, 0, "{} placed: ", "dim")
-
-
-def _rows(
-    answers: Sequence[TargetResult], problem: Problem, width: int, palette: Palette, rounded: bool
-) -> list[Text] | None:
-    """The table; where it is too wide, what is least needed goes beneath each row."""
-    rows = []
-    for answer in answers:
-        name = _name(answer, problem, palette)
-        for number, cells in enumerate(_moves(answer, problem.mesh, palette, rounded)):
-            rows.append([*([Text()] * len(name) if number else name), *cells])
-    used = {i for row in rows for i, cell in enumerate(row) if cell}
-    head = [Text(heading if i in used else "", "bold") for i, heading in enumerate(HEADINGS)]
-    for beneath in BENEATH:
-        kept = [[Text() if i in beneath else cell for i, cell in enumerate(row)] for row in (head, *rows)]
-        aligned = columns(kept, width, right=RIGHT)
-        if aligned is not None:
-            indent, lines = aligned[0].plain.index(HEADINGS[MOVES]) + 2, aligned[:1]
-            for line, row in zip(aligned[1:], rows, strict=True):
-                rest = "; ".join(row[i].plain for i in beneath if i < len(row) and row[i])
-                lines += [line, *sentence(rest, width, indent, style="dim")]
-            return lines
-    return None
-
-
-def _moves(compiled: TargetResult, mesh: Mesh, palette: Palette, rounded: bool) -> list[list[Text]]:
-    """The cells of each of a target's collectives, which follow its name."""
-    if compiled.status != "ok":
-        words = "no answer" if compiled.status == "error" else "not available"
-        return [[Text.assemble(("✗", SIGNS["✗"]), f" {words}")]]
-    moving = [collective for collective in compiled.collectives if collective.op != "slice"]
-    rows = rows_of(moving, mesh, palette, compiled.collective_matmuls, rounded)
-    scheduled = has_schedule(compiled)
-    cells = [[*row.cells, Text(row.when if scheduled else ""), Text(row.algorithm, "dim")] for row in rows]
-    return cells or [[Text("none: nothing is sent")]]
-
-
-def _name(compiled: TargetResult, problem: Problem, palette: Palette) -> tuple[Text, ...]:
-    """The target, how long it took, and what it chose for a result that the question leaves open."""
-    chosen = Text()
-    if compiled.result_spec is not None and problem.result.spec is None:
-        result = problem.result
-        chosen = spec_text(result.name, result.dims, compiled.result_spec, problem.mesh, palette)
-    time = Text(seconds(compiled.elapsed_s) if compiled.elapsed_s else "", "dim")
-    return Text(compiled.target, "bold"), time, chosen
-
-
-def _reasons(answers: Answers, width: int) -> list[Text]:
-    """Each difference once, after the targets that have it."""
-    planned = [
-        compiled.target
-        for compiled, differences in answers
-        if compiled.status == "ok" and all(difference.code in AS_PLANNED for difference in differences)
-    ]
-    names: dict[tuple[str, str], list[Difference]] = {}
-    for _, differences in answers:
-        for difference in differences:
-            names.setdefault((difference.code, difference.message_about("it")), []).append(difference)
-    lines = sentence("as planned", width, lead=f"= {', '.join(planned)}: ") if planned else []
-    for (code, _), same in names.items():
-        sign = "=" if code in SAME_TRAFFIC else "≠"
-        those = ", ".join(difference.target for difference in same)
-        said = same[0].message_about("each" if len(same) > 1 else "it")
-        lines += sentence(f"{code}: {said}", width, lead=f"{sign} {those}: ")
-    return lines
 
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

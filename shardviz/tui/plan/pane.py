@@ -277,9 +277,7 @@ class PlanPane(Pane):
             if here:
                 given = [(reworded(compiled), differences) for compiled, differences in here]
                 problem = self.state.resolved.problem
-                lines = target_answers.answers_view(
-                    given, problem, width, self.palette, (*answers,), rounded=True
-                )[1:]
+                lines = target_answers.targets_table(given, problem, width, self.palette)[1:]
             self._answered = key, lines
         lines = self._answered[1]
         waits = [wait_of(answer) for answer in answers.values() if answer.compiled is None]
