@@ -226,11 +226,8 @@ class _Search:
         def is_behind(value: ProgramValue) -> bool:
             return value.line.opcode not in ("parameter", "while") and value.line.start > first
 
-        return any(
-            not values.isdisjoint(self._flow.back(source, is_behind))
-            for source in self._flow.sources(matmul)
-            if source.line in factors
-        )
+        begun = {source: is_behind(source) for source in self._flow.sources(matmul) if source.line in factors}
+        return not values.isdisjoint(_followed(begun, is_behind, self._flow.sources))
 
     def _is_fetched(self, value: ProgramValue) -> bool:
         """Return whether a value is its source, at once or fetched in parts and put together again."""

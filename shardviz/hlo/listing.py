@@ -4,10 +4,9 @@ and configurations, which only a compiler needs."""
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 
 from shardviz.hlo.collective import OPS, Collective
@@ -135,21 +134,24 @@ def list_hlo(
     """HLO text as a listing; `infer` and `slices` as in `read_hlo`. Raises what `read_hlo` raises."""
     reader = Reader(text, mesh, slices)
     module = reader.read(infer=infer)
-    lines, spans = _Lister(reader, module.collectives).listed()
+    lines, spans = _Lister(reader).listed()
     return Listing(lines, spans, module)
 
 
 class _Lister:
     """Lists one text; spans are found on the way."""
 
-    def __init__(self, reader: Reader, collectives: Iterable[Collective]) -> None:
+    def __init__(self, reader: Reader) -> None:
         self._text = reader.text
         self._index = reader.lines
         self._computations = reader.computations
         self._moves = reader.collectives
-        self._records: dict[str, deque[Collective]] = defaultdict(deque)
-        for record in collectives:
-            self._records[record.name].append(record)
+        self._records: dict[Instruction, Collective] = {}
+        """The collectives by the instructions that begin them."""
+        for record, line in reader.found:
+            transfer = reader.transfers.get(line.start)
+            begins_it = min(transfer.send, transfer.recv, key=lambda one: one.start) if transfer else line
+            self._records[begins_it] = record
         self._fusions: dict[Computation, tuple[tuple[str, ...], list[Instruction]]] = {}
         self._lines: list[ListedLine] = []
         self._spans: dict[int, Span] = {}
@@ -215,7 +217,7 @@ class _Lister:
         for a fused one by opcode and channel, for a transfer between slices by its rendezvous too.
         """
         number = begun = len(self._lines)
-        names, keys = [line.name], [line.name]
+        moves, keys = [made], [line.name]
         ended: int | None = None
         is_begun = begins(line.opcode)
         if ends(line.opcode):
@@ -224,27 +226,20 @@ class _Lister:
         if body is not None:
             work, moves = self._fusion(body)
             line = replace(line, holds=work)
-            names += [move.name for move in moves]
             if line.opcode == "fusion" and moves:
                 keys = [f"{move.opcode} {move.channel}" for move in moves]
                 is_begun = self._text.find(STARTS, body.start, body.stop) >= 0
                 under_way = next((started[key] for key in keys if key in started), None)
-                if under_way is not None and not is_begun:
-                    names = []
-                    ended = under_way if self._text.find(ENDS, body.start, body.stop) >= 0 else None
-                elif is_begun:
-                    alike = (key for key, move in zip(keys, moves, strict=True) if move.channel)
-                    names += (name for key in alike for name in self._twins[key])
+                if not is_begun and self._text.find(ENDS, body.start, body.stop) >= 0:
+                    ended = under_way
         if line.opcode in MESSAGES and (meeting := made.search(RENDEZVOUS)):
-            names += self._twins[meeting[0]]
             begun = started.setdefault(meeting[0], number)
         if ended is not None:
             line = replace(line, ends=ended)
             if (ending := self._lines[ended].collective) is not None:
                 self._spans[ended] = Span(ended, number, ending)
-        elif begun == number and (records := next(filter(None, map(self._records.get, names)), None)):
-            # Texts of several modules use names again.
-            line = replace(line, collective=records.popleft() if len(records) > 1 else records[0])
+        elif begun == number and (record := next(filter(None, map(self._records.get, moves)), None)):
+            line = replace(line, collective=record)
         if is_begun:
             started.update(dict.fromkeys(keys, begun))
         elif ended is not None and line.opcode.endswith("-update"):
@@ -267,18 +262,9 @@ class _Lister:
             counts = Counter(line.opcode for member in members for line in self._index.of(member))
             telling = [opcode for opcode in _TELLING if opcode in counts]
             others = [opcode for opcode, _ in counts.most_common() if opcode not in _SILENT]
-            moves = [move for member in members for move in self._moves.get(member, {}).values()]
+            moves = [move for member in members for move in self._moves.get(member, ())]
             self._fusions[body] = tuple((telling or others)[:MAX_TOLD]), moves
         return self._fusions[body]
-
-    @cached_property
-    def _twins(self) -> dict[str, list[str]]:
-        """The names of collectives by opcode and channel, and of the parts of a transfer between slices."""
-        twins: dict[str, list[str]] = defaultdict(list)
-        for move in (move for moves in self._moves.values() for move in moves.values()):
-            meeting = move.search(RENDEZVOUS) if move.opcode in MESSAGES else None
-            twins[meeting[0] if meeting else f"{move.opcode} {move.channel}"].append(move.name)
-        return twins
 
 
 def listed_line(text: str, depth: int) -> ListedLine | None:

@@ -190,8 +190,8 @@ class Reader:
         partitions, replicas = written.get("num_partitions") or 1, written.get("replica_count") or 1
         if module is None and mesh is not None:
             partitions = mesh.size
-        self._transfers, self._recvs = cross_slice_transfers(self.collectives)
-        self.num_slices = slices_named(self._transfers.values()) if slices is None else len(set(slices))
+        self.transfers, self._recvs = cross_slice_transfers(self.collectives)
+        self.num_slices = slices_named(self.transfers.values()) if slices is None else len(set(slices))
         if mesh is not None and mesh.size == partitions * replicas:
             self.num_slices = 1
         self._sharding = next((at for at, mark in notable.items() if mark == _WRITTEN_MESH), -1)
@@ -219,9 +219,9 @@ class Reader:
         calls = self.calls.calls_to(self.collectives)
         roots = self._roots(calls)
         counts, chosen = run_counts(roots, calls)
-        positions = {home.start: [*lines] for home, lines in self.collectives.items()}
-        in_order = program_order(roots, calls, positions)
-        found = [*self._records(in_order, calls, counts, chosen, origins)]
+        placed = {home.start: lines for home, lines in self.collectives.items()}
+        in_order = program_order(roots, calls, placed, lambda line: line.start)
+        found = self.found = [*self._records(in_order, counts, chosen, origins)]
         self._note_gaps(counts)
         permutes = [
             (record, line)
@@ -266,34 +266,31 @@ class Reader:
 
     def _records(
         self,
-        in_order: Iterable[tuple[int, Sequence[int]]],
-        calls: Sequence[Call],
+        in_order: Iterable[tuple[int, Sequence[Instruction]]],
         counts: Mapping[int, int | None],
         chosen: Collection[int],
         has_origins: bool,
     ) -> Iterator[tuple[Collective, Instruction]]:
-        """The collectives `in_order`, by the positions of their lines, each with its line; with their origins
-        those that have no name get the places of the operations that they are for."""
-        found = {home.start: lines for home, lines in self.collectives.items()}
+        """The collectives whose lines are `in_order`, each with its line; with their origins those that have
+        no name get the places of the operations that they are for."""
         records = Records(self.lines, self.numbers, self.mesh)
-        schedules = Schedules(self.lines, self.collectives, calls)
+        schedules = Schedules(self.lines, self.collectives)
         repeated = schedules.repeated | self._recvs
         alike: dict[tuple[object, ...], Collective] = {}
         origins = Origins(self.values.how)
-        nameless = NamelessCollectives(self.values, self._transfers.values())
-        for start, positions in in_order:
-            for position in positions:
-                if position in repeated:
+        nameless = NamelessCollectives(self.values, self.transfers.values())
+        for start, lines in in_order:
+            for line in lines:
+                if line.start in repeated:
                     continue
-                line = found[start][position]
-                transfer = self._transfers.get(position)
+                transfer = self.transfers.get(line.start)
                 key = start, line.kind, line.written_operands, transfer
                 shared = alike.get(key)
                 if shared is None:
                     try:
                         shared = records.of(line, transfer)
                     except NotationError as error:
-                        self._complain(position, f"{quote(line.name)} cannot be read: {error.message}")
+                        self._complain(line.start, f"{quote(line.name)} cannot be read: {error.message}")
                         continue
                     is_async, algorithm = schedules.of(line, transfer)
                     shared = alike[key] = shared.having(
@@ -315,11 +312,11 @@ class Reader:
                     fields |= {"source": source, "op_name": op_name} if ":" in source else {}
                 yield shared.having(**fields), line
 
-    def _collectives(self) -> dict[Computation, dict[int, Instruction]]:
-        """The lines of each computation whose own opcode is a collective's, by position."""
+    def _collectives(self) -> dict[Computation, list[Instruction]]:
+        """The lines of each computation whose own opcode is a collective's, in the order of the text."""
         text, stop = self.text, 0
         last_line = text.rfind("\n") + 1
-        found: dict[Computation, dict[int, Instruction]] = {}
+        found: dict[Computation, list[Instruction]] = {}
         for position, mark in self.computations.notable.items():
             if position < stop or mark in _RUNNING or mark[-1] != "(":
                 continue
@@ -337,14 +334,13 @@ class Reader:
                 self._complain(line.start, f"{quote(line.name)} is cut off")
             # A start that is a wrapper has its collective in the computation that it calls.
             elif not line.is_wrapper:
-                found.setdefault(line.home, {})[line.start] = line
+                found.setdefault(line.home, []).append(line)
         return found
 
     @cached_property
     def _unlike(self) -> Collection[Instruction]:
         """A collective for each form, with and without a channel."""
-        every = (line for lines in self.collectives.values() for line in lines.values())
-        return {line.kind: line for line in every}.values()
+        return {line.kind: line for lines in self.collectives.values() for line in lines}.values()
 
     def _place(self, line: Instruction, schedules: Schedules) -> dict[str, str]:
         """The ``file:line`` of a collective or of the fusion or wrapper around it, else its op name, as

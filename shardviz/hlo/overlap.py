@@ -23,7 +23,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from shardviz.hlo.collective import Collective, CollectiveMatmul, MatmulOrder, Work
-from shardviz.hlo.text.call_graph import Call
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import Instructions
@@ -86,21 +85,12 @@ class OverlappedOps(Sequence[Work]):
 
 
 class Schedules:
-    """The schedule around the collectives of one text, their lines by position in the computations that they
-    stand in; `calls` has at least the calls of those."""
+    """The schedule around the collectives of one text, their lines by the computations that they stand in."""
 
-    def __init__(
-        self,
-        lines: Instructions,
-        collectives: Mapping[Computation, Mapping[int, Instruction]],
-        calls: Iterable[Call],
-    ) -> None:
+    def __init__(self, lines: Instructions, collectives: Mapping[Computation, Sequence[Instruction]]) -> None:
         self._text = lines.text
         self._lines = lines
         self._collectives = collectives
-        self._sites: dict[int, list[int]] = defaultdict(list)
-        for call in calls:
-            self._sites[call.callee].append(call.position)
         self._works: dict[Computation, list[tuple[int, Work]]] = {}
         self._dones: dict[Instruction, list[Computation]] = {}
         self.repeated = self._read_fused()
@@ -134,7 +124,7 @@ class Schedules:
 
     def site(self, home: Computation) -> Instruction | None:
         """The fusion or the wrapper that runs a computation."""
-        sites = self._sites.get(home.start)
+        sites = self._lines.computations.callers(home)
         line = self._lines.at(sites[0]) if sites else None
         return line if line and line.opcode in FOLDED else None
 
@@ -173,7 +163,7 @@ class Schedules:
         if start is None:
             return ()
         home = start.home
-        sites = (position for done in dones for position in self._sites.get(done.start, ()))
+        sites = (position for done in dones for position in self._lines.computations.callers(done))
         end = min((site for site in sites if start.stop < site < home.stop), default=start.stop)
         return self._work(home, start.stop, line_at(self._text, end)[0])
 
@@ -183,7 +173,7 @@ class Schedules:
         starts: dict[tuple[str, str], list[Instruction]] = defaultdict(list)
         ends: dict[tuple[str, str], list[Computation]] = defaultdict(list)
         others: list[tuple[tuple[str, str], int]] = []
-        every = (line for found in self._collectives.values() for line in found.values())
+        every = (line for lines in self._collectives.values() for line in lines)
         for line in every:
             if not _says(line.words, _FUSED):
                 continue
@@ -228,7 +218,7 @@ class Schedules:
                 if self._text.find(ENDS, callee.start, callee.stop) >= 0:
                     return None
                 is_scatter = callee.name.startswith("all-reduce-scatter")
-                op = "reduce-scatter" if is_scatter else base_op(next(iter(inside.values())).opcode)
+                op = "reduce-scatter" if is_scatter else base_op(inside[0].opcode)
         cycles = line.search(_CYCLES)
         return Work(line.name, op, int(cycles[1]) if cycles else None)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from shardviz.errors import NotationError
 from shardviz.hlo.collective import RAGGED, Collective
@@ -80,6 +81,7 @@ class Members:
         )
 
 
+@lru_cache(maxsize=64)
 def members_of_pairs(pairs: Lists, mesh: Mesh | None) -> Members:
     """The members of a permute, whose groups are (source, target) positions."""
     size = 2 if any(source != target for source, target in pairs) else 1
@@ -87,6 +89,7 @@ def members_of_pairs(pairs: Lists, mesh: Mesh | None) -> Members:
     return Members(size, pair_axes(pairs, mesh) if mesh else (), listed, len(pairs))
 
 
+@lru_cache(maxsize=64)
 def members_of_groups(groups: ReplicaGroups, mesh: Mesh | None) -> Members:
     """The members of any other collective."""
     listed = device_ids(groups.expand(), mesh) if groups.total <= MAX_LISTED_IDS else None

@@ -72,7 +72,7 @@ class Walker:
 
     def record_inside(self, home: Computation) -> Collective | None:
         """The collective in a computation that a fusion or an async-start calls."""
-        names = (line.name for line in self.collectives.get(home, {}).values())
+        names = (line.name for line in self.collectives.get(home, ()))
         return next((self.records[name] for name in names if name in self.records), None)
 
     def link_use(self, record: Collective, *texts: str) -> Duration:
@@ -276,7 +276,7 @@ class _BlockWalk:
         moves = None if callee is None else walker.collectives.get(callee)
         if callee is None or not moves:
             return self.work(number, form, operands)
-        chains = [(base_op(move.opcode), move.channel) for move in moves.values()]
+        chains = [(base_op(move.opcode), move.channel) for move in moves]
         record, text = walker.record_inside(callee), self._text(callee)
         starts_it = STARTS in text
         if not starts_it and ENDS in text:

@@ -131,11 +131,9 @@ class _Reader:
         for operation, callee in called:
             callers[callee].add(module.place(operation))
         in_order: list[Collective] = []
-        positions = {home: [*found] for home, found in collectives.items()}
-        for home, lines in program_order(roots, calls, positions):
+        for home, pairs in program_order(roots, calls, collectives, lambda pair: pair[1].line):
             caller = next(iter(callers[home])) if len(callers[home]) == 1 else ""
-            for line in lines:
-                collective, operation = collectives[home][line]
+            for collective, operation in pairs:
                 if caller and collective.source:
                     # The body of a function that JAX has set apart names its operations anew.
                     collective = replace(collective, source=f"{caller}/{collective.source}")
@@ -162,10 +160,10 @@ class _Reader:
 
     def _collectives(
         self,
-    ) -> tuple[dict[int, dict[int, tuple[Collective, MlirOperation]]], list[tuple[MlirOperation, int]]]:
-        """The collectives of each function by their lines, and the calls of functions that the text has."""
+    ) -> tuple[dict[int, list[tuple[Collective, MlirOperation]]], list[tuple[MlirOperation, int]]]:
+        """The collectives of each function, and the calls of functions that the text has."""
         numbers = {function.header.name: function.line for function in self.module.functions[1:]}
-        found: dict[int, dict[int, tuple[Collective, MlirOperation]]] = defaultdict(dict)
+        found: dict[int, list[tuple[Collective, MlirOperation]]] = defaultdict(list)
         called: list[tuple[MlirOperation, int]] = []
         origins = Origins(cache(operation_made))
         for operation in self.module.operations:
@@ -179,7 +177,7 @@ class _Reader:
                     collective = replace(collective, origin=origins.of([operand]))
                 if source := self.module.place(operation):
                     collective = replace(collective, source=source)
-                found[function.line][operation.line] = collective, operation
+                found[function.line].append((collective, operation))
         return found, called
 
     def _collective(self, operation: MlirOperation) -> Collective | None:

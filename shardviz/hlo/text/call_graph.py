@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.instructions import reached
@@ -14,6 +14,7 @@ from shardviz.hlo.text.opcodes import CALLING, ends
 from shardviz.hlo.text.trip_count import TripCounts
 from shardviz.hlo.text.values import Values
 
+_Item = TypeVar("_Item")
 MAX_COUNT = 2**62
 """Counts above this are nonsense, and said to be unknown."""
 
@@ -150,9 +151,12 @@ def times(a: int | None, b: int | None) -> int | None:
 
 
 def program_order(
-    roots: Iterable[int], calls: Iterable[Call], positions: Mapping[int, Sequence[int]]
-) -> Iterator[tuple[int, Sequence[int]]]:
-    """The computations in the order in which they run, each with its `positions` up to its next call.
+    roots: Iterable[int],
+    calls: Iterable[Call],
+    placed: Mapping[int, Sequence[_Item]],
+    position: Callable[[_Item], int],
+) -> Iterator[tuple[int, Sequence[_Item]]]:
+    """The computations in the order in which they run, each with what is `placed` in it up to its next call.
 
     Only the first run of each counts.
     """
@@ -166,12 +170,12 @@ def program_order(
         running = [] if root in passed else [root]
         while running:
             current = running[-1]
-            places, done = positions.get(current, ()), passed.get(current, 0)
+            items, done = placed.get(current, ()), passed.get(current, 0)
             following = waiting[current].pop() if waiting[current] else None
-            stop = bisect_left(places, following[0]) if following else len(places)
+            stop = bisect_left(items, following[0], key=position) if following else len(items)
             passed[current] = stop
             if stop > done:
-                yield current, places[done:stop]
+                yield current, items[done:stop]
             if following is None:
                 running.pop()
             elif following[1] not in passed:

@@ -46,14 +46,14 @@ class CrossSliceTransfer(NamedTuple):
 
 
 def cross_slice_transfers(
-    collectives: Mapping[Computation, Mapping[int, Instruction]],
+    collectives: Mapping[Computation, Iterable[Instruction]],
 ) -> tuple[dict[int, CrossSliceTransfer], set[int]]:
     """The transfers of a text by the position of their send, and the positions of their recvs."""
     found: dict[int, CrossSliceTransfer] = {}
     recvs = set()
     for lines in collectives.values():
         waiting: dict[str, Instruction] = {}
-        for line in lines.values():
+        for line in lines:
             kind = line.search(_TYPE) if line.opcode in MESSAGES else None
             if kind is None or kind[1] not in OPS_BETWEEN:
                 continue

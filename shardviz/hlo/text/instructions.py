@@ -80,12 +80,12 @@ class Computations:
         self.all = [*self._read()]
         """Every computation, in the order of the text."""
         self._starts = [computation.start for computation in self.all]
-        self._named: dict[str, Computation] = {}
+        self._named = {computation.name: computation for computation in reversed(self.all)}
         self._again: dict[str, list[Computation]] = {}
-        for computation in self.all:
-            first = self._named.setdefault(computation.name, computation)
-            if first is not computation:
-                self._again.setdefault(computation.name, [first]).append(computation)
+        if len(self._named) < len(self.all):
+            for computation in self.all:
+                self._again.setdefault(computation.name, []).append(computation)
+            self._again = {name: those for name, those in self._again.items() if those[1:]}
         self._callers: dict[str, dict[Computation, list[int]]] = {}
 
     def _read(self) -> Iterator[Computation]:

@@ -44,7 +44,9 @@ _ORDINARY_LINE = re.compile(_ORDINARY)
 # Most lines are known by the first of the two, which is the faster.
 _OTHER_LINE = re.compile(rf"\n(?!  (?:ROOT )?+%[^\s=,(){{}}]++ = {_REGULAR})(?!{_ORDINARY})")
 _BEGINNINGS = ("  %", "  ROOT %")
-_OTHER_BEGINNING = re.compile(rf"\n(?!{'|'.join(_BEGINNINGS)}|\n|\}}\n)(?!{_ORDINARY})")
+_OTHER_BEGINNING = re.compile(
+    rf"\n(?!{'|'.join(_BEGINNINGS)}|\n|\}}\n|{_NAME} [^\n]*+(?<=\{{)\n)(?!{_ORDINARY})"
+)
 """The same, where no line that begins like one of XLA's instructions is another."""
 
 MAX_SAMPLE = 2**18
