@@ -130,7 +130,7 @@ def step_of(
     own links where none are named. Raises `QuestionError` for a step that does not exist or sends nothing,
     and for none of several."""
     number = _only_collective(plan) if number is None else number
-    question = plan_step.question_of_step(plan, number, algorithm)
+    question = plan_step.question_of_step(plan, number, algorithm, placed)
     return PlanStep(plan, placed, number, collective_run.run_on(question, placed, None, latency, bandwidth))
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from shardviz.collectives.operation import Operation
 from shardviz.collectives.operations.copies import AllGather, PPermute
 from shardviz.collectives.operations.exchanges import AllToAll
 from shardviz.collectives.operations.reductions import PMax, PSum, PSumScatter
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, Places, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
+from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
 from shardviz.sharding import Layout, Mesh, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, parts_within
@@ -34,11 +37,14 @@ def played_steps(plan: Plan) -> list[int]:
     ]
 
 
-def question_of_step(plan: Plan, number: int, algorithm: str | None = None) -> CollectiveQuestion:
+def question_of_step(
+    plan: Plan, number: int, algorithm: str | None = None, placed: PlacedMesh | None = None
+) -> CollectiveQuestion:
     """The collective of step `number`, from 1, on arrays of the shape and dtype that the plan has.
 
     Each device's addend of a pending sum is its own. A mask is the permute in which the first device of each
-    group sends to itself alone. An `algorithm` of None is the usual one. Raises `QuestionError` for a step
+    group sends to itself alone. An `algorithm` of None is the usual one; on links of a `placed` mesh that
+    close to a ring, it sends both ways around, as the plan's price has it. Raises `QuestionError` for a step
     that does not exist or cannot be played.
     """
     step = _collective(plan, number)
@@ -48,6 +54,14 @@ def question_of_step(plan: Plan, number: int, algorithm: str | None = None) -> C
     operation = _operation(step, before, mesh)
     operation.check(before.shard_shape, step.dtype, mesh.group_size(operation.axes))
     schedule = schedule_for_operation(operation, mesh, algorithm, None)
+    if algorithm is None and placed is not None and schedule.algorithm == "ring":
+        size = mesh.group_size(operation.axes)
+        # Of an even ring the device opposite gets half of its part from either side.
+        both = schedule_for_operation(operation, mesh, "bidirectional-ring", 2 - size % 2)
+        sizes = operation.chunk_sizes(before.shard_shape, size, both.chunks)
+        levels = placed.group_levels(operation.axes)
+        is_ring = len(levels) == 1 and levels[0].kind == "ring" and levels[0].size > 2
+        schedule = both if is_ring and np.all(sizes) else schedule
     if algorithm is None:
         schedule = whole(schedule, before.shard_shape)
     shards = counted_shards(before, operation)

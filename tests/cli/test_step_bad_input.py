@@ -247,7 +247,7 @@ CASES = [
     ),
     (
         (*EXPLAIN, "--step", "2", "--round", "99"),
-        "round 99 does not exist: ring has 6 rounds here",
+        "round 99 does not exist: bidirectional-ring has 4 rounds here",
         "0 is before",
     ),
     ((*EXPLAIN, "--step", "2", "--algorithm", "rign"), "unknown algorithm 'rign'", "did you mean ring?"),

@@ -158,7 +158,7 @@ TWO_SLICES = form_from_table({"mesh": "data=2,model=16", "einsum": "ij->ij", "ma
         ("loads A 1 4", MATMUL, "4:8, 0:8"),
         ("loads A 1 2", MATMUL, "0:4, 4:8"),
         ("rounds", SUM, "6"),
-        ("rounds", MATMUL, "3"),
+        ("rounds", MATMUL, "2"),
         ("hops", SUM, "1"),
         ("hops", MATMUL, "1"),
         ("held 2 0", SUM, "5, 3, 5, 8"),

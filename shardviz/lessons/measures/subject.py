@@ -64,7 +64,7 @@ def collective_of(resolved: ResolvedProblem) -> CollectiveQuestion:
     if len(sent) != 1:
         problem = f"the plan has {len(sent)} collectives, and one is asked about"
         raise QuestionError(problem, "give the setup a collective, or take a problem whose plan has one")
-    return plan_step.question_of_step(resolved.plan, sent[0])
+    return plan_step.question_of_step(resolved.plan, sent[0], None, resolved.placed)
 
 
 def walk_of(resolved: ResolvedProblem) -> CollectiveRun:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import isclose
 from typing import Literal
 
 from rich.text import Text
@@ -18,7 +19,7 @@ from shardviz.render.rounds.device_picture import FULL, SOME, DevicePicture, Gro
 from shardviz.render.rounds.matmul_picture import MARKS as MATMUL_MARKS
 from shardviz.render.rounds.matmul_picture import MatmulPicture
 from shardviz.render.rounds.pieces import NOTHING, FrameStats, drawn_columns, sampled
-from shardviz.render.rounds.round_traffic import round_words
+from shardviz.render.rounds.round_traffic import link_lines, round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, duration, marks
 from shardviz.render.rounds.transfer_table import TransferTable, transfer_marks
 from shardviz.stepping.collective_matmul import BlockwiseMatmul
@@ -30,6 +31,8 @@ View = Literal["devices", "transfers", "matmul"]
 VIEWS: tuple[View, ...] = ("devices", "transfers", "matmul")
 LOW = 18
 """Lines below which a picture that needs them leaves room for nothing but the most important."""
+HIGH = 28
+"""Lines from which the bytes on each link stand below the picture."""
 LEAST = 2
 """Lines that the cost and the marks have beside a picture that could do with more."""
 BARS = f"{FULL * 4} chunks that are there, in order   {SOME} some of them   {NOTHING} none"
@@ -92,7 +95,7 @@ class PlayerPage:
     def foot(self, number: int, verdict: Sequence[Text]) -> list[Text]:
         """The cost, JAX's verdict and the marks: at least the beginning of each, and as much as fits below
         the picture."""
-        parts = self._cost(number), verdict, self._notes(number)
+        parts = self._links(number), self._cost(number), verdict, self._notes(number)
         least = self._least(number, len(verdict))
         lines: list[Text] = []
         spare = self._height - len(self.head(number, "")) - self.canvas(number).height - 1 - sum(least)
@@ -105,10 +108,17 @@ class PlayerPage:
     def _cost(self, number: int) -> list[Text]:
         return cost_summary(self._run, self._links_of, number, self._width)
 
-    def _least(self, number: int, verdict: int) -> tuple[int, int, int]:
+    def _least(self, number: int, verdict: int) -> tuple[int, int, int, int]:
         if self.is_low:
-            return 1, 0, 0
-        return min(len(self._cost(number)), LEAST), verdict, min(len(self._notes(number)), LEAST)
+            return 0, 1, 0, 0
+        cost, notes = (min(len(part), LEAST) for part in (self._cost(number), self._notes(number)))
+        return len(self._links(number)), cost, verdict, notes
+
+    def _links(self, number: int) -> list[Text]:
+        """The bytes on each link, where there is room for them."""
+        if self._height < HIGH or self._view != "devices":
+            return []
+        return link_lines(self._run, self._group, number, self._width)
 
     def canvas(self, number: int, part: float | None = None) -> Canvas:
         """The picture of a round; with a `part`, of its chunks on their way. The last one is kept."""
@@ -227,7 +237,7 @@ def progress_line(run: CollectiveRun, number: int, width: int, playing: str = ""
     """A bar with the place where each phase begins; `playing` is the speed."""
     rounds = run.schedule.rounds
     width -= len(playing) + GAP if playing else 0
-    where = f"round {number:,} of {rounds:,}".ljust(len(f"round {rounds:,} of {rounds:,}"))
+    on = f"round {number:,} of {rounds:,}".ljust(len(f"round {rounds:,} of {rounds:,}"))
     room = max(4, min(width - len(where) - GAP, MAX_BAR))
     done = room * number // rounds if rounds else room
     marks = [TO_DO] * room
@@ -299,30 +309,26 @@ def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> 
         fewest = f"least {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}"
         return [_fitting([Text("too many rounds to add up", "dim"), Text(fewest, "dim")], width)]
     cost = run.cost
-    waiting = run.timeline.waiting
+    waiting, least = run.timeline.waiting, bound.wire_bytes
+    latency, closed = rounds * run.links.spec.latency, run.closed_form
+    # Beyond the plan's price, which is that of the bytes.
+    is_told = closed is not None and isclose(cost.seconds(rounds), closed.seconds + latency, rel_tol=0.01)
     sent = Text.assemble(
         ("sent ", "dim"),
         (human_bytes(cost.bytes(number)).rjust(LONGEST), "bold"),
-        f" of {human_bytes(cost.bytes(rounds))}{' a device' if width >= READABLE else ''}",
-        (f", least {human_bytes(bound.wire_bytes)}", "dim"),
+        f" of {human_bytes(cost.bytes(rounds))}{' per device' if width >= READABLE else ''}",
+        (", the least" if least == cost.bytes(rounds) else f", least {human_bytes(least)}", "dim"),
     )
     took = Text.assemble(
         ("time ", "dim"),
         (duration(cost.seconds(number), 0).rjust(LONGEST), "bold"),
         f" of {duration(cost.seconds(rounds), waiting)}",
+        (f", {seconds(latency)} of it latency" if is_told else "", "dim"),
     )
-    least = Text(f"{plural(rounds, 'round')}, least {bound.rounds:,}", "dim")
-    closed = run.closed_form
-    formula = [] if closed is None else [Text(f"{seconds(closed.seconds)} {closed.words}", "dim")]
-    if closed is not None and closed.bound:
-        formula[0].append(f", bound by {closed.bound}")
-    speed = f" at {rate(run.links.spec.bandwidth)} {run.links.each}"
-    if took.cell_len + len(speed) <= width:
-        took.append(speed, "dim")
-    given = run.links.machine is None
-    where = f"on {links_of}" if links_of else "as given" if given else "assumed"
-    links = Text(f"{run.links.topology} {where}", "dim")
-    return flowed([sent, took, *formula, links, least], width)
+    on = f"on {links_of}" if links_of else "as given" if run.links.machine is None else "assumed"
+    links = Text(f"{run.links.topology} {on}, {rate(run.links.spec.bandwidth)} {run.links.each}", "dim")
+    fewest = [Text(f"least {plural(bound.rounds, 'round')}", "dim")] * (bound.rounds < rounds)
+    return flowed([sent, took, links, *fewest], width)
 
 
 def flowed(parts: list[Text], width: int) -> list[Text]:

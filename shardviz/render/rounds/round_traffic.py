@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from rich.text import Text
 
 from shardviz.collectives.pattern import Pattern
 from shardviz.collectives.schedule import Sends
@@ -15,11 +16,18 @@ from shardviz.collectives.values import Bools, Ints
 from shardviz.errors import plural
 from shardviz.hardware.routes import RouteSegment, route_segments
 from shardviz.hardware.topology import Switch, Torus
+from shardviz.render.lines import GAP, bar
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.units import human_bytes
 
 LISTED = 8
 """Messages that are named one by one."""
+MAX_DRAWN = 32
+"""Links, and rounds, of which each link's bytes are drawn."""
+BAR = 8
+LONGEST = len("1.33 MiB")
+"""Columns of a link's bar, and of its bytes."""
+LINKS = "links  "
 MAX_FOLLOWED = 2**15
 """Messages between others than neighbours of which every link tells what they carry; of more none does."""
 
@@ -164,6 +172,33 @@ def carried(run: CollectiveRun, sends: Sends) -> Sends:
     sends = sends.expanded(run.schedule.chunks)
     kept = ~empty[sends.chunk]
     return Sends(sends.src[kept], sends.dst[kept], sends.chunk[kept], sends.reduce[kept])
+
+
+def link_lines(run: CollectiveRun, group: int, number: int, width: int) -> list[Text]:
+    """``links  0→1 ████████ 4 MiB``: the bytes on each link in a round, and a bar that is longest for the
+    most of any round; nothing for many links or rounds."""
+    links, rounds = run.links.topology.links, run.schedule.rounds
+    if not 0 < links <= MAX_DRAWN or not 0 < rounds <= MAX_DRAWN:
+        return []
+    named = [*(str(run.mesh.device_id(position)) for position in run.groups[group]), "switch"]
+    loads = [run.timeline.link_bytes(each).tolist() for each in range(1, rounds + 1)]
+    most = max(map(max, loads))
+    cells = []
+    for link in range(links):
+        ends = "→".join(named[min(node, len(named) - 1)] for node in run.links.topology.ends(link))
+        size = loads[number - 1][link] if number else 0
+        words = human_bytes(size).rjust(LONGEST) if size else ""
+        cells.append(
+            f"{ends} {bar(size, most, BAR).ljust(BAR, '·')} {words}".ljust(len(ends) + BAR + LONGEST + 2)
+        )
+    longest = max(map(len, cells))
+    a_line = max(1, (width - len(LINKS) + GAP) // (longest + GAP))
+    lines = [
+        Text.assemble((LINKS if not start else " " * len(LINKS), "dim")) for start in range(0, links, a_line)
+    ]
+    for number, cell in enumerate(cells):
+        lines[number // a_line].append(cell.ljust(longest + GAP))
+    return lines
 
 
 def round_words(run: CollectiveRun, number: int) -> str:

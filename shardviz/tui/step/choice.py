@@ -68,7 +68,9 @@ class CollectiveChoice:
         if self.step not in numbers:
             self.step = numbers[0] if numbers else 0
         # Questions hold arrays, so they are told apart by identity.
-        of = (id(resolved.collective),) if resolved.collective is not None else (resolved.plan, self.step)
+        of: tuple[object, ...] = (id(resolved.collective),)
+        if resolved.collective is None:
+            of = resolved.plan, self.step, resolved.placed.machine
         if of == self._of:
             return "same"
         before, self._of, self.base, self.fault, self._questions = self.base, of, None, None, {}
@@ -76,7 +78,7 @@ class CollectiveChoice:
             if resolved.collective is not None:
                 self.base = resolved.collective
             elif self.step:
-                self.base = question_of_step(resolved.plan, self.step)
+                self.base = question_of_step(resolved.plan, self.step, None, resolved.placed)
         except ShardvizError as error:
             self.fault = error
         if before is not None and self.base is not None and _alike(before, self.base):

@@ -60,6 +60,8 @@ class AlgorithmsDialog(FilteredList):
 
         algorithm = ALGORITHMS[row.value]
         said = Text.assemble((algorithm.name, "bold"), f": {as_sentence(algorithm.summary)}")
+        for line in step_notes.formula_lines(self._run, self.size.width):
+            said.append("\n").append_text(line)
         if reason := self._reason(row):
             said.append(f"\n✗ {as_sentence(reason)}")
         return said
