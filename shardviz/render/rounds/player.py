@@ -237,7 +237,7 @@ def progress_line(run: CollectiveRun, number: int, width: int, playing: str = ""
     """A bar with the place where each phase begins; `playing` is the speed."""
     rounds = run.schedule.rounds
     width -= len(playing) + GAP if playing else 0
-    on = f"round {number:,} of {rounds:,}".ljust(len(f"round {rounds:,} of {rounds:,}"))
+    where = f"round {number:,} of {rounds:,}".ljust(len(f"round {rounds:,} of {rounds:,}"))
     room = max(4, min(width - len(where) - GAP, MAX_BAR))
     done = room * number // rounds if rounds else room
     marks = [TO_DO] * room
@@ -327,8 +327,8 @@ def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> 
     )
     on = f"on {links_of}" if links_of else "as given" if run.links.machine is None else "assumed"
     links = Text(f"{run.links.topology} {on}, {rate(run.links.spec.bandwidth)} {run.links.each}", "dim")
-    fewest = [Text(f"least {plural(bound.rounds, 'round')}", "dim")] * (bound.rounds < rounds)
-    return flowed([sent, took, links, *fewest], width)
+    rest = [Text(f"least {plural(bound.rounds, 'round')}", "dim")] * (bound.rounds < rounds)
+    return flowed([sent, took, links, *rest], width)
 
 
 def flowed(parts: list[Text], width: int) -> list[Text]:
