@@ -62,8 +62,8 @@ PICTURES = {
     "schedule": (
         96,
         [
-            "shardviz hlo tests/render/program.txt --mesh X=2,Y=4 --sort order",
-            "shardviz hlo tests/render/program.txt --mesh X=2,Y=4 --picture",
+            "shardviz hlo mlp.txt --mesh X=2,Y=4 --sort order",
+            "shardviz hlo mlp.txt --mesh X=2,Y=4 --picture",
         ],
     ),
     "program": (
@@ -93,7 +93,7 @@ PICTURES = {
         112,
         ["shardviz measure psum --mesh X=2,Y=4 --devices 8 --sizes 64KiB:16MiB:4 --dtype f32"],
     ),
-    "profile": (112, ["shardviz profile tests/profiles/step.xplane.pb --mesh X=2,Y=4"]),
+    "profile": (112, ["shardviz profile step.xplane.pb --mesh X=2,Y=4"]),
     "algorithms": (
         96,
         ["shardviz step psum --mesh i=8 --shape 8x65536 --compare"],

@@ -12,6 +12,15 @@ from stat import S_ISREG
 
 from shardviz.errors import QuestionError, quote
 
+EXAMPLES = Path(__file__).parent / "examples"
+"""Files that ship: programs in JAX, each with a function of its name, compiled programs and a profile."""
+
+
+def named_path(name: str) -> Path:
+    """The file or folder of a name; if neither exists, the example of that name, such as ``mlp.txt``."""
+    path, example = Path(name), EXAMPLES / Path(name).name
+    return example if path.name == name and not is_there(path) and is_there(example) else path
+
 
 def open_file(path: Path) -> BufferedReader:
     """The file, opened to read bytes.

@@ -17,6 +17,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
 from shardviz.forms.share import from_string
 from shardviz.forms.state_file import SavedSession, save_session
+from shardviz.lessons.course import course
 from shardviz.notation.notations import NOTATIONS
 from shardviz.tui import registry
 from tests.conftest import one_in
@@ -100,6 +101,11 @@ def test_the_python_code_runs(name, tmp_path):
 
 def test_every_command_is_shown_at_work():
     assert {line.split()[1] for line in LINES} == set(COMMANDS)
+
+
+def test_the_list_of_lessons_is_whole():
+    rows = re.findall(r"^\| (\d+) \| (.+) \| `([\w-]+)` \|", PAGES["lessons.md"], re.MULTILINE)
+    assert rows == [(str(lesson.number), lesson.title, lesson.name) for lesson in course()]
 
 
 def test_the_table_of_notations_is_whole():

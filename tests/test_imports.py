@@ -108,7 +108,7 @@ def run(*words: str) -> str:
     return f"from shardviz.cli.group import run; assert run({list(words)!r}) == 0"
 
 
-PROGRAM = str(Path(__file__).parent / "render" / "program.txt")
+PROGRAM = str(Path(__file__).parents[1] / "shardviz" / "examples" / "mlp.txt")
 QUESTION = ("explain", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "none")
 
 

@@ -198,7 +198,7 @@ def _item(value: Any) -> _Item:
     sharding = getattr(value, "sharding", value)
     spec = getattr(sharding, "spec", None)
     if not _is_partition_spec(spec):
-        raise QuestionError(f"{quote(repr(value))} does not say how an array is split", _SPECS_HINT)
+        raise QuestionError(f"{quote(repr(value))} has no sharding", _SPECS_HINT)
     if sharding is value:
         return _Item(_spec_text(spec), sharding.mesh)
     return _Item(_spec_text(spec), sharding.mesh, tuple(value.shape), str(value.dtype))

@@ -70,11 +70,11 @@ class Explanation(Shown, ExplainAnswer):
         return self.result(name)
 
     def timeline(self, target: str | None = None, machine: MachineLike = None) -> TimelineReport:
-        """When each operation runs, and the memory that is live: of a target's program, or of the plan.
+        """Return when each operation of a target's program, or of the plan, runs, and the live memory.
 
-        A target's program runs on its own hardware, or on `machine`; the plan on the machine of its `cost`.
-        The compiler's own schedule and account of memory are in it where ``explain(…, times=True)`` has asked
-        for them. Raises `QuestionError` for a target without figures or without an answer.
+        A target's program is timed on its own hardware or `machine`, the plan on the machine of its `cost`.
+        ``explain(…, times=True)`` adds the compiler's own schedule and memory. Raises `QuestionError` for a
+        target without figures or without an answer.
         """
         if target is None:
             return TimelineReport(TargetTimes(plan_timeline(self.cost)))
@@ -109,23 +109,26 @@ def explain(
     remat: Remat = "none",
     optimizer: str | None = None,
 ) -> Explanation:
-    """The collectives that an einsum needs on a mesh, and those that the compilers insert.
+    """Return the collectives that an einsum needs on a mesh, and those that the compilers insert.
 
-    `einsum` is an einsum, a chain of them with semicolons, or a product in the scaling book's notation,
-    which brings its own specs. `mesh` is text, sizes by axis, a shardviz Mesh or a jax Mesh. `specs` are
-    text, or one `PartitionSpec`, `NamedSharding`, `jax.Array` or `jax.ShapeDtypeStruct` for each operand;
-    what these say of mesh, sizes and dtype need not be given again. `sizes` are elements by dimension.
-    `target` names the targets, as after ``--target``, or is a list of names; "none" asks the planner only.
-    `device_order` are device ids by row-major position. `machine` is the hardware that times are for, as
-    after ``--machine``; None is the first TPU or GPU target, else one that is assumed. `timeout` is in
-    seconds a target. `times` asks the compilers for their own schedule and account of memory too, for
-    `Explanation.timeline`. `objective` is what to minimise: "given" and "time" are the least time, with the
-    work divided as the given arrays are or in any way; "bytes" is what is sent. With `backward` it is a whole
-    train step: its backward pass computes again what `remat` says ("layer", or all but the matrix products
-    for "dots"), and `optimizer` is as after ``--optimizer``.
+    - `einsum`: an einsum, several joined by semicolons, or a product such as ``A[I_X, J] * B[J, K]``, which
+      has its own specs.
+    - `mesh`: text, sizes by axis, a shardviz Mesh or a jax Mesh. `device_order`: device ids by row-major
+      position.
+    - `specs`: text, or for each operand a `PartitionSpec`, `NamedSharding`, `jax.Array` or
+      `jax.ShapeDtypeStruct`; the mesh, sizes and dtype of these are used.
+    - `sizes`: elements by dimension.
+    - `target`: names as for ``--target``, or a list of them; "none" asks the planner only. `timeout`: seconds
+      per target.
+    - `machine`: the hardware that times are for; default: the first TPU or GPU target, else an assumed v5e.
+    - `times`: also ask the compilers for their schedule and memory, for `Explanation.timeline`.
+    - `objective`: "given" minimises time with the work divided as the arrays are, "time" with any division
+      of the work, and "bytes" minimises the bytes sent.
+    - `backward`: plan a whole train step. `remat` is what backward computes again: "layer", or "dots" for
+      all but the matrix products. `optimizer`: as for ``--optimizer``.
 
-    A compiler that refuses, or fails, has its reason in its answer. Raises `QuestionError` for a question
-    that cannot be read or does not fit, `TargetError` for targets that do not exist or cannot take it.
+    The answer has the error of a compiler that fails. Raises `QuestionError` for a question that cannot be
+    read or does not fit, `TargetError` for targets that do not exist or cannot compile it.
     """
     check_timeout(timeout)
     asked = parse_targets(target_text(target))
@@ -143,7 +146,7 @@ def decided_problem(*question: Any, **options: Any) -> Problem:
     """The problem as of `problem_of`, whose operands all have specs; `QuestionError` where one has none."""
     problem = problem_of(*question, **options)
     if any(array.spec is None for array in problem.arguments):
-        complaint = "nothing says how the arrays are split"
+        complaint = "the arrays have no specs"
         raise QuestionError(complaint, "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)")
     return problem
 
@@ -186,7 +189,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, repr=False)
 class Ranking(Shown):
-    """The answer of `shardviz explain --specs`: the candidates, each with its plan, by time."""
+    """The answer of `shardviz rank`: the candidates, each with its plan, by time."""
 
     problem: Problem
     candidates: tuple[Candidate, ...]
@@ -207,11 +210,11 @@ def rank(
     dtype: str | None = None,
     machine: MachineLike = None,
 ) -> Ranking:
-    """Every sharding of an einsum's operands that is worth considering, by the planner alone.
+    """Rank the shardings of an einsum's operands by time, by the planner alone.
 
-    The parameters are those of `explain`; `specs` constrain the ranking: an operand's is open where it is
-    ``?`` or None, as in ``X_,?->X_``, and without any all are. Raises `QuestionError` for a question that
-    cannot be read, and where there are too many ways.
+    The parameters are those of `explain`. `specs` may fix some operands: ``?`` or None is ranked, as in
+    ``X_,?->X_``; without `specs` all are. Raises `QuestionError` for a question that cannot be read, or that
+    has too many shardings.
     """
     problem = problem_of(einsum, mesh, specs, sizes, dtype, ranked=True)
     return Ranking(problem, PricedProblem(problem, as_machine(machine)).ranking())
@@ -219,7 +222,7 @@ def rank(
 
 @dataclass(frozen=True, repr=False)
 class CostCurve(Shown):
-    """The answer of `shardviz explain --vary`: `sweep` has the cost at every size, and the crossings."""
+    """The answer of `shardviz sweep`: `sweep` has the cost at every size, and the crossings."""
 
     sweep: Sweep
 
@@ -240,12 +243,11 @@ def vary(
     dtype: str | None = None,
     machine: MachineLike = None,
 ) -> CostCurve:
-    """Compute and communication of an einsum's plan over a range of sizes, and where they cross.
+    """Return compute and communication of an einsum's plan over a range of sizes, and where they cross.
 
-    `over` is a dimension or a mesh axis with its first and its last size, ``"b=1Ki:1Mi"``, in powers of two,
-    or ``"b=1Ki:1Mi:4"``, in powers of four; an axis varies on the assumed machine alone. The other parameters
-    are those of `explain`. Raises `QuestionError` for a question that cannot be read, for a size that its
-    axes do not divide, and where a time is not known.
+    `over` is a dimension or a mesh axis with its range: ``"b=1Ki:1Mi"`` doubles, ``"b=1Ki:1Mi:4"``
+    quadruples. Only the assumed machine can vary an axis. The other parameters are those of `explain`. Raises
+    `QuestionError` for a question that cannot be read, a size that axes do not divide, or an unknown time.
     """
     problem = decided_problem(einsum, mesh, specs, sizes, dtype)
     return CostCurve(PricedProblem(problem, as_machine(machine)).sweep(over))
@@ -286,13 +288,14 @@ def search(
     overlap: Literal["parameters", "none", "all"] = "parameters",
     microbatches: int = 8,
 ) -> SearchReport:
-    """The mesh and the shardings that run a program fastest on a machine.
+    """Return the meshes and shardings that run a program fastest on a machine.
 
-    `program` is an einsum, a chain of them, or statements, and ends with ``x 32`` where it is a layer that
-    runs so often. `axes` are those of the meshes, with their kinds or sizes where needed: ``data,X=fsdp``,
-    ``tensor=8``. `keep` are shardings that may not change: ``W1=_ tensor``. With `backward` it is a train
-    step, and `remat` and `optimizer` say of what kind. Raises `QuestionError` for a question that cannot be
-    read.
+    - `program`: an einsum, several joined by semicolons, or statements; ``x 32`` at the end repeats a layer.
+    - `axes`: those of the meshes, with kinds or sizes if needed: ``data,X=fsdp``, ``tensor=8``.
+    - `keep`: fixed shardings, such as ``W1=_ tensor``.
+    - `backward`, `remat` and `optimizer`: those of `explain`.
+
+    Raises `QuestionError` for a question that cannot be read.
     """
     named = as_machine(machine)
     if named is None:

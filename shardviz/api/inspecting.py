@@ -81,7 +81,7 @@ class Report(Shown):
 
     @property
     def mesh(self) -> Mesh | None:
-        """The mesh whose axes the collectives name: given, or inferred; None where nobody knows one."""
+        """The mesh whose axes the collectives name: given, or inferred; None if unknown."""
         return self.module.mesh
 
     @property
@@ -95,9 +95,9 @@ class Report(Shown):
         return None if self.compiled is None else self.compiled.memory
 
     def summary(self, machine: MachineLike = None) -> ReportSummary:
-        """The collectives with what they cost, in a form that is the same on every run and every machine.
+        """Return the collectives with their costs, the same on every run and every computer.
 
-        Seconds are those of the target, or of a `machine`; without either there are none.
+        Seconds are those of the target or of `machine`; without either there are none.
         """
         return summary_of(self._priced(machine), self.compiled)
 
@@ -118,18 +118,18 @@ class Report(Shown):
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why each collective but the local slices is there, in program order: the two shardings that met
-        where a target was asked, else what shapes and groups tell."""
+        """The reason of each collective, local slices excluded, in program order: with a target the two
+        shardings that differ, else what shapes and groups show."""
         if self.compiled is not None:
             return self.compiled.reasons
         return reasons(entries_of(self.module), self.mesh)
 
     def why(self, timeout: float = 300.0) -> WhyReport:
-        """Why the collectives are there, those that cost most first, and what avoids them.
+        """Return the reason of each collective, the most expensive first, and changes that avoid it.
 
-        Where a target was asked, changes are tried on Shardy and on it: another sharding of an argument, or
-        of the value that moves. Each try may take `timeout` seconds; one that fails is passed over. Of other
-        programs shapes and groups tell the reasons, and nothing can be tried.
+        With a target, changes are tried on Shardy and on the target: another sharding of an argument, or of
+        the value that moves. Each try may take `timeout` seconds; failed tries are skipped. Without a target
+        the reasons follow from shapes and groups, and nothing is tried.
         """
         compiled = self.compiled
         if compiled is None:
@@ -147,18 +147,18 @@ class Report(Shown):
 
     @property
     def rematerializations(self) -> tuple[Rematerialization, ...]:
-        """Arrays that the compiler fully replicates in order to reshard them: all of which a target warns or
-        that it shows, else those of which its text alone is certain."""
+        """Arrays that the compiler fully replicates in order to reshard them: with a target all that it warns
+        of or shows, else those that the text alone proves."""
         if self.compiled is not None:
             return self.compiled.rematerializations
         return rematerializations_of(self.module) if isinstance(self.module, HloModule) else ()
 
     def timeline(self, machine: MachineLike = None) -> TimelineReport:
-        """When each instruction of a compiled program runs on a machine, and its live memory.
+        """Return when each instruction of a compiled program runs on a machine, and its live memory.
 
-        `machine` is text such as ``"v5e:2x4"``, or a TOML file; None is the target's own hardware, else a v5e
-        of which every mesh axis is a ring. Raises `QuestionError` for a program that is not compiled, and for
-        a machine that does not exist or cannot hold the mesh.
+        `machine` is text such as ``"v5e:2x4"``, or a TOML file; the default is the target's hardware, else a
+        v5e on which every mesh axis is a ring. Raises `QuestionError` for a program that is not compiled, and
+        for a machine that does not exist or cannot hold the mesh.
         """
         if not isinstance(self.module, HloModule):
             problem = "times are of a compiled program, and this is not compiled yet"
@@ -188,13 +188,12 @@ class Report(Shown):
 
 
 def read_hlo(text: str, mesh: MeshLike | None = None) -> Report:
-    """The collectives in a text of HLO, StableHLO or Shardy, such as `compiled.as_text()`.
+    """Return the collectives of HLO, StableHLO or Shardy text, such as `compiled.as_text()`.
 
-    `mesh` is text, a shardviz Mesh or a jax Mesh; without one, axes are inferred from the devices that take
-    part in each collective. Damaged text gives what can be read, and `module.unread` tells the rest.
+    `mesh` is text, a shardviz Mesh or a jax Mesh; without one, axes are inferred from the groups of devices.
+    Damaged text is read as far as possible; `module.unread` lists the rest.
 
-    Raises `NotationError` for a text that is none of these, `QuestionError` for a mesh that is not the
-    module's.
+    Raises `NotationError` for other text, `QuestionError` for a mesh that does not fit the module.
     """
     if not isinstance(text, str):
         hint = "give compiled.as_text() or a file's read_text(); shardviz.inspect(…) takes programs"
@@ -207,8 +206,8 @@ def read_hlo(text: str, mesh: MeshLike | None = None) -> Report:
 class WhyReport(Shown):
     """The collectives of a `report`, with a reason for each of its `entries`, in program order.
 
-    `suggestions` has the changes that avoid collectives, by their reason: each was tried on the target. There
-    are none where nothing helps, and where the program before its compilation is not at hand.
+    `suggestions` are changes that avoid collectives, by reason; each was tried on the target. There are none
+    if nothing helps, or if the program before compilation is not available.
     """
 
     report: ProgramReport
@@ -234,17 +233,17 @@ class WhyReport(Shown):
 
 @dataclass(frozen=True, repr=False)
 class TargetReports(Shown):
-    """A program on several targets: `programs` are their answers, also of those that have refused it.
+    """A program on several targets: `programs` has the answer or error of each.
 
-    A line a target; ``reports["v5e:2x4"]`` is the report of one.
+    ``reports["v5e:2x4"]`` is the report of one.
     """
 
     name: str
     programs: tuple[TargetProgram, ...]
 
     def __getitem__(self, target: str) -> Report:
-        """The report of one target. Raises `QuestionError` for one that was not asked, and what the target
-        said where it has no program."""
+        """The report of one target. Raises `QuestionError` for a target that was not asked, and the target's
+        error if it has no program."""
         return _report(answer_of(target, self.programs))
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
@@ -281,26 +280,22 @@ def inspect(
     kwargs: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> Report | TargetReports:
-    """The collectives that XLA put into a program, with the mesh's own axis names and device ids.
+    """Return the collectives that XLA put into a program, with the mesh's axis names and device ids.
 
-    `program` is a jitted function with its arguments (arrays or `jax.ShapeDtypeStruct`s with shardings; it
-    is compiled, not run), a plain function, which is jitted as it stands, or what `lower` or `compile`
-    returned. The mesh is that of the arguments' and results' shardings; without one, axes are inferred from
-    the devices that take part in each collective.
-
-    With a `target`, such as ``"v5p:4x4x4"``, it is compiled for hardware that is not here: traced in this
-    process, compiled in another. The axes of its mesh and their sizes are laid on the target's devices, as
-    `jax.make_mesh` lays them; the mesh itself may be one of simulated devices or an
-    `jax.sharding.AbstractMesh`. `targets` are several, and the answer a table, in which one that fails leaves
-    the others. `times` asks for the compiler's own schedule and full account of memory too. `timeout` is in
-    seconds a target.
-
-    `options` are the compiler's, by name, such as ``{"xla_tpu_scoped_vmem_limit_kib": 16384}``. `kwargs` are
-    the program's own keyword arguments; those whose names are not of `inspect` may also be `named`.
+    - `program`: a function, jitted or not, with its arguments, or the result of its `lower` or `compile`. It
+      is compiled, not run. Arguments are arrays or `jax.ShapeDtypeStruct`s with shardings, which have the
+      mesh; without a mesh, axes are inferred from the groups of devices.
+    - `target`: hardware to compile for, such as ``"v5p:4x4x4"``; you need not have it. The program is traced
+      here and compiled in another process. `jax.make_mesh` places the mesh on the target's devices; the mesh
+      may have simulated devices, or be a `jax.sharding.AbstractMesh`.
+    - `targets`: several targets; the answer is a table, and one that fails does not affect the others.
+    - `times`: also ask for the compiler's own schedule and memory. `timeout`: seconds per target.
+    - `options`: compiler options by name, such as ``{"xla_tpu_scoped_vmem_limit_kib": 16384}``.
+    - `kwargs`: the program's keyword arguments; those that `inspect` does not have may also be `named`.
 
     Raises `QuestionError` for what is not a program, `TargetError` for a target with another number of
-    devices, and `CompilerError` for what one target refuses: `OutOfMemoryError`, whose `memory` says what
-    would lie there, where the program does not fit. What JAX raises comes through.
+    devices, and `CompilerError` if one target fails: `OutOfMemoryError`, with `memory`, if the program does
+    not fit. Errors of JAX are not caught.
     """
     if target is not None and targets is not None:
         raise QuestionError("target and targets cannot be combined", "leave out one of them")

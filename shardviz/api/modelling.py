@@ -39,13 +39,13 @@ RulesLike: TypeAlias = (
     "| Callable[[str, tuple[int, ...]], Any] | None"
 )
 """``"fsdp+tensor"``, the path of a file, pairs of patterns and specs or of logical axes and mesh axes, a
-function of a name and a shape; None for what the parameters say themselves."""
+function of a name and a shape; None for the parameters' own shardings or annotations."""
 
 
 @dataclass(frozen=True, repr=False)
 class ModelReport(Shown, ModelAnswer):
-    """The answer of `shardviz model`: the model as it is split with the mesh, the tokens and the machine
-    (`question`), bytes of a device (`memory`), and the plan of a step (`step`)."""
+    """The answer of `shardviz model`: the sharded model with mesh, tokens and machine (`question`), bytes per
+    device (`memory`), and the plan of a step (`step`)."""
 
     @property
     def parameters(self) -> tuple[SplitParameter, ...]:
@@ -54,7 +54,7 @@ class ModelReport(Shown, ModelAnswer):
 
     @property
     def bytes_per_device(self) -> int:
-        """Bytes of a device for all parameters."""
+        """Bytes per device for all parameters."""
         return self.memory.parameters
 
     def lines(self, width: int, palette: Palette) -> list[Text]:
@@ -81,13 +81,15 @@ def model(
     remat: Literal["none", "layer", "dots"] = "layer",
     optimizer: str = "adam",
 ) -> ModelReport:
-    """Split every parameter of a model by rules; its memory on a device, and the collectives of a step.
+    """Shard every parameter of a model by rules; return the memory per device and the collectives of a step.
 
-    `rules` are names of sets (``"fsdp+tensor"``), the path of a file, pairs of a regular expression and a
-    spec or of a logical axis and mesh axes, or a function of a name and a shape; without any the parameters
-    are split as they say themselves: by their shardings, or by annotations that name mesh axes. A step has
-    `batch` sequences of `sequence` tokens, split by `inputs` (``"data _"``); without `backward` it is the
-    forward pass alone.
+    - `source`: a name such as ``"llama-3-8b"``, a file or folder, or a pytree of arrays or shapes.
+    - `rules`: names of sets (``"fsdp+tensor"``), the path of a file, pairs of a regular expression and a spec
+      or of a logical axis and mesh axes, or a function of a name and a shape; default: the parameters' own
+      shardings or annotations.
+    - `batch`, `sequence`, `inputs`: a step has `batch` sequences of `sequence` tokens, sharded by `inputs`
+      (``"data _"``).
+    - `backward`: False is the forward pass alone.
 
     Raises `QuestionError` for a model, rules or a mesh that cannot be read or do not fit one another.
     """

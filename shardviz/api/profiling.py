@@ -44,7 +44,7 @@ def profiled(
     step: int | None = None,
     timeout: float = 300.0,
 ) -> ProfileReport:
-    """Profile what a block runs on JAX's devices::
+    """Profile the operations of a block on JAX's devices::
 
         with shardviz.profiled(mesh="X=2,Y=4") as p:
             for number in range(3):
@@ -52,14 +52,15 @@ def profiled(
                     jax.block_until_ready(step(state, batch))
         p                       # devices, steps, collectives, and a step as a timeline
 
-    What is still running when the block ends is not in it: wait for results with `jax.block_until_ready`.
-    `folder` keeps the profile, for TensorBoard and for ``shardviz profile``; without one it is removed.
-    In a job of several processes each one profiles its own devices.
-    `mesh` names the axes and `machine` is the one that predicts; `device` and `step` choose the timeline.
-    `timeout` is in seconds, for the text of the programs.
+    Wait for results with `jax.block_until_ready`: operations after the end of the block are not included.
+    `folder` keeps the profile for TensorBoard and ``shardviz profile``; by default it is removed. In a job of
+    several processes each one profiles its own devices.
 
-    Raises `QuestionError` where JAX is not imported, or would end this process as it profiles; at the end of
-    the block also for what `profile_of` refuses.
+    `mesh` names the axes, `machine` is the hardware to predict for, and `device` and `step` choose the
+    timeline. `timeout` is in seconds, for the text of the programs.
+
+    Raises `QuestionError` if JAX is not imported, or if profiling would end this process; at the end of the
+    block also for a profile that cannot be read.
     """
     named, on = None if mesh is None else as_mesh(mesh), as_machine(machine)
     read = partial(answers.profile_with_texts, mesh=named, machine=on, device=device, step=step)
@@ -67,7 +68,7 @@ def profiled(
 
 
 class ProfileReport(ShownTimes):
-    """The answer of `shardviz profile` about a block of Python, which is there when the block has ended."""
+    """The answer of `shardviz profile` for a block of Python; it exists when the block has ended."""
 
     def __init__(self, kept: str | None, timeout: float, read: Callable[..., Profile]) -> None:
         self._kept, self._timeout, self._read = kept, timeout, read
@@ -133,7 +134,7 @@ class ProfileReport(ShownTimes):
 
     @property
     def collectives(self) -> tuple[CollectiveTiming, ...]:
-        """The collectives as they ran, those first that leave most time exposed."""
+        """The collectives as they ran, the most exposed time first."""
         return self.profile.collectives
 
     def lines(self, width: int, palette: Palette) -> list[Text]:

@@ -73,7 +73,7 @@ class ShownTimes(Shown):
         return svg.svg(self._subject)
 
     def html(self) -> str:
-        """A page for a browser, which loads nothing."""
+        """A page for a browser; it loads nothing from elsewhere."""
         return html.html(self._subject)
 
     @property
@@ -86,7 +86,7 @@ class ShownTimes(Shown):
 class TimelineReport(ShownTimes):
     """A plan or a program on a machine: `timeline` has each operation in seconds.
 
-    `scheduler` is the same by the compiler's own scheduler, where that was asked and has simulated it.
+    `scheduler` is the simulation by the compiler's own scheduler, if it was asked for and exists.
     """
 
     times: TargetTimes
@@ -101,12 +101,12 @@ class TimelineReport(ShownTimes):
 
     @property
     def seconds(self) -> float:
-        """All of it, with every loop counted in full; `timeline.unknown` names what is not included."""
+        """The total, loops included; `timeline.unknown` names what is not included."""
         return self.timeline.seconds
 
     @property
     def memory(self) -> MemoryReport | None:
-        """Bytes of one device, the largest buffers and the peak; None where they are not known."""
+        """Bytes of one device, the largest buffers and the peak; None if unknown."""
         return self.timeline.memory
 
     def lines(self, width: int, palette: Palette) -> list[Text]:

@@ -81,10 +81,10 @@ def command(
     """List the collectives of the program in FILE: how many, how large, along which axes, from which line.
 
     FILE holds HLO, StableHLO or Shardy text, as compiled.as_text() or XLA's dumps have it; - reads standard
-    input, and gzip is unpacked. A log, alone or around the text, may have XLA's warnings of an involuntary
-    full rematerialization: they are read too. Of a folder of dumps it lists the final program of each module,
-    of a file of --save what was kept. Counts include loops. Text that cannot be read is reported, and then
-    the exit code is 2.
+    input, and gzip is unpacked. mlp.txt and four-layers.txt ship as examples. A log, alone or around the
+    text, may have XLA's warnings of an involuntary full rematerialization: they are read too. Of a folder of
+    dumps it lists the final program of each module, of a file of --save what was kept. Counts include loops.
+    Text that cannot be read is reported, and then the exit code is 2.
 
     --json has the collectives that the page has, in program order.
     """

@@ -13,10 +13,8 @@ from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, simul
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.sharding import Mesh
-from shardviz.user_files import is_folder, is_there, open_file
+from shardviz.user_files import EXAMPLES, is_folder, is_there, open_file
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
-"""Files that ship: each is known by its name, and has a function of the same name."""
 HINT = (
     f"write FILE.py:FUNCTION, or the name of an example: {', '.join(p.stem for p in EXAMPLES.glob('*.py'))}"
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from shardviz.errors import QuestionError, plural, quote
-from shardviz.user_files import open_file
+from shardviz.user_files import named_path, open_file
 
 MAX_BYTES = 2**31
 """No compiler writes more text about one program."""
@@ -41,7 +41,7 @@ def read_text_file(name: str) -> TextFile:
         raise QuestionError("a file without a name", "name a file, or - for standard input")
     where = quote(name)
     try:
-        with Path(name).open("rb") if name.startswith(STREAMS) else open_file(Path(name)) as file:
+        with Path(name).open("rb") if name.startswith(STREAMS) else open_file(named_path(name)) as file:
             return read_text_stream(file, where)
     except FileNotFoundError:
         raise QuestionError(f"file {where} does not exist", HOW) from None

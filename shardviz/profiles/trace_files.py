@@ -14,7 +14,7 @@ from pathlib import Path
 from shardviz.errors import QuestionError, quote
 from shardviz.profiles.device_trace import DeviceTrace, Program, ProgramRecord, TraceReading
 from shardviz.profiles.xplane import device_ids, hostname, programs, xplane_events
-from shardviz.user_files import open_file
+from shardviz.user_files import named_path, open_file
 
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many are read."""
@@ -95,8 +95,9 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
 
 def profile_files(name: str) -> list[Path]:
     """The files that a name means. Raises `QuestionError` where there is none."""
-    path, where = Path(name), quote(name)
+    where = quote(name)
     try:
+        path = named_path(name)
         if name and path.is_dir():
             paths = [*path.rglob(f"*{XPLANE}")]
             if not paths:

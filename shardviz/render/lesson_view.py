@@ -268,17 +268,22 @@ def course_page(entries: Sequence[CourseEntry], width: int) -> list[Text]:
 
 
 def lesson_page(lesson: Lesson, width: int) -> list[Text]:
-    """All of a lesson but the answers: what to see and the command that shows it, the questions, the goal."""
+    """A lesson as text: what to see and the command that shows it, the questions, the goal, and last the
+    answers with the reason."""
     number = f"{lesson.number}  " if lesson.number else ""
     lines = [*sentence(lesson.title, width, lead=number, style="bold"), Text()]
     lines += sentences(lesson.see.split("\n"), width)
     command = to_command_line(lesson.setup, "explain" if lesson.setup.collective is None else "step")
     lines += [Text.assemble("  ", (line, "dim")) for line in command_lines(command, width - 2)]
+    answers = []
     for index, prediction in enumerate(lesson.predictions, 1):
+        facts = stage_facts(prediction)
         lines += [Text(), *sentence(prediction.question, width, lead=f"Predict {index}  ")]
-        lines += sentences((*stage_facts(prediction).choices, UNKNOWN), width, 2, "· ")
-    lines += [Text(), *sentence(lesson.goal.text, width, lead="Change  ")]
+        lines += sentences((*facts.choices, UNKNOWN), width, 2, "· ")
+        answers.append(f"{index}: {facts.answer}.")
+    lines += [Text(), *sentence(lesson.goal.text, width, lead="Change  "), Text()]
+    lines += sentence("  ".join(answers), width, lead="Answers  ")
+    lines += sentences(lesson.explain.split("\n"), width)
     opened = f"shardviz lesson {lesson.number}" if lesson.number else "the same command"
-    end = f"In a terminal, {opened} shows all of it, and the answers."
-    lines += [Text(), *sentence(end, width, style="dim")]
-    return lines
+    end = f"In a terminal, {opened} has the pictures, hints, and a sandbox for the change."
+    return [*lines, Text(), *sentence(end, width, style="dim")]

@@ -52,31 +52,31 @@ def assert_collectives(
     target: str | None = None,
     timeout: float = TIMEOUT,
 ) -> None:
-    """Check which collectives the compiler put into a program, how often each runs, and what they cost.
+    """Check a program's collectives: how often each runs, and what they cost.
 
-    `program` and its arguments are those of `shardviz.inspect`, its keyword arguments go into `kwargs`; it
-    is compiled for the devices of its arguments, or for a `target` such as ``"v5e:4x4"``, which may take
-    `timeout` seconds, and does not run. A
-    `Report` of `shardviz.read_hlo` will do as well.
+    `program` and its arguments are those of `shardviz.inspect`, with keyword arguments in `kwargs`; a
+    `Report` is accepted as well. The program is compiled, not run: for the devices of its arguments, or for a
+    `target` such as ``"v5e:4x4"``, for at most `timeout` seconds.
 
-    Every number counts runs: a collective in a loop of four counts four times, a combined one of several
-    arrays once, a start and its done once, and of a conditional all branches count. A collective matmul
-    counts as the permutes that it is made of. The operations are HLO's, as this compiler has left them: the
-    CPU's has an all-reduce and a slice where a GPU's has a reduce-scatter. Operations that are not named are
-    not checked, unless `others` says how often all of them run together; with ``others=0``, name those of
-    any number with ``...``.
+    Numbers count runs of HLO's operations:
 
-    By mesh axis, ``all_gather={"model": 2}`` is two over the axis model and none over any other;
-    ``{("data", "model"): 1}`` is one over both together, in any order.
+    - in a loop of four, a collective counts four times; all branches of a conditional count;
+    - a combined collective of several arrays counts once, and so do a start and its done;
+    - a collective matmul counts as its permutes;
+    - compilers differ: the CPU's has an all-reduce and a slice where a GPU's has a reduce-scatter.
 
-    `max_bytes` are those that one device sends at least, in all runs of all collectives; `max_memory` are
-    those of one device at the peak: numbers, or text such as ``"64MiB"``. `max_seconds`, a number or
-    ``"1.5ms"``, is the estimated time of a run on the target.
+    ``all_gather={"model": 2}`` is two over the mesh axis model and none over any other;
+    ``{("data", "model"): 1}`` is one over both together, in any order. Operations that are not named are not
+    checked. `others` is the number of their runs together; with ``others=0``, ``...`` allows any number of an
+    operation.
 
-    Raises `AssertionError` with what was expected, what was found, and where that stands in the source;
-    also where a loop of unknown length, or text that cannot be read, leaves a number open. Raises
-    `QuestionError` for a check of nothing, for an axis that the mesh does not have, for `max_seconds` without
-    a target, and what `shardviz.inspect` raises.
+    `max_bytes` limits the bytes that one device sends in all collectives, `max_memory` the peak of one
+    device: numbers, or text such as ``"64MiB"``. `max_seconds`, a number or ``"1.5ms"``, limits the estimated
+    time on the target.
+
+    Raises `AssertionError` with the expected and actual collectives and their source lines, also if a loop of
+    unknown length or unreadable text leaves a number unknown. Raises `QuestionError` if nothing is checked,
+    for an axis that the mesh does not have, and for `max_seconds` without a target.
     """
     __tracebackhide__ = True
 
@@ -126,7 +126,7 @@ def assert_collectives(
             memory = replace(memory, limit_bytes=None)
         if memory.peak_bytes > most_memory:
             taken, most = human_bytes(memory.peak_bytes), human_bytes(round(most_memory))
-            problem = f"takes {taken} of a device: at most {most} are expected"
+            problem = f"takes {taken} per device: at most {most} are expected"
     if problem:
         from shardviz.render.programs.changes_view import excess_text
 
@@ -212,7 +212,7 @@ def _too_many_bytes(cost: ProgramReport, most: float) -> str:
     if any(entry.runs is None for entry in entries):
         return f"has collectives in loops of unknown length: {expected}"
     sent = sum(entry.all_wire_bytes or 0 for entry in entries)
-    return "" if sent <= most else f"sends {human_bytes(sent)} ({sent:,} bytes) a device: {expected}"
+    return "" if sent <= most else f"sends {human_bytes(sent)} ({sent:,} bytes) per device: {expected}"
 
 
 def _too_many_seconds(timeline: ProgramTimeline, most: float) -> str:
@@ -222,7 +222,7 @@ def _too_many_seconds(timeline: ProgramTimeline, most: float) -> str:
         return f"takes {written[0]} on {timeline.machine}: at most {written[1]} are expected"
     if not unknown:
         return ""
-    return f"has operations whose time nobody can tell, such as {quote(unknown[0])}: no limit can be checked"
+    return f"has operations of unknown time, such as {quote(unknown[0])}: no limit can be checked"
 
 
 def assert_fits(
@@ -239,15 +239,14 @@ def assert_fits(
     remat: Literal["none", "layer", "dots"] = "layer",
     optimizer: str = "adam",
 ) -> None:
-    """Check that a model fits the memory of a chip: a whole train step, or without `backward` its parameters
-    with the keys and values of all tokens.
+    """Check that a model fits the memory of a chip: a train step, or without `backward` the parameters and
+    the KV cache of all tokens.
 
-    The model, the rules and the other arguments are those of `shardviz.model`. `chip` is a machine of the
-    mesh's size (``"v5e:4x4"``) or the name of a chip (``"v5e"``). Of a model of which only names and shapes
-    are known a train step counts without its activations.
+    The other arguments are those of `shardviz.model`. `chip` is a machine of the mesh's size (``"v5e:4x4"``)
+    or a chip (``"v5e"``). If only names and shapes of a model are known, activations do not count.
 
-    Raises `AssertionError` with the memory as a table where it does not fit. Raises `QuestionError` as
-    `shardviz.model` does, and for a chip whose memory is not known.
+    Raises `AssertionError` with a table of the memory if it does not fit. Raises `QuestionError` as
+    `shardviz.model` does, and for a chip whose memory is unknown.
     """
     __tracebackhide__ = True
 

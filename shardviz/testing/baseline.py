@@ -34,22 +34,21 @@ def check_baseline(
     options: Mapping[str, Any] | None = None,
     timeout: float = TIMEOUT,
 ) -> None:
-    """Check that a program costs what the file at `path` says.
+    """Check that a program's costs are those of its baseline, the file at `path`.
 
-    `program`, its arguments, `target`, `options` and `timeout` are those of `shardviz.inspect`, its keyword
-    arguments go into `kwargs`; it is compiled and does not run. A `Report` will do as well. The file is JSON,
-    with a line for each kind of collective, which belongs into the repository; a relative `path` starts at
-    the folder of the file that calls. Seconds are in it where there is a `target`.
+    `program`, its arguments, `target`, `options` and `timeout` are those of `shardviz.inspect`, with keyword
+    arguments in `kwargs`; a `Report` is accepted as well. The program is compiled, not run.
 
-    Without a file the first run writes it; where the environment variable CI is set it fails instead, since
-    nobody would commit it. ``SHARDVIZ_UPDATE=1`` writes it anew.
+    The first run writes the file: commit it. If the environment variable CI is set, the test fails instead.
+    ``SHARDVIZ_UPDATE=1`` rewrites it. The file is JSON with a line per kind of collective, and with seconds
+    if there is a `target`. A relative `path` starts at the folder of the calling file.
 
     `fail_on` has the limits of `shardviz diff`, such as ``"new-collective,bytes+5%,seconds+5%,memory+1GiB"``.
-    Without them every change of a collective fails, and so do seconds and memory that differ by more than
-    1 %. Another mesh or machine than the file's fails always.
+    By default any change of a collective fails, and seconds or memory that differ by more than 1 %. Another
+    mesh or machine always fails.
 
-    Raises `BaselineChanged`, an `AssertionError`, with the changes; `QuestionError` for a file that cannot be
-    read, or limits that cannot; and what `shardviz.inspect` raises.
+    Raises `BaselineChanged`, an `AssertionError`, with the changes, and `QuestionError` for a file or limits
+    that cannot be read.
     """
     __tracebackhide__ = True
 
@@ -84,7 +83,7 @@ def check_baseline(
     from shardviz.render.programs.changes_view import changes_text
 
     raise BaselineChanged(
-        f"the program is not as {short_path(file)} has it; if it should be so, run again with {UPDATE}=1",
+        f"the program differs from {short_path(file)}; to accept the changes, run again with {UPDATE}=1",
         changes_text(changes, broken, WIDTH),
     )
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import nbclient
 import nbformat
 import pytest
 
 import shardviz
+from shardviz.user_files import EXAMPLES
 
-PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+PROGRAM = EXAMPLES / "mlp.txt"
 START = "import rich, shardviz"
 CELLS = {
     "shardviz.explain('bd,df->bf', specs='XY,Y_->X_', target='none')": "execute_result",

@@ -13,14 +13,15 @@ from shardviz.cli import group
 from shardviz.cli.group import COMMANDS, command_named, run
 from shardviz.cli.streams import no_terminal
 from shardviz.lessons.course import file_names
+from shardviz.user_files import EXAMPLES as SHIPPED
 from tests.conftest import one_in
 
 EXAMPLES = [line for name in COMMANDS if name != "launch" for _, line in command_named(name).examples]
 LAUNCHING = [pytest.param(line, marks=pytest.mark.slow) for _, line in command_named("launch").examples]
 
 
-PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
-PROFILE = Path(__file__).parent.parent / "profiles" / "step.xplane.pb"
+PROGRAM = SHIPPED / "mlp.txt"
+PROFILE = SHIPPED / "step.xplane.pb"
 LOG = Path(__file__).parent.parent / "reports" / "compile.log"
 STEP = """
 import jax

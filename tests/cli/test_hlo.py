@@ -22,10 +22,11 @@ from shardviz.hlo import read_hlo, text_file
 from shardviz.hlo.listing import list_hlo
 from shardviz.notation.mesh import parse_mesh
 from shardviz.units import human_bytes
+from shardviz.user_files import EXAMPLES
 
 Capture = pytest.CaptureFixture[str]
 XY = parse_mesh("X=2,Y=4")
-PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+PROGRAM = EXAMPLES / "mlp.txt"
 SHARDVIZ = [sys.executable, "-m", "shardviz", "hlo"]
 MODEL = Path(__file__).with_name("two_layers.py")
 

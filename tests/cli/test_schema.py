@@ -14,11 +14,12 @@ from shardviz.cli.group import run
 from shardviz.documents.fields import KINDS, schema_of
 from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.share import Shared, to_string
+from shardviz.user_files import EXAMPLES
 from tests.conftest import one_in
 
-PROGRAM = Path(__file__).parent.parent / "render" / "program.txt"
+PROGRAM = EXAMPLES / "mlp.txt"
 SMALLER = Path(__file__).parent.parent / "benchmarks" / "programs" / "gather_first.txt"
-PROFILE = Path(__file__).parent.parent / "profiles" / "step.xplane.pb"
+PROFILE = EXAMPLES / "step.xplane.pb"
 LOG = Path(__file__).parent.parent / "reports" / "compile.log"
 EINSUM = ("bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=16,f=4")
 SHARED = Shared(ProblemForm(collective=CollectiveFields("psum", parameters=(("pieces", "2"),))), "step")

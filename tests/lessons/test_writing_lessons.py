@@ -15,7 +15,8 @@ from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures import MEASURES
 from shardviz.render.lesson_view import fits
 
-AUTHORS = (Path(__file__).parents[2] / "docs" / "writing-lessons.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+AUTHORS = (DOCS / "writing-lessons.md").read_text(encoding="utf-8")
 EXAMPLE = re.search("```toml\n(.*?)```", AUTHORS, re.DOTALL)[1]
 ELSEWHERE = {"predictions", "setup", "goal", "solution", "draft", "wrong", "parameters"}
 ELSEWHERE |= {"name", "number", "source"}
@@ -36,7 +37,9 @@ def test_the_example_would_be_caught():
 
 
 def test_the_table_of_measures_is_whole():
-    rows = re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", AUTHORS, re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(\w+)` \| `([^`]+)` \|", (DOCS / "measures.md").read_text(encoding="utf-8"), re.M
+    )
     assert rows == [(name, f"{name} {example}".strip()) for name, (_, example) in MEASURES.items()]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -15,8 +14,9 @@ from shardviz.render.palette import PLAIN
 from shardviz.render.programs.cost_lines import cost_lines, sum_lines
 from shardviz.reports.entries import Selection
 from shardviz.reports.program_report import program_report
+from shardviz.user_files import EXAMPLES
 
-PROGRAM = Path(__file__).with_name("program.txt").read_text(encoding="utf-8")
+PROGRAM = (EXAMPLES / "mlp.txt").read_text(encoding="utf-8")
 XY = parse_mesh("X=2,Y=4")
 ROW = """  %g.{n} = f32[64,8]{{1,0}} {op}(%w.{n}), channel_id={n}, replica_groups={groups}, \
 dimensions={{0}}, use_global_device_ids=true, metadata={{op_name="jit(step)/{path}/dot_general" \

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from textwrap import dedent
 from time import process_time
 
@@ -19,8 +18,9 @@ from shardviz.render.programs.hlo_picture import HloPicture, hlo_picture
 from shardviz.render.programs.program_view import hlo_view
 from shardviz.reports.entries import Selection
 from shardviz.reports.program_report import report_of
+from shardviz.user_files import EXAMPLES
 
-PROGRAM = Path(__file__).with_name("program.txt").read_text(encoding="utf-8")
+PROGRAM = (EXAMPLES / "mlp.txt").read_text(encoding="utf-8")
 XY = parse_mesh("X=2,Y=4")
 MLIR = """module @m {
   sdy.mesh @mesh = <["X"=2]>

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from shardviz.hlo import read
@@ -18,9 +16,10 @@ from shardviz.render.programs.program_pages import (
     read_program,
 )
 from shardviz.reports.target_result import TargetResult
+from shardviz.user_files import EXAMPLES
 
 MESH = parse_mesh("X=2,Y=4")
-HLO = Path(__file__).with_name("program.txt").read_text(encoding="utf-8")
+HLO = (EXAMPLES / "mlp.txt").read_text(encoding="utf-8")
 SHARDY = """\
 module @m attributes {mhlo.num_partitions = 8 : i32} {
   sdy.mesh @mesh = <["X"=2, "Y"=4]>

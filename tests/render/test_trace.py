@@ -6,7 +6,6 @@ import json
 from collections import Counter, defaultdict
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
 
 import pytest
 
@@ -14,6 +13,7 @@ from shardviz.hardware.clusters import parse_cluster
 from shardviz.render.times.timeline_rows import MAX_EVENTS, trace
 from shardviz.timeline.of_program import timed_program
 from shardviz.timeline.program_timeline import TimeSpan
+from shardviz.user_files import EXAMPLES
 from tests.render.timelines import LAYER, MS, long_timeline, timed
 
 
@@ -79,7 +79,7 @@ def test_threads_and_processes_are_named_and_memory_is_counted() -> None:
 
 def looping(trips: int):
     """A program whose loop runs so often; it multiplies and gathers in each run."""
-    text = (Path(__file__).parent / "program.txt").read_text()
+    text = (EXAMPLES / "mlp.txt").read_text()
     assert '"n":"3"' in text
     text = text.replace('"n":"3"', f'"n":"{trips}"')
     return timed_program(text, parse_cluster("v5e:2x4"), infer=True)[1]

@@ -15,6 +15,7 @@ import shardviz
 from shardviz.errors import QuestionError
 from shardviz.testing import check_baseline
 from shardviz.testing.outcomes import RENEWED, BaselineChanged
+from shardviz.user_files import EXAMPLES
 
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
 STEP = """
@@ -120,7 +121,7 @@ def test_a_program_of_a_repository_from_the_first_run_to_a_change(repository, mo
     assert (
         failure(CARELESS)
         == """\
-the program is not as baselines/step.json has it; if it should be so, run again with SHARDVIZ_UPDATE=1
+the program differs from baselines/step.json; to accept the changes, run again with SHARDVIZ_UPDATE=1
 
 mesh data=2,model=4
 
@@ -202,7 +203,8 @@ def test_the_plugin_shows_what_has_changed_and_what_is_written(changed_step, opt
     code, out = run_pytest(changed_step, *options, "--show-capture=no")
     assert code == 1
     assert (
-        "E       shardviz.testing.outcomes.BaselineChanged: the program is not as baselines/step.json" in out
+        "E       shardviz.testing.outcomes.BaselineChanged: the program differs from baselines/step.json"
+        in out
     )
     section = out[out.index(" shardviz: the program and its baseline -") :]
     assert "\n\n1 change\n\n↓ more overlapped: all-gather over " in section
@@ -240,7 +242,7 @@ def test_pytest_finds_the_plugin():
 
 
 def test_another_mesh_is_another_program(repository, capsys):
-    text = (Path(__file__).parent.parent / "render" / "program.txt").read_text(encoding="utf-8")
+    text = (EXAMPLES / "mlp.txt").read_text(encoding="utf-8")
     path = repository / "program.json"
     check_baseline(shardviz.read_hlo(text, "X=2,Y=4"), path=path)
     assert capsys.readouterr().err == "shardviz: 'program.json' is written for the first time, commit it\n"

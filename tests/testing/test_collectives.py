@@ -217,7 +217,7 @@ def test_bytes_of_all_runs():
     assert (
         failure(mlp, X, W_IN, W_OUT, max_bytes="1KiB")
         == f"""\
-jit_mlp, on the mesh X=2,Y=4, sends 3 KiB (3,072 bytes) a device: at most 1 KiB are expected
+jit_mlp, on the mesh X=2,Y=4, sends 3 KiB (3,072 bytes) per device: at most 1 KiB are expected
 
   all-reduce over Y  f32[8,64]  ×1  3,072 sent  at {place(mlp, "@ w_out")}"""
     )
@@ -233,7 +233,7 @@ def test_memory():
     assert_collectives(mlp, X, W_IN, W_OUT, max_memory="1MiB")
     said = failure(mlp, X, W_IN, W_OUT, max_memory="1KiB")
     assert " allowed" not in said  # no machine is named
-    assert "of a device: at most 1 KiB are expected" in said
+    assert "per device: at most 1 KiB are expected" in said
     assert "w_in" in said
 
 
@@ -257,7 +257,7 @@ def test_a_target():
     assert re.search(rf" exposed\s+at {re.escape(place(mlp, '@ w_out'))}\n", said)
     said = failure(report, max_memory=10)
     assert " of 15.8 GiB allowed" in said
-    assert "of a device: at most 10 B are expected" in said
+    assert "per device: at most 10 B are expected" in said
     with pytest.raises(CompilerError, match=r"took longer than 0\.001 s"):
         assert_collectives(mlp, X, W_IN, W_OUT, all_reduce=1, timeout=0.001, **on)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from shardviz.compiler.requests import settled
 from shardviz.hlo import Collective, read_hlo, read_shardy
@@ -11,10 +10,11 @@ from shardviz.hlo.mlir.shardings import ShardedTensor
 from shardviz.hlo.pass_stages import PassStage
 from shardviz.notation.mesh import parse_mesh
 from shardviz.reports.target_result import PassTrace, TargetResult
+from shardviz.user_files import EXAMPLES
 from tests.tui.conftest import Mute
 
 MESH = parse_mesh("X=2,Y=4")
-PROGRAM = Path(__file__).parents[1].joinpath("render", "program.txt").read_text(encoding="utf-8")
+PROGRAM = (EXAMPLES / "mlp.txt").read_text(encoding="utf-8")
 SHARDY = """\
 module @jit_program attributes {mhlo.num_partitions = 8 : i32} {
   sdy.mesh @mesh = <["X"=2, "Y"=4]>

@@ -194,8 +194,8 @@ def test_every_command_with_an_answer_has_json():
 
 
 def test_the_page_says_where_every_command_is_in_the_application():
-    page = (ROOT / "docs" / "keys.md").read_text(encoding="utf-8")
-    table = page.partition("| command | in the application |")[2].partition("\n\n")[0]
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    table = page.partition("| command | answers |")[2].partition("\n\n")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
     assert {re.match(r"\w+", each)[0] for row in rows for each in row.split("`")[1::2]} == {*COMMAND_LINE}
 

@@ -67,7 +67,7 @@ def test_a_whole_lesson_by_keyboard():
         seen = await press(pilot, "n", "up", "enter")
         assert "✓ It is 2:4, 0:16." in seen
         assert app.lesson.controller.attempt.answers == ("4×16", UNKNOWN)
-        assert "A subscript cuts one dimension" in await press(pilot, "n")
+        assert "A subscript splits one dimension" in await press(pilot, "n")
         seen = await press(pilot, "n")
         check_snapshot("lesson-change-usual", seen)
         assert "Goal  Give each device all 8 rows of A" in seen
@@ -446,7 +446,7 @@ def test_damaged_progress_is_said_and_a_lesson_opens(state_home):
 def test_the_number_of_a_lesson_finds_it_before_those_that_have_it_in_their_goals():
     async def script(pilot):
         assert "320 MiB" in find("13").goal.text
-        assert "Your own program" in await press(pilot, "L", "3", "2", "enter")
+        assert "An array replicated by accident" in await press(pilot, "L", "3", "2", "enter")
 
     drive(script, SIZES["usual"])
 

@@ -26,11 +26,12 @@ from shardviz.reports.program_report import report_of
 from shardviz.tui.opening.dialog import OpenDialog
 from shardviz.tui.opening.kinds import openables, option_words, read_options, typed, words_of
 from shardviz.tui.opening.pages import CommandDialog, LineEntry, TranslationDialog
+from shardviz.user_files import EXAMPLES
 from tests.tui.conftest import Mute, drive, text_of, until
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "hlo" / "recorded" / "all_reduce_2x8.txt"
-PROFILE = ROOT / "profiles" / "step.xplane.pb"
+PROFILE = EXAMPLES / "step.xplane.pb"
 
 
 FUNCTIONS = """

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, get_args
 
 from shardviz.errors import QuestionError, quote
@@ -28,6 +27,7 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.pricing.priced_plan import COMPUTE, HBM, LATENCY
 from shardviz.planner.problem import Phase
 from shardviz.strict_table import closest
+from shardviz.user_files import EXAMPLES
 
 with LazyImports():
     from shardviz.timeline import of_program
@@ -250,15 +250,14 @@ def compiled(resolved: ResolvedProblem, program: str, figure: str) -> ComputedAn
 @cache
 def compiled_timeline(program: str, machine: Machine, mesh: Mesh) -> ProgramTimeline:
     """The timeline of one of `programs`. Raises `QuestionError` for a mesh or a machine of another size."""
-    text = (files("shardviz.lessons") / "compiled" / f"{program}.txt").read_text(encoding="utf-8")
+    text = (EXAMPLES / f"{program}.txt").read_text(encoding="utf-8")
     return of_program.timed_program(text, machine, mesh=mesh)[1]
 
 
 @cache
 def programs() -> tuple[str, ...]:
     """The names of the programs that ship with the lessons."""
-    folder = files("shardviz.lessons") / "compiled"
-    return tuple(sorted(file.name.removesuffix(".txt") for file in folder.iterdir()))
+    return tuple(sorted(file.stem for file in EXAMPLES.glob("*.txt")))
 
 
 def priced(resolved: ResolvedProblem) -> PlanCost:

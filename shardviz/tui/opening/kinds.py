@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from shardviz.compiler.user_file import EXAMPLES, functions_of
+from shardviz.compiler.user_file import functions_of
 from shardviz.documents.summaries import HEAD, says_summary
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
 from shardviz.forms.parsing import looks_like_command
 from shardviz.forms.share import from_string
 from shardviz.hlo.dump_files import final_files
 from shardviz.lazy_names import LazyImports
-from shardviz.user_files import is_folder, open_file
+from shardviz.user_files import EXAMPLES, is_folder, named_path, open_file
 
 with LazyImports():
     from shardviz.forms import enter as entering
@@ -180,9 +180,9 @@ class Openable:
 def _path(text: str) -> Path:
     """The path of a text; one that no home is known for stays as it is."""
     try:
-        return Path(text).expanduser()
+        return named_path(str(Path(text).expanduser()))
     except RuntimeError:
-        return Path(text)
+        return named_path(text)
 
 
 def kind_of_file(path: Path) -> Kind | None:
