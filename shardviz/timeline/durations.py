@@ -121,7 +121,7 @@ class Durations:
             if least:
                 detail += f", {compiled / least:.2f} × the roofline"
             return replace(told, seconds=compiled, estimate="compiler", detail=detail, least=least)
-        if compute is None:
+        if compute is None and not memory:
             return replace(told, detail=f"no peak of {dtype} is known")
         if memory is None:
             return replace(told, detail="no bandwidth of HBM is known")
@@ -131,6 +131,8 @@ class Durations:
                 detail += f", in bf16, {plural(matmuls.passes, 'pass', 'passes')}"
         else:
             detail = f"{human_bytes(hbm)} at {rate(bandwidth or 0)}" if hbm else "on the chip"
+        if compute is None:
+            detail += f", a lower bound: no peak of {dtype} is known"
         return replace(told, seconds=least, estimate="roofline", detail=detail, least=least)
 
     def _reified(self, line: Instruction) -> float | None:

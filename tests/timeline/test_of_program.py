@@ -343,3 +343,13 @@ def test_groups_that_no_mesh_explains_are_named():
 def test_a_text_without_a_header_has_no_name():
     entry = "ENTRY %main (x: bf16[8]) -> bf16[8] {\n  ROOT %x = bf16[8]{0} parameter(0)\n}\n"
     assert timeline(entry, mesh=None).title == "a program without a name"
+
+
+def test_a_product_without_a_peak_takes_the_time_of_its_memory_traffic():
+    text = module(
+        "  %x = f64[512,512]{1,0} parameter(0)",
+        "  ROOT %d = f64[512,512]{1,0} dot(%x, %x), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    )
+    (op,) = timed_program(text, machine(), infer=True)[1].ops
+    assert op.seconds == pytest.approx(op.bytes / 8.2e11)
+    assert op.detail.endswith(", a lower bound: no peak of f64 is known")
