@@ -19,8 +19,9 @@ from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, LoweredS
 DEFAULT_SIZES = (1024, 2048, 8192)
 """The sizes of the first three dimensions; others have `OTHER_SIZE`."""
 OTHER_SIZE = 128
-OF_ATTENTION = {"b": 8, "h": 16, "n": 16, "g": 8, "q": 2048, "k": 2048, "s": 2048, "t": 2048}
-"""The sizes by letter where several dimensions are positions (q, k, s, t) and one is heads (h, n)."""
+OF_ATTENTION = {"b": 8, "h": 16, "n": 16, "g": 8, "k": 8, "q": 2048, "s": 2048, "t": 2048}
+"""The sizes by letter where several dimensions are positions (q, k, s, t) and one is heads (h, n). Beside
+queries, q, k is the keys, else the heads of keys."""
 MOST_ROUNDS = 8
 """A padded dimension that stands for several, one of which stands for several again, takes a round for
 each."""
@@ -39,7 +40,8 @@ def usual_sizes(dims: Sequence[str]) -> dict[str, int]:
     """The sizes that dimensions have in this order where none are given; those of attention by letter."""
     letters = {dim.lower() for dim in dims}
     if len(letters & {*"qkst"}) > 1 and letters & {*"hn"} and len(dims) > len(DEFAULT_SIZES):
-        return {dim: OF_ATTENTION.get(dim.lower(), OTHER_SIZE) for dim in dims}
+        sizes = OF_ATTENTION | ({"k": OF_ATTENTION["q"]} if "q" in letters else {})
+        return {dim: sizes.get(dim.lower(), OTHER_SIZE) for dim in dims}
     return dict(zip(dims, (*DEFAULT_SIZES, *(OTHER_SIZE,) * len(dims)), strict=False))
 
 

@@ -340,8 +340,8 @@ def planned_program(choices: StatementChoices, problem: Problem) -> tuple[Cost, 
                 ", ".join(array.name for array in part.arrays if array.spec is not None) or part.result.name
             )
             raise QuestionError(
-                f"no moves over whole pieces bring {names} to where {part.einsum} needs it",
-                "split it in another way, or use sizes that its axes divide",
+                f"no collectives over equal shards bring {names} to the shardings that {part.einsum} needs",
+                "shard it in another way, or use sizes that its axes divide",
             )
     ends = [_ends(uses, partial) for partial in partials]
     totals = [partial.cost + cost for partial, (cost, _) in zip(partials, ends, strict=True)]

@@ -153,5 +153,5 @@ class TreePlanner:
 
 
 def cannot_be_had(array: ShardedArray, spec: PartitionSpec) -> QuestionError:
-    problem = f"{array.name} cannot be left as {spec}: no moves over whole pieces lead to it"
-    return QuestionError(problem, "split it in another way, or use sizes that its axes divide")
+    problem = f"{array.name} cannot be left as {spec}: no collectives over equal shards lead to it"
+    return QuestionError(problem, "shard it in another way, or use sizes that its axes divide")
