@@ -27,10 +27,9 @@ from shardviz.hlo.groups.group_text import parse_pairs
 from shardviz.hlo.groups.replica_groups import Lists, linked
 from shardviz.hlo.text.call_graph import Call, times
 from shardviz.hlo.text.instruction import Computation, Instruction
-from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import MOVES
 from shardviz.hlo.text.shapes import placed_arrays
-from shardviz.hlo.text.values import Path, ProgramValue
+from shardviz.hlo.text.values import Path, ProgramValue, Values
 
 MAX_TERMS = 16
 """No more operands of one instruction than this are asked whether they are products."""
@@ -113,7 +112,7 @@ class Chain:
 
 
 def collective_matmuls(
-    permutes: Iterable[tuple[Collective, Instruction]], lines: Instructions, calls: Iterable[Call]
+    permutes: Iterable[tuple[Collective, Instruction]], values: Values, calls: Iterable[Call]
 ) -> tuple[CollectiveMatmul, ...]:
     """The collective matmuls that the `permutes` of a module make up, in program order; each has its line."""
     rings = {}
@@ -127,9 +126,9 @@ def collective_matmuls(
     homes = {value.line.home for value in rings}
     called = {home.start: home for home in homes}
     inner = {called[call.callee]: call for call in calls if call.callee in called}
-    homes |= {lines.computations.around(call.position) for call in inner.values()}
+    homes |= {values.lines.computations.around(call.position) for call in inner.values()}
     rounds = {home: call.times for home, call in inner.items()}
-    return tuple(_Search(rings, ValueFlow(lines, homes), rounds).found())
+    return tuple(_Search(rings, ValueFlow(values, homes), rounds).found())
 
 
 class _Search:
@@ -410,29 +409,11 @@ def sizes(line: Instruction) -> tuple[int, ...]:
 class ValueFlow:
     """The values of the computations `homes`, and of those whose loops run them: a fusion is one step."""
 
-    def __init__(self, lines: Instructions, homes: Iterable[Computation]) -> None:
-        self.lines = lines
+    def __init__(self, values: Values, homes: Iterable[Computation]) -> None:
+        self.lines = values.lines
+        self._values = values
         self._homes = {*homes}
         self._sources: dict[ProgramValue, list[ProgramValue]] = {}
-        self._users: dict[Instruction, list[Instruction]] = {}
-        self._elements: dict[Instruction, dict[int, list[ProgramValue]]] = {}
-        self._taken: dict[Instruction, dict[str, list[ProgramValue]]] = {}
-        self._loops: dict[Computation, Instruction] = {}
-        """The loop that runs a body."""
-        self._states: dict[Instruction, list[Instruction]] = defaultdict(list)
-        """The state of a loop that a tuple becomes: in the body, and behind the loop."""
-        for home in self._homes:
-            for loop in lines.with_opcode(home, "while"):
-                body = None if _ONE_ELEMENT.match(loop.shape) else lines.body(loop)
-                if body is not None:
-                    self._loops[body] = loop
-        for body, loop in self._loops.items():
-            state, before, after = lines.parameter(body, 0), lines.operand(loop, 0), lines.root(body)
-            if body in self._homes and state is not None:
-                if before is not None:
-                    self._states[before].append(state)
-                if after is not None:
-                    self._states[after] += state, loop
 
     def sources(self, value: ProgramValue) -> list[ProgramValue]:
         """The values that it is made of; of a loop's state what it starts with and what the body makes."""
@@ -441,16 +422,14 @@ class ValueFlow:
         return self._sources[value]
 
     def _made_of(self, value: ProgramValue) -> Iterator[ProgramValue]:
-        line, path = value.line, value.path
+        line, _, path = value
         if path and line.opcode == "while":
-            yield from self._result(self.lines.body(line), path)
+            yield from self._at(self.lines.body(line), self.lines.root, path)
         elif path and line.opcode == "parameter":
-            loop = self._loops.get(line.home)
-            before = None if loop is None else self.lines.operand(loop, 0)
-            if before is not None:
-                yield ProgramValue(before, None, path)
-            if loop is not None:
-                yield from self._result(line.home, path)
+            if (loop := self._loop(line.home)) is not None:
+                if (before := self.lines.operand(loop, 0)) is not None:
+                    yield ProgramValue(before, None, path)
+                yield from self._at(line.home, self.lines.root, path)
         elif path and line.opcode != "tuple":
             yield ProgramValue(line)
         elif path:
@@ -462,19 +441,43 @@ class ValueFlow:
             for made in self.lines.taken(line):
                 yield ProgramValue(made, None, () if index is None else (index,))
 
-    def _result(self, body: Computation | None, path: Path) -> Iterator[ProgramValue]:
-        root = self.lines.root(body) if body is not None and body in self._homes else None
-        if root is not None:
-            yield ProgramValue(root, None, path)
-
     def users(self, value: ProgramValue) -> Iterator[ProgramValue]:
-        """The values that are made of it; of what goes into a tuple or a loop's state, what is taken out."""
-        if value.path:
-            yield from self._elements_of(value.line).get(value.path[0], ())
-            return
-        for user in self._users_of(value.line):
-            passed = self._taken_of(user)
-            yield from passed.get(value.line.name, ()) if passed else (ProgramValue(user),)
+        """The values that are made of it, numbers left out; it is an element of a tuple or of a loop's state
+        that it becomes, in the body and behind the loop."""
+        line, _, path = value
+        for user in self.lines.users(line):
+            if user.opcode in ("constant", "parameter") or _ONE_ELEMENT.match(user.shape):
+                continue
+            if user.opcode == "get-tuple-element":
+                if not path or path[0] == user.element_index:
+                    yield ProgramValue(user)
+            elif user.opcode == "tuple":
+                numbers = (number for number, name in enumerate(user.operands) if name == line.name)
+                yield from (ProgramValue(user, None, (number,)) for number in numbers)
+            elif not path:
+                yield ProgramValue(user)
+            elif user.opcode == "while":
+                yield from self._at(self.lines.body(user), self._state, path)
+        loop = self._loop(line.home) if path and line.is_root else None
+        if loop is not None:
+            yield ProgramValue(loop, None, path)
+            yield from self._at(line.home, self._state, path)
+
+    def _loop(self, body: Computation) -> Instruction | None:
+        """The loop that runs a body, where both are looked into."""
+        loop = self._values.caller_of(body) if body in self._homes else None
+        return loop if loop is not None and loop.opcode == "while" and loop.home in self._homes else None
+
+    def _at(
+        self, body: Computation | None, find: Callable[[Computation], Instruction | None], path: Path
+    ) -> Iterator[ProgramValue]:
+        """An element of what is found in a body, if that is looked into."""
+        line = find(body) if body is not None and body in self._homes else None
+        if line is not None:
+            yield ProgramValue(line, None, path)
+
+    def _state(self, body: Computation) -> Instruction | None:
+        return self.lines.parameter(body, 0)
 
     def is_move(self, value: ProgramValue) -> bool:
         """Return whether a value is nothing but its source, in another place or form."""
@@ -500,42 +503,6 @@ class ValueFlow:
     def ahead(self, value: ProgramValue, passes: Callable[[ProgramValue], bool]) -> dict[ProgramValue, bool]:
         """The values that take one, itself included and let through, in the same way."""
         return _followed({value: True}, passes, self.users)
-
-    def _users_of(self, line: Instruction) -> list[Instruction]:
-        """The instructions that it is an operand of, as often as that, numbers left out."""
-        if line not in self._users:
-            self._users[line] = [
-                user
-                for user in self.lines.users(line)
-                if user.opcode not in ("constant", "parameter") and not _ONE_ELEMENT.match(user.shape)
-                for name in user.operands
-                if name == line.name
-            ]
-        return self._users[line]
-
-    def _elements_of(self, line: Instruction) -> dict[int, list[ProgramValue]]:
-        """The elements that are taken of a tuple, by number."""
-        if line not in self._elements:
-            self._elements[line] = defaultdict(list)
-            for user in self._users_of(line):
-                index = user.element_index if user.opcode == "get-tuple-element" else None
-                if index is not None:
-                    self._elements[line][index].append(ProgramValue(user))
-        return self._elements[line]
-
-    def _taken_of(self, line: Instruction) -> dict[str, list[ProgramValue]]:
-        """The elements that are taken of a tuple, or of a loop's state that it becomes, by the name put in.
-
-        Nothing of what is not a tuple, or is used as a whole.
-        """
-        if line not in self._taken:
-            self._taken[line] = defaultdict(list)
-            states = [line, *self._states.get(line, ())] if line.opcode == "tuple" else []
-            followed = [elements for elements in map(self._elements_of, states) if elements]
-            if followed or len(states) > 1:
-                for index, name in enumerate(line.operands):
-                    self._taken[line][name] += (value for taken in followed for value in taken.get(index, ()))
-        return self._taken[line]
 
 
 def _followed(

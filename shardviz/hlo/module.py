@@ -242,7 +242,7 @@ class Reader:
             tuple(self.unread[:MAX_UNREAD]),
             unread_collectives=self.unread_collectives,
             awaits_partitioner=is_sharded and not is_partitioned,
-            collective_matmuls=collective_matmuls(permutes, self.lines, calls),
+            collective_matmuls=collective_matmuls(permutes, self.values, calls),
             num_slices=self.num_slices,
             mesh=self.mesh,
             mesh_orders=self.numbers.orders,
