@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 @options.field(
     "optimizer",
     default="adam",
-    help="none, sgd or adam; adam,moments=bf16,over=X differs from f32 and splits more.",
+    help="none, sgd or adam; adam,moments=bf16,over=X has bf16 moments, also sharded over X.",
 )
 @options.timeout
 @options.output

@@ -120,7 +120,7 @@ class ProblemForm:
 
 PROBLEM_FIELDS = _fields(ProblemForm)
 COLLECTIVE_FIELDS = _fields(CollectiveFields, "collective.")
-SPECS = FormField("specs", "", "specs", "--specs", "SPECS", "How the arrays are split: 'XY,Y_->X_'.")
+SPECS = FormField("specs", "", "specs", "--specs", "SPECS", "Shardings of the arrays: 'XY,Y_->X_'.")
 """The option of all specs together; in a form each array has its own."""
 TABLE_KEYS = tuple(dict.fromkeys(("mesh", "device_order", "einsum", "specs", *PROBLEM_FIELDS)))
 """The fields with one text each in a table in TOML and on a command line, in the order of options."""

@@ -339,20 +339,20 @@ class _Resolver:
             row = einsums.rows[number]
             with self._field(name, text):
                 if spec is None and row.role == "operand":
-                    problem = f"the spec of {row.name} is open, but a program is given its operands"
-                    hint = "? may be the spec of a result or an intermediate; _ leaves a dimension whole"
+                    problem = f"the operand {row.name} needs a spec"
+                    hint = "? is for results and intermediates; _ leaves a dimension unsharded"
                     raise QuestionError(problem, hint)
                 if spec is not None and spec.open_dims:
                     raise QuestionError(
                         f"dimension {row.dims[spec.open_dims[0]]} of {row.name} is left open, which one plan "
                         "does not decide",
-                        "`shardviz explain` ranks all ways; _ leaves a dimension whole",
+                        "`shardviz rank` ranks all shardings; _ leaves a dimension unsharded",
                     )
                 if spec is not None and spec.rank != len(row.dims):
                     raise QuestionError(
                         f"{quote(text)} has {plural(spec.rank, 'entry', 'entries')}, but {row.name} has "
                         f"{plural(len(row.dims), 'dimension')}",
-                        "write one entry for each dimension; _ leaves a dimension whole",
+                        "write one entry for each dimension; _ leaves a dimension unsharded",
                     )
         return specs
 

@@ -129,7 +129,7 @@ def _goal(lesson: Lesson, setup: ResolvedProblem) -> Iterator[Complaint]:
     changed = next(filter(None, changes(setup, solution, lesson.goal.may_change)), None)
     own = lesson.setup.collective
     if lesson.goal.may_change == ("collective",) and replace(lesson.solution, collective=own) != lesson.setup:
-        changed = "of the problem beside its collective, nothing may change"
+        changed = "only the collective may change"
     if changed is not None:
         yield Complaint("goal.may_change", f"the solution changes what is not in it: {changed}")
         return

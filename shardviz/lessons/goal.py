@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _KEPT = {
     "objective": "the objective of the plan",
     "backward": "the backward pass",
-    "remat": "what is computed again",
+    "remat": "the rematerialization",
     "optimizer": "the optimizer",
 }
 """Fields that say the same where their texts do, in a sentence about the sandbox."""
@@ -50,15 +50,15 @@ _LIMITED = {
     "sent": "each device sends {}",
     "count": "the plan has {} {0}",
     "seconds": "{0} takes {}",
-    "overlapped": "it takes {}, with all overlap that there can be",
-    "step": "a step takes {} where only what parameters and gradients send is hidden",
-    "exposed": "no overlap hides {} of the sending",
-    "dropped": "{} choices find no place",
+    "overlapped": "with perfect overlap it takes {}",
+    "step": "a step takes {} if only parameter and gradient communication overlaps",
+    "exposed": "{} of communication stays exposed with perfect overlap",
+    "dropped": "{} choices are dropped",
     "ticks": "the pipeline takes {} ticks",
     "bubble": "a stage is idle for {} of its time",
     "crossing": "{} groups along {0} cross hosts",
     "memory": "a device holds {} of {0}",
-    "peak": "a device holds {} at once",
+    "peak": "the peak memory of a device is {}",
     "rounds": "there are {} rounds",
     "hops": "a message crosses {} links",
 }
@@ -86,7 +86,7 @@ def _differences(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> Itera
     if goal.mesh is not None and wide(problem.mesh) != wide(mesh):
         # Not which one it wants: that may be all there is to find.
         yield (
-            f"the mesh is {problem.mesh}; the goal wants its {mesh.size} devices arranged otherwise"
+            f"the mesh is {problem.mesh}; the goal wants its {mesh.size} devices arranged differently"
             if problem.mesh.size == mesh.size
             else f"the mesh has {plural(problem.mesh.size, 'device')}; the goal wants {mesh.size}"
         )
@@ -95,7 +95,7 @@ def _differences(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> Itera
         and goal.ends is None
         and _of_algorithm(setup) != _of_algorithm(resolved)
     ):
-        yield "the collective itself has changed; the goal keeps all of it but its algorithm"
+        yield "the collective has changed; only its algorithm may change"
     if goal.axis_types is not None and problem.axis_types != goal.axis_types:
         yield f"the axes are {problem.axis_types}; the goal wants them {goal.axis_types}"
     for name, text in (goal.holds or {}).items():
@@ -170,12 +170,12 @@ def changes(
     if setup.named is not None and "machine" not in may_change and resolved.machine != setup.machine:
         yield f"the machine is {resolved.machine.name}; the goal keeps {setup.machine.name}"
     if "device_order" not in may_change and can_be_kept and _order(now.mesh) != _order(was.mesh):
-        yield "the devices stand in another order; the goal keeps the one that they had"
+        yield "the order of the devices has changed; the goal keeps it"
     if setup.collective is not None:
         if "collective" in may_change:
             return
         if resolved.shown.collective != setup.shown.collective:
-            yield "the collective has changed; the goal keeps the one that was there"
+            yield "the collective has changed; the goal keeps it"
     for name, said in _KEPT.items():
         kept, given = getattr(setup.shown, name), getattr(resolved.shown, name)
         if name not in may_change and given != kept:

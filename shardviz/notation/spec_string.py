@@ -375,7 +375,7 @@ def parse_named_specs(
         spec = scan_spec(scanner, rank)
         if spec is not None and spec.rank != rank:
             problem = f"the spec {quote(write_spec(spec))} of {name.text} has {spec.rank} of {rank} entries,"
-            hint = "write one entry for each dimension; _ leaves a dimension whole"
+            hint = "write one entry for each dimension; _ leaves a dimension unsharded"
             scanner.fail(problem, start, scanner.pos, hint)
         found[name.text] = spec
         if not scanner.at_end and not scanner.take(",", ";"):

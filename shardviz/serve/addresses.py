@@ -41,7 +41,7 @@ def listen(host: str, port: int) -> socket.socket:
             raise QuestionError(f"port {port} of {host} is in use", use) from None
         if error.errno == errno.EACCES:
             problem = f"no permission to listen on port {port}"
-            raise QuestionError(problem, "take one from 1024 on: --port 8000") from None
+            raise QuestionError(problem, "use 1024 or above: --port 8000") from None
         problem = f"{quote(host)} cannot be served from: {os.strerror(error.errno or 0)}"
         hint = "--host 127.0.0.1 is this machine alone, 0.0.0.0 all its networks"
         raise QuestionError(problem, hint) from None

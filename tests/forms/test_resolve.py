@@ -69,7 +69,7 @@ def test_a_valid_draft_is_shown_in_full():
         ),
         (
             {"specs": ("?", "Y_", "X_")},
-            {"specs.0": "the spec of A is open, but a program is given its operands"},
+            {"specs.0": "the operand A needs a spec"},
         ),
         ({"specs": ("XY", "", "X_")}, {"specs.1": "there is no spec in an empty text"}),
         (

@@ -368,7 +368,7 @@ def test_what_takes_longer(flops, bandwidth, answer):
 @pytest.mark.parametrize("speed", ["0", "-1", "inf", "nan", "fast"])
 def test_a_speed_is_a_positive_number(speed):
     draft = form_from_table(BOOK | {"einsum": GATHERED})
-    with pytest.raises(QuestionError, match="not a number a second"):
+    with pytest.raises(QuestionError, match="not a number per second"):
         compute(f"longer {speed} 1", draft)
 
 

@@ -128,13 +128,13 @@ BAD = [
     (
         "bd,df->bf",
         {"specs": "?,Y_->X_"},
-        "the spec of A is left open, but a program is given its operands, at character 1 of '?,Y_->X_'",
+        "the operand A needs a spec, at character 1 of '?,Y_->X_'",
         "results and intermediates",
     ),
     (
         "bx,xy->by; by,yz->bz",
         {"specs": "XY,Y_; ?,?"},
-        "the spec of W2 is left open, but a program is given its operands, at character 10 of 'XY,Y_; ?,?'",
+        "the operand W2 needs a spec, at character 10 of 'XY,Y_; ?,?'",
         "results and intermediates",
     ),
     (

@@ -144,7 +144,7 @@ def _per_second(text: str) -> float:
     except ValueError:
         found = math.nan
     if not 0 < found < math.inf:
-        raise QuestionError(f"{quote(text, 30)} is not a number a second", "write for example 197e12")
+        raise QuestionError(f"{quote(text, 30)} is not a number per second", "write for example 197e12")
     return found
 
 

@@ -207,8 +207,8 @@ def _check_fit(
             )
         for place, (name, dims, spec) in enumerate(_rows(einsum, named, part)):
             if not ranked and spec is None and place < len(part.operands) and (place or not index):
-                problem = f"the spec of {name} is left open, but a program is given its operands,"
-                hint = "'?' may stand for results and intermediates; _ leaves a dimension whole"
+                problem = f"the operand {name} needs a spec,"
+                hint = "'?' is for results and intermediates; _ leaves a dimension unsharded"
                 fail(index, place, problem, hint)
             if spec is not None and spec.rank != len(dims):
                 fail(
@@ -216,10 +216,10 @@ def _check_fit(
                     place,
                     f"the spec {quote(write_spec(spec))} has {plural(spec.rank, 'entry', 'entries')}, "
                     f"but {name} has the {plural(len(dims), 'dimension')} {quote(dims_text(dims))},",
-                    "write one entry for each dimension; _ leaves a dimension whole",
+                    "write one entry for each dimension; _ leaves a dimension unsharded",
                 )
             if not ranked and spec is not None and spec.open_dims:
-                hint = "a ranking decides it: `shardviz explain` with these specs; _ leaves a dimension whole"
+                hint = "`shardviz rank` with these specs decides it; _ leaves a dimension unsharded"
                 fail(index, place, f"dimension {dims[spec.open_dims[0]]} of {name} is left open,", hint)
 
 
@@ -349,6 +349,6 @@ def _named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str, ranked: bool) 
         if not ranked and named.get(name, True) is None:
             match = re.search(rf"(?<![\w']){re.escape(name)}\s*=\s*", specs)
             problem = f"the spec of {name} is left open, but a program is given its arguments,"
-            hint = "'?' may stand for results; _ leaves a dimension whole"
+            hint = "'?' may stand for results; _ leaves a dimension unsharded"
             raise NotationError(problem, specs, 0 if match is None else match.end(), hint=hint)
     return named
