@@ -45,6 +45,8 @@ def asked(kind, name):
     else:
         draft = EXAMPLES[name].draft
         found = to_arguments(draft, "explain" if draft.collective is None else "step")
+    # The page of a plan has its totals with -v.
+    found += ["-v"] if found[0] == "explain" else []
     if kind == "command" and "--target" in found:
         return found
     return [*found, *QUICKLY.get(found[0], [])]
