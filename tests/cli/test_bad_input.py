@@ -117,8 +117,8 @@ CASES = [
         "--versus and --vary cannot be combined",
         "leave out --vary",
     ),
-    (("explain", "ab,bc,cd->ad", "--specs", "__,_Y"), "2 specs for 3 operands", "A, W1, W2"),
-    (("explain", "ab,bc,cd->ad", "--specs", "_,_Y,Y_"), "A has 2 dimensions, but its spec has 1", "each"),
+    (("explain", "ab,bc,cd->ad", "--specs", "__,_Y"), "2 specs for the 3 operands", "each operand"),
+    (("explain", "ab,bc,cd->ad", "--specs", "_,_Y,Y_"), "but A has the 2 dimensions", "each dimension"),
     (
         ("explain", "bd,df->bf", "--specs", "__,__", "--mesh", "X=1024,Y=1024", "--target", "cpu"),
         "the mesh X=1024,Y=1024 has 1,048,576 devices",
