@@ -20,7 +20,7 @@ DRAWN = """\
                                               ┌──────────────── ×4 while.1 ────────────────┐
                                                                   ┌─────┐
 compute       90 ms            ░░░░░░░░░░░░░░░▐█matmul███████▋░░░▐▓▓▓▓▓▓▓?█matmul fusion.3██▍░░░█▓▓▓
-HBM copies      0 s            █████▊   ·         ·        ·         ·        ·         ·         ·
+HBM copies                     █████▊   ·         ·        ·         ·        ·         ·         ·
 X             60 ms      2 ms  ·        ·         ·        ·         ·       █████████████▍       ·
                                ·        ·         ·        ·         ·        · ▕█all-reduce.1██▏ ·
 Y             48 ms     16 ms  █all-gather.1██▍█all-gather.2█████▌   ·        ·         ·         ·"""

@@ -12,11 +12,9 @@ from textual import events
 from shardviz.compiler.requests import settled
 from shardviz.errors import NoMachineError, QuestionError
 from shardviz.forms.form import ProblemForm
-from shardviz.render.times.timeline_rows import TimeWindow
 from shardviz.reports.target_result import TargetResult
 from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.time import pane as time_pane
-from shardviz.tui.time.chart import ChartPart
 from shardviz.tui.time.pane import TimePane
 from shardviz.tui.time.timelines import OpenedProfile, ToldTimelines
 from tests.conftest import one_in
@@ -82,7 +80,7 @@ def test_it_looks_like_this(name):
     async def script(pilot):
         await settle(pilot, "z")  # alone, where there is room for others
         check_snapshot(f"time-program-{name}", pane_text(pilot))
-        await settle(pilot, "a", "b")
+        await settle(pilot, "a")
         check_snapshot(f"time-compared-{name}", pane_text(pilot))
         await settle(pilot, "v")
         check_snapshot(f"time-report-{name}", pane_text(pilot))
@@ -285,17 +283,6 @@ def test_a_scheduler_does_not_tell_what_waits_for_what(monkeypatch, told):
         assert "f follow" not in text_of(pilot.app)
 
     play(script)
-
-
-def test_the_critical_path_is_marked_where_a_short_operation_precedes_a_long_one(told):
-    ops = (
-        replace(told.ops[0], start=0.0, end=1e-8),
-        replace(told.ops[1], start=1e-8, end=30e-6, after=(0,)),
-        replace(told.ops[6], start=30e-6, end=31e-6, after=(1,)),
-    )
-    part = ChartPart(replace(told, ops=ops, critical_path=(0, 1, 2), drawn_seconds=31e-6))
-    assert sorted(part.critical_in(TimeWindow.whole(31e-6), 60)) == [0, 1, 2]
-    assert part.critical_in(TimeWindow(10e-6, 20e-6, 31e-6), 60) == [0, 1]
 
 
 def test_a_target_without_an_answer_says_why():

@@ -175,7 +175,10 @@ def hlo_view(
     `given` is the mesh that the user named, if any. With the report's timeline there are seconds, and the
     page ends with the total of all that it runs.
     """
-    lines = [*module_lines(report.module, given, width, palette), Text()]
+    lines = module_lines(report.module, given, width, palette)
+    if report.timeline is not None:
+        lines.append(Text(f"times on {report.timeline.machine}", "dim"))
+    lines.append(Text())
     if report.entries:
         lines += cost_lines(report, selection, width, palette)
         lines += sum_lines(report, selection, width, palette)

@@ -27,9 +27,8 @@ from rich.text import Text
 from shardviz.render.canvas import LineBuilder
 from shardviz.render.lines import printable, records
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.times.timeline_rows import TIGHT, LaneRow, TimelineRows, TimeWindow, ticks
+from shardviz.render.times.timeline_rows import HIDDEN, TIGHT, LaneRow, TimelineRows, TimeWindow, ticks
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
-from shardviz.units import seconds as human_seconds
 
 FULL, LESS, WAITING, UNKNOWN = "█", "▓", "░", "?"
 """Fill bars of matmuls and of all that moves, of other compute, and time that waits; an operation that nobody
@@ -48,8 +47,6 @@ LABELS = 5, 14
 """Columns of the lanes' names at least and at most."""
 FIGURED, FIGURES = 80, 20
 """Columns of a chart that has the times of a lane beside its name, and those that they take."""
-HIDDEN = "hidden"
-"""Communication for which nothing waits."""
 
 
 class Gantt:
@@ -192,7 +189,7 @@ class Gantt:
             room = self.left - self._figures - 1
             line.put(0, name if len(name) <= room else name[: room - 1] + "…", self._styles.name(row.lane))
             if self._figures:
-                busy, waited = self._lane_times(row.lane)
+                busy, waited = self.rows.times.get(self._timeline.lanes[row.lane].name, ("", ""))
                 line.put(self.left - FIGURES, f"{busy:>8}", Style())
                 line.put(self.left - FIGURES + 8, f"{waited:>10}", DIM if waited == HIDDEN else Style())
         # Cells in a row that have one style are one piece.
@@ -200,15 +197,6 @@ class Gantt:
             columns = [x for _, x in run]
             line.put(columns[0], "".join(cells[x][0] for x in columns), style)
         return line.text()
-
-    def _lane_times(self, lane: int) -> tuple[str, str]:
-        """The time for which a lane is busy, and that for which the device waits for it."""
-        timeline, (kind, name) = self._timeline, self._timeline.lanes[lane]
-        sums = {"compute": timeline.compute_seconds, **dict(timeline.communication_seconds)}
-        seconds, waits = sums.get(name, 0.0), dict(timeline.exposed_seconds).get(name, 0.0)
-        hidden = HIDDEN if seconds and kind != "compute" else ""
-        busy = "?" if self.rows.unknown[lane][0] and not seconds else human_seconds(seconds)
-        return busy, human_seconds(waits) if waits else hidden
 
     def _unknown(self, index: int, start: float, end: float) -> int | None:
         """The first operation of a row's lane between two times that nobody can estimate."""

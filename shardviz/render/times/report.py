@@ -11,13 +11,12 @@ from rich.style import Style
 from rich.text import Text
 
 from shardviz.errors import plural
-from shardviz.render.lines import Cell, as_text, fitting_columns, records, sentence, sentences, table, trimmed
+from shardviz.render.lines import Cell, fitting_columns, records, sentence, sentences, table, trimmed
 from shardviz.render.palette import SIGNS, Palette
 from shardviz.render.times.gantt import (
     ENDS,
     FIGURED,
     FULL,
-    HIDDEN,
     WAITING,
     Gantt,
     LaneStyles,
@@ -34,7 +33,7 @@ from shardviz.render.times.live_memory import (
     memory_report_lines,
     misfit_lines,
 )
-from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
+from shardviz.render.times.timeline_rows import HIDDEN, TimelineRows, TimeWindow, lane_times, unknown_lanes
 from shardviz.reports.program_report import TargetTimes, TimesAnswer
 from shardviz.timeline.program_timeline import Estimate, ProgramTimeline, TimedOp
 from shardviz.timeline.tellers import TellerComparison
@@ -114,56 +113,26 @@ def percent(share: float) -> str:
 def parts_lines(timeline: ProgramTimeline, width: int, palette: Palette) -> list[Text]:
     """A line for compute, one for each lane that moves data, and one for what is idle: busy, exposed, and its
     share of the total."""
-    total = timeline.seconds
-    exposed = dict(timeline.exposed_seconds)
-    numbers = {lane.name: number for number, lane in enumerate(timeline.lanes)}
-    styles = LaneStyles(timeline, palette)
-    share = timeline.compute_seconds / total if total else 0.0
-    unknown = unknown_lanes(timeline)
-    busy = busy_text(timeline.compute_seconds, "compute" in unknown)
-    rows: list[list[Cell]] = [[("compute", "bold"), busy, "", _bar(share, FULL, Style())]]
-    for name, seconds in timeline.communication_seconds:
-        waits = exposed.get(name, 0.0)
+    total, styles = timeline.seconds, LaneStyles(timeline, palette)
+    numbers = {lane.name: number for number, lane in enumerate(timeline.lanes) if lane.kind != "compute"}
+    parts = {"compute": timeline.compute_seconds, "idle": timeline.idle_seconds}
+    parts |= dict(timeline.exposed_seconds)
+    rows: list[list[Cell]] = []
+    told: list[list[Cell]] = []
+    for name, (busy, waited) in lane_times(timeline).items():
         number = numbers.get(name)
-        style = Style() if number is None else styles.bar(number)
         label = (name, Style(bold=True) if number is None else styles.name(number))
-        is_unknown = not seconds and name in unknown
-        hidden = ("?", "bold") if is_unknown else (HIDDEN, "dim")
-        cell = _bar(waits / total if total else 0.0, WAITING, style)
-        rows.append(
-            [label, busy_text(seconds, is_unknown), Text(human_seconds(waits)) if waits else hidden, cell]
-        )
-    share = timeline.idle_seconds / total if total else 0.0
-    idle: list[list[Cell]] = []
-    if timeline.idle_seconds:
-        idle = [
-            [
-                ("idle", "bold"),
-                "",
-                Text(human_seconds(timeline.idle_seconds)),
-                _bar(share, WAITING, Style()),
-            ]
-        ]
-    whole = fitting_columns([*rows, *idle], width, 2, {1, 2}, ("", "busy", "exposed", "of the total"))
-    if whole is not None:
-        return whole
-
-    def named(cell: Cell, word: str) -> Text:
-        text = as_text(cell)
-        return text if text.plain in ("", HIDDEN) else Text.assemble(text, f" {word}")
-
-    told = [[label, named(busy, "busy"), named(waits, "exposed"), part] for label, busy, waits, part in rows]
-    return records([*told, *idle], width, 2)
+        style = Style() if number is None else styles.bar(number)
+        glyph = FULL if name == "compute" else WAITING
+        bar = _bar(parts.get(name, 0.0) / total if total else 0.0, glyph, style)
+        rows.append([label, (busy, _STYLES.get(busy, "")), (waited, _STYLES.get(waited, "")), bar])
+        word = " exposed" * (name != "idle" and waited not in ("", HIDDEN))
+        told.append([label, f"{busy} busy" * bool(busy), (f"{waited}{word}", _STYLES.get(waited, "")), bar])
+    whole = fitting_columns(rows, width, 2, {1, 2}, ("", "busy", "exposed", "of the total"))
+    return records(told, width, 2) if whole is None else whole
 
 
-def unknown_lanes(timeline: ProgramTimeline) -> set[str]:
-    """The lanes with operations that nobody can estimate."""
-    return {timeline.lanes[op.lane].name for op in timeline.ops if op.seconds is None and op.runs != 0}
-
-
-def busy_text(seconds: float, is_unknown: bool) -> Text:
-    """A lane's time; of one whose operations nobody can estimate a question mark."""
-    return Text("?", "bold") if is_unknown and not seconds else Text(human_seconds(seconds))
+_STYLES = {"?": "bold", HIDDEN: "dim"}
 
 
 def _bar(share: float, glyph: str, style: Style) -> Text:

@@ -21,11 +21,14 @@ from typing import Any
 from shardviz.render.lines import printable
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
 from shardviz.timeline.unrolled import unrolled
+from shardviz.units import seconds as human_seconds
 
 MAX_ROWS = 4
 """Rows of one lane; where more operations run at once, the last row has parts of the others."""
 MAX_DEPTH = 3
 """Rows of loops, branches and calls within one another."""
+HIDDEN = "hidden"
+"""Communication for which nothing waits."""
 TIGHT = 0.02
 """Of a cell; what takes less of it is not in it."""
 
@@ -124,6 +127,10 @@ class TimelineRows:
                 row.add(start, ops[number].end, number)
         return row
 
+    @cached_property
+    def times(self) -> dict[str, tuple[str, str]]:
+        return lane_times(self.timeline)
+
     def is_first_of_lane(self, index: int) -> bool:
         """True for the row that has its lane's name, and its marks of what nobody can estimate."""
         return not index or self.rows[index - 1].lane != self.rows[index].lane
@@ -140,6 +147,26 @@ class TimelineRows:
             if kind != "compute" and covered > least and (kind != "copy", covered) > most:
                 best, most = row.lane, (kind != "copy", covered)
         return best
+
+
+def lane_times(timeline: ProgramTimeline) -> dict[str, tuple[str, str]]:
+    """By the name of a lane the time for which it is busy, and that for which the device waits for it."""
+    exposed, unknown = dict(timeline.exposed_seconds), unknown_lanes(timeline)
+    times: dict[str, tuple[str, str]] = {}
+    for name, seconds in (("compute", timeline.compute_seconds), *timeline.communication_seconds):
+        is_unknown = name in unknown and not seconds
+        waited = "" if name == "compute" else "?" if is_unknown else HIDDEN
+        if exposed.get(name):
+            waited = human_seconds(exposed[name])
+        times[name] = "?" if is_unknown else human_seconds(seconds), waited
+    if timeline.idle_seconds:
+        times["idle"] = "", human_seconds(timeline.idle_seconds)
+    return times
+
+
+def unknown_lanes(timeline: ProgramTimeline) -> set[str]:
+    """The lanes with operations that nobody can estimate."""
+    return {timeline.lanes[op.lane].name for op in timeline.ops if op.seconds is None and op.runs != 0}
 
 
 UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))

@@ -102,30 +102,6 @@ class ChartPart:
         total = f"{human_seconds(self.timeline.seconds)} on {self.timeline.machine}"
         return total if self.timeline.machine.startswith(self.name) else f"{self.name}  {total}"
 
-    @cached_property
-    def _critical_lanes(self) -> list[tuple[list[float], list[int]]]:
-        """The critical path lane by lane: the starts of its operations, and their numbers."""
-        lanes: dict[int, tuple[list[float], list[int]]] = {}
-        for number in self.timeline.critical_path:
-            op = self.timeline.ops[number]
-            starts, numbers = lanes.setdefault(op.lane, ([], []))
-            starts.append(op.start)
-            numbers.append(number)
-        return list(lanes.values())
-
-    def critical_in(self, window: TimeWindow, columns: int) -> list[int]:
-        """Operations of the critical path in a window: of each lane the last that starts in a column, as no
-        other of them goes on beyond it."""
-        cell = window.seconds / columns
-        found: list[int] = []
-        for starts, numbers in self._critical_lanes:
-            index = max(bisect_left(starts, window.start) - 1, 0)
-            while index < len(starts) and starts[index] < window.end:
-                after = bisect_left(starts, starts[index] + cell, index + 1)
-                found.append(numbers[after - 1])
-                index = after
-        return found
-
 
 class StackedCharts:
     """A canvas: frames above one another, each with the lines that stand below it, several under titles."""
@@ -205,7 +181,6 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.parts: Sequence[ChartPart] = ()
         self.window = TimeWindow.whole(0.0)
         self.place: tuple[int, int] | None = None
-        self.is_critical = False
         self.with_memory = False
         self._is_old = False
         self._palette: Palette | None = None
@@ -311,8 +286,6 @@ class TimeChart(LinesView, inherit_bindings=False):
         for number, part in enumerate(self.parts):
             chosen = self.place[1] if self.place is not None and self.place[0] == number else None
             related: Sequence[int] = part.timeline.ops[chosen].after if chosen is not None else ()
-            if self.is_critical:
-                related = part.critical_in(self.window, max(width - left, 1))
             frame = Gantt(part.rows, width, self._palette, self.window, chosen, related, left)
             below = [*path_lines(frame), *(memory_lines(frame) if self.with_memory else ())]
             frames.append((frame, below))

@@ -156,7 +156,7 @@ class TimePane(TargetsPane):
         if timeline is None or timeline.memory is None or not timeline.memory.curve:
             idle.add("memory")
         if timeline is None or not timeline.critical_path:
-            idle |= {"follow", "critical"}
+            idle.add("follow")
         return idle
 
     def on_resize(self, event: Resize) -> None:
@@ -495,12 +495,6 @@ class TimePane(TargetsPane):
         if timeline is not None and timeline.savings:
             self._saving = (max(self._saving, -1) + step) % len(timeline.savings) if self._saving >= 0 else 0
             self.chart.select(timeline.savings[self._saving].op, 0)
-
-    def action_critical(self) -> None:
-        if self.timelines and not any(timeline.critical_path for timeline in self.timelines):
-            self.notify(UNTOLD)
-        self.chart.is_critical = not self.chart.is_critical
-        self.chart.draw()
 
     def action_memory(self) -> None:
         self._memory = not self._with_memory
