@@ -46,10 +46,11 @@ DIGITS = 5
 
 class PlanTable:
     """The table of a plan with its cost, in lines of at most `width` columns. What does not change with the
-    choice is made once."""
+    choice is made once. With `is_full` a row has the array that its step makes, the chosen one all that there
+    is to say of it, and the plan its textbook cases."""
 
-    def __init__(self, cost: PlanCost, width: int, palette: Palette) -> None:
-        self._cost, self._width, self._palette = cost, width, palette
+    def __init__(self, cost: PlanCost, width: int, palette: Palette, is_full: bool = False) -> None:
+        self._cost, self._width, self._palette, self._is_full = cost, width, palette, is_full
         self._plan = cost.plan
         self._runs = update_runs(cost.plan)
         self._rows = step_rows(cost.plan, palette, cost.steps)
@@ -57,13 +58,12 @@ class PlanTable:
         self._one = cache(lambda number: step_row(cost.plan, number, palette, cost.steps))
 
     def lines(
-        self, chosen: int, group: Text | None = None, is_full: bool = False, has_total: bool = True
+        self, chosen: int, group: Text | None = None, has_total: bool = True
     ) -> tuple[list[Text], range]:
         """All lines, and which of them are those of step `chosen`, from 1. `group` is the one that does the
-        chosen step with the device that is marked. With `is_full` the chosen step has all that there is to
-        say of it, and the plan its textbook cases."""
+        chosen step with the device that is marked."""
         lines: list[Text] = []
-        if is_full or repeated_work(self._plan) is not None:
+        if self._is_full or repeated_work(self._plan) is not None:
             lines += case_lines(self._plan, self._width)
         lines.append(self._joined([Text(heading, "dim") for heading in HEADINGS]))
         place = range(0)
@@ -72,7 +72,7 @@ class PlanTable:
             if heading := phase_heading(self._plan, number):
                 lines.append(Text(f" {heading}", "bold"))
             if number == chosen:
-                block = self._chosen(number, group, is_full)
+                block = self._chosen(number, group)
                 place = range(len(lines), len(lines) + len(block))
                 lines += block
             elif chosen in run:
@@ -80,21 +80,21 @@ class PlanTable:
             elif number in self._rows:
                 lines.append(self._line(number))
         lines += [self._joined(self._total)] * (has_total or self._cost.layers > 1)
-        return lines + (meaning_lines(self._plan, self._width) if is_full else []), place
+        return lines + (meaning_lines(self._plan, self._width) if self._is_full else []), place
 
-    def _chosen(self, number: int, group: Text | None, is_full: bool) -> list[Text]:
+    def _chosen(self, number: int, group: Text | None) -> list[Text]:
         """The row of the chosen step, and below it its reason; in full also what was cut of the row, and its
         figures."""
         priced, row = self._cost.steps[number - 1], self._one(number)
-        reason = (not is_full and priced.step.short_reason) or priced.step.reason
+        reason = (not self._is_full and priced.step.short_reason) or priced.step.reason
         line, start = self._drawn(row), INDENT + self._widths[NUMBER] + GAP
         shown = row.short if self._is_cut else row.operation
         line.stylize("reverse", start, start + min(shown.cell_len, self._widths[OPERATION]))
         lines, indent = [line], REASON_INDENT
-        if is_full and (self._is_cut or (BECOMES not in self._widths and row.becomes)):
+        if self._is_full and (self._is_cut or (BECOMES not in self._widths and row.becomes)):
             lines += records([[row.operation, row.becomes]], self._width, indent)
         lines += sentence(reason, self._width, indent)
-        if is_full:
+        if self._is_full:
             lines += sentence(exact_words(priced), self._width, indent, style="dim")
         if group is not None:
             lines += records([[Text.assemble("group ", group)]], self._width, indent)
@@ -118,6 +118,7 @@ class PlanTable:
         table = [self._total, *(row.cells[:-1] for row in self._rows.values())]
         widest: list[int] = [max(cell.cell_len for cell in column) for column in zip(*table, strict=True)]
         widest[BAR] = LEAST_BAR * (self._longest > 0)
+        widest[BECOMES] *= self._is_full
         widths = {i: max(wide, len(HEADINGS[i])) for i, wide in enumerate(widest) if wide}
 
         def spare() -> int:

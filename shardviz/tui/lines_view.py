@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -39,12 +40,14 @@ class LinesView(ScrollView, can_focus=True):
     LinesView { height: 1fr; width: 1fr; scrollbar-size: 1 1; }
     """
 
+    @dataclass
     class Clicked(Message):
         """The mouse was clicked on a column of a line of the canvas."""
 
-        def __init__(self, view: LinesView, column: int, line: int, is_double: bool) -> None:
-            super().__init__()
-            self.view, self.column, self.line, self.is_double = view, column, line, is_double
+        view: LinesView
+        column: int
+        line: int
+        is_double: bool
 
         @property
         def control(self) -> LinesView:

@@ -69,7 +69,7 @@ def _table(where: str, table: str, rows: object) -> dict[str, tuple[str, ...]]:
             problem = f"{where}: [{table}] {name} is not a key"
             raise QuestionError(problem, 'write it in quotes, several in brackets: ["p", "f2"]')
         for text in texts:
-            if not _is_key(text):
+            if text not in NAMED and (len(text) != 1 or not text.isprintable() or text == " "):
                 raise QuestionError(
                     f"{where}: [{table}] {name}: {quote(text)} is not a key that every terminal sends",
                     f"{did_you_mean(text, NAMED)}write a character, or one of {', '.join(NAMED[:16])}, f1 to "
@@ -77,10 +77,6 @@ def _table(where: str, table: str, rows: object) -> dict[str, tuple[str, ...]]:
                 )
         found[name] = tuple(texts)
     return found
-
-
-def _is_key(text: str) -> bool:
-    return text in NAMED or (len(text) == 1 and text.isprintable() and text != " ")
 
 
 def use_own_keys(path: Path) -> QuestionError | None:

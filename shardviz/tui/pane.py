@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Vertical
@@ -65,26 +66,26 @@ class Pane(Side):
 
     area: ClassVar[str]
 
+    @dataclass
     class Failed(Message):
         """A thread of a pane has failed unforeseen."""
 
-        def __init__(self, area: str, error: BaseException) -> None:
-            super().__init__()
-            self.area, self.error = area, error
+        area: str
+        error: BaseException
 
+    @dataclass
     class StepOpened(Message):
         """A collective of the plan is to be played, by the number of its step."""
 
-        def __init__(self, number: int) -> None:
-            super().__init__()
-            self.number = number
+        number: int
 
+    @dataclass
     class InstructionOpened(Message):
         """An instruction of a target's program is to be shown on the screen of that area."""
 
-        def __init__(self, area: str, target: str, name: str) -> None:
-            super().__init__()
-            self.area, self.target, self.name = area, target, name
+        area: str
+        target: str
+        name: str
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(id=self.area)

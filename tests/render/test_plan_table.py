@@ -41,11 +41,11 @@ TABLES = [
         80,
         2,
         """
-            step                                        moves     time
-         1  einsum bd,df->bf  → Out[b_X, f]{U_Y}   4.29 GFLOP  21.8 µs  ██▌
-        ▌2  psum Out over Y   → Out[b_X, f]       12 MiB sent   140 µs  ████████████████
+            step                    moves     time
+         1  einsum bd,df->bf   4.29 GFLOP  21.8 µs  ███▊
+        ▌2  psum Out over Y   12 MiB sent   140 µs  ████████████████████████
         ▌   WHY
-            in all                                12 MiB sent   162 µs
+            in all            12 MiB sent   162 µs
         """,
     ),
     (
@@ -90,10 +90,8 @@ def test_a_bar_is_as_long_as_its_step_takes(four_steps):
 
 
 def test_the_figures_of_the_chosen_step_are_exact(usual):
-    table = PlanTable(usual, 100, PLAIN)
-    matmul, psum = (
-        "\n".join(line.plain for line in table.lines(number, is_full=True)[0]) for number in (1, 2)
-    )
+    table = PlanTable(usual, 100, PLAIN, is_full=True)
+    matmul, psum = ("\n".join(line.plain for line in table.lines(number)[0]) for number in (1, 2))
     assert "4,294,967,296 FLOP, 17,301,504 bytes of HBM, 21.802 µs: the longer of FLOPs" in matmul
     assert "8,388,608 bytes, 12,582,912 sent, 139.81 µs: a ring of 4 along Y" in psum
     assert "8,388,608" not in matmul

@@ -106,6 +106,20 @@ def test_down_at_the_last_step_goes_on_to_the_targets(worker):
     drive(script, SIZES["small"], ProblemForm(targets="shardy,cpu"), "plan", Timeless(worker))
 
 
+def test_below_the_last_step_a_target_is_selected_with_its_reason(worker):
+    async def script(pilot):
+        pilot.app.pane.query_one("#steps").focus()
+        await until(pilot, lambda: all_here(pilot.app))
+        assert "all_reduce_and_slice" not in text_of(pilot.app)
+        await pilot.press("down", "down", "down")
+        await until(pilot, lambda: "≠ all_reduce_and_slice: cpu" in text_of(pilot.app))
+        await pilot.press("up", "up")
+        await until(pilot, lambda: "all_reduce_and_slice" not in text_of(pilot.app))
+        assert pilot.app.pane.chosen == 2
+
+    drive(script, (120, 50), ProblemForm(specs=("XY", "Y_", "XY")), "plan", Timeless(worker))
+
+
 def test_the_first_collective_is_chosen_and_stays_so_while_its_plan_does():
     async def script(pilot):
         app = pilot.app

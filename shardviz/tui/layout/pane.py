@@ -13,14 +13,12 @@ from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.wording import as_sentence
 from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import decided_parts, einsum_parts
-from shardviz.render.caption import repetition
 from shardviz.render.layouts.cells import BlockCells, CellIndex, Cells, DeviceCells
 from shardviz.render.layouts.layout_canvas import (
     CellCursor,
     LayoutCanvas,
     Numbered,
     arrange,
-    count_of,
     numbered_parts,
 )
 from shardviz.render.layouts.layout_view import DevicePlacement, cell_details, device_lines
@@ -223,9 +221,9 @@ class LayoutPane(Pane):
         return cell_details(self._cells, self.cursor.cell, width, self._placements)
 
     def _of_arrays(self, width: int) -> list[Text]:
-        """By array, that colours repeat; by device, what the cursor's holds of the other arrays."""
+        """By device, what the cursor's holds of the other arrays."""
         if not self._by_device:
-            return repetition(count_of(self._parts), self.palette)
+            return []
         here = self._cells
         others = {str(cells.layout): cells for cells in self.canvas.all_cells}
         others.pop(str(here.layout))

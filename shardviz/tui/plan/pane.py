@@ -78,6 +78,8 @@ class PlanPane(Pane):
         self._answered: tuple[tuple[object, ...], list[Text]] = (), []
         """The lines of the answers that are here, and what they were drawn of."""
         self._place = range(0)
+        self._target = 0
+        """The number of the target with the cursor, from 1; 0 while a step has it."""
         self._begins = False
         """True if the chosen step is to be brought into view as soon as the screen has a size."""
 
@@ -125,6 +127,7 @@ class PlanPane(Pane):
         before, plan = self._cost, resolved.plan
         if before is None or before.plan is not plan or before.placed != resolved.placed:
             self._cost, self._has_totals, self._has_alternatives = resolved.cost, False, False
+            self._target = 0
             self._find_totals(resolved.cost)
         self._draw()
 
@@ -151,16 +154,25 @@ class PlanPane(Pane):
         self._bring_in()
 
     def action_previous_step(self) -> None:
-        if self.chosen > 1 and self._steps.scroll_offset.y <= self._place.start:
+        if self._target:
+            self._select_target(self._target - 1)
+        elif self.chosen > 1 and self.query_one(StepsView).scroll_offset.y <= self._place.start:
             self.state.set_step(self.chosen - 1)
         else:
-            self._steps.scroll_up(animate=False)
+            self.query_one(StepsView).scroll_up(animate=False)
 
     def action_next_step(self) -> None:
         if self._cost is not None and self.chosen < len(self._cost.steps):
             self.state.set_step(self.chosen + 1)
+        elif self._target < sum(one.compiled is not None for one in self.state.queries.answers.values()):
+            self._select_target(self._target + 1)
         else:
-            self._steps.scroll_down(animate=False)
+            self.query_one(StepsView).scroll_down(animate=False)
+
+    def _select_target(self, number: int) -> None:
+        """Go to the row of a target below the last step; 0 goes back to that."""
+        self._target = number
+        self.show_step()
 
     def action_open_step(self) -> None:
         op = self.exported().steps[self.chosen - 1].op
@@ -176,15 +188,11 @@ class PlanPane(Pane):
     def action_ask_now(self) -> None:
         self.state.queries.ask_now()
 
-    @property
-    def _steps(self) -> StepsView:
-        return self.query_one("#steps", StepsView)
-
     def _bring_in(self) -> None:
         """Scroll as little as shows the step, its first line at any rate; at the top, all above too."""
 
         def scroll() -> None:
-            view, lines = self._steps, self._place
+            view, lines = self.query_one(StepsView), self._place
             height, top = view.size.height, int(view.scroll_offset.y)
             if lines.stop > top + height:
                 top = lines.stop - height
@@ -204,19 +212,15 @@ class PlanPane(Pane):
             self.call_later(self._ask_for_alternatives, cost)
 
     def _ask_for_alternatives(self, cost: PlanCost) -> None:
+        def take(found: PlanCost) -> None:
+            _ = found.thresholds
+            self.call_later(self._take_totals, cost, found, True)
+
         if cost is self._cost:
-
-            def take(found: PlanCost) -> None:
-                _ = found.thresholds
-                self.call_later(self._take_totals, cost, found, True)
-
             self.state.plans.price(cost.plan, cost.placed, take)
 
     def _tick(self) -> None:
-        if self.display:
-            self._draw()
-        else:
-            self._clock.pause()
+        self._draw() if self.display else self._clock.pause()
 
     def _draw(self) -> None:
         width = self.size.width
@@ -224,65 +228,65 @@ class PlanPane(Pane):
             return
         self.update_commands()
         beside = self.has_class("beside")
-        # The last columns are a gap and the scroll bar.
-        room = (width - GAP) // 2 - 2 if beside else width - 2
+        room = ((width - GAP) // 2 if beside else width) - 2  # a gap and the scroll bar
         answers = self.state.queries.answers
-        targets = self._target_lines(answers, room)
+        targets, selected = self._target_lines(answers, room)
         above = adopted_lines(self._cost.plan, room)
         if self.state.resolved.planning is not None:
             words = "Planning what you entered; this is still the plan before it."
             above = sentence(words, room, style="bold")
         above += [*cost_view.fit_lines(self._cost, room), *cost_view.padding_lines(self._cost, room)]
-        group = self._marked_group(self._cost)
+        lens, axes, group = self.state.lens, self._cost.steps[self.chosen - 1].step.axes, None
+        if lens is not None and axes:
+            group = group_along(axes, self._cost.plan.problem.mesh, lens, self.palette)
         has_total = not self.is_beside_problem
-        lines, place = self._drawn(self._cost, room).lines(self.chosen, group, self._is_full, has_total)
+        lines, place = self._drawn(self._cost, room).lines(self.chosen, group, has_total)
         self._place = range(place.start + len(above), place.stop + len(above))
         known = self._is_full, self._has_totals, self._has_alternatives
         lines = [*above, *lines, *roofline.below_table(self._cost, room, self.palette, *known)]
         if beside:
             self.query_one("#targets", LinesView).show(TextLines(targets))
         else:
-            lines += [Text(), *targets]
-        self._steps.show(TextLines(lines))
-        if any(answer.state == "asked" for answer in answers.values()):
-            self._clock.resume()
-        else:
-            self._clock.pause()
-
-    def _marked_group(self, cost: PlanCost) -> Text | None:
-        lens, axes = self.state.lens, cost.steps[self.chosen - 1].step.axes
-        if lens is None or not axes:
-            return None
-        return group_along(axes, cost.plan.problem.mesh, lens, self.palette)
+            above = [*lines, Text()]
+            lines = [*above, *targets]
+            if selected:
+                self._place = range(selected.start + len(above), selected.stop + len(above))
+        self.query_one(StepsView).show(TextLines(lines))
+        is_asked = any(answer.state == "asked" for answer in answers.values())
+        self._clock.resume() if is_asked else self._clock.pause()
 
     def _drawn(self, cost: PlanCost, width: int) -> plan_table.PlanTable:
         """The table of a plan: what does not change with the choice is drawn once."""
-        key = cost, width, self.palette
+        key = cost, width, self.palette, self._is_full
         if self._table is None or any(a is not b for a, b in zip(self._table[0], key, strict=True)):
             self._table = key, plan_table.PlanTable(*key)
         return self._table[1]
 
-    def _target_lines(self, answers: Mapping[str, ShownAnswer], width: int) -> list[Text]:
-        """The answers that are here, drawn once, and below them the targets that are still at work."""
+    def _target_lines(self, answers: Mapping[str, ShownAnswer], width: int) -> tuple[list[Text], range]:
+        """The answers that are here, drawn once, below them the targets that are still at work, and which of
+        these lines are those of the selected target, with the reason why it differs."""
         if not answers:
-            return sentence("No targets: no compiler is asked.", width, style="dim")
-        here = [
-            (answer.compiled, answer.differences)
-            for answer in answers.values()
-            if answer.compiled is not None
-        ]
-        key = here, (*answers,), width, self.palette
+            return sentence("No targets: no compiler is asked.", width, style="dim"), range(0)
+        here = [(reworded(one.compiled), one.differences) for one in answers.values() if one.compiled]
+        key = here, width, self.palette, self._is_full
         if key != self._answered[0]:
-            lines: list[Text] = []
-            if here:
-                given = [(reworded(compiled), differences) for compiled, differences in here]
-                problem = self.state.resolved.problem
-                lines = target_answers.targets_table(given, problem, width, self.palette)[1:]
-            self._answered = key, lines
-        lines = self._answered[1]
+            view = target_answers.targets_view if self._is_full else target_answers.targets_table
+            self._answered = key, view(here, self.state.resolved.problem, width, self.palette)
+        lines = self._answered[1][not self._is_full :]
+        place = range(0)
+        if 0 < self._target <= len(here):
+            one, differences = here[self._target - 1]
+            starts = [row for row, line in enumerate(lines) if line and not line.plain.startswith(" ")]
+            row = next(row for row in starts if lines[row].plain.startswith(one.target))
+            stop = next((other for other in starts if other > row), len(lines))
+            reasons = [] if self._is_full else target_answers.difference_lines(differences, width, GAP)
+            marked = lines[row].copy()
+            marked.stylize("reverse", 0, len(one.target))
+            lines = [*lines[:row], marked, *lines[row + 1 : stop], *reasons, *lines[stop:]]
+            place = range(row, stop + len(reasons))
         waits = [wait_of(answer) for answer in answers.values() if answer.compiled is None]
-        between = [Text()] if lines and waits else []
-        return [*lines, *between, *wait_lines(waits, width, self.app.animation_level != "none")]
+        waiting = wait_lines(waits, width, self.app.animation_level != "none")
+        return [*lines, *[Text()] * bool(lines and waits), *waiting], place
 
 
 def _first_about(plan: Plan, location: AnswerLocation) -> int:

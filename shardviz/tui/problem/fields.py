@@ -154,12 +154,11 @@ class Entry(Input):
     It is there for one field after another, and hidden between.
     """
 
+    @dataclass
     class Ended(Message):
         """The text is no longer typed; `keep` where it is kept."""
 
-        def __init__(self, keep: bool) -> None:
-            super().__init__()
-            self.keep = keep
+        keep: bool
 
     DEFAULT_CSS = """
     Entry, Entry:focus { height: 1; padding: 0; border: none; background: $panel; background-tint: 0%; }

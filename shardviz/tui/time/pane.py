@@ -352,6 +352,8 @@ class TimePane(TargetsPane):
             if number in part.timeline.critical_path:
                 said.append("on the critical path")
             lines = [rule(said, width), *op_details(part.timeline, number, width, marked)]
+            if part.name == PLAN and any(pane.display for pane in self.screen.query("PlanPane")):
+                lines = lines[:2]  # the rest is beside it
             for message in (saving.message for saving in part.timeline.savings if saving.op == number):
                 lines += sentence(printable(message), width, lead="would save: ")
         if beside > 0:
