@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _VIEW_FLAGS = {"--json", "--compare", "--hlo", "--last", "--no-layout", "--plain", "--time"}
-_VIEW_FLAGS |= {"--matmul", "--transfers"}
+_VIEW_FLAGS |= {"--matmul", "--transfers", "--verbose", "-v"}
 _VIEW_VALUES = {"--limit", "--step", "--round", "--timeout", "--vary", "--versus", "--width", "--color"}
 _VIEW_VALUES |= {"--screen", "--topology", "--latency", "--bandwidth", "--on", "--algorithm"}
-_VIEW_VALUES |= {"--coordinator", "--processes", "--process"}
+_VIEW_VALUES |= {"--coordinator", "--processes", "--process", "--why"}
 """Options that choose how a problem is seen, or by whom: they are passed over."""
 
 CommandName = Literal["explain", "tui", "step"]
@@ -266,13 +266,9 @@ def _on_mesh(form: ProblemForm, mesh: str) -> ProblemForm:
     if before is not None and asked == str(before):
         return form
     entered = enter_mesh(replace(form, device_order=""), asked)
-    return _unsplit(entered)
-
-
-def _unsplit(form: ProblemForm) -> ProblemForm:
-    specs = parsed(form).specs
+    specs = parsed(entered).specs
     whole = [PartitionSpec.replicated(s.rank) if isinstance(s, PartitionSpec) else s for s in specs]
-    return replace(form, specs=spec_texts(whole))
+    return replace(entered, specs=spec_texts(whole))
 
 
 def _split(text: str) -> list[str]:

@@ -348,7 +348,7 @@ def _named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str, ranked: bool) 
     for name in lowered.arguments:
         if not ranked and named.get(name, True) is None:
             match = re.search(rf"(?<![\w']){re.escape(name)}\s*=\s*", specs)
-            problem = f"the spec of {name} is left open, but a program is given its arguments,"
+            problem = f"the argument {name} needs a spec,"
             hint = "'?' may stand for results; _ leaves a dimension unsharded"
             raise NotationError(problem, specs, 0 if match is None else match.end(), hint=hint)
     return named
