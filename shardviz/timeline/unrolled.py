@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
 
@@ -20,9 +19,9 @@ _SLACK = 1e-9
 def unrolled(timeline: ProgramTimeline, limit: int) -> ProgramTimeline:
     """The timeline with the runs of its loops one after the other; its `drawn_seconds` are its `seconds`.
 
-    As many runs of each loop are drawn as keep all within about `limit` operations, arrows and changes of
-    live memory, at least one; a span stands for the others, and for what is not drawn at the end. A timeline
-    without loops and branches stays as it is.
+    Of each loop one run is drawn, and the others as long as there are fewer than `limit` operations, ends of
+    arrows and changes of live memory; a span stands for the rest, and for what is not drawn at the end. A
+    timeline without loops and branches stays as it is.
     """
     if all(span.kind == "call" for span in timeline.spans):
         return timeline
@@ -38,8 +37,7 @@ def unrolled(timeline: ProgramTimeline, limit: int) -> ProgramTimeline:
     for time, size in curve:
         root.at_time(time).curve.append((time, size))
     root.measure()
-    most = bisect_right(range(1, limit + 1), limit, key=partial(root.events, timeline))
-    unroller = _Unroller(timeline, curve, max(1, most), root.seconds)
+    unroller = _Unroller(timeline, curve, limit, root.seconds)
     unroller.stretch(root, 0.0, 1.0, 0)
     ends = [op.end for op in unroller.ops] + [span.end for span in unroller.spans]
     done = max(ends, default=0.0)
@@ -148,23 +146,15 @@ class _Stretch:
             - inside
         )
 
-    def events(self, timeline: ProgramTimeline, most: int) -> int:
-        """The number of things that are drawn with at most so many runs of each loop."""
-        if not self.seconds:
-            return 0
-        once = sum(1 + 2 * len(timeline.ops[number].after) for number in self.ops) + len(self.curve) + 1
-        once += sum(1 + stretch.events(timeline, most) for stretch in self.inside)
-        return min(self.count, most) * once + 1
-
 
 class _Unroller:
     def __init__(
-        self, timeline: ProgramTimeline, curve: Sequence[tuple[float, int]], most: int, total: float
+        self, timeline: ProgramTimeline, curve: Sequence[tuple[float, int]], limit: int, total: float
     ) -> None:
         self._of = timeline
         self._drawn_curve = curve
         self._times = [time for time, _ in curve]
-        self._most = most
+        self._left = limit
         self._total = total
         self._latest: dict[int, int] = {}
         """The last copy of each operation."""
@@ -183,14 +173,15 @@ class _Unroller:
         if not length:
             self._level(span.end, begin)
             return
-        once = length / stretch.count
-        drawn = min(stretch.count, self._most)
-        for run in range(drawn):
+        once, drawn = length / stretch.count, 0
+        while not drawn or (drawn < stretch.count and self._left > 0):
             here = len(self.ops)
-            if run:
-                self._level(span.start, begin + run * once)
-            self._run(stretch, begin + run * once, once / stretch.body if stretch.body else 1.0, since)
+            if drawn:
+                self._level(span.start, begin + drawn * once)
+            self._run(stretch, begin + drawn * once, once / stretch.body if stretch.body else 1.0, since)
             since = max(since, here)
+            drawn += 1
+            self._left -= 1
         if left := stretch.count - drawn:
             name, start = f"{span.name}, the rest", begin + drawn * once
             self.spans.append(TimeSpan("loop", name, start, begin + length, left, span.depth + 1))
@@ -205,6 +196,7 @@ class _Unroller:
                 self.stretch(stretch.inside[which], start, scale, since)
             elif kind == 2:
                 self.curve.append((start, which))
+                self._left -= 1
             else:
                 op = self._of.ops[which]
                 found = (self._latest.get(number, -1) for number in op.after)
@@ -214,6 +206,7 @@ class _Unroller:
                     # Drawn elsewhere up to the end of the run, it goes on in the next one or after the loop.
                     end = max(end, min(start + op.seconds, self._total))
                 self._latest[which] = len(self.ops)
+                self._left -= 1 + 2 * len(after)
                 self.ops.append(replace(op, start=start, end=end, after=after))
 
     def _level(self, drawn: float, time: float) -> None:
