@@ -23,7 +23,7 @@ from shardviz.codegen.code_literals import (
 from shardviz.codegen.program_function import ProgramFunction, returned_arrays, stacked
 from shardviz.codegen.statement_code import dtype_code
 from shardviz.errors import QuestionError, plural
-from shardviz.hardware.chip_torus import parts_by_slice
+from shardviz.hardware.chip_torus import SPLIT, parts_by_slice
 from shardviz.sharding import Mesh
 from shardviz.targets import MAX_CPU_DEVICES, TARGETS, Target, check_mesh
 from shardviz.targets.hardware import target_config, topology_request
@@ -238,8 +238,6 @@ _TPU = [
 ]
 _XLA = "XLA for "
 """The beginning of a target's description."""
-_SPLIT = ("v5e",)
-"""Chips of which `jax.make_mesh` splits an axis of the torus between two of the mesh."""
 
 
 def _tpus(words: str, machine: Machine) -> list[str]:
@@ -266,7 +264,7 @@ def _gpus(words: str, machine: Machine) -> list[str]:
 
 def _over_slices(machine: Machine, mesh: Mesh, axis_types: str) -> list[str]:
     within, across = parts_by_slice(mesh.axis_sizes, machine.family.slices)
-    split = f"allow_split_physical_axes={machine.chip in _SPLIT}"
+    split = f"allow_split_physical_axes={machine.chip in SPLIT}"
     return [
         "# The leading axes run across the slices, over the data-center network.",
         "placed = mesh_utils.create_hybrid_device_mesh(",

@@ -136,8 +136,7 @@ def _with_costs(output: Output, target: Target, versions: Versions) -> TargetRes
         with suppress(NotationError):
             schedule = read_schedule(output.schedule)
     if (texts := output.memory) is not None:
-        device = None if target.machine is None else target.machine.device
-        limit = None if device is None else device.usable_bytes or device.hbm_bytes
+        limit = None if target.machine is None else target.machine.device.limit_bytes
         module = output.result.text or texts.module or output.partitioned or ""
         memory = read_memory(dict(texts.sizes), texts.assignment, texts.live_ranges, module, limit)
         if output.result.status != "ok":

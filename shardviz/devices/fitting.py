@@ -27,7 +27,7 @@ from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import SwitchedNodes
 from shardviz.hardware.links import LinkSpec
-from shardviz.hardware.machine import Machine, place_mesh
+from shardviz.hardware.machine import LARGE, Machine, place_mesh
 from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime, links_alike
 from shardviz.hardware.quantities import BANDWIDTH, LATENCY, MEASURED, PEAK, SPREAD
 
@@ -227,8 +227,6 @@ def _meeting(before: _Line, after: _Line) -> int:
     return min(max(math.ceil(middle), low), high)
 
 
-LARGE = 2**40
-"""Bytes that are bound by bandwidth alone."""
 LAST = 3
 """The largest sizes of a copy, which no cache holds, tell the bandwidth of the memory."""
 

@@ -34,6 +34,8 @@ _TRAY = (0, 1, 2, 3, 6, 7, 4, 5)
 _FOUR_BY_FOUR = (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)
 _TWO_BY_FOUR = (0, 1, 2, 3, 7, 6, 5, 4)
 _TWO_BY_TWO_BY_TWO = (0, 1, 3, 2, 6, 7, 5, 4)
+SPLIT = ("v5e",)
+"""Chips of which `jax.make_mesh` splits an axis of the torus between two of the mesh."""
 _CHANGED = (0, 11, 1)
 """The release of jax that changed rules: v5p:2x2x2 has an order of its own since then, tpu7x fills its cores
 first, and all prime factors are found."""
@@ -241,8 +243,7 @@ def parts_on_torus(chip: str, shape: tuple[int, ...], cores: int, sizes: Sequenc
                 break
         else:
             if sizes[axis] > 1:
-                # The condition of jax.make_mesh.
-                return _split_parts(dims, sizes) if chip == "v5e" else None
+                return _split_parts(dims, sizes) if chip in SPLIT else None
     return [[(number, dims[number], 1) for number in subset if dims[number] > 1] for subset in taken]
 
 

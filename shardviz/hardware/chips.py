@@ -73,6 +73,11 @@ class DeviceFigures:
     on_chip_bytes: int | None = None
     clock: float | None = None
 
+    @property
+    def limit_bytes(self) -> int | None:
+        """The bytes that a program may use, if known."""
+        return self.hbm_bytes if self.usable_bytes is None else self.usable_bytes
+
     def flops_per_second(self, dtype: str, passes: int = 1) -> float | None:
         """The peak in this dtype; None where none is known.
 

@@ -33,11 +33,6 @@ class Links:
     machine: Machine | None = None
 
     @property
-    def chip(self) -> str:
-        """The chip that has such links; "" where they were given."""
-        return "" if self.machine is None else self.machine.chip
-
-    @property
     def linked_levels(self) -> tuple[LinkedLevel, ...]:
         """The levels of the topology, with their figures."""
         if isinstance(self.topology, Hierarchy):
@@ -63,7 +58,8 @@ class Links:
         slowest = next((level for level in self.levels if _effective(level) == self.spec), None)
         if slowest is not None and slowest.kind == "network":
             return f"a device over {slowest.name}"
-        return f"{'an' if self.chip[:1] in ('a', 'h') else 'a'} {self.chip} link"
+        chip = self.machine.chip
+        return f"{'an' if chip[:1] in ('a', 'h') else 'a'} {chip} link"
 
 
 def group_links(

@@ -23,7 +23,6 @@ from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.pricing.priced_plan import PricedStep, sums_of
 from shardviz.planner.problem import Phase
 from shardviz.planner.problem.training import Optimizer, Training
-from shardviz.planner.states.prices import memory_limit
 from shardviz.planner.training import state_spec, with_backward
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, canonical_dtype, shard_shape
 from shardviz.sharding.axis_parts import whole_axis
@@ -310,7 +309,7 @@ def model_memory(question: ModelQuestion, step: ModelStep | None = None) -> Mode
         keys_and_values=_cache_bytes(question),
         activations=activations,
         working=None if step is None else _working_bytes(step, optimizer),
-        limit=memory_limit(question.placed.machine),
+        limit=question.placed.machine.device.limit_bytes,
     )
 
 

@@ -38,7 +38,7 @@ def links_on(machine, mesh, axes, **given):
 )
 def test_the_first_target_of_the_meshs_size_has_the_links(targets, chip):
     placed = placed_for(None, parse_targets(targets), EIGHT)
-    assert group_links(placed, ("Y",), (4,)).chip == chip
+    assert group_links(placed, ("Y",), (4,)).machine.chip == chip
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ class Program:
             value = found[name].astype(jax_dtype(gradient.dtype))
             made[gradient.name] = self._as_asked(value, gradient.spec)
         optimizer = [part for part in question.parts if not part.is_forward]
-        return self._statements(values | made, optimizer, question.arguments)
+        return self._statements(values | made, optimizer)
 
     def _forward(self, values: dict[str, Any]) -> dict[str, Any]:
         """The results of the forward statements that are returned or have gradients. Each run works on the
@@ -104,7 +104,7 @@ class Program:
         wanted = list(dict.fromkeys((*returned, *(name for name, _ in question.cotangents))))
 
         def once(own: dict[str, Any]) -> dict[str, Any]:
-            found = self._statements(dict(own), forward, question.arguments)
+            found = self._statements(dict(own), forward)
             return {name: found[name] for name in wanted}
 
         if question.remat != "none":
@@ -130,11 +130,9 @@ class Program:
         value, stacks = jax.lax.scan(layer, own.pop(first.name), own)
         return {**stacks, last.name: value}
 
-    def _statements(
-        self, values: dict[str, Any], parts: Sequence[StatementPart], arguments: Sequence[ShardedArray]
-    ) -> dict[str, Any]:
+    def _statements(self, values: dict[str, Any], parts: Sequence[StatementPart]) -> dict[str, Any]:
         """All arrays by name, with those that the statements make."""
-        given = {array.name: array.spec for array in arguments}
+        given = {array.name: array.spec for array in self.question.arguments}
         specs: dict[str, PartitionSpec | None] = {}
         self.reached = 0
         self.typeof.clear()

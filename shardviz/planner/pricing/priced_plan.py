@@ -22,7 +22,7 @@ from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, einsum_part
 from shardviz.planner.problem import Phase
 from shardviz.planner.problem.functions import local_work
 from shardviz.planner.problem.roles import roles_of
-from shardviz.planner.states.prices import collective_price, compute_price, lacking_words, memory_limit
+from shardviz.planner.states.prices import collective_price, compute_price, lacking_words
 from shardviz.sharding import PartitionSpec
 
 COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
@@ -378,7 +378,7 @@ class PricedPlan:
     @property
     def limit_bytes(self) -> int | None:
         """The bytes of HBM that a program may use; None where they are not known."""
-        return memory_limit(self.machine)
+        return self.machine.device.limit_bytes
 
     @property
     def layers(self) -> int:

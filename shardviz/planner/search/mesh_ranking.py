@@ -42,7 +42,6 @@ from shardviz.planner.search.program_tables import (
 from shardviz.planner.search.question import Overlap, SearchQuestion
 from shardviz.planner.search.rules import SearchAxis, ShardingRules
 from shardviz.planner.states.moves import Axes, spec_of
-from shardviz.planner.states.prices import memory_limit
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes
 
@@ -144,7 +143,7 @@ class MeshRanking:
 
     @property
     def memory_limit(self) -> int | None:
-        return memory_limit(self.question.machine)
+        return self.question.machine.device.limit_bytes
 
 
 def search_meshes(question: SearchQuestion) -> Iterator[MeshRanking]:
@@ -232,7 +231,7 @@ def _on_mesh(
     tables = ProgramTables(question.step, placed, rules, held, stage, own)
     if reason := tables.uneven:
         return InfeasibleMesh(mesh, reason), 0
-    limit = memory_limit(question.machine)
+    limit = question.machine.device.limit_bytes
     bubble = (stages - 1) / question.microbatches
     search = MeshSearch(tables, question.overlap, layers, bubble, limit)
     try:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.collective_time import CollectiveTime
-from shardviz.hardware.machine import Machine, PlacedMesh
+from shardviz.hardware.machine import LARGE, Machine, PlacedMesh
 from shardviz.planner.plan import HLO_OPS, LOCAL_OPS
 from shardviz.planner.problem import Objective
 from shardviz.planner.states.moves import Axes, remembered, wire_bytes_of
@@ -30,8 +30,6 @@ UNREACHABLE: Cost = 1 << 1024
 NANOSECONDS = 10**9
 """In a second."""
 FEMTOSECONDS = 10**15
-LARGE = 2**40
-"""Bytes of a collective that is bound by its links' bandwidth."""
 _WIDTHS = {"time": 96, "wire_bytes": 80, "collectives": 24, "flops": 96, "local_steps": 24, "first": 80}
 """Bits of each field, in the order in which they decide."""
 _BY_BYTES = ("wire_bytes", "collectives", "flops", "time", "local_steps", "first")
@@ -180,9 +178,3 @@ def lacking_words(figures: Sequence[str], machine: Machine) -> str:
 def collective_price(op: str, size: int, axes: tuple[str, ...], placed: PlacedMesh) -> CollectiveTime:
     """The time of a collective, by JAX's name, over groups along mesh axes; `size` as `Step.bytes` has it."""
     return placed.collective_time(HLO_OPS[op], size, axes)
-
-
-def memory_limit(machine: Machine) -> int | None:
-    """The bytes that a program may use on a device, if known."""
-    device = machine.device
-    return device.hbm_bytes if device.usable_bytes is None else device.usable_bytes
