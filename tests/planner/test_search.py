@@ -293,6 +293,14 @@ def test_the_figures_of_a_row_are_those_of_its_plan(text, axes):
         assert cost.peak_bytes == found.memory_bytes
 
 
+def test_the_memory_of_a_train_step_is_nearly_that_of_its_plan():
+    """Gradients of some layers and activations of the others are there at once, not both of all."""
+    question = asked(f"{MLP} x 32", machine="v5e:2x4", training=TRAINING)
+    for found in best_meshes(question).found[:3]:
+        cost = price(plan(problem_of(question, found), found.placed), found.placed)
+        assert found.memory_bytes == pytest.approx(cost.layers_peak_bytes, rel=0.05)
+
+
 SECONDS = {
     MLP: SIZES,
     "H = X[b,t,d] * W1[d,f]; G = X * W2[d,f]; Y = X + (silu(H) * G) * W3[f,d]": SIZES,

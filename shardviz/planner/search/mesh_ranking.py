@@ -84,7 +84,7 @@ class StepTime:
 class MeshSharding:
     """A mesh with the best sharding found of every array, and the figures of a step on one device.
 
-    `specs` are those of the forward arrays that have a name. `memory_bytes` are held at once at least.
+    `specs` are those of the forward arrays that have a name. `memory_bytes` are held at once, estimated.
     `bound` is what the step takes longest for: "compute", "HBM", or the mesh axes of a communication.
     `utilisation` are the program's FLOPs, nothing counted twice, over the peak of all devices (MFU). No
     sharding of the rules on this mesh is faster than `least_seconds`.

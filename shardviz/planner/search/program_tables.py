@@ -335,11 +335,7 @@ class ProgramTables:
         hidden: list[tuple[Phase, Axes, float]] = []
         work: list[tuple[Phase, float]] = []
         flops = 0.0
-        kept = sum(
-            copies * self._bytes(self.arrays[name], states[self.rules.roles.leader(name)])
-            for name, copies in self._held.items()
-        )
-        largest, waiting = 0, self._waiting(states)
+        kept, largest, waiting = self._kept(states), 0, self._waiting(states)
         for number, (table, choice) in enumerate(zip(self.statements, choices, strict=True)):
             part = table.part
             work.append((part.phase, choice.seconds))
@@ -352,8 +348,10 @@ class ProgramTables:
                     array.shape, array.dtype, *((own, state) if is_result else (state, own))
                 ):
                     (hidden if table.hideable[index] else exposed).append((part.phase, axes, seconds))
-                # A copy of an operand that is moved first, and a result that is not kept as it is made.
-                if state != own or (is_result and not self._held.get(array.name)):
+                # A copy of an operand that is moved first, and a result that is not kept as it is made, but
+                # for pending sums, whose totals take their place.
+                moved = state[0] != own[0] if is_result else state != own
+                if moved or (is_result and not self._held.get(array.name)):
                     held_beside += self._bytes(array, own)
             largest = max(largest, held_beside)
         if (stage := self._stage) is not None:
@@ -366,6 +364,20 @@ class ProgramTables:
         return ProgramSharding(
             dict(states), by_pass(work), flops, tuple(exposed), tuple(hidden), kept + largest
         )
+
+    def _kept(self, states: Mapping[str, State]) -> float:
+        """Bytes that a device keeps through the step. While the gradients are made, layer by layer, the
+        activations are given up: the larger of both counts, as in `TrainingMemory`."""
+        phases = {part.result.name: part.phase for part in self.problem.parts}
+        if (passed := self.problem.passed_on) is not None:
+            phases[passed.name] = "forward"
+        kept, others = 0.0, {"forward": 0.0, "backward": 0.0}
+        for name, copies in self._held.items():
+            size = self._bytes(self.arrays[name], states[self.rules.roles.leader(name)])
+            kept += copies * size
+            if (phase := phases.get(name)) in others:
+                others[phase] += copies * size
+        return kept - min(others.values())
 
     def _waiting(self, states: Mapping[str, State]) -> list[int]:
         """For each statement the bytes of the results of others that wait for a later one, but for those that
