@@ -176,8 +176,8 @@ def test_what_a_target_chooses_for_a_free_result() -> None:
     lines = targets_table([(each, ()) for each in answers], free.problem, 80, PLAIN)
     assert [line.plain for line in lines[1:]] == [
         "target  result         collectives",
-        "shardy  Out[b_X, f_Y]  none: nothing is sent  = as planned",
-        "cpu     Out[b_X, f_Y]  none: nothing is sent  = as planned",
+        "shardy  Out[b_X, f_Y]  none         = as planned",
+        "cpu     Out[b_X, f_Y]  none         = as planned",
     ]
 
 

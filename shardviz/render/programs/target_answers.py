@@ -90,7 +90,7 @@ def _rows(compiled: TargetResult, problem: Problem, palette: Palette) -> list[li
     moves = [
         [row.operation, Text(human_bytes(row.bytes)), Text(row.sent), Text(row.often)]
         for row in rows_of(moving, problem.mesh, palette, compiled.collective_matmuls)
-    ] or [[Text("none: nothing is sent"), Text(), Text(), Text()]]
+    ] or [[Text("none"), Text(), Text(), Text()]]
     time = Text(seconds(compiled.elapsed_s) if compiled.elapsed_s else "", "dim")
     return [[name, chosen, *moves[0], time], *([Text(), Text(), *move] for move in moves[1:])]
 

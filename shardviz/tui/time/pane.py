@@ -343,6 +343,7 @@ class TimePane(TargetsPane):
             return
         # The last column is a scroll bar's.
         width, beside = (room - 1 for room in self._rooms)
+        is_on_dashboard = any(pane.display for pane in self.screen.query("PlanPane"))
         lines = []
         if self.chart.selected is not None and width > 0:
             part = self.chart.part
@@ -352,13 +353,13 @@ class TimePane(TargetsPane):
             if number in part.timeline.critical_path:
                 said.append("on the critical path")
             lines = [rule(said, width), *op_details(part.timeline, number, width, marked)]
-            if part.name == PLAN and any(pane.display for pane in self.screen.query("PlanPane")):
+            if part.name == PLAN and is_on_dashboard:
                 lines = lines[:2]  # the rest is beside it
             for message in (saving.message for saving in part.timeline.savings if saving.op == number):
                 lines += sentence(printable(message), width, lead="would save: ")
         if beside > 0:
             report.show(TextLines(self._report(timeline, beside)))
-        else:
+        elif not is_on_dashboard:
             lines += [Text(), *self._report(timeline, width)]
         details.show(TextLines(lines))
 
