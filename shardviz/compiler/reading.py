@@ -18,7 +18,7 @@ from shardviz.hlo.mlir.collectives import ShardyMove, reshard_moves
 from shardviz.hlo.mlir.operations import MlirModule
 from shardviz.hlo.mlir.shardings import named_shardings
 from shardviz.hlo.mlir.shardy import read_module
-from shardviz.hlo.overlap import with_matmul_order
+from shardviz.hlo.overlap import matmul_orders
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem import Problem
 from shardviz.reports.lowered_module import LoweredModule
@@ -75,9 +75,12 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
         # This one is of all slices still.
         whole = mesh if placement is None else placement.on(mesh)
         partitioned = read_hlo(output.partitioned, whole, origins=True).collectives
+    assert module.index is not None
+    orders = matmul_orders(module.index, module.collective_matmuls)
+    found = zip(module.collectives, module.lines, strict=True)
     return replace(
         answer,
-        collectives=with_matmul_order(answer.text, module.collectives, module.collective_matmuls),
+        collectives=tuple(replace(record, matmul_order=orders.get(line)) for record, line in found),
         # Without partitions there is no module after partitioning, and nothing that moves.
         partitioned=partitioned,
         collective_matmuls=module.collective_matmuls,

@@ -18,15 +18,13 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any
 
-from shardviz.hlo.collective import Collective, CollectiveMatmul, MatmulOrder, Work
+from shardviz.hlo.collective import CollectiveMatmul, MatmulOrder, Work
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, CONTROL, FOLDED, NAMING, RUNNING, base_op, begins
 
 MAX_WORK = 1000
@@ -247,22 +245,16 @@ def _words(key: str, value: str) -> str:
     return "" if not kept or kept[0] in _USUAL else " ".join(kept)
 
 
-def with_matmul_order(
-    text: str, collectives: Iterable[Collective], matmuls: Iterable[CollectiveMatmul]
-) -> tuple[Collective, ...]:
-    """The collectives that `read_hlo` found in a text, each with its `matmul_order`.
-
-    None where the text has no entry computation, or does not lead from there to the collective.
-    """
-    lines, collectives = Instructions(normal_form(text).text), tuple(collectives)
+def matmul_orders(lines: Instructions, matmuls: Iterable[CollectiveMatmul]) -> dict[Instruction, MatmulOrder]:
+    """The place among a program's matmuls of each instruction to which its entry leads, in fusions too."""
     wholes = {name: matmul for matmul in matmuls for name in matmul.matmuls}
-    wanted, before = {collective.name for collective in collectives}, dict[str, int]()
+    before: dict[Instruction, int] = {}
     count, counted = 0, set[CollectiveMatmul]()
     inside: dict[Computation, int] = {}
     for line in _in_order(lines):
         callee = lines.callee(line) if line.opcode in FOLDED else None
-        names = [line.name, *(inner.name for inner in (lines.of(callee) if callee else ()))]
-        before |= dict.fromkeys(wanted.intersection(names) - before.keys(), count)
+        for begun in (line, *(lines.of(callee) if callee else ())):
+            before.setdefault(begun, count)
         whole = wholes.get(line.name)
         if line.opcode in CONTROL or whole in counted:
             continue
@@ -271,12 +263,7 @@ def with_matmul_order(
         else:
             count += 1
             counted.add(whole)
-    return tuple(
-        replace(collective, matmul_order=MatmulOrder(before[collective.name], count))
-        if collective.name in before
-        else collective
-        for collective in collectives
-    )
+    return {line: MatmulOrder(number, count) for line, number in before.items()}
 
 
 def _matmuls_in(line: Instruction, lines: Instructions, inside: dict[Computation, int]) -> int:

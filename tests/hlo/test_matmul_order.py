@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shardviz.hlo import CollectiveMatmul, read_hlo
-from shardviz.hlo.overlap import with_matmul_order
+from shardviz.hlo.overlap import matmul_orders
 
 PROGRAM = """\
 HloModule m, is_scheduled=true, num_partitions=4
@@ -41,12 +41,12 @@ ENTRY %main (a: f32[4,4]) -> f32[4,4] {
 
 
 def standings(text: str, *matmuls: CollectiveMatmul) -> dict[str, tuple[int, int] | None]:
-    found = with_matmul_order(text, read_hlo(text).collectives, matmuls)
+    module = read_hlo(text, origins=True)
+    assert module.index is not None
+    orders = matmul_orders(module.index, matmuls)
     return {
-        each.name: None
-        if each.matmul_order is None
-        else (each.matmul_order.before, each.matmul_order.matmuls)
-        for each in found
+        line.name: (orders[line].before, orders[line].matmuls) if line in orders else None
+        for line in module.lines
     }
 
 
@@ -60,5 +60,4 @@ def test_the_parts_of_a_collective_matmul_are_one() -> None:
 
 
 def test_a_text_without_an_entry_does_not_say() -> None:
-    found = with_matmul_order(PROGRAM[: PROGRAM.index("ENTRY")], read_hlo(PROGRAM).collectives, ())
-    assert [each.matmul_order for each in found] == [None] * 4
+    assert standings(PROGRAM[: PROGRAM.index("ENTRY")]) == {"inside": None}
