@@ -21,7 +21,7 @@ MAX_LOOKS = 1_000
 """Definitions looked at in one module at most, to follow what is computed: a chain of einsums has some
 hundreds, a model far more."""
 MAX_MOVES = 200
-"""Definitions looked at for one value that is only moved."""
+"""Definitions looked at for one value that is only moved, beside those that others have led to."""
 MAX_ARGUMENTS = 64
 """A value that is made of more arguments than this has no origin worth telling."""
 
@@ -88,58 +88,25 @@ class Origins(Generic[_Value]):
     def __init__(self, how: _How[_Value]) -> None:
         self._how = how
         self._known: dict[_Value, Origin | None] = {}
-        self._moves: dict[_Value, tuple[int, Origin | None]] = {}
+        self._moved: dict[_Value, Origin | None] = {}
 
     def of(self, values: Sequence[_Value]) -> Origin | None:
         """The origin of several values together; None when it cannot be told."""
-        if not values:
-            return None
-        moved = self._moved(values)
-        if moved is not None or len(self._known) > MAX_LOOKS:
+        # What is only moved, not computed, from the program's arguments to here ends at the first thing that
+        # is computed, and so it is quick in a program of any size.
+        most = len(self._moved) + MAX_MOVES
+        moved = _joined([folded(value, self._moved, self._moved_step, self._fold, most) for value in values])
+        if moved is not None and moved.arguments:
             return moved
+        if not values or len(self._known) > MAX_LOOKS:
+            return None
         return _joined([folded(value, self._known, self._step, self._fold, MAX_LOOKS) for value in values])
 
-    def _moved(self, values: Sequence[_Value]) -> Origin | None:
-        """The origin of values that are moved, not computed, from the program's arguments to here.
-
-        This ends at the first thing that is computed, and so it is quick in a program of any size. In a chain
-        of collectives, each of which moves the one before, that one's own way is known already.
-        """
-        if len(values) != 1:
-            return self._walked(values)[1]
-        chain = [*values]
-        while chain[-1] not in self._moves:
-            made = self._how(chain[-1])
-            before = made.operands if isinstance(made, Made) and made.only_moved else ()
-            if len(before) != 1 or len(chain) > MAX_MOVES:
-                self._moves[chain[-1]] = self._walked(chain[-1:])
-            else:
-                chain += before
-        looks, origin = self._moves[chain.pop()]
-        for value in reversed(chain):
-            looks += 1
-            self._moves[value] = looks, origin if looks <= MAX_MOVES else None
-        return self._moves[values[0]][1]
-
-    def _walked(self, values: Sequence[_Value]) -> tuple[int, Origin | None]:
-        """The number of values looked at on the way back, and the origin."""
-        waiting = [*values]
-        seen, found = {*waiting}, set[int]()
-        while waiting:
-            made = self._how(waiting.pop())
-            looks = len(seen) - len(waiting)
-            if made is None or looks > MAX_MOVES:
-                return looks, None
-            if isinstance(made, Origin):
-                if made.computed:
-                    return looks, None
-                found.update(made.arguments)
-            elif not made.only_moved:
-                return looks, None
-            else:
-                waiting += (operand for operand in made.operands if operand not in seen)
-                seen.update(made.operands)
-        return len(seen), Origin(tuple(sorted(found))) if 0 < len(found) <= MAX_ARGUMENTS else None
+    def _moved_step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
+        made = self._how(value)
+        if isinstance(made, Made):
+            return self._step(value) if made.only_moved else ((), None)
+        return (), None if made is None or made.computed else made
 
     def _step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
         made = self._how(value)
@@ -157,6 +124,8 @@ class Origins(Generic[_Value]):
 def _joined(origins: Sequence[Origin | None], only_moved: bool = True) -> Origin | None:
     """The origin of a value that is made of others with these origins; None where one is unknown, or there
     are too many arguments."""
+    if only_moved and len(origins) == 1:
+        return origins[0]
     known = [origin for origin in origins if origin is not None]
     if len(known) < len(origins):
         return None
