@@ -116,6 +116,10 @@ def command(
                     )
             return _list_modules(files, given, machine, selection, save, output)
         file = files[0].path
+    if file.endswith(".py"):
+        raise QuestionError(
+            f"{quote(file)} is a Python file", f"shardviz program {file}:FUNCTION compiles it"
+        )
     text = read_text(file)
     if text.startswith("{") and summaries.says_summary(text[: summaries.HEAD]):
         return _show_saved(file, summaries.read_summary(text, file), output)

@@ -43,7 +43,9 @@ HEAD = 1000
 MAX_LINES = 20_000
 MOST = 2**62
 MAX_TEXT = 2_000
-HINT = "write it anew, with --save or SHARDVIZ_UPDATE=1, or take the version in the repository's history"
+HINT = (
+    "--save or SHARDVIZ_UPDATE=1 writes such a file: write it anew, or take it from the repository's history"
+)
 
 
 def summary_text(summary: ReportSummary) -> str:

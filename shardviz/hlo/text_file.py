@@ -44,7 +44,7 @@ def read_text_file(name: str) -> TextFile:
         with Path(name).open("rb") if name.startswith(STREAMS) else open_file(named_path(name)) as file:
             return read_text_stream(file, where)
     except FileNotFoundError:
-        raise QuestionError(f"file {where} does not exist", HOW) from None
+        raise QuestionError(f"file {where} does not exist", f"{HOW}; mlp.txt ships as an example") from None
     except (OSError, ValueError) as error:
         raise _unread(where, error) from None
 

@@ -466,3 +466,13 @@ def test_what_is_not_a_report_is_not_written_over(
     (tmp_path / "cut.txt").write_bytes(PROGRAM.read_bytes()[:-900])
     assert run(["hlo", "cut.txt", "--save", "cut.json"]) == 2
     assert not (tmp_path / "cut.json").exists()
+
+
+def test_a_file_that_ships_is_found_in_any_folder(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(["hlo", "mlp.txt", "--mesh", "X=2,Y=4"]) == 0
+    assert "all-reduce Y" in capsys.readouterr().out
+    (tmp_path / "mlp.txt").write_text("no program")  # one's own comes first
+    assert run(["hlo", "mlp.txt"]) == 2
+    assert run(["hlo", "step.py"]) == 2
+    assert "shardviz program step.py:FUNCTION" in capsys.readouterr().err
