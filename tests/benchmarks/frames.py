@@ -194,11 +194,10 @@ def timeline(count: int) -> ProgramTimeline:
 
 def time_screen() -> list[tuple[str, tuple[float, float]]]:
     """Zooming, panning and moving on a long timeline, with its critical path marked."""
-    from shardviz.tui.time import pane
-    from shardviz.tui.time.timelines import ToldTimelines
+    from shardviz.tui.time import timelines
 
     long = timeline(OPERATIONS)
-    pane.tell_plan = lambda question, _: ToldTimelines(question, (("plan", long),))
+    timelines.tell_plan = lambda question, _: timelines.ToldTimelines(question, (("plan", long),))
     draft = ProblemForm(targets="none")
     zoom, pan = ["plus"] * 8 + ["minus"] * 8, ["greater_than_sign"] * 4 + ["less_than_sign"] * 4
     first = ["b", *["plus"] * 4]

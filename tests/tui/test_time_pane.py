@@ -14,8 +14,7 @@ from shardviz.errors import NoMachineError, QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.reports.target_result import TargetResult
 from shardviz.tui.dialogs.export import exports_of
-from shardviz.tui.time import pane as time_pane
-from shardviz.tui.time.pane import TimePane
+from shardviz.tui.time import timelines
 from shardviz.tui.time.timelines import OpenedProfile, ToldTimelines
 from tests.conftest import one_in
 from tests.tui import hand_made
@@ -31,8 +30,8 @@ def told(monkeypatch):
     program = hand_made.program()
     both = (("model", program), ("scheduler", hand_made.program("v5e:2x4, the compiler's scheduler", 1.2)))
     plan = (("plan", hand_made.plan()),)
-    monkeypatch.setattr(time_pane, "tell_plan", lambda asked, _: ToldTimelines(asked, plan, is_assumed=True))
-    monkeypatch.setattr(time_pane, "tell_program", lambda asked, *_: ToldTimelines(asked, both))
+    monkeypatch.setattr(timelines, "tell_plan", lambda asked, _: ToldTimelines(asked, plan, is_assumed=True))
+    monkeypatch.setattr(timelines, "tell_program", lambda asked, *_: ToldTimelines(asked, both))
     return program
 
 
@@ -213,7 +212,7 @@ def test_what_stands_below_may_be_of_the_problem_before(monkeypatch):
     async def script(pilot):
         await settle(pilot, "a")
         assert "below: 35 × as long" in text_of(pilot.app)
-        monkeypatch.setattr(TimePane, "_is_current", lambda _, name: name == "plan")
+        monkeypatch.setattr(timelines.Timelines, "is_current", lambda _, name: name == "plan")
         pilot.app.pane.show_answers({})
         await settle(pilot)
         assert "below: of the problem before" in text_of(pilot.app)
@@ -274,7 +273,7 @@ def test_the_mouse_selects_and_zooms(told):
 def test_a_scheduler_does_not_tell_what_waits_for_what(monkeypatch, told):
     untold = replace(told, ops=tuple(replace(op, after=()) for op in told.ops), critical_path=())
     both = (("model", told), ("scheduler", untold))
-    monkeypatch.setattr(time_pane, "tell_program", lambda asked, *_: ToldTimelines(asked, both))
+    monkeypatch.setattr(timelines, "tell_program", lambda asked, *_: ToldTimelines(asked, both))
 
     async def script(pilot):
         assert "f follow" in text_of(pilot.app)
@@ -318,7 +317,7 @@ def test_a_program_without_a_timeline_says_why(monkeypatch, error, mark):
     def broken(*_):
         raise error("the module is not scheduled", "name a target")
 
-    monkeypatch.setattr(time_pane, "tell_program", broken)
+    monkeypatch.setattr(timelines, "tell_program", broken)
 
     async def script(pilot):
         await settle(pilot, "n")

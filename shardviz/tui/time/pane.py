@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from shlex import join
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import work
@@ -14,38 +14,21 @@ from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.widgets import Static
 
-from shardviz.errors import NoMachineError, ShardvizError
+from shardviz.errors import NoMachineError
 from shardviz.forms.command_line import to_arguments
 from shardviz.lazy_names import LazyImports
-from shardviz.render.caption import group_along
-from shardviz.render.lines import printable, rule, sentence
-from shardviz.render.programs.collective_rows import members_with
 from shardviz.render.programs.target_answers import TargetTab
 from shardviz.render.times.gantt import FIGURED
 from shardviz.render.times.live_memory import memory_report_lines
-from shardviz.render.times.report import (
-    cause_lines,
-    comparison_heading,
-    difference_lines,
-    op_details,
-    timeline_heading,
-    total_lines,
-)
+from shardviz.render.times.report import comparison_heading, timeline_heading
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import TIME, bindings
 from shardviz.tui.targets_pane import TargetsPane, fault_lines, notice, state_words
-from shardviz.tui.time.chart import ChartPart, TimeChart
-from shardviz.tui.time.timelines import (
-    PLAN,
-    PROFILE,
-    OpenedProfile,
-    Teller,
-    TimelineQuestion,
-    ToldTimelines,
-    tell_plan,
-    tell_profile,
-    tell_program,
-)
+from shardviz.tui.time import timelines
+from shardviz.tui.time.chart import TimeChart
+from shardviz.tui.time.details import marked_group, of_before, report_lines, selected_lines
+from shardviz.tui.time.parts import ChartPart
+from shardviz.tui.time.timelines import PLAN, PROFILE, OpenedProfile, Teller, TimelineQuestion, ToldTimelines
 from shardviz.units import seconds as human_seconds
 
 with LazyImports():
@@ -56,9 +39,7 @@ if TYPE_CHECKING:
     from shardviz.documents.fields import Document
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
-    from shardviz.reports.target_result import TargetResult
     from shardviz.timeline.program_timeline import ProgramTimeline
-    from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.state import EditorState
 
 WIDE = 110
@@ -69,7 +50,6 @@ TALL = 24
 """From so many lines the memory is shown unless somebody says otherwise."""
 DETAILS, FEW_DETAILS, MANY_LINES = 6, 3, 18
 """Lines below the chart at least: in a pane of so many lines, and in a lower one."""
-UNTOLD = "The compiler's scheduler does not tell what waits for what."
 
 
 class TimePane(TargetsPane):
@@ -92,8 +72,7 @@ class TimePane(TargetsPane):
         self._teller: Teller = "model"
         self._below: tuple[str, Teller] | None = None
         """What stands below for comparison, and its teller."""
-        self._told: dict[str, ToldTimelines] = {}
-        self._asked: dict[str, TimelineQuestion] = {}
+        self._known = timelines.Timelines(state)
         self._wanted: tuple[str, str] | None = None
         """A target and an instruction to select as soon as its timeline is here."""
         self._saving = -1
@@ -118,20 +97,18 @@ class TimePane(TargetsPane):
 
     @property
     def _names(self) -> list[str]:
-        """The profile, the plan and the targets, in the order in which they are chosen."""
-        profile = [PROFILE] if self.state.profile is not None else []
-        return [*profile, PLAN, *(name for name in self._answers if name != "shardy")]
+        return self._known.names
 
     @property
     def timeline(self) -> ProgramTimeline | None:
         """The one that is chosen, as far as it is here."""
-        told = self._told.get(self._chosen)
+        told = self._known.told.get(self._chosen)
         return told.by(self._teller) if told is not None else None
 
     @property
     def _others(self) -> list[tuple[str, Teller]]:
         """Those that may stand below the chosen one: its other teller, then the others by the same."""
-        told = self._told.get(self._chosen)
+        told = self._known.told.get(self._chosen)
         tellers = [teller for teller, _ in told.timelines] if told is not None else []
         own = [(self._chosen, teller) for teller in tellers if told and teller != told.teller(self._teller)]
         return [*own, *((name, self._teller) for name in self._names if name != self._chosen)]
@@ -139,7 +116,7 @@ class TimePane(TargetsPane):
     @property
     def idle(self) -> Collection[str]:
         idle = set()
-        told = self._told.get(self._chosen)
+        told = self._known.told.get(self._chosen)
         if told is None or not told.timelines:
             idle |= {command.action for command in TIME} - {"target", "ask"}
         elif len(told.timelines) < 2 or self._chosen == PROFILE:
@@ -185,9 +162,8 @@ class TimePane(TargetsPane):
         opened = self.state.profile
         if opened is None or opened is self._profile:
             return
-        told = tell_profile(opened.profile)
+        told = self._known.take_profile(opened.profile)
         self._profile, self._chosen = opened, PROFILE
-        self._told[PROFILE], self._asked[PROFILE] = told, told.question
         # What was predicted stands below from the start.
         self._below = next(iter(self._others), None) if len(told.timelines) > 1 else None
 
@@ -195,18 +171,12 @@ class TimePane(TargetsPane):
         if not self.size.width:
             return
         self._take_profile()
-        names = self._names
-        if self._chosen not in names:
+        if self._chosen not in self._names:
             self._chosen = PLAN
         if self._below not in self._others:
             self._below = None
-        answers = {name: answer.compiled for name, answer in self._answers.items()}
-        failed = {name for name, result in answers.items() if result is not None and result.status != "ok"}
-        kept = {*names} - failed
-        self._told = {name: told for name, told in self._told.items() if name in kept}
-        self._asked = {name: question for name, question in self._asked.items() if name in kept}
-        for name in dict.fromkeys((self._chosen, *names)):
-            self._work_out(name)
+        for name, question in self._known.ask(self._chosen):
+            self._tell(name, question, self.state.resolved)
         self.query_one("#report").styles.width = self._rooms[1] or "1fr"
         self._draw_chart()
         self._draw_status()
@@ -214,46 +184,12 @@ class TimePane(TargetsPane):
         self.update_commands()
         self._keep_time(False)
 
-    def _question(self, name: str) -> TimelineQuestion | None:
-        """The question of the profile, of the plan on screen, or of the target's answer to it, if it has
-        one."""
-        if name == PROFILE:
-            return self._asked[PROFILE]
-        resolved, answer = self.state.resolved, self._answers.get(name)
-        machine, targets = resolved.shown.machine, resolved.targets
-        if name == PLAN:
-            return TimelineQuestion(resolved.plan, machine, targets)
-        compiled = answer.compiled if answer is not None else None
-        if compiled is None or compiled.status != "ok":
-            return None
-        return TimelineQuestion(compiled, machine, targets)
-
-    def _is_current(self, name: str) -> bool:
-        """True if the timelines of that name are those of the problem on screen."""
-        told = self._told.get(name)
-        return told is not None and told.question == self._question(name)
-
-    def _work_out(self, name: str) -> None:
-        """Have timelines worked out where that is not done or under way."""
-        question = self._question(name)
-        if question is not None and question != self._asked.get(name):
-            self._asked[name] = question
-            self._tell(name, question, self.state.resolved)
-
     @work(thread=True, exit_on_error=False)
     def _tell(self, name: str, question: TimelineQuestion, resolved: ResolvedProblem) -> None:
-        try:
-            if name == PLAN:
-                told = tell_plan(question, resolved)
-            else:
-                told = tell_program(question, cast("TargetResult", question.subject), resolved)
-        except ShardvizError as error:
-            told = ToldTimelines(question, error=error)
-        self.call_later(self._take, name, told)
+        self.call_later(self._take, name, timelines.tell(name, question, resolved))
 
     def _take(self, name: str, told: ToldTimelines) -> None:
-        if self._asked.get(name) == told.question:
-            self._told[name] = told
+        if self._known.take(name, told):
             self.draw()
 
     def _draw_status(self) -> None:
@@ -263,9 +199,9 @@ class TimePane(TargetsPane):
         self.query_one("#heading", Static).update(heading, layout=False)
 
     def _tab(self, name: str) -> TargetTab:
-        told = self._told.get(name)
+        told = self._known.told.get(name)
         timeline = told.by(self._teller) if told is not None else None
-        if told is not None and self._is_current(name):
+        if told is not None and self._known.is_current(name):
             if isinstance(told.error, NoMachineError):
                 return TargetTab(name, "·", "no machine")
             total = human_seconds(timeline.seconds) if timeline is not None else ""
@@ -276,17 +212,17 @@ class TimePane(TargetsPane):
 
     def _heading(self) -> Text:
         """The total and its parts: ``1.24 ms on v5e:2x4  exposed 210 µs  utilisation 61 %``."""
-        told, answer = self._told.get(self._chosen), self._answers.get(self._chosen)
+        told, answer = self._known.told.get(self._chosen), self._answers.get(self._chosen)
         timeline = told.by(self._teller) if told is not None else None
         if told is None or timeline is None:
             state = state_words(answer) if answer is not None else ""
             return Text.assemble((self._chosen, "bold"), f"  {state}" if state else "")
-        if not self._is_current(self._chosen):
-            return _of_before("of the problem before", answer)
+        if not self._known.is_current(self._chosen):
+            return of_before("of the problem before", answer)
         if len(self.chart.parts) > 1 and self._below is not None:
             name = self._below[0]
-            if not self._is_current(name):
-                return _of_before("below: of the problem before", self._answers.get(name))
+            if not self._known.is_current(name):
+                return of_before("below: of the problem before", self._answers.get(name))
             return comparison_heading(*(part.timeline for part in self.chart.parts))
         said = ["each mesh axis a ring, assumed"] if told.is_assumed else []
         return timeline_heading(timeline, said, self.size.width)
@@ -302,7 +238,7 @@ class TimePane(TargetsPane):
         parts = [part for part in (self._part(*each) for each in shown) if part is not None]
         chart.with_memory, before = self._with_memory, self.timelines
         if self.timeline is not None:
-            chart.show_parts(parts, self.palette, not self._is_current(self._chosen))
+            chart.show_parts(parts, self.palette, not self._known.is_current(self._chosen))
         else:
             chart.show_notice(self._notice(max(20, chart.size.width)))
         if self.timelines != before:
@@ -314,7 +250,7 @@ class TimePane(TargetsPane):
 
     def _part(self, name: str, teller: Teller) -> ChartPart | None:
         """A timeline, prepared once for as long as it is shown; None where it is not here."""
-        told = self._told.get(name)
+        told = self._known.told.get(name)
         timeline = told.by(teller) if told is not None else None
         if told is None or timeline is None:
             return None
@@ -346,56 +282,29 @@ class TimePane(TargetsPane):
         is_on_dashboard = any(pane.display for pane in self.screen.query("PlanPane"))
         lines = []
         if self.chart.selected is not None and width > 0:
-            part = self.chart.part
-            number, marked = self.chart.selected, self._marked_group(part, self.chart.selected)
-            said = [part.name] if len(self.chart.parts) > 1 else []
-            said.append(f"operation {number + 1:,} of {len(part.timeline.ops):,}")
-            if number in part.timeline.critical_path:
-                said.append("on the critical path")
-            lines = [rule(said, width), *op_details(part.timeline, number, width, marked)]
-            if part.name == PLAN and is_on_dashboard:
-                lines = lines[:2]  # the rest is beside it
-            for message in (saving.message for saving in part.timeline.savings if saving.op == number):
-                lines += sentence(printable(message), width, lead="would save: ")
+            part, number = self.chart.part, self.chart.selected
+            group = None
+            if self.state.lens is not None and self._known.is_current(self._chosen):
+                group = marked_group(part.name, part.timeline.ops[number], number, self.state, self.palette)
+            is_short = part.name == PLAN and is_on_dashboard
+            lines = selected_lines(part, number, len(self.chart.parts) > 1, width, group, is_short)
         if beside > 0:
             report.show(TextLines(self._report(timeline, beside)))
         elif not is_on_dashboard:
             lines += [Text(), *self._report(timeline, width)]
         details.show(TextLines(lines))
 
-    def _marked_group(self, part: ChartPart, number: int) -> Text | None:
-        """The group that does an operation with the marked device; None where nothing tells of one."""
-        lens, mesh = self.state.lens, self.state.resolved.problem.mesh
-        if lens is None or not self._is_current(self._chosen):
-            return None
-        if part.name == PLAN:
-            steps = self.state.resolved.plan.steps
-            axes = steps[number].axes if number < len(steps) else ()
-            return group_along(axes, mesh, lens, self.palette) if axes else None
-        answer, name = self._answers.get(part.name), part.timeline.ops[number].collective
-        compiled = answer.compiled if answer is not None else None
-        if compiled is None or not name:
-            return None
-        placed = mesh if compiled.placement is None else compiled.placement.on(mesh)
-        own = (collective for collective in compiled.collectives if collective.name == name)
-        return next((members_with(collective, placed, lens, self.palette) for collective in own), None)
-
     def _report(self, timeline: ProgramTimeline, width: int) -> list[Text]:
-        """The total and its parts, what would save most, the critical path, memory: drawn once."""
+        """The report on a timeline, made once."""
         key = timeline, width, self.palette
         if self._drawn is None or any(a is not b for a, b in zip(self._drawn[0], key, strict=True)):
-            told = self._told[self._chosen]
             has_figures = not self.has_class("report") and self._rooms[0] >= FIGURED
-            lines = total_lines(timeline, width, self.palette, with_parts=not has_figures)
-            if told.comparison is not None:
-                head = Text.assemble(("the model and the compiler's scheduler", "bold"))
-                lines += [Text(), head, *difference_lines(told.comparison, width)]
-            lines += cause_lines(timeline, width, self.palette)
-            self._drawn = key, [*lines, *sentence(told.note, width, lead="note: " if told.note else "")]
+            told = self._known.told[self._chosen]
+            self._drawn = key, report_lines(told, timeline, width, self.palette, not has_figures)
         return self._drawn[1]
 
     def _notice(self, width: int) -> list[Text]:
-        told, answer = self._told.get(self._chosen), self._answers.get(self._chosen)
+        told, answer = self._known.told.get(self._chosen), self._answers.get(self._chosen)
         if told is not None and told.error is not None:
             return fault_lines(told.error, width)
         lines = notice(answer, width) if answer is not None else []
@@ -428,7 +337,7 @@ class TimePane(TargetsPane):
     def _select_what_is_wanted(self) -> None:
         if self._wanted is None or self._wanted[0] != self._chosen or not self.chart.parts:
             return
-        if not self._is_current(self._chosen):
+        if not self._known.is_current(self._chosen):
             return
         name, self._wanted = self._wanted[1], None
         found = self.chart.parts[0].index.named(name)
@@ -483,15 +392,7 @@ class TimePane(TargetsPane):
         getattr(self.chart, what)(*places)
 
     def action_follow(self) -> None:
-        """To the operation for which the selected one waited."""
-        chart = self.chart
-        if chart.place is None:
-            return
-        found = chart.part.index.waited_for(chart.place[1])
-        chart.select(found)
-        if found is None:
-            is_told = chart.part.timeline.critical_path
-            self.notify("It waited for nothing: it is ready from the start." if is_told else UNTOLD)
+        self.chart.follow()
 
     def action_saving(self, step: int) -> None:
         timeline = self.timeline
@@ -519,9 +420,3 @@ class TimePane(TargetsPane):
             self.post_message(self.StepOpened(chart.place[1] + 1))
         else:
             self.post_message(self.InstructionOpened("compiler", chart.part.name, op.name))
-
-
-def _of_before(words: str, answer: ShownAnswer | None) -> Text:
-    """Words for times that are not of the problem on screen, and the state of the answer that will be."""
-    state = state_words(answer) if answer is not None else ""
-    return Text.assemble((words, "bold"), f"  {state or 'working it out…'}")
