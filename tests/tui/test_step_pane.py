@@ -17,7 +17,7 @@ from shardviz.stepping.collective_run import compare_with_jax, prepare_run
 from shardviz.tui.registry import STEP
 from shardviz.tui.step.dialogs import AlgorithmsDialog
 from shardviz.tui.step.pane import StepPane
-from shardviz.tui.step.player import RoundView
+from shardviz.tui.step.player import Rounds
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 
@@ -36,7 +36,7 @@ def play(keys, check, draft=SMALL, size=SIZES["wide"], worker=None):
     async def script(pilot):
         pane = pilot.app.pane
         assert isinstance(pane, StepPane)
-        pane.query_one(RoundView).focus()
+        pane.query_one(Rounds).focus()
         await until(pilot, lambda: is_ready(pane))
         await pilot.press(*keys)
         await until(pilot, lambda: is_ready(pane))
@@ -72,10 +72,11 @@ def test_playing_goes_on_by_itself_and_stops_at_the_last_round():
     def check(pane):
         for number in range(1, 5):
             assert pane.player.playing
-            pane.tick()
+            pane.rounds.tick()
             assert pane.player.number == number
         assert not pane.player.playing
-        pane.tick()
+        pane.rounds.tick()
+        pane.on_rounds_moved()
         assert round_of(pane).startswith("round 4 of 4")
 
     play(["space"], check)
@@ -84,7 +85,7 @@ def test_playing_goes_on_by_itself_and_stops_at_the_last_round():
 def test_the_timer_runs_at_the_speed_until_paused():
     async def script(pilot):
         pane = pilot.app.pane
-        pane.query_one(RoundView).focus()
+        pane.query_one(Rounds).focus()
         await pilot.press("plus", "plus", "plus", "plus", "space")
         assert "16/s" in round_of(pane)
         await until(pilot, lambda: pane.player.number > 1)
@@ -92,7 +93,7 @@ def test_the_timer_runs_at_the_speed_until_paused():
         number = pane.player.number
         await pilot.press("minus")
         assert (pane.player.number, pane.player.speed) == (number, 8.0)
-        assert pane._timer is None
+        assert pane.rounds.timer is None
 
     draft = ProblemForm(mesh="X=64", specs=("__",) * 3, collective=CollectiveFields("psum"))
     drive(script, draft=draft, screen="step")
@@ -103,7 +104,7 @@ def test_resizing_while_it_plays_keeps_the_round(monkeypatch):
 
     async def script(pilot):
         pane = pilot.app.pane
-        pane.query_one(RoundView).focus()
+        pane.query_one(Rounds).focus()
         await until(pilot, lambda: is_ready(pane))
         await pilot.press("right", "minus", "minus", "space")
         for size in SIZES.values():
@@ -240,22 +241,22 @@ def test_a_round_slides_in_and_keys_do_not_wait_for_it(monkeypatch):
 
     async def script(pilot):
         pane = pilot.app.pane
-        pane.query_one(RoundView).focus()
+        pane.query_one(Rounds).focus()
         await until(pilot, lambda: is_ready(pane))
         await pilot.press("right")
-        assert (pane.player.number, next(iter(pane._slides), None)) == (1, 0.15)
+        assert (pane.player.number, next(iter(pane.rounds.slides), None)) == (1, 0.15)
         await pilot.press("right")
-        assert (pane.player.number, next(iter(pane._slides), None)) == (2, 0.15)
+        assert (pane.player.number, next(iter(pane.rounds.slides), None)) == (2, 0.15)
         first = text_of(pilot.app)
         for _ in range(3):
-            pane._go_on_sliding()
+            pane.rounds.slide()
         await pilot.pause()
-        assert next(iter(pane._slides), None) is None
+        assert next(iter(pane.rounds.slides), None) is None
         assert text_of(pilot.app) != first
         await pilot.press("left")
-        assert (pane.player.number, next(iter(pane._slides), None)) == (1, None)
+        assert (pane.player.number, next(iter(pane.rounds.slides), None)) == (1, None)
         await pilot.press("end")
-        assert next(iter(pane._slides), None) is None
+        assert next(iter(pane.rounds.slides), None) is None
 
     drive(script, draft=SMALL, screen="step", is_animated=True)
 
@@ -263,7 +264,7 @@ def test_a_round_slides_in_and_keys_do_not_wait_for_it(monkeypatch):
 def test_without_animation_a_round_is_there_at_once():
     def check(pane):
         assert pane.player.number == 1
-        assert next(iter(pane._slides), None) is None
+        assert next(iter(pane.rounds.slides), None) is None
 
     play(["right"], check)
 
@@ -271,7 +272,7 @@ def test_without_animation_a_round_is_there_at_once():
 def test_every_transfer_is_listed_and_leads_to_its_round():
     async def script(pilot):
         pane = pilot.app.pane
-        view = pane.query_one(RoundView)
+        view = pane.query_one(Rounds)
         view.focus()
         await until(pilot, lambda: is_ready(pane))
         await pilot.press("right", "v")
@@ -279,7 +280,7 @@ def test_every_transfer_is_listed_and_leads_to_its_round():
         check_snapshot("step-transfers", text_of(pilot.app))
         lines = [view.canvas.line(y, 0, 80).plain for y in range(view.canvas.height)]
         row = next(y for y, line in enumerate(lines) if line.startswith("  round 2")) + 1
-        await pilot.click(RoundView, offset=(4, row - view.scroll_offset.y))
+        await pilot.click(Rounds, offset=(4, row - view.scroll_offset.y))
         assert pane.player.number == 2
         await pilot.press("end")
         await pilot.pause()
@@ -306,7 +307,7 @@ def test_groups_are_shown_one_at_a_time():
 
 def test_a_large_picture_scrolls():
     def check(pane):
-        view = pane.query_one(RoundView)
+        view = pane.query_one(Rounds)
         assert view.scroll_offset.x == 16
         assert view.scroll_offset.y > 0
         pane.action_pan(-1)
@@ -354,7 +355,7 @@ def test_what_takes_long_is_worked_out_beside_the_screen(monkeypatch):
 def test_any_other_collective_is_played():
     async def script(pilot):
         app, pane = pilot.app, pilot.app.pane
-        pane.query_one(RoundView).focus()
+        pane.query_one(Rounds).focus()
         await pilot.press("i")
         field = app.focused
         assert isinstance(field, Input)
@@ -392,7 +393,7 @@ NONSENSE = (
 def test_nonsense_is_said_at_its_field_and_the_picture_stays():
     async def script(pilot):
         app, pane = pilot.app, pilot.app.pane
-        pane.query_one(RoundView).focus()
+        pane.query_one(Rounds).focus()
         before = pane.prepared
         await pilot.press("i")
         form = pane.query_one("CollectiveForm")
@@ -454,7 +455,7 @@ def test_every_command_has_a_key_that_runs_it_at_any_time():
     async def script(pilot):
         pane = pilot.app.pane
         for command in STEP:
-            pane.query_one(RoundView).focus()
+            pane.query_one(Rounds).focus()
             before = pane.prepared
             assert command.keys
             assert await pilot.app.run_action(command.name, pane)
@@ -469,7 +470,7 @@ def test_every_command_has_a_key_that_runs_it_at_any_time():
 
 def test_what_scrolls_leaves_a_column_for_the_scrollbar():
     def check(pane):
-        view = pane.query_one(RoundView)
+        view = pane.query_one(Rounds)
         assert view.canvas.height > view.size.height
         assert view.canvas.width <= view.size.width
 
@@ -479,7 +480,7 @@ def test_what_scrolls_leaves_a_column_for_the_scrollbar():
 
 def test_another_theme_gives_axes_its_colours_at_once():
     async def script(pilot):
-        view = pilot.app.pane.query_one(RoundView)
+        view = pilot.app.pane.query_one(Rounds)
         before = view.canvas.line(0, 0, 40)
         pilot.app.theme = "shardviz-light"
         await pilot.pause()
@@ -505,7 +506,7 @@ def test_the_links_are_those_of_the_machine_and_change_with_it():
 def test_an_algorithm_is_chosen_from_the_table():
     async def script(pilot):
         pane = pilot.app.pane
-        pane.query_one(RoundView).focus()
+        pane.query_one(Rounds).focus()
         await until(pilot, lambda: is_ready(pane))
         await pilot.press("m")
         await until(pilot, lambda: len(getattr(pilot.app.screen, "rows", ())) > 5)
@@ -536,7 +537,7 @@ def test_an_algorithm_is_chosen_from_the_table():
 def test_a_device_is_marked_in_every_view():
     async def script(pilot):
         pane = pilot.app.pane
-        pane.query_one(RoundView).focus()
+        pane.query_one(Rounds).focus()
         await until(pilot, lambda: is_ready(pane))
         await pilot.press("right", "d")
         assert pane.state.lens == 0
@@ -578,9 +579,9 @@ def test_a_click_marks_a_device_or_no_longer():
         pane = pilot.app.pane
         await until(pilot, lambda: is_ready(pane))
         for expected in (0, None):
-            await pilot.click(RoundView, offset=(6, 2))
+            await pilot.click(Rounds, offset=(6, 2))
             assert pane.state.lens == expected
-        await pilot.click(RoundView, offset=(30, 20))
+        await pilot.click(Rounds, offset=(30, 20))
         assert pane.state.lens is None
 
     drive(script, draft=SMALL, screen="step")
@@ -589,7 +590,7 @@ def test_a_click_marks_a_device_or_no_longer():
 def test_the_last_view_is_the_matmul_beside_the_collective():
     async def script(pilot):
         pane = pilot.app.pane
-        pane.query_one(RoundView).focus()
+        pane.query_one(Rounds).focus()
         await until(pilot, lambda: is_ready(pane))
         await pilot.press("right", "v", "v")
         text = text_of(pilot.app)

@@ -76,6 +76,11 @@ class PlayerPage:
         self._said: dict[int, Text] = {}
         self._noted: dict[int, list[Text]] = {}
 
+    @property
+    def has_links(self) -> bool:
+        """True if chunks can be seen on their way."""
+        return self._view == "devices"
+
     def head(self, number: int, speed: str) -> list[Text]:
         """The collective, the progress, the round in words; before and after, what every device has."""
         run, width = self._run, self._width

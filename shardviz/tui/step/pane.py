@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
-from textual.timer import Timer
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.command_line import to_command_line
@@ -22,10 +21,9 @@ from shardviz.stepping.plan_step import played_steps
 from shardviz.tui.lines_view import TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
-from shardviz.tui.step import player
 from shardviz.tui.step.choice import CollectiveChoice, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
-from shardviz.tui.step.player import Player, RoundView, StepLines
+from shardviz.tui.step.player import Player, Rounds, StepLines
 
 with LazyImports():
     from shardviz.codegen import collective as collective_program
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from shardviz.hardware.group_links import Links
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner.problem import Problem
-    from shardviz.render.rounds.player import PlayerPage, View
+    from shardviz.render.rounds.player import View
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
@@ -61,35 +59,34 @@ class StepPane(Pane):
     area = "step"
     BINDINGS = bindings(STEP)
     DEFAULT_CSS = """
-    StepPane.other RoundView, StepPane.other #step-head, StepPane.other #step-foot { display: none; }
+    StepPane.other Rounds, StepPane.other #step-head, StepPane.other #step-foot { display: none; }
     """
 
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
-        self.player = Player()
+        self.rounds = Rounds()
         self.prepared: PreparedRun | None = None
         self.chosen = CollectiveChoice(state.resolved)
         self._group = 0
         self._followed: int | None = None
         """The device whose group was gone to; g goes on from there."""
         self._view: View = "devices"
-        self._page: PlayerPage | None = None
         self._fault: ShardvizError | None = None
         self._ticket = 0
-        self._timer: Timer | None = None
-        self._slides: Sequence[float] = ()
-        """How far the chunks of a round are on their way, 0 to 1, in each picture that is still to come."""
-        self._slide_timer: Timer | None = None
         self._form = CollectiveForm(state)
         """Its many fields are put on the screen when it is opened first."""
 
     def compose(self) -> ComposeResult:
         yield StepLines(id="step-head")
-        yield RoundView()
+        yield self.rounds
         yield StepLines(id="step-foot")
 
+    @property
+    def player(self) -> Player:
+        return self.rounds.player
+
     def show_problem(self, resolved: ResolvedProblem) -> None:
-        self._page = None
+        self.rounds.page = None
         if self.state.step_number in played_steps(resolved.plan):
             self.chosen.step = self.state.step_number
         if self.has_class("other"):
@@ -104,18 +101,18 @@ class StepPane(Pane):
 
     def show_round(self, number: int) -> None:
         if number != self.player.number:
-            self._go(number)
+            self.rounds.go(number)
 
     @property
     def round_shown(self) -> int:
         return self.player.number
 
     def begin(self, location: AnswerLocation) -> None:
-        self._group, self._page, self._view = self.chosen.group_of(location.position), None, "devices"
+        self._group, self.rounds.page, self._view = self.chosen.group_of(location.position), None, "devices"
         self._show_form(False)
         if self.chosen.forget():
             self._load(0.0)
-        self._go(location.round)
+        self.rounds.go(location.round)
 
     def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
         self._draw_foot()
@@ -137,7 +134,7 @@ class StepPane(Pane):
         return FORM if self.has_class("other") else ()
 
     def on_resize(self, _event: events.Resize) -> None:
-        self._page = None
+        self.rounds.page = None
         self.call_after_refresh(self._draw)
 
     def command_line(self) -> str:
@@ -170,31 +167,31 @@ class StepPane(Pane):
         return rounds.step_document(run, None)
 
     def action_play(self) -> None:
-        self.player.toggle()
-        self._keep_time()
-        self._draw()
+        self.rounds.play()
 
     def action_round(self, steps: int) -> None:
-        self._go(self.player.number + steps)
+        self.rounds.go(self.player.number + steps)
 
     def action_first(self) -> None:
-        self._go(0)
+        self.rounds.go(0)
 
     def action_last(self) -> None:
-        self._go(self.player.rounds)
+        self.rounds.go(self.player.rounds)
 
     def action_speed(self, steps: int) -> None:
-        self.player.faster(steps)
-        self._keep_time()
-        self._draw_head()
+        self.rounds.faster(steps)
+
+    def on_rounds_moved(self) -> None:
+        self._draw()
+        self.rounds.follow()
 
     def action_view(self) -> None:
         later = (*player_page.VIEWS[player_page.VIEWS.index(self._view) + 1 :], *player_page.VIEWS)
         self._view = next(view for view in later if self._has_view(view))
-        self._page = None
-        self.query_one(RoundView).scroll_home(animate=False)
+        self.rounds.page = None
+        self.rounds.scroll_home(animate=False)
         self._draw()
-        self.call_after_refresh(self._follow_round)
+        self.call_after_refresh(self.rounds.follow)
 
     def action_algorithm(self, steps: int) -> None:
         try:
@@ -232,7 +229,7 @@ class StepPane(Pane):
     def action_group(self, steps: int) -> None:
         if self.prepared is not None:
             self._group = (self._group + steps) % len(self.prepared.run.groups)
-            self._page = None
+            self.rounds.page = None
             self._draw()
 
     def action_device(self, steps: int) -> None:
@@ -252,11 +249,11 @@ class StepPane(Pane):
         if self.state.lens is not None and self.state.lens != self._followed:
             group, _ = prepared.run.places.get(self.state.lens, (self._group, 0))
             if group != self._group:
-                self._group, self._page = group, None
+                self._group, self.rounds.page = group, None
         self._followed = self.state.lens
 
     def action_pan(self, steps: int) -> None:
-        self.query_one(RoundView).scroll_relative(x=steps * PAN, animate=False)
+        self.rounds.scroll_relative(x=steps * PAN, animate=False)
 
     def action_collective(self, steps: int) -> None:
         if self.chosen.is_own:
@@ -272,7 +269,7 @@ class StepPane(Pane):
         self._show_form(not self.has_class("other"))
         if self._form.display:
             self._form.show_problem(self.state.resolved)
-        (self._form.first_field if self._form.display else self.query_one(RoundView)).focus()
+        (self._form.first_field if self._form.display else self.rounds).focus()
 
     def _show_form(self, is_open: bool) -> None:
         self._form.display = is_open
@@ -284,62 +281,17 @@ class StepPane(Pane):
     async def on_collective_form_done(self) -> None:
         await self.action_other()
 
-    def on_lines_view_clicked(self, message: RoundView.Clicked) -> None:
+    def on_lines_view_clicked(self, message: Rounds.Clicked) -> None:
         """A transfer leads to its round, a device is marked."""
-        if self._page is None or not isinstance(message.view, RoundView):
+        if self.rounds.page is None or not isinstance(message.view, Rounds):
             return
         number = self.player.number
-        found = self._page.round_at(number, message.line)
-        position = None if found else self._page.position_at(number, message.column, message.line)
+        found = self.rounds.page.round_at(number, message.line)
+        position = None if found else self.rounds.page.position_at(number, message.column, message.line)
         if position is not None:
             self.state.set_lens(None if position == self.state.lens else position)
         elif found is not None and found != number:
-            self.player.go(found)
-            self._keep_time()
-            self._draw()
-
-    def tick(self) -> None:
-        """One round on, while it plays."""
-        if self.player.playing and self.display and self.prepared is not None:
-            before = self.player.number
-            self.player.tick()
-            self._send_off(before, self.player.speed)
-            if not self.player.playing:
-                self._keep_time()
-            self._draw()
-            self._follow_round()
-
-    def _go(self, number: int) -> None:
-        before = self.player.number
-        self.player.go(number)
-        self._send_off(before)
-        self._keep_time()
-        self._draw()
-        self._follow_round()
-
-    def _send_off(self, before: int, speed: float = 0.0) -> None:
-        """Have the chunks of a round slide along their links, where it is the one after that before."""
-        if self._slide_timer is not None:
-            self._slide_timer.stop()
-        self._slides = ()
-        is_next = self.player.number == before + 1 and self._view == "devices"
-        if is_next and speed <= player.FASTEST_SLIDE and self.app.animation_level != "none":
-            self._slides = player.SLIDE
-            self._slide_timer = self.set_interval(player.SLIDE_S, self._go_on_sliding)
-
-    def _go_on_sliding(self) -> None:
-        self._slides = self._slides[1:]
-        if not self._slides and self._slide_timer is not None:
-            self._slide_timer.stop()
-        self._draw_picture()
-
-    def _keep_time(self) -> None:
-        """A timer at the player's speed while it plays, else none."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-        if self.player.playing:
-            self._timer = self.set_interval(1 / self.player.speed, self.tick)
+            self.rounds.go(found)
 
     def _choose(self) -> None:
         """Play what the problem has of the choice; what is the same goes on."""
@@ -355,12 +307,10 @@ class StepPane(Pane):
     def _load(self, fraction: float) -> None:
         """Work out the chosen collective, at a part of its rounds; a large one beside the screen."""
         self._ticket += 1
-        self._slides = ()
         self.post_message(CommandsChanged())
-        self._page, self._fault = None, self.chosen.fault
+        self.rounds.page, self._fault = None, self.chosen.fault
         question = self.chosen.question
-        self.player.load(0 if question is None else question.schedule.rounds, fraction)
-        self._keep_time()
+        self.rounds.load(0 if question is None else question.schedule.rounds, fraction)
         links = None if question is None else self._links()
         if question is None or links is None or is_large(question):
             self.prepared = None
@@ -390,7 +340,7 @@ class StepPane(Pane):
         else:
             self.prepared = found
             self._group = min(self._group, len(found.run.groups) - 1)
-        self._page = None
+        self.rounds.page = None
         self._draw()
 
     def _draw(self) -> None:
@@ -401,23 +351,12 @@ class StepPane(Pane):
             self._draw_words(width)
             return
         self._follow_lens(self.prepared)
-        if self._page is None or self._page.palette is not self.palette:
-            self._page = self._new_page(self.prepared)
-        self._page.lens = self.state.lens
+        if self.rounds.page is None or self.rounds.page.palette is not self.palette:
+            self.rounds.page = self._new_page(self.prepared)
+        self.rounds.page.lens = self.state.lens
         self._draw_head()
         self._draw_foot()
-        self._draw_picture()
-
-    def _draw_picture(self) -> None:
-        if self._page is not None:
-            self.query_one(RoundView).show(
-                self._page.canvas(self.player.number, next(iter(self._slides), None))
-            )
-
-    def _follow_round(self) -> None:
-        line = None if self._page is None else self._page.line_of(self.player.number)
-        if line is not None:
-            self.query_one(RoundView).scroll_to(y=max(0, line - 1), animate=False)
+        self.rounds.draw()
 
     def _new_page(self, prepared: PreparedRun, verdict: int = 1) -> player_page.PlayerPage:
         lead = "" if self.chosen.is_own else f"step {self.chosen.step}  "
@@ -444,21 +383,21 @@ class StepPane(Pane):
         return None if self.prepared is None else self.chosen.matmul(self.prepared.run)
 
     def _draw_head(self) -> None:
-        if self._page is not None:
+        if self.rounds.page is not None:
             player = self.player
             speed = f"{player.speed:g}/s" if player.playing else ""
-            self._put("#step-head", self._page.head(player.number, speed))
+            self._put("#step-head", self.rounds.page.head(player.number, speed))
 
     def _draw_foot(self) -> None:
-        if self._page is None or self.prepared is None or not self.size.width:
+        if self.rounds.page is None or self.prepared is None or not self.size.width:
             return  # A pane that a lesson hides has no room, and draws itself again when it is shown.
         verdict = self._verdict(self.prepared)
-        lines = self._page.foot(self.player.number, verdict)
-        if len(verdict) != self._page.verdict_lines:
+        lines = self.rounds.page.foot(self.player.number, verdict)
+        if len(verdict) != self.rounds.page.verdict_lines:
             # The picture makes room for a longer verdict.
-            self._page = self._new_page(self.prepared, len(verdict))
-            self._page.lens = self.state.lens
-            self._draw_picture()
+            self.rounds.page = self._new_page(self.prepared, len(verdict))
+            self.rounds.page.lens = self.state.lens
+            self.rounds.draw()
         self._put("#step-foot", lines)
 
     def _put(self, name: str, lines: list[Text]) -> None:
@@ -494,4 +433,4 @@ class StepPane(Pane):
         else:
             words = ["No collective: nothing is sent.", "i plays any other."]
         lines = [line for word in words for line in sentence(word, width)]
-        self.query_one(RoundView).show(TextLines(lines))
+        self.rounds.show(TextLines(lines))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
+from textual.message import Message
+from textual.timer import Timer
 
 from shardviz.tui.lines_view import LinesView
+
+if TYPE_CHECKING:
+    from shardviz.render.rounds.player import PlayerPage
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Rounds a second."""
@@ -69,8 +75,10 @@ class StepLines(LinesView, can_focus=False, inherit_bindings=False):
     """
 
 
-class RoundView(LinesView, inherit_bindings=False):
-    """Scrolls up and down by keys; arrows to the left and right belong to the rounds."""
+class Rounds(LinesView, inherit_bindings=False):
+    """The picture of the round at which a `player` stands. It plays by itself, and the chunks of a round
+    slide along their links. `page` has the pictures; None where nothing is played. Scrolls up and down by
+    keys; arrows to the left and right belong to the rounds."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         ("up", "scroll_up", "Up"),
@@ -78,3 +86,89 @@ class RoundView(LinesView, inherit_bindings=False):
         ("pageup", "page_up", "Page up"),
         ("pagedown", "page_down", "Page down"),
     ]
+
+    class Moved(Message):
+        """Another round is shown, or playing has begun or ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.player = Player()
+        self.page: PlayerPage | None = None
+        self.slides: Sequence[float] = ()
+        """How far the chunks of a round are on their way, 0 to 1, in each picture that is still to come."""
+        self._clocks: dict[str, Timer] = {}
+
+    @property
+    def timer(self) -> Timer | None:
+        """The timer that plays; None while nothing is played."""
+        return self._clocks.get("play")
+
+    def load(self, rounds: int, fraction: float) -> None:
+        """Other rounds, at a part of their way."""
+        self.slides = ()
+        self.player.load(rounds, fraction)
+        self._keep_time()
+
+    def play(self) -> None:
+        """Play, or pause."""
+        self.player.toggle()
+        self._keep_time()
+        self.post_message(self.Moved())
+
+    def faster(self, steps: int) -> None:
+        self.player.faster(steps)
+        self._keep_time()
+        self.post_message(self.Moved())
+
+    def go(self, number: int) -> None:
+        """To a round; playing stops."""
+        before = self.player.number
+        self.player.go(number)
+        self._send_off(before)
+        self._keep_time()
+        self.post_message(self.Moved())
+
+    def tick(self) -> None:
+        """One round on, while it plays."""
+        if self.player.playing and self.display and self.page is not None:
+            before = self.player.number
+            self.player.tick()
+            self._send_off(before, self.player.speed)
+            if not self.player.playing:
+                self._keep_time()
+            self.post_message(self.Moved())
+
+    def draw(self) -> None:
+        if self.page is not None:
+            self.show(self.page.canvas(self.player.number, next(iter(self.slides), None)))
+
+    def follow(self) -> None:
+        """Scroll to the transfers of the round, where they are the picture."""
+        line = None if self.page is None else self.page.line_of(self.player.number)
+        if line is not None:
+            self.scroll_to(y=max(0, line - 1), animate=False)
+
+    def slide(self) -> None:
+        """The next picture of chunks on their way."""
+        self.slides = self.slides[1:]
+        if not self.slides:
+            self._set_timer("slide", 0.0)
+        self.draw()
+
+    def _send_off(self, before: int, speed: float = 0.0) -> None:
+        """Have the chunks of a round slide along their links, where it is the one after that before."""
+        is_next = self.player.number == before + 1 and self.page is not None and self.page.has_links
+        is_slow = speed <= FASTEST_SLIDE and self.app.animation_level != "none"
+        self.slides = SLIDE if is_next and is_slow else ()
+        self._set_timer("slide", SLIDE_S if self.slides else 0.0)
+
+    def _keep_time(self) -> None:
+        """A timer at the player's speed while it plays, else none."""
+        self._set_timer("play", 1 / self.player.speed if self.player.playing else 0.0)
+
+    def _set_timer(self, name: str, interval: float) -> None:
+        """A timer, or none for no interval, in place of the one of that name."""
+        if name in self._clocks:
+            self._clocks.pop(name).stop()
+        if interval:
+            self._clocks[name] = self.set_interval(interval, self.tick if name == "play" else self.slide)
