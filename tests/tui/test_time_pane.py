@@ -14,7 +14,7 @@ from shardviz.errors import NoMachineError, QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.reports.target_result import TargetResult
 from shardviz.tui.dialogs.export import exports_of
-from shardviz.tui.time import timelines
+from shardviz.tui.time import known_timelines, timelines
 from shardviz.tui.time.timelines import OpenedProfile, ToldTimelines
 from tests.conftest import one_in
 from tests.tui import hand_made
@@ -212,7 +212,7 @@ def test_what_stands_below_may_be_of_the_problem_before(monkeypatch):
     async def script(pilot):
         await settle(pilot, "a")
         assert "below: 35 × as long" in text_of(pilot.app)
-        monkeypatch.setattr(timelines.Timelines, "is_current", lambda _, name: name == "plan")
+        monkeypatch.setattr(known_timelines.KnownTimelines, "is_current", lambda _, name: name == "plan")
         pilot.app.pane.show_answers({})
         await settle(pilot)
         assert "below: of the problem before" in text_of(pilot.app)

@@ -27,6 +27,7 @@ from shardviz.tui.targets_pane import TargetsPane, fault_lines, notice, state_wo
 from shardviz.tui.time import timelines
 from shardviz.tui.time.chart import TimeChart
 from shardviz.tui.time.details import marked_group, of_before, report_lines, selected_lines
+from shardviz.tui.time.known_timelines import KnownTimelines
 from shardviz.tui.time.parts import ChartPart
 from shardviz.tui.time.timelines import PLAN, PROFILE, OpenedProfile, Teller, TimelineQuestion, ToldTimelines
 from shardviz.units import seconds as human_seconds
@@ -72,7 +73,7 @@ class TimePane(TargetsPane):
         self._teller: Teller = "model"
         self._below: tuple[str, Teller] | None = None
         """What stands below for comparison, and its teller."""
-        self._known = timelines.Timelines(state)
+        self._known = KnownTimelines(state)
         self._wanted: tuple[str, str] | None = None
         """A target and an instruction to select as soon as its timeline is here."""
         self._saving = -1
