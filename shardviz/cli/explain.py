@@ -160,7 +160,7 @@ def command(
     without=("targets", "backward", "remat", "optimizer"),
 )
 @_limit
-@options.long_output
+@options.output
 def rank(
     einsum: str, specs: str | None, machine: str | None, limit: int, output: CommandOutput, **problem: Any
 ) -> int:
@@ -186,7 +186,7 @@ def _print_ranking(question: PricedProblem, output: CommandOutput, limit: int) -
 @options.program("einsum")
 @click.argument("over", metavar="NAME=FIRST:LAST")
 @options.problem(options.of_field(SPECS), without=("targets",))
-@options.long_output
+@options.output
 def sweep(
     einsum: str, over: str, specs: str | None, machine: str | None, output: CommandOutput, **problem: Any
 ) -> int:
@@ -233,7 +233,7 @@ def _print_comparison(question: PricedProblem, other: Problem, output: CommandOu
     if output.as_json:
         print_json(fields.KINDS["versus"].document(first=first, second=second))
     else:
-        output.show(plans_compared.versus_view(first, second, *output.page))
+        output.show(plans_compared.versus_view(first, second, *output.page, output.verbose))
     return ExitCode.FINE
 
 

@@ -110,7 +110,7 @@ def command(
 def written(subject: Subject, columns: int | None, form: str) -> str:
     """The file's text. Raises `ShardvizError` where the subject has no such form."""
     if isinstance(subject.shown, SweepChart) and form in ("python", "notebook"):
-        raise QuestionError(f"--vary is a chart, and {form} is a program", "take svg or html")
+        raise QuestionError(f"a sweep is a chart, and {form} is a program", "take svg or html")
     if isinstance(subject.shown, Timelines) and form == "trace":
         return timeline_rows.trace(subject.shown.timelines)
     if isinstance(subject.shown, Timelines) and form not in ("svg", "html"):

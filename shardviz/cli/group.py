@@ -24,33 +24,42 @@ from shardviz.lazy_names import LazyImports
 with LazyImports():
     from shardviz.render import command_lines
 
-COMMANDS = {
-    "tui": "The application: build a mesh, split the arrays, watch what happens.",
-    "lesson": "The course: see, predict, change; how shardings work, lesson by lesson.",
-    "explain": "The collectives that a matmul needs, and those that the compilers insert.",
-    "rank": "All ways to split a matmul's arrays, the fastest first.",
-    "sweep": "Compute and communication over sizes, and where they cross.",
-    "versus": "Two shardings of the same arrays, side by side.",
-    "passes": "Follow shardings and collectives through a compiler, pass by pass.",
-    "hlo": "The collectives of any compiled program, from its text.",
-    "program": "Your own function on hardware that you do not have: its collectives, times and memory.",
-    "profile": "What ran on real devices, from their profile: times, bandwidths, who was waited for.",
-    "diff": "What has changed from one version of a program to the next; for a CI, with limits.",
-    "layout": "The slice of an array on every device of a mesh, as a picture.",
-    "step": "A collective round by round: every message, value by value.",
-    "launch": "Try a job of several processes on this machine, with simulated devices.",
-    "translate": "Convert a sharding between notations.",
-    "export": "Any of this as a program, a notebook, a picture, a page or a trace.",
-    "serve": "The application in a browser, for a class on this machine or network.",
-    "schema": "JSON Schemas of what --json prints, one for each kind of document.",
-    "search": "The best meshes and shardings of a program on a machine.",
-    "model": "Every parameter of a model, split by rules: memory and collectives of a step.",
-    "machine": "Chips, links and figures of hardware, and where a mesh lies on it.",
-    "measure": "Collectives on your own devices, against the clock; a machine's file of that.",
-    "targets": "List targets and how to install them: simulated devices, TPUs and GPUs.",
-    "info": "The versions that answers depend on.",
+GROUPS = {
+    "Ask": {
+        "tui": "The application: build a mesh, split the arrays, watch what happens.",
+        "explain": "The collectives that a matmul needs, and those that the compilers insert.",
+        "rank": "All ways to split a matmul's arrays, the fastest first.",
+        "sweep": "Compute and communication over sizes, and where they cross.",
+        "versus": "Two shardings of the same arrays, side by side.",
+        "step": "A collective round by round: every message, value by value.",
+        "layout": "The slice of an array on every device of a mesh, as a picture.",
+        "translate": "Convert a sharding between notations.",
+        "search": "The best meshes and shardings of a program on a machine.",
+        "model": "Every parameter of a model, split by rules: memory and collectives of a step.",
+        "machine": "Chips, links and figures of hardware, and where a mesh lies on it.",
+    },
+    "Look": {
+        "program": "Your own function on hardware that you do not have: its collectives, times and memory.",
+        "hlo": "The collectives of any compiled program, from its text.",
+        "passes": "Follow shardings and collectives through a compiler, pass by pass.",
+        "profile": "What ran on real devices, from their profile: times, bandwidths, who was waited for.",
+        "export": "Any of this as a program, a notebook, a picture, a page or a trace.",
+    },
+    "Learn": {
+        "lesson": "The course: see, predict, change; how shardings work, lesson by lesson.",
+        "serve": "The application in a browser, for a class on this machine or network.",
+    },
+    "Check": {
+        "diff": "What has changed from one version of a program to the next; for a CI, with limits.",
+        "measure": "Collectives on your own devices, against the clock; a machine's file of that.",
+        "launch": "Try a job of several processes on this machine, with simulated devices.",
+        "targets": "List targets and how to install them: simulated devices, TPUs and GPUs.",
+        "info": "The versions that answers depend on.",
+        "schema": "JSON Schemas of what --json prints, one for each kind of document.",
+    },
 }
-"""Every command, in the order people meet them, with its line in the list."""
+"""Every command by what one wants to do, in the order people meet them, with its line in the list."""
+COMMANDS = {name: words for commands in GROUPS.values() for name, words in commands.items()}
 
 MODULES = {
     **dict.fromkeys(("rank", "sweep", "versus"), "explain"),
@@ -58,6 +67,16 @@ MODULES = {
     **dict.fromkeys(("targets", "info", "schema"), "about"),
 }
 """The modules of commands that share one, where each has its name; another has a module to itself."""
+OPTIONS = {
+    "Question": "example mesh device_order specs spec sizes dtype axis_types objective backward no_backward "
+    "remat optimizer axes rules changes batch sequence inputs keep data shape axis perm send_sizes",
+    "Hardware": "target machine topology latency bandwidth on coordinator processes process timeout",
+    "Answer": "",
+    "Output": "verbose save as_json width color plain help",
+}
+"""The options of a command by what they are about, by their parameters' names; others are of the answer."""
+MOST_OPTIONS = 12
+"""Options that stand in one list."""
 TOP_EXAMPLES = 2
 """Examples that stand above the options; the others follow below."""
 MAX_WIDTH = 80
@@ -125,6 +144,21 @@ class ExampleCommand(click.Command):
         super().format_help_text(ctx, formatter)
         _write_examples(formatter, "Examples", self.examples[:TOP_EXAMPLES])
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {title: [] for title in OPTIONS}
+        for param in self.get_params(ctx):
+            name = "help" if "--help" in param.opts else param.name
+            title = next((title for title, names in OPTIONS.items() if name in names.split()), "Answer")
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
+            if record is not None:
+                groups[title].append(record)
+        if sum(map(len, groups.values())) <= MOST_OPTIONS:
+            groups = {"Options": [record for records in groups.values() for record in records]}
+        for title, records in groups.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         _write_examples(formatter, "More examples", self.examples[TOP_EXAMPLES:])
 
@@ -149,9 +183,14 @@ class LazyGroup(ExampleCommand, click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         return command_named(cmd_name) if cmd_name in COMMANDS else None
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([*commands.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -28,7 +28,6 @@ with LazyImports():
     from shardviz.hlo.text import trip_count
     from shardviz.render import lines
     from shardviz.render.programs import changes_view, cost_lines, hlo_picture, program_view
-    from shardviz.render.times import live_memory
     from shardviz.render.times import report as time_report
     from shardviz.reports import program_report
 
@@ -169,9 +168,11 @@ def command(
         if not output.verbose:
             output.show(lines.sentence(_MORE, output.width, style="dim"))
         return code
-    output.show(program_view.hlo_view(report, given, *page, selection))
+    output.show(program_view.hlo_view(report, given, *page, selection, output.verbose))
     if timeline is not None and timeline.memory is not None:
-        output.show_below(live_memory.memory_report_lines(timeline.memory, *page))
+        output.show_below(program_view.memory_lines(timeline.memory, *page, output.verbose))
+    if not output.verbose:
+        output.show(lines.sentence("-v shows the sums and the memory in full.", output.width, style="dim"))
     if why:
         output.show(cost_lines.shape_lines(report, selection, *page))
     if remade:

@@ -145,16 +145,19 @@ def _gathered(name: str, of: Callable[..., Any], names: str, *options: Callable[
     return add
 
 
+_METAVARS = {"targets": "NAME,…", "spec": "SPEC", "specs": "SPECS"}
+"""The metavars of fields that name none, where their value is more than a name."""
 _COMPLETIONS = {"targets": targets, "machine": targets, "algorithm": _names(_algorithms)}
 
 
 def of_field(field: FormField, **changes: Any) -> Callable[[F], F]:
     """The option of a form's field; `changes` are this command's own words for it."""
-    words: dict[str, Any] = {"default": field.default or None, "metavar": field.metavar, "help": field.help}
+    metavar = field.metavar or _METAVARS.get(field.name, "NAME")
+    words: dict[str, Any] = {"default": field.default or None, "metavar": metavar, "help": field.help}
     if field.choices == YES_OR_NO:
         words = {"flag_value": YES_OR_NO[1], "type": str, "default": field.default, "help": field.help}
     elif field.choices:
-        words["type"] = click.Choice(field.choices)
+        words |= {"type": click.Choice(field.choices), "metavar": field.metavar}
     words |= {"shell_complete": _COMPLETIONS.get(field.name)} | changes
     return click.option(
         field.flag, show_default="flag_value" not in words and words["default"] is not None, **words
@@ -201,7 +204,7 @@ job = _gathered(
         "default: found by JAX under srun, mpirun, Kubernetes and on Cloud TPU.",
     ),
     count("--processes", "How many processes the job has.", 1),
-    count("--process", "The number of this one, from 0.", 0, metavar="I"),
+    count("--process", "The number of this one, from 0.", 0),
 )
 """The options of a job of several processes, which a command gets as a `JobAddress`."""
 links = _all(

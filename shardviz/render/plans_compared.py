@@ -27,15 +27,17 @@ ORDINALS = ("first", "second")
 """Names of the plans where there is no room for others."""
 
 
-def versus_view(first: PlanCost, second: PlanCost, width: int, palette: Palette) -> list[Text]:
-    """The problem and the machine, a row for each figure, then the steps."""
+def versus_view(
+    first: PlanCost, second: PlanCost, width: int, palette: Palette, verbose: bool = False
+) -> list[Text]:
+    """The problem and the machine, a row for each figure, then the steps, with all reasons if `verbose`."""
     return [
         *headline(first.plan.problem, width, palette),
         *sentence(machine_words(first), width, lead="time  "),
         Text(),
         *versus_table(first, second, width),
         Text(),
-        *_steps(first, second, width, palette),
+        *_steps(first, second, width, palette, verbose),
     ]
 
 
@@ -109,14 +111,14 @@ def collective_counts(cost: PricedPlan) -> str:
     return ", ".join(op if count == 1 else f"{count} {op}" for op, count in counts.items()) or "none"
 
 
-def _steps(first: PlanCost, second: PlanCost, width: int, palette: Palette) -> list[Text]:
+def _steps(first: PlanCost, second: PlanCost, width: int, palette: Palette, verbose: bool) -> list[Text]:
     """The steps of both plans: side by side where there is room, else one below the other."""
     room = (width - GAP - 1) // 2
     each = room if room >= LEAST_WIDTH else width
     blocks = [
         [
             *records([[Text(named_specs_text(cost.plan), "bold")]], each),
-            *plan_view(cost.plan, each, palette, cost.steps),
+            *plan_view(cost.plan, each, palette, cost.steps, verbose),
         ]
         for cost in (first, second)
     ]

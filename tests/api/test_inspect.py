@@ -295,7 +295,8 @@ def test_it_shows_what_the_command_shows(texts, dialect, tmp_path, capsys, monke
     file.write_text(texts[dialect], encoding="utf-8")
     report = shardviz.read_hlo(texts[dialect], "X=2,Y=4")
     assert run(("hlo", str(file), "--mesh", "X=2,Y=4", "--width", "90")) == 0
-    assert repr(report) == capsys.readouterr().out.rstrip("\n")
+    *lines, _ = capsys.readouterr().out.splitlines()
+    assert repr(report) == "\n".join(lines)
     assert run(("hlo", str(file), "--mesh", "X=2,Y=4", "--json")) == 0
     assert json.loads(json.dumps(report.document())) == json.loads(capsys.readouterr().out)
     assert [(each.op, each.axes) for each in report.collectives] == [
@@ -311,7 +312,7 @@ def test_a_mesh_of_jax_or_none(texts):
     found = shardviz.read_hlo(texts["hlo"])
     assert (found.mesh.axis_sizes, found.given) == ((2, 4), None)
     assert [each.groups for each in found.collectives] == [each.groups for each in named.collectives]
-    assert found._repr_mimebundle_()["text/html"].count("all-gather") >= 2
+    assert found._repr_mimebundle_()["text/html"].count("all-gather") == 1
 
 
 def test_what_cannot_be_read_is_told(texts):

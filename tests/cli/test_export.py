@@ -253,7 +253,7 @@ def test_a_chart_over_sizes(exported, form):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (f"python {VARIED}", "--vary is a chart, and python is a program"),
+        (f"python {VARIED}", "a sweep is a chart, and python is a program"),
         (f"svg --as plan {VARIED}", "--vary and --as plan cannot be combined"),
         (f"svg {VARIED} --step 1", "--vary and --step cannot be combined"),
         (f"svg {VARIED} --time", "--vary and --time cannot be combined"),

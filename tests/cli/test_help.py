@@ -10,7 +10,7 @@ import pytest
 
 import shardviz
 from shardviz.cli import group
-from shardviz.cli.group import COMMANDS, command_named, run
+from shardviz.cli.group import COMMANDS, OPTIONS, command_named, run
 from shardviz.cli.streams import no_terminal
 from shardviz.lessons.course import file_names
 from shardviz.user_files import EXAMPLES as SHIPPED
@@ -78,7 +78,7 @@ def test_every_command_has_two_examples_at_the_top_of_its_help(
     assert len(command_named(name).examples) >= 2
     assert run([name, "--help"]) == 0
     out = capsys.readouterr().out
-    top = out[: out.index("\nOptions:\n")]
+    top = out[: min(out.index(f"\n{title}:\n") for title in ("Options", *OPTIONS) if f"\n{title}:\n" in out)]
     assert [line.strip() for line in top.splitlines() if line.startswith("    shardviz ")] == [
         line for _, line in command_named(name).examples[:2]
     ]
@@ -93,7 +93,7 @@ def test_the_main_help_begins_with_two_examples_of_commands(capsys: pytest.Captu
     out = capsys.readouterr().out
     assert len(group.shardviz.examples) == 2
     for words, line in group.shardviz.examples:
-        assert out.index(words) < out.index(line) < out.index("Options:") < out.index("Commands:")
+        assert out.index(words) < out.index(line) < out.index("Options:") < out.index("Ask:")
         assert (words, line) in command_named(line.split()[1]).examples
 
 

@@ -93,6 +93,9 @@ def test_for_a_person(capsys: Capture) -> None:
     out, err = capsys.readouterr()
     assert err == ""
     assert out.splitlines()[0] == "jit_step  8 partitions, scheduled"
+    assert "all: 5 runs, 11 MiB sent per device" in out
+    assert run(["hlo", str(PROGRAM), "--width", "80", "-v"]) == 0
+    out, err = capsys.readouterr()
     assert "all                 100 %     5  11 MiB" in out
     assert "\nmodel.py:15      82 %     3  9 MiB\n" in out
     assert run(["hlo", str(PROGRAM), "--width", "80", "--picture", "--mesh", "X=2,Y=4"]) == 0

@@ -39,7 +39,9 @@ def viewed(text: str, width: int, mesh: str | None = "X=2,Y=4") -> str:
     given = None if mesh is None else parse_mesh(mesh)
     return "\n".join(
         line.plain
-        for line in hlo_view(report_of(read(text, given, infer=True)), given, width, PLAIN, IN_ORDER)
+        for line in hlo_view(
+            report_of(read(text, given, infer=True)), given, width, PLAIN, IN_ORDER, verbose=True
+        )
     )
 
 
@@ -99,7 +101,9 @@ def test_alike_collectives_of_one_line_share_a_line() -> None:
     assert isinstance(module, HloModule)
     gather, permute, reduce = module.collectives
     several = replace(module, collectives=(gather, permute, reduce, gather, permute) * 2)
-    text = "\n".join(line.plain for line in hlo_view(report_of(several), XY, 100, PLAIN, IN_ORDER))
+    text = "\n".join(
+        line.plain for line in hlo_view(report_of(several), XY, 100, PLAIN, IN_ORDER, verbose=True)
+    )
     assert text.count("all-gather X") == 1
     assert "×4   4 MiB  all-gather X" in text
     assert "×6  18 MiB  all-reduce Y" in text
@@ -338,7 +342,9 @@ def test_the_host_stands_apart_and_groups_too_many_to_list_are_counted() -> None
         )
         in said
     )
-    listed = "\n".join(line.plain for line in hlo_view(report_of(read(BEYOND)), None, 80, PLAIN, IN_ORDER))
+    listed = "\n".join(
+        line.plain for line in hlo_view(report_of(read(BEYOND)), None, 80, PLAIN, IN_ORDER, verbose=True)
+    )
     assert "all-reduce in 65,536 groups of 16" in listed
     document = hlo_document(report_of(read(BEYOND)))
     assert document["totals"].keys() == {"send", "all-reduce"}

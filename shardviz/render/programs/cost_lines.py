@@ -19,7 +19,7 @@ from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import members_text, shapes, way_out
 from shardviz.render.programs.hlo_picture import NO_AXES
 from shardviz.render.times.report import percent
-from shardviz.reports.entries import AlikeEntries, By, CostSum, Selection, cost_sum, sums
+from shardviz.reports.entries import AlikeEntries, By, CollectiveEntry, CostSum, Selection, cost_sum, sums
 from shardviz.reports.program_report import ProgramReport
 from shardviz.reports.rematerialization import Rematerialization, route_code
 from shardviz.reports.suggestions import Suggestion
@@ -101,10 +101,25 @@ def sum_lines(report: ProgramReport, selection: Selection, width: int, palette: 
         ]
         if len(found) > len(shown):
             lines.append(Text(f"and {plural(len(found) - len(shown), 'more line')}", "dim"))
+    return lines + unknown_lines(report, entries, width)
+
+
+def total_lines(report: ProgramReport, selection: Selection, width: int) -> list[Text]:
+    """The sum of what the filters let pass, where it is of several collectives."""
+    entries = selection.chosen(report.entries)
+    whole = cost_sum(entries)
+    known = len(entries) > 1 and whole.runs is not None and whole.wire_bytes is not None
+    lines = []
+    if known:
+        words = f"{plural(whole.runs or 0, 'run')}, {human_bytes(whole.wire_bytes or 0)} sent per device"
+        lines = [Text(), *sentence(words, width, lead="all: ")]
+    return lines + unknown_lines(report, entries, width)
+
+
+def unknown_lines(report: ProgramReport, entries: Sequence[CollectiveEntry], width: int) -> list[Text]:
+    """The collectives that sums leave out, as nothing says how often they run."""
     unknown = sum(entry.runs is None for entry in entries)
-    if unknown:
-        lines += [Text(), *sentence(_unknown_words(unknown, report), width)]
-    return lines
+    return [Text(), *sentence(_unknown_words(unknown, report), width)] if unknown else []
 
 
 def _unknown_words(count: int, report: ProgramReport) -> str:

@@ -27,6 +27,7 @@ from shardviz.render.programs.cost_lines import (
     cost_lines,
     rematerialization_lines,
     sum_lines,
+    total_lines,
     why_lines,
 )
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
@@ -37,9 +38,12 @@ from shardviz.reports.suggestions import Suggestion
 from shardviz.reports.target_program import TargetProgram
 from shardviz.reports.why import Reason
 from shardviz.sharding import Mesh
+from shardviz.timeline.program_timeline import MemoryReport
 from shardviz.units import human_bytes, seconds
 
 HEADINGS = ("target", "collectives", "sent by a device", "time", "exposed", "memory")
+MOST = 16
+"""Lines of collectives on a page that was not asked for more."""
 TOLD = ("", "× collectives", " sent", "", " exposed", " of memory")
 """The words after the cells where there is no room for headings."""
 
@@ -51,34 +55,40 @@ def program_view(
     palette: Palette,
     selection: Selection = BY_COST,
     suggestions: Mapping[Reason, Suggestion] | None = None,
+    verbose: bool = False,
 ) -> list[Text]:
-    """The target and where the mesh lies on it, then the page of `shardviz hlo` of its `report`, why the
-    collectives are there (of the most expensive, or of all with `suggestions` of what avoids them), arrays
-    that are replicated on their way, the memory, and the notes; of a target without a program, and so without
-    a report, the reason."""
+    """The target and where the mesh lies on it, then the page of `shardviz hlo` of its `report`, arrays that
+    are replicated on their way, the memory, and the notes; of a target without a program, and so without a
+    report, the reason. With `suggestions` of what avoids them, or when `verbose`, why the collectives are
+    there."""
     lines = target_lines(program, width)
     if program.answer.status != "ok":
         lines += error_lines(program.answer, width, 0)
     lines += sentences(program.warnings, width, lead="warning: ")
     if report is not None:
-        lines += hlo_view(report, program.mesh, width, palette, selection)
-        if program.reshards:
-            asked = suggestions is not None
-            chosen = selection if asked else replace(selection, top=FEW)
-            hint = "" if asked else ": --why"
-            lines += why_lines(report, program.reasons, chosen, width, palette, suggestions or {}, hint)
+        lines += hlo_view(report, program.mesh, width, palette, selection, verbose)
+        if program.reshards and (verbose or suggestions is not None):
+            lines += why_lines(report, program.reasons, selection, width, palette, suggestions or {})
     lines += rematerialization_lines(program.rematerializations, width)
     if program.memory is not None:
         # A target that has refused it for that has said so above.
         is_refused = program.answer.status != "ok"
         lines += [Text(), *(() if is_refused else misfit_lines(program.memory, width))]
-        lines += memory_report_lines(program.memory, width, palette)
+        lines += memory_lines(program.memory, width, palette, verbose)
         estimate = None if report is None or report.timeline is None else report.timeline.memory
-        if not program.memory.buffers and estimate is not None and estimate.by == "estimate":
+        if verbose and not program.memory.buffers and estimate is not None and estimate.by == "estimate":
             # The compiler's sums do not say what lies there.
             lines += sentence("contents estimated from program order", width, 2, style="dim")
             lines += buffer_lines(estimate, width)
     return lines + sentences(program.notes, width, lead="note: ")
+
+
+def memory_lines(memory: MemoryReport, width: int, palette: Palette, verbose: bool) -> list[Text]:
+    """The memory at the peak, and when `verbose` what lies there."""
+    if verbose:
+        return memory_report_lines(memory, width, palette)
+    limit = "" if memory.limit_bytes is None else f" of {human_bytes(memory.limit_bytes)}"
+    return sentence(f"{human_bytes(memory.peak_bytes)}{limit}", width, lead="memory at the peak: ")
 
 
 def program_lines(program: TargetProgram, width: int, palette: Palette) -> list[Text]:
@@ -168,9 +178,15 @@ BRANCHES = "in branches of conditionals: the sums count every branch, and a run 
 
 
 def hlo_view(
-    report: ProgramReport, given: Mesh | None, width: int, palette: Palette, selection: Selection = BY_COST
+    report: ProgramReport,
+    given: Mesh | None,
+    width: int,
+    palette: Palette,
+    selection: Selection = BY_COST,
+    verbose: bool = False,
 ) -> list[Text]:
-    """The module's name and facts, its mesh, and its collectives by what they cost, with their sums.
+    """The module's name and facts, its mesh, and its collectives by what they cost, with their total; when
+    `verbose`, all of them with their sums by operation, axis, link, phase and source line.
 
     `given` is the mesh that the user named, if any. With the report's timeline there are seconds, and the
     page ends with the total of all that it runs.
@@ -180,8 +196,12 @@ def hlo_view(
         lines.append(Text(f"times on {report.timeline.machine}", "dim"))
     lines.append(Text())
     if report.entries:
-        lines += cost_lines(report, selection, width, palette)
-        lines += sum_lines(report, selection, width, palette)
+        shown = selection if verbose or selection.top is not None else replace(selection, top=MOST)
+        lines += cost_lines(report, shown, width, palette)
+        if verbose:
+            lines += sum_lines(report, selection, width, palette)
+        else:
+            lines += total_lines(report, selection, width)
         lines += _remarks(report.module, [entry.collective for entry in report.entries], width)
     else:
         lines += _nothing(report.module, width)
