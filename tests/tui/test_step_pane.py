@@ -76,7 +76,7 @@ def test_playing_goes_on_by_itself_and_stops_at_the_last_round():
             assert pane.player.number == number
         assert not pane.player.playing
         pane.rounds.tick()
-        pane.on_rounds_moved()
+        pane.on_rounds_round_changed()
         assert round_of(pane).startswith("round 4 of 4")
 
     play(["space"], check)

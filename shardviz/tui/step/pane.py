@@ -181,7 +181,7 @@ class StepPane(Pane):
     def action_speed(self, steps: int) -> None:
         self.rounds.faster(steps)
 
-    def on_rounds_moved(self) -> None:
+    def on_rounds_round_changed(self) -> None:
         self._draw()
         self.rounds.follow()
 

@@ -87,7 +87,7 @@ class Rounds(LinesView, inherit_bindings=False):
         ("pagedown", "page_down", "Page down"),
     ]
 
-    class Moved(Message):
+    class RoundChanged(Message):
         """Another round is shown, or playing has begun or ended."""
 
     def __init__(self) -> None:
@@ -113,12 +113,12 @@ class Rounds(LinesView, inherit_bindings=False):
         """Play, or pause."""
         self.player.toggle()
         self._keep_time()
-        self.post_message(self.Moved())
+        self.post_message(self.RoundChanged())
 
     def faster(self, steps: int) -> None:
         self.player.faster(steps)
         self._keep_time()
-        self.post_message(self.Moved())
+        self.post_message(self.RoundChanged())
 
     def go(self, number: int) -> None:
         """To a round; playing stops."""
@@ -126,7 +126,7 @@ class Rounds(LinesView, inherit_bindings=False):
         self.player.go(number)
         self._send_off(before)
         self._keep_time()
-        self.post_message(self.Moved())
+        self.post_message(self.RoundChanged())
 
     def tick(self) -> None:
         """One round on, while it plays."""
@@ -136,7 +136,7 @@ class Rounds(LinesView, inherit_bindings=False):
             self._send_off(before, self.player.speed)
             if not self.player.playing:
                 self._keep_time()
-            self.post_message(self.Moved())
+            self.post_message(self.RoundChanged())
 
     def draw(self) -> None:
         if self.page is not None:
