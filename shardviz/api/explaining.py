@@ -80,11 +80,12 @@ class Explanation(Shown, ExplainAnswer):
             return TimelineReport(TargetTimes(plan_timeline(self.cost)))
         return TimelineReport(self.target_times(self.target(target), as_machine(machine)))
 
-    def lines(self, width: int, palette: Palette) -> list[Text]:
+    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
         return [
-            *cost_view.explain_view(self.cost, width, palette),
+            *cost_view.explain_view(self.cost, width, palette, verbose=verbose),
             *target_answers.targets_table(self.told, self.problem, width, palette),
-            *cost_view.assumption_lines(self.cost, width),
+            *(target_answers.targets_view(self.told, self.problem, width, palette) if verbose else ()),
+            *(() if verbose else cost_view.assumption_lines(self.cost, width)),
         ]
 
     def document(self) -> dict[str, Any]:
@@ -194,8 +195,8 @@ class Ranking(Shown):
     problem: Problem
     candidates: tuple[Candidate, ...]
 
-    def lines(self, width: int, palette: Palette) -> list[Text]:
-        return plans_compared.ranking_view(self.problem, self.candidates, width, palette, SHOWN)
+    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+        return plans_compared.ranking_view(self.problem, self.candidates, width, palette, SHOWN, verbose)
 
     def document(self) -> dict[str, Any]:
         return ranking_document(self.candidates)
@@ -226,8 +227,8 @@ class CostCurve(Shown):
 
     sweep: Sweep
 
-    def lines(self, width: int, palette: Palette) -> list[Text]:
-        return sweep_view.sweep_view(self.sweep, width, palette)
+    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+        return sweep_view.sweep_view(self.sweep, width, palette, verbose)
 
     def document(self) -> dict[str, Any]:
         return KINDS["sweep"].document(self.sweep)
@@ -267,8 +268,8 @@ class SearchReport(Shown):
     def found(self) -> tuple[MeshSharding, ...]:
         return self.ranking.found
 
-    def lines(self, width: int, palette: Palette) -> list[Text]:
-        return search_view.search_view(self.ranking, width, palette, SHOWN_MESHES)
+    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+        return search_view.search_view(self.ranking, width, palette, SHOWN_MESHES, verbose=verbose)
 
     def document(self) -> dict[str, Any]:
         return search_document(self.ranking)

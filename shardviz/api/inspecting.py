@@ -172,10 +172,10 @@ class Report(Shown):
         model = timed_program(self.text, found, mesh=self.module.mesh, infer=self.module.mesh is None)[1]
         return TimelineReport(TargetTimes(replace(model, notes=(*model.notes, *self.notes))))
 
-    def lines(self, width: int, palette: Palette) -> list[Text]:
+    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
         if self.compiled is not None:
-            return program_view.program_view(self.compiled, self._on_target, width, palette)
-        lines = program_view.hlo_view(self._on_target, self.given, width, palette)
+            return program_view.program_view(self.compiled, self._on_target, width, palette, verbose=verbose)
+        lines = program_view.hlo_view(self._on_target, self.given, width, palette, verbose=verbose)
         lines += cost_lines.rematerialization_lines(self.rematerializations, width)
         for note in (*self.notes, *self.module.unread):
             lines += render_lines.sentence(note, width, lead="note: ")
@@ -215,7 +215,7 @@ class WhyReport(Shown):
     suggestions: Mapping[Reason, Suggestion] = field(default_factory=dict)
     compiled: TargetProgram | None = None
 
-    def lines(self, width: int, palette: Palette) -> list[Text]:
+    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:  # noqa: ARG002
         from rich.text import Text
 
         if not self.report.entries:
@@ -246,8 +246,8 @@ class TargetReports(Shown):
         error if it has no program."""
         return _report(answer_of(target, self.programs))
 
-    def lines(self, width: int, palette: Palette) -> list[Text]:
-        return program_view.programs_view(self._priced, width, palette)
+    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+        return program_view.programs_view(self._priced, width, palette, verbose=verbose)
 
     def document(self) -> dict[str, Any]:
         return program_document(self.name, self._priced)

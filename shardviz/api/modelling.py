@@ -57,11 +57,8 @@ class ModelReport(Shown, ModelAnswer):
         """Bytes per device for all parameters."""
         return self.memory.parameters
 
-    def lines(self, width: int, palette: Palette) -> list[Text]:
-        return [
-            *model_view.parameters_view(self.question, width, palette),
-            *model_view.answer_view(self, width, palette),
-        ]
+    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+        return model_view.model_lines(self, width, palette, verbose)
 
     def document(self) -> dict[str, Any]:
         return programs.model_document(self)

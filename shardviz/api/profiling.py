@@ -137,8 +137,8 @@ class ProfileReport(ShownTimes):
         """The collectives as they ran, the most exposed time first."""
         return self.profile.collectives
 
-    def lines(self, width: int, palette: Palette) -> list[Text]:
-        return profile_view.profile_view(self.profile, width, palette, verbose=True)
+    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+        return profile_view.profile_view(self.profile, width, palette, verbose)
 
     def document(self) -> dict[str, Any]:
         return KINDS["profile"].document(self.profile)

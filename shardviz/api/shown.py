@@ -6,6 +6,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from shardviz.lazy_names import LazyImports
@@ -39,16 +40,21 @@ class Shown(ABC):
     """
 
     @abstractmethod
-    def lines(self, width: int, palette: Palette) -> list[Text]:
-        """The picture in lines of at most `width` columns, if it can be drawn in so few."""
+    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+        """The picture in lines of at most `width` columns, if it can be drawn in so few; all that the command
+        line prints with ``-v`` if `verbose`."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
         """The JSON document that the command line prints with ``--json``."""
 
+    @property
+    def full(self) -> str:
+        """The answer as text with all that the command line prints with ``-v``: ``print(answer.full)``."""
+        return page.plain_text(partial(self.lines, verbose=True), _terminal_width())
+
     def __repr__(self) -> str:
-        width = max(shutil.get_terminal_size((PAGE_WIDTH, 24)).columns, MIN_WIDTH)
-        return page.plain_text(self.lines, width)
+        return page.plain_text(self.lines, _terminal_width())
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         colours = palette.palette_for(None if console.no_color else console.color_system)
@@ -58,6 +64,10 @@ class Shown(ABC):
 
     def _repr_mimebundle_(self, **_kwargs: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": page.html(self.lines, PAGE_WIDTH)}
+
+
+def _terminal_width() -> int:
+    return max(shutil.get_terminal_size((PAGE_WIDTH, 24)).columns, MIN_WIDTH)
 
 
 class ShownTimes(Shown):
@@ -109,8 +119,8 @@ class TimelineReport(ShownTimes):
         """Bytes of one device, the largest buffers and the peak; None if unknown."""
         return self.timeline.memory
 
-    def lines(self, width: int, palette: Palette) -> list[Text]:
-        return report.times_view(self.times, width, palette, verbose=True)
+    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+        return report.times_view(self.times, width, palette, verbose)
 
     def document(self) -> dict[str, Any]:
         return fields.KINDS["timeline"].document(self.timeline)

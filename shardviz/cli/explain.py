@@ -160,7 +160,7 @@ def command(
     without=("targets", "backward", "remat", "optimizer"),
 )
 @_limit
-@options.output
+@options.long_output
 def rank(
     einsum: str, specs: str | None, machine: str | None, limit: int, output: CommandOutput, **problem: Any
 ) -> int:
@@ -178,7 +178,9 @@ def _print_ranking(question: PricedProblem, output: CommandOutput, limit: int) -
     if output.as_json:
         print_json(documents.ranking_document(candidates))
     else:
-        output.show(plans_compared.ranking_view(question.problem, candidates, *output.page, limit))
+        output.show(
+            plans_compared.ranking_view(question.problem, candidates, *output.page, limit, output.verbose)
+        )
     return ExitCode.FINE
 
 
@@ -186,7 +188,7 @@ def _print_ranking(question: PricedProblem, output: CommandOutput, limit: int) -
 @options.program("einsum")
 @click.argument("over", metavar="NAME=FIRST:LAST")
 @options.problem(options.of_field(SPECS), without=("targets",))
-@options.output
+@options.long_output
 def sweep(
     einsum: str, over: str, specs: str | None, machine: str | None, output: CommandOutput, **problem: Any
 ) -> int:
@@ -205,7 +207,7 @@ def _print_sweep(question: PricedProblem, over: str, output: CommandOutput) -> i
     if output.as_json:
         print_json(fields.KINDS["sweep"].document(curve))
     else:
-        output.show(sweep_view.sweep_view(curve, *output.page))
+        output.show(sweep_view.sweep_view(curve, *output.page, output.verbose))
     return ExitCode.FINE
 
 

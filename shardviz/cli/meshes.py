@@ -34,7 +34,7 @@ MAX_LISTED = 2**15
 @click.argument("name", shell_complete=options.targets)
 @options.field("mesh", default=None, help="A mesh to place on it; default: none.")
 @options.device_order
-@options.output
+@options.long_output
 def machine(name: str, mesh: str | None, device_order: str | None, output: CommandOutput) -> None:
     """Show the figures of a machine, with their sources, and draw its chips and links.
 
@@ -48,7 +48,7 @@ def machine(name: str, mesh: str | None, device_order: str | None, output: Comma
     if output.as_json:
         print_json(machines.machine_document(found, asked, placed))
     else:
-        output.show(machine_view.machine_view(found, asked, placed, *output.page))
+        output.show(machine_view.machine_view(found, asked, placed, *output.page, output.verbose))
 
 
 @click.command("layout", cls=ExampleCommand)

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     help="none, sgd or adam; adam,moments=bf16,over=X has bf16 moments, also sharded over X.",
 )
 @options.timeout
-@options.output
+@options.long_output
 def command(
     source: str,
     rules: str,
@@ -110,16 +110,13 @@ def command(
         )
         unchanged, moves = question, [*map(model_answer.read_change, changes)]
         question = model_answer.with_changes(question, moves)
-        if not output.as_json:
-            # What does not need a plan is there at once.
-            output.show(model_view.parameters_view(question, *output.page))
         with working("planning a step"):
             answer = model_answer.answered(question)
             moved = model_answer.change(model_answer.answered(unchanged), answer) if changes else None
         if answer.step is None:
             print_note(f"nothing says how {question.model.name} uses its parameters: no step is planned")
         if not output.as_json:
-            output.show(model_view.answer_view(answer, *output.page))
+            output.show(model_view.model_lines(answer, *output.page, output.verbose))
         if moved is not None and not output.as_json:
             output.show_below(model_view.change_lines(moved, *output.page))
         told: Sequence[tuple[TargetResult, tuple[Difference, ...]]] = ()

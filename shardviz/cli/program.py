@@ -169,7 +169,7 @@ def _show(
         return
     width = output.width
     if len(reported) > 1:
-        output.show(program_view.programs_view(reported, width, output.palette, selection))
+        output.show(program_view.programs_view(reported, width, output.palette, selection, output.verbose))
     elif not with_times or reported[0][1] is None:
         output.show(
             program_view.program_view(

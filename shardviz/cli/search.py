@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 )
 @options.count("--limit", "Meshes to show.", 1, default=10)
 @options.timeout
-@options.output
+@options.long_output
 def command(
     program: str,
     machine: str | None,
@@ -92,7 +92,7 @@ def command(
     answer, interrupted = _searched(question)
     if not output.as_json:
         opened = _opened(program, machine, given, answer) if answer.found else ""
-        output.show(search_view.search_view(answer, *output.page, limit, opened))
+        output.show(search_view.search_view(answer, *output.page, limit, opened, output.verbose))
     rows = None
     if target is not None and answer.is_complete and answer.found:
         rows = _compiled(answer, compiled or 0, target, timeout)

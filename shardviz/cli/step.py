@@ -83,7 +83,7 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
 )
 @options.job
 @options.timeout
-@options.output
+@options.long_output
 def command(
     operation: str,
     number: int | None,
@@ -237,7 +237,7 @@ def print_step(
         if shown.transfers:
             lines = transfer_table.transfer_lines(run, *output.page, number)
         else:
-            lines = step_view.step_view(run, *output.page, number)
+            lines = step_view.step_view(run, *output.page, number, output.verbose)
     if verifier.job is not None:
         axes = [run.operation.axes]
         heading = [*heading, *machine_view.job_lines(verifier.job, run.mesh, axes, *output.page)]

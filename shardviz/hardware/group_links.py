@@ -52,14 +52,13 @@ class Links:
 
     @property
     def each(self) -> str:
-        """``a v5p link``, ``an h100 link``, ``a device over DCN``; ``a link`` of given figures."""
+        """``v5p link``, ``h100 link``, ``device over DCN``; ``link`` of given figures."""
         if self.machine is None:
-            return "a link"
+            return "link"
         slowest = next((level for level in self.levels if _effective(level) == self.spec), None)
         if slowest is not None and slowest.kind == "network":
-            return f"a device over {slowest.name}"
-        chip = self.machine.chip
-        return f"{'an' if chip[:1] in ('a', 'h') else 'a'} {chip} link"
+            return f"device over {slowest.name}"
+        return f"{self.machine.chip} link"
 
 
 def group_links(

@@ -34,11 +34,18 @@ from shardviz.units import flops, human_bytes, rate, seconds
 
 
 def machine_view(
-    machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None, width: int, palette: Palette
+    machine: Machine,
+    mesh: Mesh | None,
+    placed: PlacedMesh | None,
+    width: int,
+    palette: Palette,
+    verbose: bool = False,
 ) -> list[Text]:
-    """All of a machine; with a mesh also where its axes lie. `placed` is None where no mesh was given."""
+    """A machine; with a mesh, where its axes lie. `placed` is None where no mesh was given. When `verbose`,
+    also on-chip memory, the clock, and
+    NCCL's constants beside measured times."""
     lines = sentence(machine.family.size_words(), width, lead=f"{machine.name}  ")
-    lines += [Text(), Text("one device", "bold"), *_device_lines(machine, width)]
+    lines += [Text(), Text("one device", "bold"), *_device_lines(machine, width, verbose)]
     lines += [Text(), Text("links, one way", "bold"), *_link_lines(machine, width), Text()]
     lines += machine_picture(machine, mesh, placed, width, palette)
     if mesh is not None and placed is not None:
@@ -47,14 +54,15 @@ def machine_view(
         lines += _axis_lines(mesh, placed, width, palette)
     for one in machine.family.dimensions:
         if one.nccl and one.kind == "switch" and one.size > 1:
-            lines += [Text(), *_nccl_lines(machine, one, width)]
+            lines += [Text(), *(_nccl_lines(machine, one, width) if verbose else _nccl_note(one, width))]
     if machine.measured:
         lines += [
             Text(),
             Text("measured, in the place of formulas", "bold"),
             *_measured_lines(machine, width),
         ]
-    return [*lines, Text(), *sentence(machine.source, width, lead="figures: ", style="dim")]
+    source = f"{machine.source}{'' if verbose else '; -v shows all figures'}"
+    return [*lines, Text(), *sentence(source, width, lead="figures: ", style="dim")]
 
 
 FIGURES = ("bf16", "HBM", "its bandwidth", "link one way", "network")
@@ -91,7 +99,7 @@ def _figures(machine: Machine) -> tuple[str, ...]:
     )
 
 
-def _device_lines(machine: Machine, width: int) -> list[Text]:
+def _device_lines(machine: Machine, width: int, verbose: bool) -> list[Text]:
     device, unknown = machine.device, f"not {machine.lacking}"
     peaks: dict[float, list[str]] = {}
     for dtype, peak in device.peak:
@@ -99,13 +107,15 @@ def _device_lines(machine: Machine, width: int) -> list[Text]:
     said = [f"{flops(peak, True)} in {', '.join(dtypes)}" for peak, dtypes in peaks.items()] or [unknown]
     usable = "" if device.usable_bytes is None else f", {memory_words(device.usable_bytes)} for a program"
     rows = [("" if number else "peak", words) for number, words in enumerate(said)]
-    on_chip, clock = device.on_chip_bytes, device.clock
-    rows += [
-        ("HBM", unknown if device.hbm_bytes is None else f"{memory_words(device.hbm_bytes)}{usable}"),
-        ("", unknown if device.hbm_bandwidth is None else rate(device.hbm_bandwidth)),
-        (machine.family.on_chip_name, unknown if on_chip is None else human_bytes(on_chip)),
-        ("clock", unknown if clock is None else f"{clock / 1e9:.4g} GHz"),
-    ]
+    held = unknown if device.hbm_bytes is None else f"{memory_words(device.hbm_bytes)}{usable}"
+    bandwidth = unknown if device.hbm_bandwidth is None else rate(device.hbm_bandwidth)
+    rows.append(("HBM", f"{held}, {bandwidth}"))
+    if verbose:
+        on_chip, clock = device.on_chip_bytes, device.clock
+        rows += [
+            (machine.family.on_chip_name, unknown if on_chip is None else human_bytes(on_chip)),
+            ("clock", unknown if clock is None else f"{clock / 1e9:.4g} GHz"),
+        ]
     return table([[(name, "dim"), words] for name, words in rows], width, 2)
 
 
@@ -131,13 +141,18 @@ def _link_lines(machine: Machine, width: int) -> list[Text]:
             kind = ""
         size = plural(one.size, MEMBERS.get(one.kind, one.name))
         rows.append(
-            [(name, "bold"), size, kind, rate(one.link.bandwidth), f"{seconds(one.link.latency)} a hop"]
+            [(name, "bold"), size, kind, rate(one.link.bandwidth), f"{seconds(one.link.latency)} per hop"]
         )
     return table(rows, width, 2)
 
 
 SAMPLED = (2**10, 2**20, 2**30)
 """Bytes of a collective whose times are shown."""
+
+
+def _nccl_note(node: Dimension, width: int) -> list[Text]:
+    words = f"collectives over {node.size} devices take NCCL's times, fitted to measurements: -v lists them"
+    return sentence(words, width, style="dim")
 
 
 def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:

@@ -136,21 +136,32 @@ TOO_LARGE = "!"
 
 
 def ranking_view(
-    problem: Problem, candidates: Sequence[Candidate], width: int, palette: Palette, limit: int
+    problem: Problem,
+    candidates: Sequence[Candidate],
+    width: int,
+    palette: Palette,
+    limit: int,
+    verbose: bool = False,
 ) -> list[Text]:
-    """A table of the first `limit` candidates, and how many more there are."""
+    """A table of the first `limit` candidates, what marks mean and how many more there are; when `verbose`,
+    also what was assumed."""
     shown = candidates[:limit]
     rows = _ranking_cells(shown, palette)
-    words = " ".join((*_ranking_words(candidates), "All figures are per device."))
-    more = len(candidates) - len(shown)
-    if more:
-        words += f" {plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all."
+    words = [*_marks_words(candidates)]
+    first = candidates[0].cost
+    if verbose:
+        words += ["Times are without overlap."] * (not any(one.cost.unknown for one in candidates))
+        words += [f"On {machine_words(first)}.", "All figures are per device."]
+    else:
+        words.append(f"Per device, on {first.machine.name}; -v shows assumptions.")
+    if more := len(candidates) - len(shown):
+        words.append(f"{plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all.")
     return [
         *headline(problem, width, palette),
         *statement_lines(problem, width),
         Text(),
         *(fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, GIVING_WAY) or records(rows, width)),
-        *sentence(words, width, style="dim"),
+        *sentence(" ".join(words), width, style="dim"),
     ]
 
 
@@ -181,17 +192,14 @@ def _ranking_cells(candidates: Sequence[Candidate], palette: Palette) -> list[li
     ]
 
 
-def _ranking_words(candidates: Sequence[Candidate]) -> Iterator[str]:
+def _marks_words(candidates: Sequence[Candidate]) -> Iterator[str]:
     cost = candidates[0].cost
     if any(one.cost.unknown for one in candidates):
         yield f"{BEST} Pareto-optimal in bytes sent, memory and compute; not ranked by time."
-    else:
-        if any(one.best for one in candidates):
-            yield f"{BEST} Pareto-optimal: nothing faster uses less memory."
-        yield "Times are without overlap."
+    elif any(one.best for one in candidates):
+        yield f"{BEST} Pareto-optimal: nothing faster uses less memory."
     if any(one.cost.over_bytes for one in candidates):
         yield f"{TOO_LARGE} does not fit in {human_bytes(cost.limit_bytes or 0)}."
-    yield f"On {machine_words(cost)}."
 
 
 def specs_text(plan: Plan) -> str:

@@ -33,10 +33,15 @@ MAX_REASONS = 3
 
 
 def search_view(
-    answer: MeshRanking, width: int, palette: Palette, limit: int, opened: str = ""
+    answer: MeshRanking,
+    width: int,
+    palette: Palette,
+    limit: int,
+    opened: str = "",
+    verbose: bool = False,
 ) -> list[Text]:
-    """A table of the best meshes, how the first splits every array, and what was looked at; `opened` is the
-    command line that explains the first."""
+    """A table of the best meshes, how the first splits every array, and one line of what was looked at; when
+    `verbose`, all that was assumed. `opened` is the command line that explains the first."""
     question = answer.question
     step = ", a train step" if question.training else ""
     lines = sentence(f"{question.problem.text}{step}", width, style="bold")
@@ -45,7 +50,7 @@ def search_view(
         *lines,
         *sentence(infeasible_words(answer), width, style="dim" if answer.found else ""),
         *sentence(larger_machine_words(answer) if answer.infeasible else "", width),
-        *sentence(" ".join(_space_sentences(answer)), width, style="dim"),
+        *sentence(" ".join(_space_sentences(answer, verbose)), width, style="dim"),
     ]
 
 
@@ -194,7 +199,8 @@ def _first(said: Sequence[str]) -> str:
     return f"{'; '.join(said[:MAX_REASONS])}{more}"
 
 
-def _space_sentences(answer: MeshRanking) -> Iterator[str]:
+def _space_sentences(answer: MeshRanking, verbose: bool) -> Iterator[str]:
+    """The meshes looked at, the machine, and what is not counted; when `verbose`, all that was assumed."""
     question = answer.question
     if answer.is_complete:
         skipped = sum(mesh.is_skipped for mesh in answer.infeasible)
@@ -206,19 +212,22 @@ def _space_sentences(answer: MeshRanking) -> Iterator[str]:
             f"{meshes} of {answer.meshes:,}" if skipped else f"All {meshes}" if answer.meshes > 1 else meshes
         )
         yield f"{all_of} and {shardings} looked at."
-        if len(answer.found) > 1:
+        if verbose and len(answer.found) > 1:
             yield "Ties: less communication first, then less memory."
     else:
         yield (
             f"Not complete: {answer.looked_at:,} of {answer.meshes:,} meshes; the others take "
             f"{seconds(answer.least_seconds)} or more."
         )
-    if own := own_words(question.problem):
-        yield f"Memory: {own}."
-    if question.training is not None:
-        yield "A gradient is split as its array, the optimizer's state as its parameter."
-    yield f"On {question.machine.name}; {OVERLAP_WORDS[question.overlap]}."
-    yield question.assumes
+    if verbose:
+        if own := own_words(question.problem):
+            yield f"Memory: {own}."
+        if question.training is not None:
+            yield "A gradient is split as its array, the optimizer's state as its parameter."
+        yield f"On {question.machine.name}; {OVERLAP_WORDS[question.overlap]}."
+        yield question.assumes
+    else:
+        yield f"On {question.machine.name}; -v shows assumptions."
     if question.lacking:
         counted = "arithmetic" if question.machine.device.hbm_bandwidth is not None else "memory traffic"
         yield f"The time of {counted} is not counted: {question.lacking}."

@@ -17,7 +17,7 @@ from shardviz.render.cost_view import machine_words
 from shardviz.render.lines import sentence, sentences, table
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.plan_view import headline
-from shardviz.units import BINARY, seconds
+from shardviz.units import BINARY, human_bytes, seconds
 
 COMPUTE, COMMUNICATION, BOTH = "●", "×", "◉"
 BOLD = Style(bold=True)
@@ -26,17 +26,34 @@ HEIGHT = 14
 MAX_WIDTH = 100
 
 
-def sweep_view(sweep: Sweep, width: int, palette: Palette) -> list[Text]:
-    """The problem, the chart, its legend, the crossings in words, and the machine."""
+def sweep_view(sweep: Sweep, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+    """The problem, the crossings in words, the chart, its legend, and the machine; when `verbose`, also the
+    costs at every size."""
     return [
         *headline(sweep.problem, width, palette),
+        *sentences(_words(sweep), width),
         Text(),
         *chart_lines(sweep, width, palette),
         Text(),
         *_legend(sweep, width, palette),
-        *sentences(_words(sweep), width),
+        *(_size_lines(sweep, width) if verbose else ()),
         *sentence(machine_words(sweep.costs[0]), width, style="dim"),
     ]
+
+
+def _size_lines(sweep: Sweep, width: int) -> list[Text]:
+    """The bytes and times at every size, those of the chart in numbers."""
+    heads = (sweep.name, "compute", "communication", "sent")
+    rows = [
+        [
+            size_text(size),
+            seconds(cost.compute_seconds),
+            seconds(cost.communication_seconds),
+            human_bytes(cost.wire_bytes),
+        ]
+        for size, cost in zip(sweep.sizes, sweep.costs, strict=True)
+    ]
+    return [Text(), *table(rows, width, 0, range(4), heads), Text()]
 
 
 def chart_lines(sweep: Sweep, width: int, palette: Palette, height: int = HEIGHT) -> list[Text]:
@@ -117,14 +134,14 @@ def _words(sweep: Sweep) -> Iterator[str]:
         yield "nothing is sent at any of these sizes"
     if sweep.plans_change:
         sizes = ", ".join(map(size_text, sweep.plans_change))
-        yield f"the plan has other steps from {sweep.name} = {sizes} on"
+        yield f"the plan changes at {sweep.name} = {sizes}"
 
 
 def _crossing_words(sweep: Sweep, crossing: Crossing) -> str:
-    """``compute takes longer from b = 12,240 on``: exact where the plan stays the same."""
+    """``compute takes longer from b = 12,240``: exact where the plan stays the same."""
     longer, size = "compute" if crossing.compute_grows else "communication", crossing.size
     exact = "" if crossing.same_plan else " (the next size looked at)"
-    words = f"{longer} takes longer from {sweep.name} = {size:,} on{exact}"
+    words = f"{longer} takes longer from {sweep.name} = {size:,}{exact}"
     if size not in sweep.sizes:
         return words
     cost = sweep.costs[sweep.sizes.index(size)]

@@ -53,6 +53,11 @@ def test_text_has_the_width_of_the_terminal(answer, monkeypatch):
         assert str(answer) == f"{answer}" == repr(answer)
 
 
+def test_the_full_text_has_what_the_short_one_leaves_out(answer):
+    assert len(answer.full.splitlines()) > len(repr(answer).splitlines())
+    assert max(map(len, answer.full.splitlines())) <= 100
+
+
 def test_rich_draws_it_in_colour_and_in_the_width_of_its_console(answer, monkeypatch):
     monkeypatch.setenv("COLUMNS", "70")
     drawn = Console(

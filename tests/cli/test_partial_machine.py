@@ -58,7 +58,7 @@ def test_a_chart_over_sizes_names_what_would_do(asked):
 
 
 def test_a_models_phases_of_unknown_time_are_said_to_be(asked):
-    code, said = asked("", "model", "gpt2", "--rules", "X=fsdp", "--mesh", "X=4", "--target", "none")
+    code, said = asked("", "model", "gpt2", "--rules", "X=fsdp", "--mesh", "X=4", "--target", "none", "-v")
     assert code == 0
     assert "optimizer unknown" in said
     assert "no peak in f32 and no HBM bandwidth are given for cpu" in said

@@ -378,9 +378,9 @@ def test_a_million_devices_without_numbers_have_a_summary(devices: int, capsys: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "6 µs on a ring of 4, 1 µs and 45 GB/s a v5e link, assumed"),
-        (("--bandwidth", "90GB/s"), "6 µs on a ring of 4, 1 µs and 90 GB/s a link\n"),
-        (("--compare",), "on a ring of 4 with 1 µs and 45 GB/s a v5e link, assumed"),
+        ((), "6 µs on a ring of 4, 1 µs and 45 GB/s per v5e link, assumed"),
+        (("--bandwidth", "90GB/s"), "6 µs on a ring of 4, 1 µs and 90 GB/s per link\n"),
+        (("--compare",), "on a ring of 4 with 1 µs and 45 GB/s per v5e link, assumed"),
     ],
 )
 def test_whose_links_they_are_is_said(capsys, monkeypatch, words, said):
@@ -393,9 +393,9 @@ def test_whose_links_they_are_is_said(capsys, monkeypatch, words, said):
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("none", "on a ring of 4, 1 µs and 45 GB/s a v5e link, assumed"),
-        ("v5p:2x2x1", "on a ring of 4, 1 µs and 90 GB/s a v5p link of v5p:2x2x1\n"),
-        ("h100:4", "on a switch with 4, 600 ns and 450 GB/s an h100 link of h100:4\n"),
+        ("none", "on a ring of 4, 1 µs and 45 GB/s per v5e link, assumed"),
+        ("v5p:2x2x1", "on a ring of 4, 1 µs and 90 GB/s per v5p link of v5p:2x2x1\n"),
+        ("h100:4", "on a switch with 4, 600 ns and 450 GB/s per h100 link of h100:4\n"),
     ],
 )
 def test_a_step_of_a_plan_has_the_links_of_its_target(capsys, target, said):
@@ -427,7 +427,7 @@ TIMED = {
 
 @pytest.mark.parametrize(("line", "said"), TIMED.items())
 def test_published_times_on_their_machines(capsys: Capture, line: str, said: str) -> None:
-    out = printed(capsys, *line.split(), "--dtype", "bf16", "--on", "none")
+    out = printed(capsys, *line.split(), "--dtype", "bf16", "--on", "none", "-v")
     assert said in " ".join(out.split())
 
 

@@ -197,7 +197,7 @@ def test_each_layer_has_its_own_caches():
     assert min(each.memory_bytes for each in answer.infeasible) > 40 * 2**30
     (first, *_) = best_meshes(asked(f"{CACHES} x 80", "v5e:4x4", sizes=sizes)).found
     assert 10 * 2**30 < first.memory_bytes < 11 * 2**30
-    said = " ".join(line.plain for line in search_view(answer, 200, PLAIN, 5))
+    said = " ".join(line.plain for line in search_view(answer, 200, PLAIN, 5, verbose=True))
     assert "Memory: each of the 80 layers has its own K, V; Q passes through all." in said
 
 

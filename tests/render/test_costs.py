@@ -27,8 +27,8 @@ TABLES = [
         ("psum", "i=8", tuple(range(64))),
         96,
         """
-        psum over i  ring  mesh i=8, 8 devices  s32[64] P('i') → 8 a device
-        32 bytes over 8 devices, on a ring of 8 with 1 µs and 45 GB/s a link
+        psum over i  ring  mesh i=8, 8 devices  s32[64] P('i') → 8 per device
+        32 bytes over 8 devices, on a ring of 8 with 1 µs and 45 GB/s per link
         8 µs by formula, bound by latency: a ring of 8 along i, both directions: twice 7/8 of 32 B over
           2 × 45 GB/s; or twice 4 hops of 1 µs, if longer
 
@@ -44,8 +44,8 @@ TABLES = [
         ("psum", "i=5", tuple(range(40))),
         80,
         """
-        psum over i  ring  mesh i=5, 5 devices  s32[40] P('i') → 8 a device
-        32 bytes over 5 devices, on a ring of 5 with 1 µs and 45 GB/s a link
+        psum over i  ring  mesh i=5, 5 devices  s32[40] P('i') → 8 per device
+        32 bytes over 5 devices, on a ring of 5 with 1 µs and 45 GB/s per link
         4 µs by formula, bound by latency: a ring of 5 along i, both directions: twice
           4/5 of 32 B over 2 × 45 GB/s; or twice 2 hops of 1 µs, if longer
 
@@ -60,9 +60,9 @@ TABLES = [
         40,
         """
         psum over i  ring  mesh i=8, 8 devices
-          s32[64] P('i') → 8 a device
+          s32[64] P('i') → 8 per device
         32 bytes over 8 devices, on a ring of 8
-        with 1 µs and 45 GB/s a link
+        with 1 µs and 45 GB/s per link
         8 µs by formula, bound by latency: a
           ring of 8 along i, both directions:
           twice 7/8 of 32 B over 2 × 45 GB/s; or
@@ -116,7 +116,7 @@ def test_nothing_to_send_needs_no_ratio(run_of: RunOf) -> None:
 
 def test_links_are_stated(run_of: RunOf) -> None:
     run = run_of("psum", "i=4", range(16), topology="line", link_spec=LinkSpec(2.5e-7, 9e10))
-    assert "on a line of 4 with 250 ns and 90 GB/s a link" in compared(run, 100)
+    assert "on a line of 4 with 250 ns and 90 GB/s per link" in compared(run, 100)
 
 
 @pytest.mark.parametrize(

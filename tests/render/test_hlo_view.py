@@ -124,7 +124,9 @@ def test_what_is_not_there_is_said() -> None:
     loose = (
         "%a = f32[4] all-reduce(%b), replica_groups={{0,3},{1,2}}, channel_id=1, use_global_device_ids=true"
     )
-    text = viewed(loose, 80, mesh=None)
+    assert "source line unknown" not in viewed(loose, 80, mesh=None), "its row says all"
+    other = loose.replace("%a", "%c").replace("{{0,3},{1,2}}", "{{0,1},{2,3}}")
+    text = viewed(f"{loose}\n{other}", 80, mesh=None)
     assert text.startswith("a program without a name")
     assert "source line unknown" in text
     assert "all-reduce {0,3} +1" in text

@@ -13,15 +13,25 @@ from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.targets.hardware import target_groups
 
 
-def page(name, mesh=None, width=80, palette=PLAIN):
+def page(name, mesh=None, width=80, palette=PLAIN, verbose=False):
     machine = named_machine(name)
     asked = None if mesh is None else parse_mesh(mesh)
     placed = None if asked is None else place_mesh(machine, asked)
-    return machine_view(machine, asked, placed, width, palette)
+    return machine_view(machine, asked, placed, width, palette, verbose)
 
 
-def text(name, mesh=None, width=80):
-    return "\n".join(line.plain for line in page(name, mesh, width))
+def text(name, mesh=None, width=80, verbose=False):
+    return "\n".join(line.plain for line in page(name, mesh, width, verbose=verbose))
+
+
+def test_what_few_ask_for_is_in_the_long_page():
+    short, full = (text("h100:2x8", "X=2,Y=8", verbose=verbose) for verbose in (False, True))
+    assert "collectives over 8 devices take NCCL's times" in short
+    assert "all-reduce" not in short
+    assert "1.98 GHz" not in short
+    assert "  all-reduce          36.6 µs           46%" in full
+    assert "  clock     1.98 GHz" in full
+    assert len(text("v5p:4x4x8", "X=4,Y=32").splitlines()) <= 40
 
 
 def test_a_ring_leaves_the_page_and_a_line_does_not():
@@ -77,7 +87,7 @@ def test_slices_are_drawn_once():
 
 
 def test_the_figures_and_their_source():
-    found = text("v5p:2x2x1")
+    found = text("v5p:2x2x1", verbose=True)
     for words in (
         "459 TFLOP/s in bf16",
         "918 TFLOP/s in s8, u8",
@@ -88,12 +98,12 @@ def test_the_figures_and_their_source():
         'figures: "How to Scale Your Model" (2025)',
     ):
         assert words in found
-    assert "HBM       80 GB" in text("h100:8")
+    assert "HBM   80 GB" in text("h100:8")
 
 
 def test_what_the_file_does_not_give_is_said():
     machine = read_machine('[node]\ndevices = 2\nbandwidth = "10GB/s"')
-    found = "\n".join(line.plain for line in machine_view(machine, None, None, 80, PLAIN))
+    found = "\n".join(line.plain for line in machine_view(machine, None, None, 80, PLAIN, True))
     assert found.count("not given") == 5
     assert "figures: machine.toml" in found
 

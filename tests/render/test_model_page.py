@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 import shardviz
@@ -29,11 +31,24 @@ def test_the_table_has_a_row_for_each_parameter_of_a_layer(report):
 
 
 def test_a_page_says_what_fits(report):
-    text = plain_text(report.lines, 100)
-    assert "memory  bytes of one device, of the 15.8 GiB that v5e has for a program" in text
+    text = plain_text(partial(report.lines, verbose=True), 100)
+    assert "memory  bytes per device, of the 15.8 GiB that v5e has for a program" in text
     assert "a train step holds 14.8 GiB: fits, 1,010 MiB are free" in text
     assert "1 psum" not in text.partition("layer × 32")[2].partition("computed again")[0]
     assert "2 psum over tensor" in text
+    assert "forward " in text.partition("logits and loss")[2].splitlines()[-2]
+
+
+def test_the_answer_is_first_and_a_row_has_the_collectives_of_an_axis(report):
+    lines = plain_text(report.lines, 80).splitlines()
+    assert lines[4].startswith("a train step of ")
+    assert "without overlap" in lines[4]
+    assert "fits" in "".join(lines[6:8])
+    assert "-v shows memory by use and every collective." in " ".join(lines[-2:])
+    assert len(lines) <= 40
+    layer = lines.index(next(line for line in lines if line.startswith("layer × 32")))
+    assert "all_gather, psum_scatter over data" in lines[layer]
+    assert "psum over tensor" in lines[layer + 1]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])

@@ -47,11 +47,11 @@ def test_the_account_runs_and_never_moves(run):
     lines = [[line.plain for line in cost_summary(run, "", number, 100)] for number in range(7)]
     assert lines[3] == [
         "sent     12 B of 24 B per device, the least   time     3 µs of 6 µs",
-        "ring of 4 as given, 45 GB/s a link   least 2 rounds",
+        "ring of 4 as given, 45 GB/s per link   least 2 rounds",
     ]
     assert len({tuple(map(len, each)) for each in lines}) == 1
     assert lines[6][0].startswith("sent     24 B of 24 B")
-    assert cost_summary(run, "v5e:2x4", 3, 100)[1].plain.startswith("ring of 4 on v5e:2x4, 45 GB/s a link")
+    assert cost_summary(run, "v5e:2x4", 3, 100)[1].plain.startswith("ring of 4 on v5e:2x4, 45 GB/s per link")
     assert cost_summary(run, "", 3, 40)[0].plain == "sent     12 B of 24 B, the least"
 
 

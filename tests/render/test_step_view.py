@@ -28,7 +28,7 @@ def page(run: CollectiveRun, width: int = 100, number: int | None = None) -> str
 
 def test_all_gather_as_the_tutorial_has_it(run_of: RunOf) -> None:
     expected = """
-        all_gather over i  ring  mesh i=4, 4 devices  s32[4] P('i') → 1 a device
+        all_gather over i  ring  mesh i=4, 4 devices  s32[4] P('i') → 1 per device
         ring: always to the next neighbour
 
         BEFORE
@@ -47,7 +47,7 @@ def test_all_gather_as_the_tutorial_has_it(run_of: RunOf) -> None:
 
         ▸ has just arrived   · not here   α→1 sent α to device 1
 
-        AFTER  s32[4] a device
+        AFTER  s32[4] per device
         0  i0   3   9   5   2
         1  i1   3   9   5   2
         2  i2   3   9   5   2
@@ -56,14 +56,26 @@ def test_all_gather_as_the_tutorial_has_it(run_of: RunOf) -> None:
         FINAL RESULT  s32[16]  P('i')
          3   9   5   2   3   9   5   2   3   9   5   2   3   9   5   2
 
-        ring: 3 rounds, 12 bytes sent by each device. Lower bound: 12 bytes; 2 rounds at one message per
-          round. Others: bidirectional-ring 2 rounds, 12 B; line 3 rounds, 20 B; recursive-doubling
-          2 rounds, 12 B; bruck 2 rounds, 12 B; direct 1 round, 12 B.
-        3 µs on a ring of 4, 1 µs and 45 GB/s a link
+        ring: 3 rounds, 12 bytes sent by each device
+        3 µs on a ring of 4, 1 µs and 45 GB/s per link
+        Lower bound: 12 bytes; 2 rounds at one message per round; -v shows the formula and the other
+        algorithms.
+        """
+    assert page(run_of("all_gather", "i=4", (3, 9, 5, 2))) == dedent(expected).strip("\n")
+
+
+def test_the_other_algorithms_and_the_formula_stand_at_the_end_of_the_long_page(run_of: RunOf) -> None:
+    expected = """
+        ring: 3 rounds, 12 bytes sent by each device
+        3 µs on a ring of 4, 1 µs and 45 GB/s per link
+        Lower bound: 12 bytes; 2 rounds at one message per round.
+        Others: bidirectional-ring 2 rounds, 12 B; line 3 rounds, 20 B; recursive-doubling 2 rounds, 12 B;
+        bruck 2 rounds, 12 B; direct 1 round, 12 B.
         2 µs by formula, bound by latency: a ring of 4 along i, both directions: 3/4 of 16 B over 2 ×
           45 GB/s; or 2 hops of 1 µs, if longer
         """
-    assert page(run_of("all_gather", "i=4", (3, 9, 5, 2))) == dedent(expected).strip("\n")
+    lines = step_view(run_of("all_gather", "i=4", (3, 9, 5, 2)), 100, PLAIN, verbose=True)
+    assert "\n".join(line.plain for line in lines).endswith(dedent(expected).rstrip("\n"))
 
 
 def rows_under(text: str, heading: str, count: int) -> list[list[str]]:
@@ -149,7 +161,7 @@ def test_256_devices_fit_a_screen(run_of: RunOf) -> None:
     run = run_of("psum", "X=16,Y=16", range(65536), "torus")
     text = page(run)
     assert len(text.splitlines()) <= 36
-    assert "1–15    each sends 16 chunks to the next along X      64 B     1 µs" in text
+    assert "1–15    each sends 16 chunks to the next along X        64 B       1 µs" in text
     assert "--round N shows one round, --json all of them" in text
     assert "255  X15 Y15  " in text
     assert "8355840" in text
@@ -201,26 +213,26 @@ def test_shards_of_two_dimensions_and_none(run_of: RunOf) -> None:
     scalar = page(run_of("psum", "i=2", (3, 4), shard=()))
     assert "FINAL RESULT  s32[]  P()\n 7" in scalar
     apart = page(run_of("psum_scatter", "i=2", range(4), tiled=False))
-    assert "AFTER  s32[] a device\n" in apart
+    assert "AFTER  s32[] per device\n" in apart
     assert "no FINAL RESULT: shard_map joins results along a dimension, and these have none" in apart
-    assert "AFTER  s32[1] a device\n" in page(run_of("psum_scatter", "i=2", range(4)))
+    assert "AFTER  s32[1] per device\n" in page(run_of("psum_scatter", "i=2", range(4)))
 
 
 NOTES = [
-    (("pmean", "i=2", (1, 2)), {}, "AFTER  f32[1] a device  every total ÷ 2\n"),
+    (("pmean", "i=2", (1, 2)), {}, "AFTER  f32[1] per device  every total ÷ 2\n"),
     (
         ("ppermute", "i=3", (1, 2, 3), "direct"),
         {"perm": ((0, 1),)},
-        "AFTER  s32[1] a device  0 on devices that receive nothing\n",
+        "AFTER  s32[1] per device  0 on devices that receive nothing\n",
     ),
     (
         ("ragged_all_to_all", "i=2", (3, 1, 4, 1), "pairwise"),
         {"send_sizes": ((1, 0), (1, 1))},
-        "AFTER  s32[2] a device  0 in rows that receive nothing\n",
+        "AFTER  s32[2] per device  0 in rows that receive nothing\n",
     ),
-    (("psum", "i=2", (5, 6), "binomial-tree"), {}, "binomial-tree: 2 rounds, 4 bytes sent by each device."),
-    (("psum", "i=3", (5, 6, 7), "binomial-tree"), {}, "4 rounds, at most 8 bytes sent by a device."),
-    (("all_gather", "i=2", (5, 6)), {}, "AFTER  s32[2] a device\n"),
+    (("psum", "i=2", (5, 6), "binomial-tree"), {}, "binomial-tree: 2 rounds, 4 bytes sent by each device"),
+    (("psum", "i=3", (5, 6, 7), "binomial-tree"), {}, "4 rounds, at most 8 bytes sent by a device"),
+    (("all_gather", "i=2", (5, 6)), {}, "AFTER  s32[2] per device\n"),
     (("psum", "i=2", (100, 100)), {"dtype": "int8"}, "   s8 wraps around"),
     (("psum", "i=3", 9), {}, "   Σ3 the sum of 3   "),
     (("pmax", "i=4", (1, 2, 3, 4)), {}, "   ╱ largest so far   "),

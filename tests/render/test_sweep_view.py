@@ -40,6 +40,8 @@ def test_a_chart() -> None:
         dedent(
             """
             bd,df->bf  mesh X=2, Y=4, 8 devices
+            compute takes longer from b = 4,378
+            the plan changes at b = 2Ki
 
                    │            b = 4,378 ┆
                    │                      ┆      ●●●
@@ -59,8 +61,6 @@ def test_a_chart() -> None:
                   b 1Ki      2Ki        4Ki      8Ki
 
             ● compute  × communication over X
-            compute takes longer from b = 4,378 on
-            the plan has other steps from b = 2Ki on
             v5e, assumed, each mesh axis a ring: 197
             TFLOP/s in bf16, HBM 820 GB/s
             """

@@ -204,9 +204,9 @@ def test_links_are_a_ring_a_line_or_a_switch():
 
 
 LINKS_OF = {
-    "none": ("45 GB/s a v5e link", "ring of 4 assumed"),
-    "v5p:2x2x2": ("90 GB/s a v5p link", "ring of 4 on v5p:2x2x2"),
-    "h100:8": ("450 GB/s an h100 link", "switch with 4 on h100:8"),
+    "none": ("45 GB/s per v5e link", "ring of 4 assumed"),
+    "v5p:2x2x2": ("90 GB/s per v5p link", "ring of 4 on v5p:2x2x2"),
+    "h100:8": ("450 GB/s per h100 link", "switch with 4 on h100:8"),
 }
 
 

@@ -40,6 +40,11 @@ class Sweep:
     crossings: tuple[Crossing, ...]
     plans_change: tuple[int, ...]
 
+    @property
+    def is_axis(self) -> bool:
+        """True for a mesh axis."""
+        return self.name in self.problem.mesh.axis_names
+
 
 def sweep(problem: Problem, sizes: SizeRange, placed: Callable[[Mesh], PlacedMesh]) -> Sweep:
     """Plan and price a problem at every size; `placed` lays a mesh on the machine.

@@ -121,13 +121,14 @@ def programs_view(
     width: int,
     palette: Palette,
     selection: Selection = BY_COST,
+    verbose: bool = False,
 ) -> list[Text]:
     """A line a target: runs of collectives, what a device sends in them, the time of a run and what of it
-    waits for communication, the memory at the peak; then what costs most on each, the first few if the
-    selection does not say how many; and the reasons of those without a program."""
+    waits for communication, the memory at the peak; then what costs most on each, the first few unless
+    `verbose` or the selection says how many; and the reasons of those without a program."""
     rows = [_cells(program, report) for program, report in programs]
     lines = table(rows, width, 0, range(1, 6), HEADINGS, told=TOLD)
-    few = selection if selection.top is not None else replace(selection, top=FEW)
+    few = selection if verbose or selection.top is not None else replace(selection, top=FEW)
     for program, report in programs:
         is_refused = program.answer.status != "ok"
         if is_refused or (report is not None and report.entries):
@@ -198,7 +199,7 @@ def hlo_view(
     if report.entries:
         shown = selection if verbose or selection.top is not None else replace(selection, top=MOST)
         lines += cost_lines(report, shown, width, palette)
-        if verbose:
+        if verbose and len(selection.groups(report.entries)) > 1:
             lines += sum_lines(report, selection, width, palette)
         else:
             lines += total_lines(report, selection, width)

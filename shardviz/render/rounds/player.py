@@ -331,7 +331,7 @@ def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> 
         (f", {seconds(latency)} of it latency" if is_told else "", "dim"),
     )
     on = f"on {links_of}" if links_of else "as given" if run.links.machine is None else "assumed"
-    links = Text(f"{run.links.topology} {on}, {rate(run.links.spec.bandwidth)} {run.links.each}", "dim")
+    links = Text(f"{run.links.topology} {on}, {rate(run.links.spec.bandwidth)} per {run.links.each}", "dim")
     rest = [Text(f"least {plural(bound.rounds, 'round')}", "dim")] * (bound.rounds < rounds)
     return flowed([sent, took, links, *rest], width)
 

@@ -27,7 +27,7 @@ COUNT = re.compile(r"(?:Σ|of )([0-9]+)$")
 
 
 def headline(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
-    """``all_gather over i  by ring  mesh i=4, 4 devices  s32[4] as P('i'), 1 a device``."""
+    """``all_gather over i  by ring  mesh i=4, 4 devices  s32[4] as P('i'), 1 per device``."""
     operation, layout = run.operation, run.question.layout
     what = Text.assemble((operation.name, "bold"), " over ", axes_text(operation.axes, run.mesh, palette))
     cells = [
@@ -36,7 +36,7 @@ def headline(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
         Text.assemble("mesh ", mesh_text(run.mesh, palette)),
         Text(
             f"{shaped(layout.array.dtype, layout.array.shape)} {run.question.spec} → "
-            f"{times(layout.shard_shape)} a device"
+            f"{times(layout.shard_shape)} per device"
         ),
     ]
     return table([cells], width)
@@ -147,9 +147,10 @@ MAX_LINE = 1000
 CHOSEN = "▸"
 
 
-def cost_lines(run: CollectiveRun, width: int) -> list[Text]:
-    """Rounds and bytes against the least possible and the other algorithms, then the time on these links."""
-    schedule, timeline, bound = run.schedule, run.timeline, run.bound
+def cost_lines(run: CollectiveRun, width: int, verbose: bool = False) -> list[Text]:
+    """The rounds, the bytes and the time on these links, and the least possible. When `verbose`, also the
+    other algorithms and the time by formula."""
+    schedule, timeline = run.schedule, run.timeline
     if schedule.pattern.group_size == 1:
         return sentence("one device alone: nothing to send", width, lead=f"{schedule.algorithm}: ")
     cut = f" of {schedule.chunks:,} chunks" if is_cut(schedule) else ""
@@ -157,25 +158,41 @@ def cost_lines(run: CollectiveRun, width: int) -> list[Text]:
     most = timeline.device_bytes
     everyone = total == most * timeline.topology.devices
     sent = f"{'' if everyone else 'at most '}{exact_bytes(most)} sent by {'each' if everyone else 'a'} device"
-    words = f"{plural(schedule.rounds, 'round')}{cut}, {sent}. {least(bound)}."
-    compared = run.rows if schedule.pattern.group_size <= MAX_GROUP else ()
-    rows = [row for row in _able(compared) if row.algorithm != schedule.algorithm]
-    if rows:
-        named = [
-            f"{row.algorithm} {plural(row.rounds, 'round')}, {human_bytes(row.device_bytes)}"
-            for row in rows[:OTHERS]
-        ]
-        more = f"; {len(rows) - OTHERS} more: --compare" if len(rows) > OTHERS else ""
-        words += f" Others: {'; '.join(named)}{more}."
-    lines = sentence(words, width, lead=f"{schedule.algorithm}: ")
-    took = f"on a {run.links.topology}, {link_text(run)}"
+    took = f"{duration(timeline.seconds, timeline.waiting)} on a {run.links.topology}, {link_text(run)}"
     if timeline.waiting:
         took += f"; {plural(timeline.waiting, 'message')} must wait for a link"
     firsts = accumulate((phase.rounds for phase in schedule.phases[:-1]), initial=0)
     if any(timeline[first].hops > timeline[first].messages for first in firsts):
         took += "; a message of several hops is passed on once it is whole (store and forward)"
-    lines += sentence(took, width, lead=f"{duration(timeline.seconds, timeline.waiting)} ")
-    return [*lines, *formula_lines(run, width)]
+    lines = sentence(
+        f"{plural(schedule.rounds, 'round')}{cut}, {sent}", width, lead=f"{schedule.algorithm}: "
+    )
+    lines += sentence(took, width)
+    others = _other_words(run)
+    if verbose:
+        return [
+            *lines,
+            *sentence(f"{least(run.bound)}.", width),
+            *sentence(others, width),
+            *formula_lines(run, width),
+        ]
+    more = " and the other algorithms" if others else ""
+    return [*lines, *sentence(f"{least(run.bound)}; -v shows the formula{more}.", width, style="dim")]
+
+
+def _other_words(run: CollectiveRun) -> str:
+    """``Others: bidirectional-ring 4 rounds, 8 B; …``; empty where nothing else can do it."""
+    schedule = run.schedule
+    compared = run.rows if schedule.pattern.group_size <= MAX_GROUP else ()
+    rows = [row for row in _able(compared) if row.algorithm != schedule.algorithm]
+    if not rows:
+        return ""
+    named = [
+        f"{row.algorithm} {plural(row.rounds, 'round')}, {human_bytes(row.device_bytes)}"
+        for row in rows[:OTHERS]
+    ]
+    more = f"; {len(rows) - OTHERS} more: --compare" if len(rows) > OTHERS else ""
+    return f"Others: {'; '.join(named)}{more}."
 
 
 def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
@@ -206,10 +223,10 @@ def duration(time: float, waiting: int | None) -> str:
 
 
 def link_text(run: CollectiveRun) -> str:
-    """``1 µs and 45 GB/s a v5e link, assumed``."""
+    """``1 µs and 45 GB/s per v5e link, assumed``."""
     links = run.links
     which = "" if links.machine is None else ", assumed" if links.assumed else f" of {links.machine.name}"
-    return f"{seconds(links.spec.latency)} and {rate(links.spec.bandwidth)} {links.each}{which}"
+    return f"{seconds(links.spec.latency)} and {rate(links.spec.bandwidth)} per {links.each}{which}"
 
 
 def comparison_view(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:

@@ -37,12 +37,15 @@ LOOKED_AT = 64
 """Rounds of a phase that are looked at one by one, where they are not alike…"""
 LOOKED_AT_SENDS = 2**20
 """…and what they send together."""
-TABLE_HEADINGS = ("", "rounds", "who sends what to whom", "a device", "a round")
+TABLE_HEADINGS = ("", "rounds", "who sends what to whom", "per device", "per round")
 
 
-def step_view(run: CollectiveRun, width: int, palette: Palette, number: int | None = None) -> list[Text]:
+def step_view(
+    run: CollectiveRun, width: int, palette: Palette, number: int | None = None, verbose: bool = False
+) -> list[Text]:
     """BEFORE, every round, AFTER and the final result where they fit a screen or two, else a summary.
-    `number` shows one round alone (0: before any); `QuestionError` for a round that does not exist."""
+    `number` shows one round alone (0: before any); `QuestionError` for a round that does not exist. When
+    `verbose`, its cost stands beside that of all others."""
     algorithm = ALGORITHMS[run.schedule.algorithm]
     said = [f"{algorithm.name}: {algorithm.summary}"]
     said += ["the numbers 0, 1, 2, … are only examples"] * run.question.counted
@@ -54,7 +57,7 @@ def step_view(run: CollectiveRun, width: int, palette: Palette, number: int | No
         lines += _after(run, width, palette, MAX_ROWS)
     else:
         lines += _summary(run, width, palette)
-    lines += [Text(), *cost_lines(run, width)]
+    lines += [Text(), *cost_lines(run, width, verbose)]
     return [trimmed(line, palette) for line in lines]
 
 
@@ -108,7 +111,7 @@ def _after(run: CollectiveRun, width: int, palette: Palette, rows: int) -> list[
     if after is None:
         drawn = BufferTable(run, run.schedule.rounds, [0], width, palette, rows, moving=False, ended=True)
         return [Text("AFTER", "bold"), *drawn.lines()]
-    title = [Text("AFTER", "bold"), Text(f"{shaped(run.result_dtype, after.shape[1:])} a device")]
+    title = [Text("AFTER", "bold"), Text(f"{shaped(run.result_dtype, after.shape[1:])} per device")]
     title += [Text(said) for said in after_words(run)]
     lines = [*table([title], width), *shards_picture(run, True, width, palette, rows)]
     if run.final is not None:
@@ -190,7 +193,7 @@ def round_table(run: CollectiveRun, width: int) -> list[Text]:
     if lines is None:
         lines = []
         for name, which, *rest in ([as_text(cell).plain for cell in row] for row in rows):
-            said = "{}: {}, {} a device, {} a round".format(name, *rest)
+            said = "{}: {}, {} per device, {} per round".format(name, *rest)
             lines += sentence(said, width, lead=f"round{'s' if '–' in which else ''} {which}  ")
     left_out = sum(spans[-1][0][1] - spans[0][0][0] + 1 for _, spans in found[MAX_RUNS - 2 : -1])
     if len(found) > MAX_RUNS:
