@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 
 from rich.style import Style
 from rich.text import Text
@@ -166,14 +166,13 @@ def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:
     for op in NCCL[node.nccl]:
         ways = [[seconds(start), f"{share:.0%}"] for start, share in ways_over(node.nccl, op, node.size)]
         links = [node.level(node.size)]
-        told = [[op, *(seconds(collective_time(op, size, links).seconds) for size in SAMPLED)]]
+        times = [seconds(collective_time(op, size, links).seconds) for size in SAMPLED]
+        rows += [[op, *ways[0], *times], *(["", *way, "", "", ""] for way in ways[1:])]
         if known:
-            told.append(["  measured", *(seconds(known[op, size]) for size in SAMPLED)])
-        for (name, *times), way in zip_longest(told, ways, fillvalue=[""] * 4):
-            rows.append([name, *way[:2], *times])
+            rows.append(["  measured", "", "", *(seconds(known[op, size]) for size in SAMPLED)])
     like = f" of {node.nccl.upper()}" if node.nccl != machine.chip else ""
     heads = ("", "start", "of the links", *map(human_bytes, SAMPLED))
-    words = f"NCCL over {node.size}, fitted to the times{like} that XLA ships"
+    words = f"NCCL over {node.size}, fitted to the times{like} that XLA ships; the quickest line counts"
     return [
         *sentence(words, width, style="bold"),
         *table(rows, width, 2, {1, 2, 3, 4, 5}, heads, style="dim"),

@@ -163,3 +163,12 @@ def test_a_loop_of_unknown_length_is_named_and_can_be_told() -> None:
         told = shown(with_trip_counts(LAYERS, {name: 32}), 100)
         assert "×32" in told
         assert "unknown" not in told
+
+
+def test_shapes_give_way_to_the_line_of_the_file() -> None:
+    whole = "f32[32,8]→[64,8]"
+    for letters, told in ((30, whole), (46, "f32[32,8]→…"), (56, "")):
+        text = LAYERS.replace("mlp.py", f"{'m' * letters}.py")
+        (gather,) = (line for line in shown(text, 100).splitlines() if "all-gather" in line and "×" in line)
+        assert gather.endswith(f"{'m' * letters}.py:1")
+        assert [word for word in gather.split() if "f32" in word] == [told] * bool(told)

@@ -146,3 +146,11 @@ def test_every_chip_has_a_row_of_figures():
     assert "v5e         197 TFLOP/s   16 GiB  820 GB/s       45 GB/s       3.125 GB/s" in "\n".join(lines)
     assert max(map(len, lines)) <= 80
     assert all(line.cell_len <= 40 for line in figures_table(machines, 40))
+
+
+def test_measured_times_stand_below_the_lines_that_are_fitted_to_them():
+    lines = text("h100:8").splitlines()
+    at = next(number for number, line in enumerate(lines) if line.split()[:1] == ["all-gather"])
+    ways, measured = lines[at : at + 2], lines[at + 2]
+    assert [line.count("%") for line in ways] == [1, 1]
+    assert measured.split() == ["measured", "31.9", "µs", "31.1", "µs", "2.73", "ms"]

@@ -209,7 +209,11 @@ def test_a_collective_of_few_bytes_has_a_warning():
     assert found.notes == ("latency bounds 'few': real transfers as small take some µs more than estimated",)
     measured = MeasuredTimes("psum", "X=2,Y=2", ("X",), (Regime(0, 1e-6, 1e9),), ())
     ours = replace(machine(), measured=(measured,))
-    assert not timed_program(module("  %x = bf16[16,16]{1,0} parameter(0)", few), ours, infer=True)[1].notes
+    # What was measured on the devices, or by NCCL on such GPUs, has these microseconds.
+    for each in (ours, machine("h100:4")):
+        found = timed_program(module("  %x = bf16[16,16]{1,0} parameter(0)", few), each, infer=True)[1]
+        assert found.ops[0].bound == "latency"
+        assert not [note for note in found.notes if "latency" in note]
 
 
 def test_a_wait_for_other_transfers_is_no_saving():

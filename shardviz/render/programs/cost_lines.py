@@ -148,15 +148,24 @@ def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, pa
         return records([[*cells, what] for cells, what in zip(rows[1:], whats, strict=True)], width)
     taken = max(line.cell_len for line in left)
     indent = taken + GAP if taken else 0
-    # One line that is longer than the others takes room from its own place alone.
+    latest = [width - _least_place(group) for group in groups]
+    whats = [
+        _before_line(what, last - indent - GAP) if last < width else what
+        for what, last in zip(whats, latest, strict=True)
+    ]
+    longest = max(what.cell_len for what in whats)
+    # One line that is longer than the others takes room from its own place alone, and a place that is longer
+    # begins further left.
     wanted = min(GOOD_PLACE, max(_place(group, width).cell_len for group in groups))
     aligned = min(longest, max(width - indent - GAP - wanted, 0))
     aligned = max((what.cell_len for what in whats if what.cell_len <= aligned), default=aligned)
     lines = []
     heading = Text("collective", "bold")
-    for line, what, group in zip(left, (heading, *whats), (None, *groups), strict=True):
+    for line, what, group, last in zip(
+        left, (heading, *whats), (None, *groups), (width, *latest), strict=True
+    ):
         line.append(" " * (indent - line.cell_len)).append_text(what)
-        start = indent + max(what.cell_len, aligned) + GAP
+        start = max(indent + what.cell_len + GAP, min(indent + aligned + GAP, last))
         text = Text("where", "bold") if group is None else _place(group, width - start)
         if width - start >= LEAST_PLACE:
             line.append(" " * (start - line.cell_len)).append_text(text)
@@ -210,14 +219,35 @@ def _what(group: AlikeEntries, mesh: Mesh, palette: Palette, width: int) -> Text
     return text.append(f"  {shapes(one)}", "dim") if width >= WIDE else text
 
 
+def _before_line(what: Text, room: int) -> Text:
+    """An operation whose shapes end where the file's line begins, if need be: the line tells more."""
+    start, end = what.plain.rfind("  "), what.plain.rfind("→")
+    if start < 0 or what.cell_len <= room:
+        return what
+    return Text.assemble(what[:end], ("→…", "dim")) if start < end <= room - 2 else what[:start]
+
+
+def _least_place(group: AlikeEntries) -> int:
+    """The columns of the phase and the file's line; none where the line is not known."""
+    line = _line(group)
+    return max(LEAST_PLACE, len(_phase(group) + line)) if line else 0
+
+
+def _phase(group: AlikeEntries) -> str:
+    # That a gradient is of the backward pass needs no word.
+    return "grad " if group.first.gradient_of else SHORT_PHASES[group.first.phase]
+
+
+def _line(group: AlikeEntries) -> str:
+    """``model.py:15``, if it is known."""
+    name = PurePath(group.first.collective.source).name
+    return name if ":" in name else ""
+
+
 def _place(group: AlikeEntries, room: int) -> Text:
     """The phase, the argument or the scopes, and the file's line, in `room` columns: ``grad params['w']``
     is the sum of a gradient, ``bwd params['w']`` a parameter that the backward pass gathers."""
-    entry = group.first
-    file = PurePath(entry.collective.source)
-    line = file.name if ":" in file.name else ""
-    # That a gradient is of the backward pass needs no word.
-    phase = "grad " if entry.gradient_of else SHORT_PHASES[entry.phase]
+    phase, line = _phase(group), _line(group)
     name = printable(group.name)
     rest = room - len(phase) - (len(line) + GAP if line else 0)
     name = _end(name, rest)
