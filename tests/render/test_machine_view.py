@@ -149,7 +149,7 @@ def test_every_chip_has_a_row_of_figures():
 
 
 def test_measured_times_stand_below_the_lines_that_are_fitted_to_them():
-    lines = text("h100:8").splitlines()
+    lines = text("h100:8", verbose=True).splitlines()
     at = next(number for number, line in enumerate(lines) if line.split()[:1] == ["all-gather"])
     ways, measured = lines[at : at + 2], lines[at + 2]
     assert [line.count("%") for line in ways] == [1, 1]
