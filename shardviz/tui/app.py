@@ -256,7 +256,7 @@ class ShardvizApp(ResilientApp):
         self._show_keys()
 
     def step_changed(self) -> None:
-        self.workspace.draw_each(lambda pane: pane.show_step())
+        self.workspace.show_step()
 
     @property
     def commands(self) -> list[Command]:
@@ -315,7 +315,7 @@ class ShardvizApp(ResilientApp):
 
     def on_resize(self, event: events.Resize) -> None:
         if not is_too_small(*event.size):
-            self._show_headline()
+            self.call_next(self._show_headline)
             self.call_next(self.workspace.show_parts)
             self.call_after_refresh(self.workspace.show_panes)
             if self.lesson is not None:
@@ -514,7 +514,7 @@ class ShardvizApp(ResilientApp):
         resolved = self.state.resolved
         if resolved.faults:
             said = as_sentence(resolved.faults[0].message)
-            self.notify(f"{said} esc takes back the last valid problem.", severity="warning")
+            self.notify(f"{said} esc restores the last valid problem.", severity="warning")
         elif resolved.planning is not None:
             self.notify("What you entered is still being planned; ask again in a moment.")
         else:

@@ -77,6 +77,8 @@ class Workspace(Horizontal):
         self.room = Container(id="panes")
         """The right side: the panes, and what covers them."""
         self._panes: dict[str, Pane] = {}
+        self._behind: set[Pane] = set()
+        """The panes whose cursor is not on the plan's step yet: they were not shown when it changed."""
         self._last = LAST[0]
         self._wanted = ""
         """The area that was asked for last."""
@@ -187,6 +189,15 @@ class Workspace(Horizontal):
     def _draw(self, pane: Pane) -> None:
         pane.show_problem(self.state.resolved)
         pane.show_answers(self.state.queries.answers)
+        if pane in self._behind:
+            self._behind.discard(pane)
+            if self.state.step_number <= len(self.state.resolved.plan.steps):
+                pane.show_step()
+
+    def show_step(self) -> None:
+        """Have all panes put their cursor on the plan's step: at once, or when they are shown next."""
+        self._behind.update(set(self._panes.values()).difference(self.shown))
+        self.draw_each(lambda pane: pane.show_step())
 
     def show_problem(self, is_first: bool = False) -> None:
         """Draw the problem: at once what has the keys, its fields or a pane, then the other one, the figures

@@ -75,7 +75,7 @@ def test_a_verdict_on_a_smaller_array_says_so() -> None:
     frames = Frames(small.schedule, small.operation, mesh, small.shards)
     ran = ExecutionResult("cpu", "ok", shards=frames.after)
     verdict = compare_with_jax(small, frames, ran)
-    said = "every value equal of a smaller array, 4 elements in all"
+    said = "every value equal, on a smaller array of 4 elements"
     assert [line.plain for line in verdict_lines(verdict, mesh, 100)] == [
         f"JAX on 4 simulated CPU devices: {said}"
     ]

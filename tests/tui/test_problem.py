@@ -8,6 +8,7 @@ import pytest
 from textual import events
 
 from shardviz.forms.form import OPEN, ProblemForm
+from shardviz.tui.bars import Headline
 from shardviz.tui.problem.fields import MAX_TEXT, Cursor, Entry
 from shardviz.tui.registry import PROBLEM
 from tests.conftest import one_in
@@ -301,6 +302,19 @@ def test_narrow_the_problem_takes_the_place_of_the_screen():
     drive(script, NARROW)
 
 
+def test_the_headline_stands_only_where_there_is_no_room_for_fields_and_pane():
+    async def script(pilot):
+        app = pilot.app
+        await until(pilot, lambda: app.pane.display)
+        headline = app.query_one(Headline)
+        assert not headline.display
+        for size, is_shown in ((NARROW, True), (SIZES["usual"], False)):
+            await pilot.resize_terminal(*size)
+            await until(pilot, lambda is_shown=is_shown: headline.display is is_shown)
+
+    drive(script, SIZES["usual"])
+
+
 def test_a_window_that_is_too_small_says_so_until_it_is_larger():
     async def script(pilot):
         app = pilot.app
@@ -327,7 +341,7 @@ def test_a_refused_value_greys_the_panes_until_esc_takes_it_back():
             await pilot.press(key)
             await pilot.pause()
             (note,) = app._notifications
-            assert "esc takes back the last valid problem" in note.message
+            assert "esc restores the last valid problem" in note.message
         await pilot.press("escape")
         await pilot.pause()
         assert not app.state.resolved.faults

@@ -255,3 +255,19 @@ def test_the_pane_that_is_asked_for_last_is_shown_also_where_another_takes_longe
         assert pilot.app.state.area == "layout"
 
     drive(script, draft=NONE, screen="layout")
+
+
+def test_a_screen_that_was_away_follows_the_step_when_it_comes_back():
+    async def script(pilot):
+        app = pilot.app
+        await pilot.press("5")
+        await until(pilot, lambda: app.pane.area == "time" and app.pane.chart.place is not None)
+        assert app.pane.chart.place[1] + 1 == app.state.step_number == 2
+        await pilot.press("2")
+        await until(pilot, lambda: app.pane.area == "plan" and app.pane.display)
+        await pilot.press("up")
+        await until(pilot, lambda: app.state.step_number == 1)
+        await pilot.press("5")
+        await until(pilot, lambda: app.pane.area == "time" and app.pane.chart.place[1] == 0)
+
+    drive(script, draft=NONE)

@@ -118,14 +118,17 @@ def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
     kind = "simulated CPU device" if ran.target == "cpu" else f"{ran.target} device"
     verifier = f"JAX {dict(ran.versions).get('jax', '')}".strip() + f" on {plural(mesh.size, kind)}: "
     # JAX did not run the array that was asked for.
-    of = f" of a smaller array, {plural(verdict.smaller, 'element')} in all" if verdict.smaller else ""
+    elements = plural(verdict.smaller, "element")
+    of, on = f" of a smaller array, {elements} in all", f", on a smaller array of {elements}"
+    if not verdict.smaller:
+        of = on = ""
     count = f"{result.differing:,} of {plural(result.values, 'value')}{of} differ"
     where = ""
     if result.device is not None:
         index = ", ".join(map(str, result.index))
         device = mesh.device_id(result.device)
         where = f"on device {device} at [{index}] {result.ours} here, {result.theirs} in JAX"
-    said = f"every value equal{of}"
+    said = f"every value equal{on}"
     if result.verdict == "rounding":
         ulps = plural(result.ulps, "ulp")
         said = f"{count} by rounding, as another order of the additions gives; at most {ulps}, {where}"
