@@ -144,7 +144,7 @@ CASES = [
         "leave out --mesh",
     ),
     (("laiout",), "there is no command 'laiout'", "did you mean layout?"),
-    (("zzz",), "there is no command 'zzz'", "search, model, machine, measure, targets, info"),
+    (("zzz",), "there is no command 'zzz'", "search, model, machine, program, hlo, passes, profile"),
     (("explain", "bd,df->bf", "--meesh", "X=2"), "no such option", "did you mean --mesh?"),
     (("explain",), "missing argument 'EINSUM'", "shardviz explain --help"),
     (("explain", "bd,df->bf", "more"), "more", "--help"),
@@ -192,7 +192,7 @@ CASES = [
     (
         ("tui", "--plain"),
         "no such option '--plain'",
-        "it is an option of lesson, explain, rank, sweep, versus, passes, hlo",
+        "it is an option of explain, rank, sweep, versus, step, layout",
     ),
     (
         ("layout", "-8x8", "--spec", "XY"),

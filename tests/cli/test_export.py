@@ -110,9 +110,8 @@ def test_every_format_of_everything(exported, form, words):
 def test_what_is_exported_is_what_the_words_say(exported):
     assert "jax.jit(program, out_shardings" in exported("python", WORDS["problem"])
     assert 'jax.lax.psum(Out, "Y")' in exported("python", WORDS["plan"])
-    assert "as bidirectional-ring does it" in exported(
-        "python", f"{EXPLAIN} --as rounds --algorithm bidirectional-ring"
-    )
+    assert "with the bidirectional-ring algorithm" in exported("python", f"{EXPLAIN} --as rounds")
+    assert "with the ring algorithm" in exported("python", f"{EXPLAIN} --as rounds --algorithm ring")
     for name in ("step of a plan", "rounds"):
         assert "def by_hand(shard):" in exported("python", WORDS[name])
     assert "x = jnp.array([-3, -9], dtype=jnp.int32)" in exported("python", WORDS["negative"])

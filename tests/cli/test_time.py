@@ -51,8 +51,8 @@ def test_the_short_page_is_its_answer_and_the_chart(printed) -> None:
 
 
 def test_the_total_without_the_chart_is_beside_the_collectives(printed) -> None:
-    plain = printed("hlo", LAYERS)
-    priced = printed("hlo", LAYERS, "--machine", "v4:2x2x1")
+    plain = printed("hlo", LAYERS, "-v")
+    priced = printed("hlo", LAYERS, "--machine", "v4:2x2x1", "-v")
     (row,) = (line for line in priced.splitlines() if line.startswith("all-gather "))
     (bare,) = (line for line in plain.splitlines() if line.startswith("all-gather "))
     assert row.split()[-3:] == bare.split()[-3:] == ["4", "1.5", "GiB"]

@@ -236,7 +236,7 @@ def test_a_program_that_does_not_fit_says_by_how_much(compile_for):
     report = found.report(found.times())
     # The weights are gathered over data and model, and the second matmul sums over model.
     assert {each.collective.op for each in report.entries} >= {"all-gather", "all-reduce"}
-    page = "\n".join(line.plain for line in program_view(found, report, 120, PLAIN))
+    page = "\n".join(line.plain for line in program_view(found, report, 120, PLAIN, verbose=True))
     assert page.count("does not fit") == 1
     assert "all-reduce model" in page
     assert "v5e:2x4  refused after " in page

@@ -87,7 +87,7 @@ def test_a_lesson_that_is_right(lesson_of):
         (
             {'[[predict]]\nquestion = "Which': OWN_COLLECTIVE + '[[predict]]\nquestion = "Which'},
             "goal.may_change",
-            "the solution changes what is not in it: of the problem beside its collective, nothing",
+            "the solution changes what is not in it: only the collective may change",
         ),
         ({"print(1)": "print(1"}, "program", "line 1: '(' was never closed"),
     ],

@@ -108,7 +108,7 @@ def test_a_loop_is_as_long_as_all_its_runs(trips) -> None:
         assert bar["dur"] == pytest.approx(bar["args"]["count"] / trips * timeline.seconds * 1e6, rel=1e-3)
 
 
-def test_loops_within_loops_share_what_may_be_drawn() -> None:
+def test_loops_within_loops_are_drawn_in_order_up_to_the_limit() -> None:
     body = [timed("a", "fusion", 0, 1, 2, runs=9_000), timed("b", "fusion", 0, 2, 3, runs=9_000_000)]
     loops = (
         TimeSpan("loop", "inner", 2 * MS, 3 * MS, 1000, 1),
@@ -124,8 +124,8 @@ def test_loops_within_loops_share_what_may_be_drawn() -> None:
     drawn = Counter(event["name"] for event in found)
     assert end(found) == pytest.approx(seconds)
     assert len(found) <= MAX_EVENTS + 100
-    assert drawn["a"] > 100
-    assert drawn["b"] == drawn["a"] ** 2
+    assert drawn["a"] >= 50
+    assert 999 * drawn["a"] <= drawn["b"] <= 1000 * drawn["a"]
     assert next(event for event in found if event["name"] == "c")["ts"] == pytest.approx(
         (seconds - 1e-3) * 1e6
     )

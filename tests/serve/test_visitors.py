@@ -68,7 +68,7 @@ def test_a_visitor_has_no_files(url):
             await visitor.press("e")
             await visitor.until("writes no files")
             await visitor.press("\x10")
-            await visitor.until("Search for commands")
+            await visitor.until("type to find")
             for said in ("Screenshot", "Maximize", "Keys and help panel"):
                 assert said not in visitor.text
             await visitor.press("last session", "\r")

@@ -202,7 +202,7 @@ def test_a_window_lists_its_keys_and_its_palette_runs_them():
         await pilot.press("question_mark")
         assert isinstance(app.screen, CommandDialog)
         await pilot.press("ctrl+p", *"line")
-        await until(pilot, lambda: "Command line  (enter)" in text_of(app))
+        await until(pilot, lambda: "Command line  enter" in text_of(app))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, LineEntry))
         await pilot.press("escape", "escape", "o", "f1")

@@ -138,20 +138,22 @@ def test_a_lesson_shows_its_own_plan_or_none(gate, monkeypatch):
 
     async def script(pilot):
         app = pilot.app
-        assert "case 3" in text_of(app)
+        assert "psum Out over Y" in text_of(app)
         gate.touch()
         await app.open_lesson(find("fully-sharded-training"))
         await pilot.pause()
         assert app.state.is_empty
-        assert "case 3" not in text_of(app)
+        assert "psum Out over Y" not in text_of(app)
         assert "planning …" in text_of(app)
         monkeypatch.setattr(ShardvizApp, "_display", displayed)
         gate.unlink()
         await until(pilot, lambda: "does not fit" in text_of(app))
         assert frames
-        assert not [frame for frame in frames if "case 3" in frame or "Planning what you entered" in frame]
+        assert not [
+            frame for frame in frames if "psum Out over Y" in frame or "Planning what you entered" in frame
+        ]
         await pilot.press("Q")
-        assert "case 3" in text_of(app)
+        assert "psum Out over Y" in text_of(app)
 
     drive(script, draft=ProblemForm(targets="none"), screen="plan")
 

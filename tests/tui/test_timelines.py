@@ -39,7 +39,7 @@ def test_the_plan_is_told_on_the_machine_of_the_problem(form, machine, is_assume
 
 def test_a_target_that_is_no_machine_needs_one():
     scene = resolve(ProblemForm(targets="cpu"))
-    with pytest.raises(QuestionError, match="no figures"):
+    with pytest.raises(QuestionError, match="no hardware to time its program on"):
         tell_program(asked(scene, cpu_answer()), cpu_answer(), scene)
 
 
