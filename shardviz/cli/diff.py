@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     "Exit with 1 where one is broken, such as new-collective, bytes+5%, seconds+2ms, memory+1GiB.",
 )
 @options.timeout
-@options.output
+@options.long_output
 def command(
     old: str,
     new: str,
@@ -102,7 +102,7 @@ def command(
     if output.as_json:
         print_json(fields.KINDS["diff"].document(answer.changes, broken_limits=answer.broken))
     else:
-        output.show(changes_view.changes_view(answer.changes, answer.broken, output.width))
+        output.show(changes_view.changes_view(answer.changes, answer.broken, output.width, output.verbose))
     return ExitCode.CHECK_FAILED if answer.broken and code == ExitCode.FINE else code
 
 

@@ -54,7 +54,7 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
     type=StageNumber(),
 )
 @options.timeout
-@options.output
+@options.long_output
 def command(
     einsum: str,
     specs: str | None,
@@ -90,7 +90,7 @@ def command(
     if output.as_json:
         print_json(programs.passes_document(traced, stated, diffs))
     else:
-        output.show(programs_passes_view.passes_view(traced, stated, *output.page, diffs))
+        output.show(programs_passes_view.passes_view(traced, stated, *output.page, diffs, output.verbose))
     return ExitCode.FINE
 
 

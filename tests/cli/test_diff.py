@@ -61,7 +61,7 @@ def test_limits(capsys):
     answer(capsys, OLD, NEW, *V4, *limits)
     out = answer(capsys, NEW, OLD, *V4, *limits, code=1).out
     assert "less overlapped: all-gather over axis" in out
-    assert "\n✗ seconds rise from 38.7 ms to 52.2 ms, 34.9 % more: the limit is seconds+0%\n" in out
+    assert "✗ seconds rise from 38.7 ms to 52.2 ms, 34.9 % more: the limit is seconds+0%\n" in out
     assert "✗ bytes" not in out
 
 

@@ -55,7 +55,9 @@ TRACED = PassTrace(TargetResult("cpu", "ok", elapsed_s=0.24), STAGES)
 
 
 def lines(width, diffs=frozenset(), stages=STAGES):
-    return [line.plain for line in passes_view(replace(TRACED, stages=stages), PROBLEM, width, PLAIN, diffs)]
+    return [
+        line.plain for line in passes_view(replace(TRACED, stages=stages), PROBLEM, width, PLAIN, diffs, True)
+    ]
 
 
 def test_every_stage_with_what_it_decided_and_changed():
@@ -84,7 +86,7 @@ def test_every_stage_with_what_it_decided_and_changed():
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 def test_it_fits(width):
     for palette in (PLAIN, TRUECOLOR):
-        drawn = passes_view(TRACED, PROBLEM, width, palette, frozenset(range(1, 6)))
+        drawn = passes_view(TRACED, PROBLEM, width, palette, frozenset(range(1, 6)), True)
         assert max(line.cell_len for line in drawn) <= width
         assert not any(line.plain.endswith(" ") for line in drawn)
 

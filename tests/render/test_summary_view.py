@@ -22,7 +22,7 @@ def test_the_figures_of_the_whole_come_first_and_the_most_bytes_next():
     text = page(line("all-gather"), line(runs=3, overlapped=2), seconds=0.0123, memory=2**30)
     assert text[:2] == [
         "mesh X=4, machine v5e:2x2",
-        "4 KiB sent by a device  12.3 ms in all  1 GiB of memory at the peak",
+        "4 KiB sent per device  12.3 ms in all  1 GiB of memory at the peak",
     ]
     assert text[5:] == [
         "all-reduce over X  f32[8], ×3, 3 KiB sent, work beside 2 of 3 runs",

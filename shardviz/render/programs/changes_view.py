@@ -38,7 +38,7 @@ from shardviz.units import seconds as human_seconds
 
 MARKS: dict[ChangeKind, str] = {"added": "+", "removed": "-", "less overlapped": "↑", "more overlapped": "↓"}
 """More to wait for than before, or less; of other changes their bytes tell."""
-MAX_CHANGES, MAX_LINES = 40, 200
+FEW_CHANGES, MAX_CHANGES, MAX_LINES = 8, 40, 200
 UNKNOWN = "not known"
 
 
@@ -105,11 +105,16 @@ def _more(count: int, name: str) -> list[Text]:
     return [Text(f"… and {plural(count, name)}", "dim")] * (count > 0)
 
 
-def changes_view(changes: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> list[Text]:
-    """The collectives that change, the figures before and after, and each broken limit with its figures."""
-    lines = _hardware(changes, width)
+def changes_view(
+    changes: ReportChanges, broken: Sequence[BrokenLimit], width: int, verbose: bool = True
+) -> list[Text]:
+    """Each broken limit with its figures, the figures before and after, and the collectives that change, the
+    first few unless `verbose`."""
+    other, same_hardware = _hardware(changes)
+    lines = [*sentences((limit.message for limit in broken), width, lead="✗ "), *sentences(other, width)]
     lines += [Text()] * bool(lines)
-    shown = changes.changes[:MAX_CHANGES]
+    lines += [*_figures(changes, width), Text()]
+    shown = changes.changes[: MAX_CHANGES if verbose else FEW_CHANGES]
     if changes.changes:
         lines += [Text(plural(len(changes.changes), "change"), "bold"), Text()]
     elif changes.before.lines or changes.after.lines:
@@ -125,8 +130,10 @@ def changes_view(changes: ReportChanges, broken: Sequence[BrokenLimit], width: i
         head = Text.assemble((_mark(change), "bold"), f" {change.kind}: ", (_name(line), "bold"))
         lines += records([[head, _figure(change)]], width)
         lines += _where(line, width, short_place(line.source))
-    lines += [*_more(len(changes.changes) - len(shown), "more change"), Text(), *_figures(changes, width)]
-    return lines + [Text()] * bool(broken) + sentences((limit.message for limit in broken), width, lead="✗ ")
+    lines += _more(len(changes.changes) - len(shown), "more change")
+    if not verbose and len(changes.changes) > FEW_CHANGES:
+        lines.append(Text("-v shows more of them", "dim"))
+    return lines + sentence(", ".join(same_hardware), width, style="dim")
 
 
 def changes_text(changes: ReportChanges, broken: Sequence[BrokenLimit], width: int) -> str:
@@ -134,18 +141,18 @@ def changes_text(changes: ReportChanges, broken: Sequence[BrokenLimit], width: i
     return "\n".join(line.plain.rstrip() for line in changes_view(changes, broken, width))
 
 
-def _hardware(changes: ReportChanges, width: int) -> list[Text]:
-    """The mesh and the machine; where they differ, before and after."""
-    lines = []
+def _hardware(changes: ReportChanges) -> tuple[list[str], list[str]]:
+    """The mesh and the machine: before and after where they differ, and those that are the same."""
+    other, same = [], []
     for name, old, new in (
         ("mesh", _mesh(changes.before), _mesh(changes.after)),
         ("machine", changes.before.machine or "none", changes.after.machine or "none"),
     ):
         if old != new:
-            lines += sentence(f"{old} → {new}", width, lead=f"another {name}: ")
+            other.append(f"another {name}: {old} → {new}")
         elif old != "none":
-            lines += sentence(f"{name} {old}", width, style="dim")
-    return lines
+            same.append(f"{name} {old}")
+    return other, same
 
 
 def _mesh(summary: ReportSummary) -> str:
@@ -186,7 +193,7 @@ def _is_known(*lines: SummaryLine | None) -> bool:
 
 def _sent_by(*summaries: ReportSummary) -> str:
     known = _is_known(*(line for summary in summaries for line in summary.lines))
-    return "sent by a device" if known else "sent outside of unknown loops"
+    return "sent per device" if known else "sent outside of unknown loops"
 
 
 def _from_to(before: str, after: str) -> str:

@@ -22,31 +22,52 @@ from shardviz.reports.target_result import PassTrace
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import seconds, shaped
 
-MAX_SPLITS = 16
+MAX_SPLITS, FEW_SPLITS = 16, 6
 """A larger program has more; the JSON document has them all."""
+MORE = "-v shows the collectives of each stage, and the compiler's names of its passes."
 INDENT = 4
 GONE, NEW = "−", "+"
 
 
 def passes_view(
-    traced: PassTrace, problem: Problem, width: int, palette: Palette, diffs: frozenset[int] = frozenset()
+    traced: PassTrace,
+    problem: Problem,
+    width: int,
+    palette: Palette,
+    diffs: frozenset[int] = frozenset(),
+    verbose: bool = False,
 ) -> list[Text]:
-    """The question, the target, and every stage with its number; with their diffs those in `diffs`."""
-    compiled = traced.compiled
+    """The question, the target with the collectives of the final schedule, and a line for each stage with its
+    number; in full those with their diffs in `diffs`, and all when `verbose`."""
+    compiled, last = traced.compiled, traced.stages[-1:]
     name = Text.assemble((compiled.target, "bold"), f"  {seconds(compiled.elapsed_s)}")
     lines = [*headline(problem, width, palette), name]
+    if not verbose:
+        for stage in last:
+            lines += sentence(stage.title, width, INDENT, style="bold")
+            lines += _collectives_lines(stage, problem.mesh, width, palette)
+        lines.append(Text())
     for number, stage in enumerate(traced.stages, 1):
-        lines += [Text(), *stage_view(stage, number, problem, width, palette)]
+        is_full = verbose or number in diffs
+        if is_full:
+            lines += [Text(), *stage_view(stage, number, problem, width, palette)]
+        elif stage not in last:
+            lines += _title_lines(stage, number, width)
+            lines += _splits_lines(stage, problem, width, palette, FEW_SPLITS) if number > 1 else []
         if number in diffs:
             lines += diff_lines(stage.diff(), width)
-    return lines
+    return lines if verbose else [*lines, *sentence(MORE, width, style="dim")]
+
+
+def _title_lines(stage: PassStage, number: int, width: int) -> list[Text]:
+    titled = sentence(stage.title, width - INDENT, 0)
+    leads = [f"{number:>2}".ljust(INDENT), *[" " * INDENT] * len(titled)]
+    return [Text.assemble(lead, line.plain, style="bold") for lead, line in zip(leads, titled, strict=False)]
 
 
 def stage_view(stage: PassStage, number: int, problem: Problem, width: int, palette: Palette) -> list[Text]:
     """One stage: its title, the compiler's name of the pass, splits that it decided, collectives − and +."""
-    titled = sentence(stage.title, width - INDENT, 0)
-    leads = [f"{number:>2}".ljust(INDENT), *[" " * INDENT] * len(titled)]
-    lines = [Text.assemble(lead, line.plain, style="bold") for lead, line in zip(leads, titled, strict=False)]
+    lines = _title_lines(stage, number, width)
     if lines[-1].cell_len + 2 + len(stage.pass_name) <= width:
         lines[-1].append(f"  {stage.pass_name}", "dim")
     else:
@@ -57,8 +78,10 @@ def stage_view(stage: PassStage, number: int, problem: Problem, width: int, pale
     return lines + _collectives_lines(stage, problem.mesh, width, palette)
 
 
-def _splits_lines(stage: PassStage, problem: Problem, width: int, palette: Palette) -> list[Text]:
-    shown = stage.splits[:MAX_SPLITS]
+def _splits_lines(
+    stage: PassStage, problem: Problem, width: int, palette: Palette, most: int = MAX_SPLITS
+) -> list[Text]:
+    shown = stage.splits[:most]
     rows = [_split_cells(split, problem, palette, stage.kind == "input") for split in shown]
     lines = table(rows, width, INDENT)
     if more := len(stage.splits) - len(shown):

@@ -41,7 +41,7 @@ from shardviz.sharding import Mesh
 from shardviz.timeline.program_timeline import MemoryReport
 from shardviz.units import human_bytes, seconds
 
-HEADINGS = ("target", "collectives", "sent by a device", "time", "exposed", "memory")
+HEADINGS = ("target", "collectives", "sent per device", "time", "exposed", "memory")
 MOST = 16
 """Lines of collectives on a page that was not asked for more."""
 TOLD = ("", "× collectives", " sent", "", " exposed", " of memory")
@@ -274,7 +274,7 @@ def _nothing(module: HloModule | ShardyModule, width: int) -> list[Text]:
     return [Text("no collective: nothing is sent")]
 
 
-MODULE_HEADINGS = ("", "module", "devices", "collectives", "sent by a device", "time")
+MODULE_HEADINGS = ("", "module", "devices", "collectives", "sent per device", "time")
 
 
 def modules_view(modules: Sequence[DumpedModule], width: int, selection: Selection = BY_COST) -> list[Text]:
