@@ -167,7 +167,9 @@ def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:
         ways = [[seconds(start), f"{share:.0%}"] for start, share in ways_over(node.nccl, op, node.size)]
         links = [node.level(node.size)]
         times = [seconds(collective_time(op, size, links).seconds) for size in SAMPLED]
-        rows += [[op, *ways[0], *times], *(["", *way, "", "", ""] for way in ways[1:])]
+        rows.append([op, *ways[0], *times])
+        for way in ways[1:]:
+            rows.append(["", *way, "", "", ""])
         if known:
             rows.append(["  measured", "", "", *(seconds(known[op, size]) for size in SAMPLED)])
     like = f" of {node.nccl.upper()}" if node.nccl != machine.chip else ""
