@@ -116,9 +116,12 @@ def command(
         if answer.step is None:
             print_note(f"nothing says how {question.model.name} uses its parameters: no step is planned")
         if not output.as_json:
-            output.show(model_view.model_lines(answer, *output.page, output.verbose))
-        if moved is not None and not output.as_json:
-            output.show_below(model_view.change_lines(moved, *output.page))
+            lines = model_view.model_lines(answer, *output.page, output.verbose)
+            if moved is None:
+                output.show(lines)
+            else:
+                output.show(model_view.change_lines(moved, *output.page))
+                output.show_below(lines)
         told: Sequence[tuple[TargetResult, tuple[Difference, ...]]] = ()
         if answer.step is not None:
             plan = answer.step.layer.cost.plan

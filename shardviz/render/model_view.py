@@ -225,22 +225,29 @@ def memory_text(answer: ModelAnswer) -> str:
 
 
 def _step_rows(step: ModelStep, question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
-    """A row for the collectives of each part over the same axes."""
-    rows: list[Sequence[Cell]] = [[Text(word, "dim") for word in ("part", "collectives", "bytes", "time")]]
+    """A row for the collectives of each part over the same axes: their operations, or where there is no room
+    for these their number."""
+    head = [Text(word, "dim") for word in ("part", "collectives", "bytes", "time")]
+    named: list[Sequence[Cell]] = [head]
+    counted: list[Sequence[Cell]] = [head]
     for part in step.parts:
         runs = f" × {part.cost.layers}" if part.cost.layers > 1 else ""
         name = f"{part.part.name}{runs}"
         by_axes: dict[tuple[str, ...], list[PricedStep]] = {}
         for _, priced in part.collectives():
-            by_axes.setdefault(priced.step.axes, []).append(priced)
+            axes = tuple(sorted(priced.step.axes, key=question.mesh.axis_names.index))
+            by_axes.setdefault(axes, []).append(priced)
         for axes, steps in by_axes.items():
             ops = ", ".join(dict.fromkeys(priced.step.op for priced in steps))
-            over = Text(f"{ops} over ").append_text(axes_text(axes, question.mesh, palette, ","))
-            rows.append([name, over, *_sums(steps)])
+            over = Text(" over ").append_text(axes_text(axes, question.mesh, palette, ","))
+            named.append([name, Text(ops) + over, *_sums(steps)])
+            counted.append([name, Text(f"{len(steps)}") + over, *_sums(steps)])
             name = ""
         if not by_axes:
-            rows.append([name, "nothing is sent", "", ""])
-    return [*table(rows, width, right={2, 3}), *_padding_lines(step, width)]
+            for rows in (named, counted):
+                rows.append([name, "nothing is sent", "", ""])
+    lines = columns(named, width, 0, {2, 3}) or table(counted, width, right={2, 3})
+    return [*lines, *_padding_lines(step, width)]
 
 
 def step_lines(step: ModelStep, question: ModelQuestion, width: int, palette: Palette) -> list[Text]:

@@ -51,6 +51,17 @@ def test_the_answer_is_first_and_a_row_has_the_collectives_of_an_axis(report):
     assert "psum over tensor" in lines[layer + 1]
 
 
+def test_where_there_is_no_room_for_the_operations_their_number_stands():
+    report = shardviz.model("mixtral-8x7b", rules="fsdp+expert", mesh="data=4,expert=8", machine="v5p:2x4x4")
+    narrow, wide = (plain_text(report.lines, width).splitlines() for width in (60, 140))
+    assert next(line for line in narrow if line.startswith("layer × 32 ")).split()[3:6] == [
+        "14",
+        "over",
+        "data,expert",
+    ]
+    assert "all_gather, psum_scatter over data" in "\n".join(wide)
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_lines_fit_the_page(report, width):
     assert max(line.cell_len for line in report.lines(width, TRUECOLOR)) <= width
