@@ -78,11 +78,15 @@ class StepRow:
         return [*cells, Text(self.moved), Text(time * bool(self.priced), "bold"), Text(), Text(bound, "dim")]
 
 
+AT_LEAST = "≥ "
+"""Before a time of which a part is missing."""
+
+
 def time_words(duration: float | None, is_known: bool) -> str:
     """``162 µs``; of a time of which a part is missing ``≥ 162 µs``, or ``unknown``."""
     if not duration and not is_known:
         return "unknown"
-    return "≥ " * (not is_known) + seconds(duration or 0.0)
+    return AT_LEAST * (not is_known) + seconds(duration or 0.0)
 
 
 HEADINGS = ("", "step", "", "moves", "time", "", "bound")

@@ -18,7 +18,7 @@ from shardviz.render.caption import collectives_text
 from shardviz.render.cost_view import machine_words
 from shardviz.render.lines import GAP, Cell, as_text, fitting_columns, records, sentence, shelve, table
 from shardviz.render.palette import BEST, Palette
-from shardviz.render.plan_view import headline, plan_view, statement_lines, time_words
+from shardviz.render.plan_view import AT_LEAST, headline, plan_view, statement_lines, time_words
 from shardviz.units import flops, human_bytes, seconds
 
 LEAST_WIDTH = 56
@@ -50,7 +50,9 @@ def versus_table(
     figures: list[list[Cell]] = []
     for title, value, written in _FIGURES:
         old, new = value(first), value(second)
-        figures.append([title, written(old), written(new), (_ratio(old, new), "dim")])
+        partial = [title in OF_ALL_STEPS and bool(cost.unknown) for cost in (first, second)]
+        told = [AT_LEAST * each + written(number) for each, number in zip(partial, (old, new), strict=True)]
+        figures.append([title, *told, ("" if any(partial) else _ratio(old, new), "dim")])
     last: list[Cell] = ["collectives", *map(collective_counts, (first, second))]
     lines = _in_columns(figures, last, names, first.plan.problem.layers, width)
     for number, cost in enumerate((first, second)):
@@ -93,6 +95,8 @@ _FIGURES: tuple[tuple[str, Callable[[PlanCost], float], Callable[[float], str]],
     ("work", lambda cost: cost.flops, lambda value: flops(int(value))),
 )
 """Title, value and words of each figure; where there is little room, only the first are seen."""
+OF_ALL_STEPS = ("no overlap", "overlapped", "compute")
+"""Figures that are lower bounds where the time of a step is not known, and have no ratio."""
 
 
 def _ratio(old: float, new: float) -> str:

@@ -14,6 +14,7 @@ from shardviz.render.command_lines import command_lines
 from shardviz.render.cost_view import own_words
 from shardviz.render.lines import Cell, fitting_columns, records, sentence, table
 from shardviz.render.palette import Palette
+from shardviz.render.plan_view import AT_LEAST
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, seconds
 
@@ -120,6 +121,8 @@ def found_rows(shardings: Sequence[MeshSharding], width: int, palette: Palette) 
 
 def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
     time = sharding.time
+    # Without a peak the arithmetic takes an unknown time more.
+    more = AT_LEAST * (sharding.utilisation is None and time.seconds > 0)
     sent = Text(", ").join(
         Text.assemble(axes_text(axes, sharding.mesh, palette, "·"), f" {seconds(each)}")
         for axes, each in time.communication
@@ -127,8 +130,8 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
     return [
         Text(str(number), "dim"),
         _mesh_text(sharding.mesh, palette),
-        Text(seconds(time.seconds), "bold"),
-        Text(seconds(time.work)),
+        Text(f"{more}{seconds(time.seconds)}", "bold"),
+        Text(f"{more}{seconds(time.work)}"),
         Text(seconds(time.exposed)),
         Text(human_bytes(sharding.memory_bytes)),
         Text(sharding.bound),

@@ -27,6 +27,13 @@ def test_the_page_has_the_meshes_and_the_best_shardings(capsys):
     assert "All 10 meshes" in page
 
 
+def test_times_without_a_peak_are_lower_bounds(capsys):
+    assert run(["search", "bd,df->bf", "--machine", "v5e:2x4", "--dtype", "f64"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "1 tensor=8 ≥ 51.2 µs ≥ 51.2 µs 0 s 40 MiB" in page
+    assert "no peak in f64 is published for v5e" in page
+
+
 @pytest.mark.parametrize("more", [(), ("--json",)])
 def test_a_compiler_that_is_not_installed_is_refused_before_the_search(more, monkeypatch, capsys):
     monkeypatch.setattr("shardviz.targets.find_spec", lambda _: None)

@@ -38,6 +38,14 @@ def test_figures_that_differ_are_not_once_each_other():
     assert [line[-2:] for line in lines if line[0] == "memory"] == [["×", "0.998"]]
 
 
+def test_times_without_a_peak_are_lower_bounds_that_have_no_ratio():
+    first, second = cost("XY,Y_->X_", dtype="f64"), cost("X_,_Y->XY", dtype="f64")
+    lines = {line.plain[:13].strip(): line.plain[13:].split() for line in versus_table(first, second, 80)}
+    assert lines["no overlap"] == ["≥", "644", "µs", "≥", "61.4", "µs"]
+    assert lines["compute"] == ["≥", "84.4", "µs", "≥", "61.4", "µs"]
+    assert lines["communication"] == ["559", "µs", "0", "s"]
+
+
 @pytest.mark.parametrize("width", [40, 80, 130])
 def test_every_line_fits_and_the_steps_stand_side_by_side_where_there_is_room(width):
     lines = versus_view(cost("XY,Y_->X_"), cost("XY,_Y->XY"), width, PLAIN)
