@@ -292,7 +292,7 @@ def _torus(family: Family, labels: _Labels, width: int) -> list[Text]:
     lines = [Text("  ").append_text(Text("  ").join(ways)), *shelve(blocks, width)]
     if slices.size > 1 and slices.link is not None:
         others = "slice 1 is the same" if slices.size == 2 else f"slices 1 to {slices.size - 1} are the same"
-        words = f"slice 0; {others}, over a network of {rate(slices.link.bandwidth)} a device"
+        words = f"slice 0; {others}, over a network of {rate(slices.link.bandwidth)} per device"
         lines += [Text(), *sentence(words, width, 2, style="dim")]
     return lines
 
@@ -343,7 +343,7 @@ def _nodes(family: Family, labels: _Labels, width: int) -> list[Text]:
     count = nodes.size
     lines = shelve([_node(node, labels, number, width) for number in _shown(count, MAX_NODES)], width)
     if count > 1 and nodes.link is not None:
-        words = f"{plural(count, 'node')}, joined by a network of {rate(nodes.link.bandwidth)} a device"
+        words = f"{plural(count, 'node')}, joined by a network of {rate(nodes.link.bandwidth)} per device"
         lines += [Text(), *sentence(words, width, 2, style=labels.link("network"))]
     return lines
 

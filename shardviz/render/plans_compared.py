@@ -157,7 +157,8 @@ def ranking_view(
         words += ["Times are without overlap."] * (not any(one.cost.unknown for one in candidates))
         words += [f"On {machine_words(first)}.", "All figures are per device."]
     else:
-        words.append(f"Per device, on {first.machine.name}; -v shows assumptions.")
+        assumed = ", assumed" if first.machine.assumed else ""
+        words.append(f"Per device, on {first.machine.name}{assumed}; -v shows all assumptions.")
     if more := len(candidates) - len(shown):
         words.append(f"{plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all.")
     return [

@@ -82,7 +82,7 @@ def test_nodes_hang_on_their_switches():
 
 def test_slices_are_drawn_once():
     found = text("3*v5e:2x2", "D=3,X=4")
-    assert "slice 0; slices 1 to 2 are the same, over a network of 3.125 GB/s a device" in found
+    assert "slice 0; slices 1 to 2 are the same, over a network of 3.125 GB/s per device" in found
     assert "D=3  3 over DCN at 3.125 GB/s each" in found
 
 
