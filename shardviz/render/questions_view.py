@@ -65,7 +65,7 @@ def _large(value: str, was: str, width: int) -> list[Text]:
         return [_labelled("time", value).append(was, DIM)]
     lines = []
     for row, digits in enumerate(DIGITS):
-        line = Text(f"{'':{GUTTER}}{'time' if row == 1 else '':{LABELS}}", DIM)
+        line = Text().append(f"{'':{GUTTER}}{'time' if row == 1 else '':{LABELS}}", DIM)
         for letter in number:
             shown = digits[3 * int(letter) :][:3] if letter.isdigit() else (letter if row == 2 else " ")
             line.append(shown, "bold")
