@@ -12,7 +12,9 @@ from shardviz.collectives.operations.exchanges import AllToAll
 from shardviz.collectives.operations.reductions import PMax, PSum, PSumScatter
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, Places, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
+from shardviz.hardware.group_links import group_links
 from shardviz.hardware.machine import PlacedMesh
+from shardviz.hardware.topology import Torus
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
 from shardviz.sharding import Layout, Mesh, ShardedArray
 from shardviz.sharding.axis_parts import finest_parts, parts_within
@@ -59,8 +61,9 @@ def question_of_step(
         # Of an even ring the device opposite gets half of its part from either side.
         both = schedule_for_operation(operation, mesh, "bidirectional-ring", 2 - size % 2)
         sizes = operation.chunk_sizes(before.shard_shape, size, both.chunks)
-        levels = placed.group_levels(operation.axes)
-        is_ring = len(levels) == 1 and levels[0].kind == "ring" and levels[0].size > 2
+        links = group_links(placed, operation.axes, schedule.pattern.dims).topology if size > 2 else None
+        # Two by two of a torus are a ring of four as well.
+        is_ring = isinstance(links, Torus) and links.dims == (size,) and links.wrap == (True,)
         schedule = both if is_ring and np.all(sizes) else schedule
     if algorithm is None:
         schedule = whole(schedule, before.shard_shape)

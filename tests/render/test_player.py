@@ -47,7 +47,7 @@ def test_the_account_runs_and_never_moves(run):
     lines = [[line.plain for line in cost_summary(run, "", number, 100)] for number in range(7)]
     assert lines[3] == [
         "sent     12 B of 24 B per device, the least   time     3 µs of 6 µs",
-        "ring of 4 as given, 45 GB/s per link   least 2 rounds",
+        "ring of 4 as given, 45 GB/s per link   4 µs by formula   least 2 rounds",
     ]
     assert len({tuple(map(len, each)) for each in lines}) == 1
     assert lines[6][0].startswith("sent     24 B of 24 B")

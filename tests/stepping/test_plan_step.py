@@ -9,6 +9,8 @@ from shardviz.collectives.frames import Frames
 from shardviz.collectives.operations.copies import PPermute
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.resolve import resolve
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.plan import Plan
 from shardviz.planner.planner import plan
@@ -152,3 +154,13 @@ def test_an_algorithm_may_be_chosen_and_a_small_sum_moves_whole() -> None:
     small = planned("XY,Y_->X_", "b=2,d=4,f=2")
     assert question_of_step(small, 2).schedule.algorithm == "recursive-doubling"
     assert question_of_step(small, 2, "ring").schedule.algorithm == "ring"
+
+
+@pytest.mark.parametrize(
+    ("machine", "algorithm"),
+    [("", "bidirectional-ring"), ("v5e:2x4", "bidirectional-ring"), ("v5e:1x8", "ring"), ("h100:8", "ring")],
+)
+def test_a_step_over_links_that_close_to_a_ring_goes_both_ways(machine, algorithm):
+    resolved = resolve(ProblemForm(machine=machine, targets="none"))
+    question = question_of_step(resolved.plan, 2, None, resolved.placed)
+    assert question.schedule.algorithm == algorithm
