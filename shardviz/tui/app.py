@@ -615,7 +615,7 @@ class ShardvizApp(ResilientApp):
         if refused := self.query(RefusedKeys):
             refused.remove()
         elif self.state.resolved.faults:
-            self.state.edit(self.state.resolved.shown)
+            self.state.restore()
         elif self.state.queries.cancel():
             self.notify("The compilers are stopped; r asks again.")
         else:

@@ -139,6 +139,16 @@ class EditorState:
         if self.history.undo():
             self._resolve()
 
+    def restore(self) -> None:
+        """Take back what is refused: undo up to the problem that is shown, so that a redo has it."""
+        shown = self.resolved.shown
+        while self.history.draft != shown and self.history.undo():
+            pass
+        if self.history.draft == shown:
+            self._resolve()
+        else:
+            self.edit(shown)
+
     def redo(self) -> None:
         if self.history.redo():
             self._resolve()

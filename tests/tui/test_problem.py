@@ -347,6 +347,11 @@ def test_a_refused_value_greys_the_panes_until_esc_takes_it_back():
         assert not app.state.resolved.faults
         assert not app.workspace.room.has_class("of-before")
         assert app.state.history.draft.einsum == "bd,df->bf"
+        # The refused text is what a redo brings, and no step of undo.
+        await pilot.press("u")
+        assert not app.state.resolved.faults
+        await pilot.press("U")
+        assert app.state.history.draft.einsum == "[b"
 
     drive(script, (120, 36))
 
