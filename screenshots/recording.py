@@ -64,8 +64,7 @@ ACTS = (
         "5 a", "the plan, and below it the program that XLA makes for TPUs", ["5", "a"], 4.0, 0.8, "v6e:2x4 ✓"
     ),
     Act("2 ↑", "why each step is there, and what it costs", ["2", "up", "up"], 2.0, 0.5),
-    Act("space", "the all-gather itself, chunk by chunk", ["space"], 1.4, shows="round 0"),
-    Act("space", "play it", ["space"], 3.8, plays=True),
+    Act("space", "the all-gather itself plays, chunk by chunk", ["space"], 5.2, plays=True),
     Act("end", "every value is what JAX computes", ["end"], 2.4, shows="every value equal"),
     Act("1", "and all of it again", ["1"], 2.2),
 )

@@ -109,7 +109,7 @@ def command(
 def _is_function(text: str) -> bool:
     """Return whether it names a function of a file, or an example, and nothing that can be read."""
     file, colon, _ = text.rpartition(":")
-    is_example = text.isidentifier() and (EXAMPLES / f"{text}.py").is_file()
+    is_example = text.isidentifier() and is_there(EXAMPLES / f"{text}.py")
     return (file if colon else text).endswith(".py") or (is_example and not is_there(Path(text)))
 
 

@@ -19,7 +19,7 @@ from shardviz.forms.parsing import looks_like_command
 from shardviz.forms.share import from_string
 from shardviz.hlo.dump_files import final_files
 from shardviz.lazy_names import LazyImports
-from shardviz.user_files import EXAMPLES, is_folder, named_path, open_file
+from shardviz.user_files import EXAMPLES, is_folder, is_there, named_path, open_file
 
 with LazyImports():
     from shardviz.forms import enter as entering
@@ -277,7 +277,7 @@ def _file(text: str) -> Openable | None:
             return Openable(text, "function")
     except (OSError, ValueError):
         return None
-    is_example = text.isidentifier() and (EXAMPLES / f"{text}.py").exists()
+    is_example = text.isidentifier() and is_there(EXAMPLES / f"{text}.py")
     return Openable(text, "function") if is_example else None
 
 
