@@ -105,8 +105,8 @@ def test_what_is_not_compiled_has_no_times(printed, tmp_path: Path) -> None:
 
 
 def test_a_plan_without_targets_has_its_own_times(printed) -> None:
-    out = printed(*PLAN, "--target", "none", "--time")
-    without = printed(*PLAN, "--target", "none")
+    out = printed(*PLAN, "--target", "none", "--width", "100", "--time")
+    without = printed(*PLAN, "--target", "none", "--width", "100")
     # Its last line says what else there is.
     answer = without[: without.rindex("\n\n")]
     assert out.startswith(answer)
