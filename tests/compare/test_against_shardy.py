@@ -24,7 +24,7 @@ PASSES = (
     "builtin.module(func.func(sdy-reshard-to-collectives))",
     "builtin.module(canonicalize)",
 )
-CODES = set(re.findall(r"^    (\w+)  ", shardviz.compare.__doc__, re.MULTILINE))
+CODES = set(shardviz.compare.CAUSES)
 
 
 class Shardy:

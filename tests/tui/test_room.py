@@ -30,13 +30,10 @@ VIEWS = {
 
 
 def told(pane):
-    """The words of the layout screen."""
-    canvas = pane.query_one("#words").canvas
-    return (
-        " ".join(canvas.line(y, 0, canvas.width).plain for y in range(canvas.height))
-        .replace("[", " ")
-        .split()
-    )
+    """The words of the layout screen: those of its pictures, and those on what is selected."""
+    canvases = [part.canvas for part in pane.query(LinesView)]
+    lines = (canvas.line(y, 0, canvas.width).plain for canvas in canvases for y in range(canvas.height))
+    return " ".join(lines).replace("[", " ").split()
 
 
 def lines_of(part):

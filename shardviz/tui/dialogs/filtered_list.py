@@ -89,8 +89,10 @@ class FilteredList(Dialog):
         layout: vertical; height: auto;
     }
     FilteredList.table.-high OptionList, FilteredList.table.-broad.-high OptionList {
-        width: 100%; height: auto; max-height: 55vh;
+        width: 100%; height: auto;
     }
+    FilteredList.table.-high OptionList { max-height: 40vh; }
+    FilteredList.table.-broad.-high OptionList { max-height: 55vh; }
     FilteredList.table.-broad.-high #about { padding: 1 0 0 0; max-height: 12; }
     """
 
