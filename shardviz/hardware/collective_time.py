@@ -340,7 +340,7 @@ def _by_nccl(
     inside = [(level, seconds) for level, seconds in loads if level.kind != "network"]
     outside = [(level, seconds) for level, seconds in loads if level.kind == "network"]
     slowest, longest = max(loads, key=lambda load: load[1])
-    # All but the first byte of a gather pass from node to node.
+    # A ring passes from node to node once less than there are nodes; other messages once.
     crossed = {level: GATHERS[op] * (level.size - 1) if op in GATHERS else 1 for level, _ in outside}
     time = nccl_time(
         slowest.nccl,

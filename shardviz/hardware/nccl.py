@@ -40,11 +40,10 @@ class Ways(NamedTuple):
 
 
 class NcclTime(NamedTuple):
-    """Seconds of start and of bytes, and the share of the links' bandwidth at which these go."""
+    """Seconds of start and of bytes."""
 
     latency: float
     bandwidth: float
-    share: float
 
 
 PERMUTE = "collective-permute"
@@ -104,8 +103,8 @@ def nccl_time(like: str, op: str, members: int, seconds: float, outside: float, 
         if op == PERMUTE and line is lines[-1]:
             # Large messages go in pieces, and all but the first are on their way while others start.
             latency = max(0.0, latency - bandwidth)
-        times.append(NcclTime(latency, bandwidth, line.share))
-    return min(times, key=lambda time: time.latency + time.bandwidth)
+        times.append(NcclTime(latency, bandwidth))
+    return min(times, key=sum)
 
 
 def ways_over(like: str, op: str, members: int) -> list[tuple[float, float]]:
