@@ -212,9 +212,12 @@ def test_an_all_reduce_is_never_cheaper_than_its_halves(size, levels, strategy):
         collective_time(op, size, levels, strategy=strategy)
         for op in ("all-reduce", "reduce-scatter", "all-gather")
     )
-    assert whole.bandwidth_seconds >= scatter.bandwidth_seconds + gather.bandwidth_seconds - 1e-9 or any(
-        level.nccl for level in levels
-    )
+    # NCCL's lines were fitted to each operation by itself, and a small all-reduce, one kernel in a tree, was
+    # measured below a reduce-scatter, a ring; where bytes count it takes both halves.
+    if any(level.nccl for level in levels):
+        assert size < 2**27 or whole.seconds >= max(scatter.seconds, gather.seconds)
+        return
+    assert whole.bandwidth_seconds >= scatter.bandwidth_seconds + gather.bandwidth_seconds - 1e-9
     assert whole.seconds >= max(scatter.seconds, gather.seconds) * (1 - 1e-9)
 
 
