@@ -280,9 +280,8 @@ def _device(device: DeviceFigures, fits: Sequence[TimeFit]) -> DeviceFigures:
         if fit.op == "matmul":
             best = max(row.flops_per_second or 0.0 for row in fit.rows)
             peaks = dict(device.peak) | {fit.rows[0].case.dtype: best}
-            device = replace(
-                device, peak=tuple((dtype, peak) for dtype, peak in peaks.items() if peak >= PEAK.least)
-            )
+            reached = tuple((dtype, peak) for dtype, peak in peaks.items() if peak >= PEAK.least)
+            device = replace(device, peak=reached, matmuls="")
         elif fit.op == "copy":
             bandwidth = statistics.median(row.bus_bandwidth for row in fit.rows[-LAST:])
             device = replace(device, hbm_bandwidth=max(bandwidth, BANDWIDTH.least))

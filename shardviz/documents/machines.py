@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.documents.fields import KINDS, Beside, Document
 from shardviz.documents.meshes import job_beside
+from shardviz.hardware.matmuls import MATMULS
 from shardviz.hardware.nccl import NCCL, ways_over
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ SOURCES = {
     "is_ring": lambda axis: axis.kind == "ring",
     "node": lambda machine: next((one for one in machine.family.dimensions if one.kind == "switch"), None),
     "collectives": lambda node: [(op, ways_over(node.nccl, op, node.size)) for op in NCCL.get(node.nccl, ())],
+    "matmuls": lambda device: [(dtype, *time) for dtype, time in MATMULS.get(device.matmuls, {}).items()],
     "cores": lambda machine: machine.family.links.get("chip"),
     "available": lambda group: not group.missing,
 }

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 
+from shardviz.hardware.matmuls import matmul_time
+
 KIB, MIB, GIB, GB = 2**10, 2**20, 2**30, 10**9
 
 CUBE = 4
@@ -38,6 +40,8 @@ NVLINK_HOP = 0.6e-6
 """Seconds; NCCL 2.30, `tuning.cc`: a hop over NVLink with the protocol LL."""
 USUAL_NCCL = "h100"
 """The GPU by which the collectives of one go that nobody has measured."""
+TPU_HOST = 2.8e10
+"""Bytes per second between a TPU and its host: 5 GiB took a v6e 182 to 202 ms; of others nobody says."""
 INFINIBAND_HOP = 2.7e-6
 """Seconds; NCCL 2.30, `tuning.cc`: a hop between nodes with the protocol LL."""
 
@@ -63,7 +67,9 @@ class DeviceFigures:
 
     `peak` has FLOP/s (OP/s of whole numbers) by HLO's dtype. `hbm_bytes` are those of the data sheet and
     `usable_bytes` those that the compiler allows a program. `hbm_bandwidth` is bytes per second,
-    `on_chip_bytes` the memory next to the matrix units (VMEM; a GPU's second-level cache), `clock` hertz.
+    `host` that to the host's memory, one way, `on_chip_bytes` the memory next to the matrix units (VMEM; a
+    GPU's second-level cache), `clock` hertz. Matmuls take the time of `matmuls`, a key of `matmuls.MATMULS`,
+    or with "" that at the peak.
     """
 
     peak: tuple[tuple[str, float], ...]
@@ -72,6 +78,8 @@ class DeviceFigures:
     hbm_bandwidth: float | None = None
     on_chip_bytes: int | None = None
     clock: float | None = None
+    host: float | None = None
+    matmuls: str = ""
 
     @property
     def limit_bytes(self) -> int | None:
@@ -88,6 +96,15 @@ class DeviceFigures:
         if self.in_bf16_passes(dtype):
             return peaks["bf16"] / passes
         return peaks.get(dtype)
+
+    def matmul_seconds(self, flops: float, moved: float, dtype: str, passes: int = 1) -> float | None:
+        """Seconds of one matmul that moves so many bytes, beside those of HBM: as measured where it was, else
+        at the peak; None where none is known."""
+        peak = self.flops_per_second(dtype, passes)
+        time = matmul_time(self.matmuls, dtype)
+        if peak is None or time is None:
+            return peak and flops / peak
+        return time.start + flops / (time.share * peak) + moved / time.bandwidth
 
     def in_bf16_passes(self, dtype: str) -> bool:
         """Return whether products in this dtype are made of products in bf16."""
@@ -189,8 +206,9 @@ class Gpu:
     network between nodes, both one way ("How to Scale Your Model", the chapter on GPUs; A100: the data sheet
     of DGX A100). `peak`: NVIDIA's data sheets; of f32 it is that of TF32, in which XLA multiplies f32 unless
     another precision is asked for (`jax.lax.Precision`). `shared` are the bytes of a core's shared memory.
-    The clock is that at boost: the data sheets, the architecture whitepapers of Ampere, Hopper and Blackwell,
-    and the table of compute capabilities in the CUDA programming guide.
+    The way to the host is PCIe 4 or 5, or with Grace NVLink-C2C. The clock is that at boost: the data
+    sheets, the architecture whitepapers of Ampere, Hopper and Blackwell, and the table of compute
+    capabilities in the CUDA programming guide.
     """
 
     name: str
@@ -230,7 +248,7 @@ def _part_of_chip(
     the HBM that libtpu 0.0.52 allows a program, `vmem`, as JAX's `tpu_info` has it, and `clock`, by the
     cycles a microsecond in libtpu's schedules."""
     own = tuple((dtype, each / devices) for dtype, each in peak)
-    return DeviceFigures(own, hbm // devices, usable, hbm_bandwidth / devices, vmem, clock)
+    return DeviceFigures(own, hbm // devices, usable, hbm_bandwidth / devices, vmem, clock, TPU_HOST)
 
 
 def _tensor_cores(
@@ -297,28 +315,28 @@ GPUS = {
     for gpu in (
         Gpu(
             "a100", "NVIDIA A100-SXM4-80GB", 8, link=3e11, network=2.5e10,
-            device=DeviceFigures(_tensor_cores(3.12e14, 6.24e14, 1.56e14, has_f8=False),
+            device=DeviceFigures(_tensor_cores(3.12e14, 6.24e14, 1.56e14, has_f8=False), host=3.2e10,
                 hbm_bytes=80 * GB, hbm_bandwidth=2.039e12, on_chip_bytes=40 * MIB, clock=1.41e9),
             capability=(8, 0), cores=108, fpus=64, shared=164 * KIB,
             source="NVIDIA's data sheets of A100 80GB and DGX A100 (2021)",
         ),
         Gpu(
             "h100", "NVIDIA H100 80GB HBM3", 8, link=4.5e11, network=5e10,
-            device=DeviceFigures(_tensor_cores(9.89e14, 1.979e15, 4.95e14),
+            device=DeviceFigures(_tensor_cores(9.89e14, 1.979e15, 4.95e14), host=6.4e10, matmuls="h100",
                 hbm_bytes=80 * GB, hbm_bandwidth=3.35e12, on_chip_bytes=50 * MIB, clock=1.98e9),
             capability=(9, 0), cores=132, fpus=128, shared=228 * KIB,
             source=f"NVIDIA's data sheet of H100 (2023); links: {BOOK}",
         ),
         Gpu(
             "h200", "NVIDIA H200", 8, link=4.5e11, network=5e10,
-            device=DeviceFigures(_tensor_cores(9.89e14, 1.979e15, 4.95e14),
+            device=DeviceFigures(_tensor_cores(9.89e14, 1.979e15, 4.95e14), host=6.4e10, matmuls="h100",
                 hbm_bytes=141 * GB, hbm_bandwidth=4.8e12, on_chip_bytes=50 * MIB, clock=1.98e9),
             capability=(9, 0), cores=132, fpus=128, shared=228 * KIB,
             source=f"NVIDIA's data sheet of H200 (2024); links: {BOOK}",
         ),
         Gpu(
             "b200", "NVIDIA B200", 8, link=9e11, network=5e10,
-            device=DeviceFigures(_tensor_cores(2.25e15, 4.5e15, 1.125e15),
+            device=DeviceFigures(_tensor_cores(2.25e15, 4.5e15, 1.125e15), host=6.4e10, matmuls="b200",
                 hbm_bytes=180 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=1.965e9),
             capability=(10, 0), cores=148, fpus=128, shared=228 * KIB,
             source=f"NVIDIA's data sheet of HGX B200 (2025); links: {BOOK}",
@@ -326,15 +344,15 @@ GPUS = {
         ),
         Gpu(
             "b300", "NVIDIA B300", 8, link=9e11, network=1e11,
-            device=DeviceFigures(_tensor_cores(2.25e15, 4.5e15, 1.125e15, whole=1.5e14),
-                hbm_bytes=288 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=1.965e9),
+            device=DeviceFigures(_tensor_cores(2.25e15, 4.5e15, 1.125e15, whole=1.5e14), hbm_bytes=288 * GB,
+                hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=1.965e9, host=6.4e10, matmuls="b200"),
             capability=(10, 3), cores=148, fpus=128, shared=228 * KIB,
             source="NVIDIA's data sheet of HGX B300 (2025); links as of B200",
             nccl="b200",
         ),
         Gpu(
             "gb200", "NVIDIA GB200", 72, link=9e11, network=5e10,
-            device=DeviceFigures(_tensor_cores(2.5e15, 5e15, 1.25e15),
+            device=DeviceFigures(_tensor_cores(2.5e15, 5e15, 1.25e15), host=4.5e11, matmuls="b200",
                 hbm_bytes=186 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=2.062e9),
             capability=(10, 0), cores=152, fpus=128, shared=228 * KIB,
             source=f"NVIDIA's data sheet of GB200 NVL72 (2024); links: {BOOK}; clock: XLA's description",
@@ -342,8 +360,8 @@ GPUS = {
         ),
         Gpu(
             "gb300", "NVIDIA GB300", 72, link=9e11, network=1e11,
-            device=DeviceFigures(_tensor_cores(2.5e15, 5e15, 1.25e15, whole=1.65e14),
-                hbm_bytes=288 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=2.07e9),
+            device=DeviceFigures(_tensor_cores(2.5e15, 5e15, 1.25e15, whole=1.65e14), hbm_bytes=288 * GB,
+                hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=2.07e9, host=4.5e11, matmuls="b200"),
             capability=(10, 3), cores=152, fpus=128, shared=228 * KIB,
             source="NVIDIA's data sheet of GB300 NVL72 (2025); clock: XLA's description",
             nccl="gb200",

@@ -36,6 +36,7 @@ from shardviz.hardware.clusters import Fault, parse_cluster
 from shardviz.hardware.family import Family, SwitchedNodes
 from shardviz.hardware.links import LINK_KEYS, link_toml, read_link
 from shardviz.hardware.machine import Machine, place_mesh
+from shardviz.hardware.matmuls import MATMULS
 from shardviz.hardware.measured import read_measured
 from shardviz.hardware.quantities import BANDWIDTH, CLOCK, PEAK, SIZE, figure
 from shardviz.sharding import canonical_dtype
@@ -59,9 +60,10 @@ _DEVICE_FIGURES = {
     "on_chip": (SIZE, "on_chip_bytes"),
     "hbm_bandwidth": (BANDWIDTH, "hbm_bandwidth"),
     "clock": (CLOCK, "clock"),
+    "host": (BANDWIDTH, "host"),
 }
 """The figures of a device by key, with their fields of `DeviceFigures`."""
-DEVICE_KEYS = ("peak", "hbm", "usable_hbm", "hbm_bandwidth", "on_chip", "clock")
+DEVICE_KEYS = (*_DEVICE_FIGURES, "peak", "matmuls")
 
 
 class MachineFileError(QuestionError):
@@ -210,13 +212,21 @@ def _device(table: StrictTable, before: DeviceFigures) -> DeviceFigures:
             except QuestionError as error:
                 own.fail(key, error.message, error.hint)
             peak[dtype] = figure(own, key, PEAK)
+    # Of a peak that somebody gives nobody has measured a share.
+    matmuls = "" if "peak" in table else before.matmuls
+    if "matmuls" in table:
+        matmuls = table.line("matmuls", MAX_NAME)
+    if matmuls and matmuls not in MATMULS:
+        table.fail(
+            "matmuls", "nobody has measured its matmuls", f"write {' or '.join(MATMULS)}, or leave it out"
+        )
     figures: dict[str, Any] = {
         field: int(found) if quantity is SIZE else found
         for key, (quantity, field) in _DEVICE_FIGURES.items()
         if key in table
         for found in [figure(table, key, quantity)]
     }
-    device = replace(before, peak=tuple(peak.items()), **figures)
+    device = replace(before, peak=tuple(peak.items()), matmuls=matmuls, **figures)
     if device.hbm_bytes is not None and (device.usable_bytes or 0) > device.hbm_bytes:
         if "usable_hbm" in table:
             table.fail("usable_hbm", "it is more than the HBM", "write the part that a program may use")
@@ -268,6 +278,8 @@ def machine_toml(machine: Machine, comment: str = "") -> str:
     for key, (quantity, field) in _DEVICE_FIGURES.items():
         if (value := getattr(machine.device, field)) is not None:
             lines.append(f"{key} = {value if quantity is SIZE else quantity.toml(value)}")
+    if machine.device.matmuls:
+        lines.append(f"matmuls = {json.dumps(machine.device.matmuls)}")
     lines += (f"peak.{dtype} = {PEAK.toml(peak)}" for dtype, peak in machine.device.peak)
     family = machine.family
     if family.table:

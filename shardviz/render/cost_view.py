@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.text import Text
 
 from shardviz.hardware.machine import Machine
+from shardviz.hardware.matmuls import matmul_time
 from shardviz.planner.plan import Plan, axes_words
 from shardviz.planner.pricing.costs import Alternative, AlternativeName, PlanCost, Threshold
 from shardviz.planner.pricing.priced_plan import PricedPlan
@@ -77,7 +78,8 @@ def machine_words(cost: PlanCost) -> str:
     bandwidth = machine.device.hbm_bandwidth
     memory = "HBM of unknown bandwidth" if bandwidth is None else f"HBM {rate(bandwidth)}"
     assumed = ", assumed, each mesh axis a ring" if machine.assumed else ""
-    return f"{machine.name}{assumed}: {arithmetic}, {memory}"
+    matmuls = matmul_words(machine, cost.plan.problem.result.dtype)
+    return f"{machine.name}{assumed}: {arithmetic}, {memory}" + f", {matmuls}" * (matmuls != AT_PEAK)
 
 
 def peak_words(machine: Machine, dtype: str) -> str:
@@ -87,6 +89,14 @@ def peak_words(machine: Machine, dtype: str) -> str:
     if peak is None:
         return f"no peak in {dtype} is {machine.lacking}"
     return f"{flops(peak, True)} in {dtype}" + ", one bf16 pass" * device.in_bf16_passes(dtype)
+
+
+AT_PEAK = "at peak"
+
+
+def matmul_words(machine: Machine, dtype: str) -> str:
+    """``at peak``, or that a dtype's matmuls were measured."""
+    return "matmuls as measured" if matmul_time(machine.device.matmuls, dtype) else AT_PEAK
 
 
 def total_words(cost: PlanCost) -> list[str]:
@@ -457,11 +467,11 @@ def _short_totals(cost: PlanCost) -> Iterator[str]:
 
 
 def assumption_lines(cost: PlanCost, width: int, more: str = "") -> list[Text]:
-    """A blank line, the assumption of the times, and how to see `more`."""
-    machine = cost.machine
-    words = (
-        f"Times assume a {machine.name}, each mesh axis a ring." if machine.assumed else f"On {machine.name}."
-    )
+    """A blank line, the assumptions of the times, and how to see `more`."""
+    machine, matmuls = cost.machine, matmul_words(cost.machine, cost.plan.problem.result.dtype)
+    words = f"On {machine.name}, {matmuls}."
+    if machine.assumed:
+        words = f"Times assume {machine.name} {matmuls}, each axis a ring."
     may = f" {bound_words(cost)}" if bound_words(cost) else ""
     return [Text(), *sentence(f"{words}{may} {more}".strip(), width, style="dim")]
 

@@ -8,6 +8,7 @@ last are drawn.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
@@ -21,6 +22,7 @@ from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import Family
 from shardviz.hardware.links import Dimension, LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
+from shardviz.hardware.matmuls import MATMULS, measured_matmuls, moved_bytes
 from shardviz.hardware.nccl import NCCL, measured_times, ways_over
 from shardviz.hardware.placement import AXES
 from shardviz.render.caption import axes_text, coordinates
@@ -52,9 +54,18 @@ def machine_view(
         order = "in the order that is given" if mesh.device_order else "where jax.make_mesh places it"
         lines += [Text(), *sentence(f"{mesh}, {order}", width, lead="mesh  ")]
         lines += _axis_lines(mesh, placed, width, palette)
-    for one in machine.family.dimensions:
-        if one.nccl and one.kind == "switch" and one.size > 1:
-            lines += [Text(), *(_nccl_lines(machine, one, width) if verbose else _nccl_note(one, width))]
+    nodes = [one for one in machine.family.dimensions if one.nccl and one.kind == "switch" and one.size > 1]
+    fitted = ["matmuls"] * bool(machine.device.matmuls) + [
+        f"collectives over {one.size} devices" for one in nodes
+    ]
+    if fitted and not verbose:
+        words = f"{' and '.join(fitted)} take times fitted to measurements: -v lists them"
+        lines += [Text(), *sentence(words, width, style="dim")]
+    elif fitted:
+        lines += [
+            *_matmul_lines(machine, width),
+            *(line for one in nodes for line in _nccl_lines(machine, one, width)),
+        ]
     if machine.measured:
         lines += [
             Text(),
@@ -115,6 +126,7 @@ def _device_lines(machine: Machine, width: int, verbose: bool) -> list[Text]:
         rows += [
             (machine.family.on_chip_name, unknown if on_chip is None else human_bytes(on_chip)),
             ("clock", unknown if clock is None else f"{clock / 1e9:.4g} GHz"),
+            ("host", unknown if device.host is None else f"{rate(device.host)} each way"),
         ]
     return table([[(name, "dim"), words] for name, words in rows], width, 2)
 
@@ -150,9 +162,34 @@ SAMPLED = (2**10, 2**20, 2**30)
 """Bytes of a collective whose times are shown."""
 
 
-def _nccl_note(node: Dimension, width: int) -> list[Text]:
-    words = f"collectives over {node.size} devices take NCCL's times, fitted to measurements: -v lists them"
-    return sentence(words, width, style="dim")
+TIMED = {"512³": (1, 512, 512, 512), "2 × 2048³": (2, 2048, 2048, 2048), "4096³": (1, 4096, 4096, 4096)}
+"""Sizes of matmuls, b, m, n and k, whose times are shown."""
+
+
+def _matmul_lines(machine: Machine, width: int) -> list[Text]:
+    """The constants of measured matmuls, and a few times beside those that were measured."""
+    device, like = machine.device, machine.device.matmuls
+    known = {(chip, dtype, sizes): time for chip, dtype, sizes, time in measured_matmuls()}
+    rows: list[list[Cell]] = []
+    for dtype, time in MATMULS.get(like, {}).items():
+        figures = [seconds(time.start), f"{time.share:.0%}", rate(time.bandwidth)]
+        for sizes in TIMED.values():
+            moved = moved_bytes(dtype, sizes)
+            figures.append(seconds(device.matmul_seconds(2 * math.prod(sizes), moved, dtype) or 0.0))
+        rows.append([dtype, *figures])
+        if like == machine.chip:
+            times = [seconds(known[like, dtype, sizes]) for sizes in TIMED.values()]
+            rows.append(["  measured", "", "", "", *times])
+    return _fitted("matmuls", like, machine, ("start", "of the peak", "on the chip", *TIMED), rows, width)
+
+
+def _fitted(
+    what: str, like: str, machine: Machine, heads: Sequence[str], rows: list[list[Cell]], width: int
+) -> list[Text]:
+    of = f" of {like.upper()}" if like != machine.chip else ""
+    head = sentence(f"{what}, fitted to the times{of} that XLA ships", width, style="bold")
+    numbers = set(range(1, len(heads) + 1))
+    return [Text(), *head, *table(rows, width, 2, numbers, ("", *heads), style="dim")] if rows else []
 
 
 def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:
@@ -172,13 +209,9 @@ def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:
             rows.append(["", *way, "", "", ""])
         if known:
             rows.append(["  measured", "", "", *(seconds(known[op, size]) for size in SAMPLED)])
-    like = f" of {node.nccl.upper()}" if node.nccl != machine.chip else ""
-    heads = ("", "start", "of the links", *map(human_bytes, SAMPLED))
-    words = f"NCCL over {node.size}, fitted to the times{like} that XLA ships; the quickest line counts"
-    return [
-        *sentence(words, width, style="bold"),
-        *table(rows, width, 2, {1, 2, 3, 4, 5}, heads, style="dim"),
-    ]
+    heads = ("start", "of the links", *map(human_bytes, SAMPLED))
+    what = f"NCCL over {node.size}, the quickest line"
+    return _fitted(what, node.nccl, machine, heads, rows, width)
 
 
 def _measured_lines(machine: Machine, width: int) -> list[Text]:

@@ -11,7 +11,7 @@ from shardviz.errors import plural
 from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding, without_ones
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.command_lines import command_lines
-from shardviz.render.cost_view import own_words
+from shardviz.render.cost_view import matmul_words, own_words
 from shardviz.render.lines import Cell, fitting_columns, records, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import AT_LEAST
@@ -222,15 +222,17 @@ def _space_sentences(answer: MeshRanking, verbose: bool) -> Iterator[str]:
             f"Not complete: {answer.looked_at:,} of {answer.meshes:,} meshes; the others take "
             f"{seconds(answer.least_seconds)} or more."
         )
+    machine = question.machine
+    where = f"On {machine.name}, {matmul_words(machine, question.problem.result.dtype)}"
     if verbose:
         if own := own_words(question.problem):
             yield f"Memory: {own}."
         if question.training is not None:
             yield "A gradient is split as its array, the optimizer's state as its parameter."
-        yield f"On {question.machine.name}; {OVERLAP_WORDS[question.overlap]}."
+        yield f"{where}; {OVERLAP_WORDS[question.overlap]}."
         yield question.assumes
     else:
-        yield f"On {question.machine.name}; -v shows assumptions."
+        yield f"{where}; -v shows assumptions."
     if question.lacking:
         counted = "arithmetic" if question.machine.device.hbm_bandwidth is not None else "memory traffic"
         yield f"The time of {counted} is not counted: {question.lacking}."

@@ -1,9 +1,10 @@
 """The time of one instruction on a device or on its links, and whose estimate it is.
 
 The compiler's own cycles come first: TPU text has ``estimated_cycles`` on most fusions, GPU text a
-``reification_cost`` where that was asked for. Elsewhere the roofline: the longer of FLOPs over the peak and
-of the bytes of operands and results over HBM's bandwidth. An operand that was fetched before is not in the
-compiler's cycles; its copy is an operation of its own on the lane of HBM copies, so that it is counted there.
+``reification_cost`` where that was asked for. Elsewhere the roofline: the longer of FLOPs over the peak, or
+what matmuls take where they were measured, and of the bytes of operands and results over HBM's bandwidth. An
+operand that was fetched before is not in the compiler's cycles; its copy is an operation of its own on the
+lane of HBM copies, so that it is counted there.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from shardviz.errors import QuestionError, plural
 from shardviz.hardware.collective_time import TIMED, collective_time
 from shardviz.hardware.links import LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
+from shardviz.hardware.matmuls import matmul_time
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import NAMING
 from shardviz.hlo.text.shapes import HBM, placed_arrays
@@ -125,6 +127,10 @@ class Durations:
             return replace(told, detail=f"no peak of {dtype} is known")
         if memory is None:
             return replace(told, detail="no bandwidth of HBM is known")
+        if flops and (measured := matmul_time(self._device.matmuls, dtype)):
+            seconds = max(memory, self._device.matmul_seconds(flops, hbm, dtype, matmuls.passes) or 0.0)
+            told.bound = "latency" if (least or 0.0) < measured.start else bound
+            return replace(told, seconds=seconds, estimate="roofline", detail=measured.words, least=least)
         if bound == "compute":
             detail = f"{flops:.4g} FLOPs of {dtype} at {peak:.4g} FLOP/s"
             if self._device.in_bf16_passes(dtype):
@@ -154,7 +160,7 @@ class Durations:
         if len(arrays) < 2:
             return replace(copy, detail="its shape is not a copy's", bytes=0)
         if HOST_MEMORY in spaces:
-            return on_host(moved)
+            return on_host(moved, self._device)
         if HBM not in spaces:
             return replace(copy, seconds=0.0, estimate="roofline", detail="on the chip", bytes=0)
         bandwidth = self._device.hbm_bandwidth
@@ -189,11 +195,18 @@ def takes_time(line: Instruction) -> bool:
     return line.opcode not in _NO_TIME
 
 
-def on_host(moved: int) -> Duration:
-    """The duration of a transfer between device and host, which nobody knows."""
-    detail = "no bandwidth between host and device is known"
+def on_host(moved: int, device: DeviceFigures) -> Duration:
+    """The duration of a transfer between device and host."""
     channels = ("host", 0), ("host", 1)
-    return Duration(None, "unknown", "host", detail, moved, lane=HOST, channels=channels)
+    told = Duration(None, "unknown", "host", "", moved, lane=HOST, channels=channels)
+    if not device.host:
+        return replace(told, detail="no bandwidth between host and device is known")
+    return replace(
+        told,
+        seconds=moved / device.host,
+        estimate="links",
+        detail=f"{human_bytes(moved)} at {rate(device.host)}",
+    )
 
 
 class LinkTimes:
@@ -220,7 +233,7 @@ class LinkTimes:
 
     def _duration(self, record: Collective, config: str) -> Duration:
         if record.is_host_transfer:
-            return on_host(record.bytes)
+            return on_host(record.bytes, self._machine.device)
         unknown = Duration(None, bytes=record.bytes, lane=LINKS)
         levels = self._levels(record)
         if levels is None:

@@ -168,8 +168,9 @@ def _notes(
         yield f"the text does not tell how often {_named(loops)} {runs}: counted once"
     estimates = {each.estimate for each in {*drawing.durations} if each.lane.kind == "compute"}
     if "compiler" not in estimates and "roofline" in estimates:
+        matmuls = "its FLOPs" if not machine.device.matmuls else "its matmuls as they were measured"
         yield (
-            "the text has no estimates of its compiler: compute counts as its FLOPs and bytes over the "
+            f"the text has no estimates of its compiler: compute counts as {matmuls} and bytes over the "
             "device's figures, which is a lower bound"
         )
     if timeline.unknown:

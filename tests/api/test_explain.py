@@ -43,7 +43,7 @@ def test_it_shows_what_the_command_shows(explanation, capsys, monkeypatch):
     *printed, _ = timeless(command(capsys, "--width", "90")).splitlines()
     *shown, last = timeless(repr(explanation)).splitlines()
     assert shown == printed
-    assert last == "Times assume a v5e, each mesh axis a ring."
+    assert last == "Times assume v5e at peak, each axis a ring."
     assert str(explanation) == repr(explanation)
 
 

@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+import matmul_fit
 import nccl_errors
 
 ROOT = Path(__file__).parent.parent.parent
@@ -111,6 +112,8 @@ SOURCES = {
     "jax": f"[How to Scale Your Model, programming TPUs in JAX]({BOOK}/jax-stuff)",
     "layers": "a post on multi-chip performance in JAX: four layers on a TPU v4-8",
     "astra-sim": "[ASTRA-sim](https://astra-sim.github.io), its analytical network and its collectives",
+    "pallas": "[JAX, collective matmul in Pallas on GPUs]"
+    "(https://docs.jax.dev/en/latest/pallas/gpu/collective_matmul.html)",
     "nccl-tests": "[NCCL's tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md)",
 }
 
@@ -128,8 +131,18 @@ def step(op: str, key: str = "seconds") -> Figure:
 
 
 def textbook(op: str) -> Figure:
-    """Seconds of a plan's collective as the book counts them: V bytes over the whole bandwidth."""
+    """Seconds of a step as the book counts them: V bytes over the whole bandwidth, or the roofline."""
     return step(op, "textbook_seconds")
+
+
+def serial(explained: Document) -> float:
+    """Seconds of all steps of a plan, one after the other."""
+    return float(explained["cost"]["serial_seconds"])
+
+
+def perfect_overlap(explained: Document) -> float:
+    """The longer of a plan's compute and communication."""
+    return float(explained["cost"]["overlapped_seconds"])
 
 
 def threshold(dim: str) -> Figure:
@@ -354,13 +367,13 @@ CASES = (
         "D15 64", "B200: fp16[64, 4096] · [4096, 8192]",
         "8.6", "µs", FORMULA,
         (explain("bd,df->bf", "x=1", "__,__", "b=64,d=4096,f=8192", "b200:1", "--dtype", "f16"),),
-        step("einsum"), "bytes over HBM's bandwidth", "gpus",
+        textbook("einsum"), "bytes over HBM's bandwidth", "gpus",
     ),
     Case(
         "D15 512", "B200: the same with 512 rows",
         "15", "µs", FORMULA,
         (explain("bd,df->bf", "x=1", "__,__", "b=512,d=4096,f=8192", "b200:1", "--dtype", "f16"),),
-        step("einsum"), "FLOPs over the peak; the book rounds that to 2.3e15", "gpus",
+        textbook("einsum"), "FLOPs over the peak; the book rounds that to 2.3e15", "gpus",
     ),
     Case(
         "D16 one", "v5p: FLOPs a gathered byte from which on one axis is hidden",
@@ -504,6 +517,21 @@ CASES = (
         (explain("ij->ij", "X=8", "X_->__", "i=4096,j=65536", "h100:8"),),
         step("all_gather"), "through the switch, as NCCL takes it", "gpus",
     ),
+    *(
+        Case(
+            f"{name} {devices}", f"{devices} H100: f16[1024_X, 4096] · [4096, 4096_X] a shard, {how}",
+            published, "µs", MEASURED,
+            (explain("mk,kn->mn", f"X={devices}", "X_,_X->_X",
+                     f"m={1024 * devices},k=4096,n={4096 * devices}", f"h100:{devices}", "--dtype", "f16"),),
+            figure, convention, "pallas",
+        )
+        for name, how, figure, convention, times in (
+            ("D31", "gathered by NCCL, then cuBLAS", serial, "both as measured of other sizes",
+             ("147", "290", "565")),
+            ("D31 overlapped", "as one kernel", perfect_overlap, "perfect overlap", ("102", "212", "436")),
+        )
+        for devices, published in zip((2, 4, 8), times, strict=True)
+    ),
     Case(
         "D20 measured", "v2, 8 cores: bf16[32_X, 1024, 8192] · [8192, 32768_Y]",
         "96", "ms", MEASURED,
@@ -577,6 +605,8 @@ def page() -> str:
         worst_case=worst.id,
         nccl=nccl_errors.table(),
         points=f"{len(nccl_errors.points()):,}",
+        matmuls=matmul_fit.table(),
+        matmul_points=f"{len(matmul_fit.points()):,}",
         commands=_commands(),
         libtpu=LIBTPU,
         sources="\n".join(f"- {text}" for text in SOURCES.values()),

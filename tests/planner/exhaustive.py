@@ -181,9 +181,10 @@ class Space:
     def local(self, flops: int, moved: int, dtype: str) -> Cost:
         """The cost of a local computation that reads and writes so many bytes."""
         device = self.placed.machine.device
-        peak = device.flops_per_second(dtype) or max(peak for _, peak in device.peak)
+        known = dtype if device.flops_per_second(dtype) else max(device.peak, key=lambda pair: pair[1])[0]
         traffic = moved / device.hbm_bandwidth if device.hbm_bandwidth else 0.0
-        return self.cost(max(flops / peak, traffic), 0, 0)
+        work = device.matmul_seconds(flops, moved, known) if flops else 0.0
+        return self.cost(max(work or 0.0, traffic), 0, 0)
 
     # Moves.
 

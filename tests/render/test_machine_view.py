@@ -26,11 +26,13 @@ def text(name, mesh=None, width=80, verbose=False):
 
 def test_what_few_ask_for_is_in_the_long_page():
     short, full = (text("h100:2x8", "X=2,Y=8", verbose=verbose) for verbose in (False, True))
-    assert "collectives over 8 devices take NCCL's times" in short
+    assert "matmuls and collectives over 8 devices take times fitted to measurements" in short
     assert "all-reduce" not in short
     assert "1.98 GHz" not in short
     assert "  all-reduce          36.6 µs           46%" in full
     assert "  clock     1.98 GHz" in full
+    assert "  host      64 GB/s each way" in full
+    assert "  bf16        5.7 µs          85%      15 TB/s  6.12 µs    49.9 µs  176 µs" in full
     assert len(text("v5p:4x4x8", "X=4,Y=32").splitlines()) <= 40
 
 
@@ -104,7 +106,7 @@ def test_the_figures_and_their_source():
 def test_what_the_file_does_not_give_is_said():
     machine = read_machine('[node]\ndevices = 2\nbandwidth = "10GB/s"')
     found = "\n".join(line.plain for line in machine_view(machine, None, None, 80, PLAIN, True))
-    assert found.count("not given") == 5
+    assert found.count("not given") == 6
     assert "figures: machine.toml" in found
 
 

@@ -124,28 +124,29 @@ def _threshold(cost: PricedPlan, dim: str, size: int) -> Threshold:
 
 
 def _margins(cost: PricedPlan, dim: str, size: int) -> Callable[[int], dict[str, float]]:
-    """By a size of `dim`: the seconds by which the arithmetic takes longer than memory traffic, and that of
-    each pass longer than its communication (`priced_plan`), by the bound of its longest collective."""
-    none, prices = PricedPlan(resized(cost.plan, dim, 0), cost.placed), Prices(cost.placed)
+    """By a size of `dim`: the seconds by which the arithmetic at the peak takes longer than memory traffic,
+    and that of each pass longer than its communication (`priced_plan`), by the bound of its longest
+    collective."""
+    double, prices = PricedPlan(resized(cost.plan, dim, 2 * size), cost.placed), Prices(cost.placed)
     peak, bandwidth = cost.peak_flops, cost.machine.device.hbm_bandwidth
     assert peak is not None
     assert bandwidth is not None
 
-    def line(figure: Callable[[PricedStep], int], steps: Iterable[int]) -> Callable[[int], float]:
+    def line(figure: Callable[[PricedStep], float], steps: Iterable[int]) -> Callable[[int], float]:
         """The sum of a figure of some steps as a function of the size."""
-        pairs = [(figure(none.steps[number]), figure(cost.steps[number])) for number in steps]
-        start, now = sum(first for first, _ in pairs), sum(last for _, last in pairs)
-        return lambda count: start + (now - start) / size * count
+        pairs = [(figure(cost.steps[number]), figure(double.steps[number])) for number in steps]
+        now, twice = sum(first for first, _ in pairs), sum(last for _, last in pairs)
+        return lambda count: 2 * now - twice + (twice - now) / size * count
 
     later = [cost.phase_of(step) != "forward" for step in cost.steps]
     numbers = range(len(cost.steps))
     local = [number for number in numbers if not cost.steps[number].is_collective]
     sent = [[n for n in numbers if n not in local and later[n] is is_later] for is_later in (False, True)]
     work = [
-        line(lambda step: step.flops, [number for number in local if later[number] is is_later])
+        line(lambda step: step.compute_seconds or 0.0, [n for n in local if later[n] is is_later])
         for is_later in (False, True)
     ]
-    traffic = line(lambda step: step.hbm_bytes, local)
+    flops, traffic = line(lambda step: step.flops, local), line(lambda step: step.hbm_bytes, local)
     held = [line(lambda step: step.step.bytes, [number]) for number in numbers]
     moved = [line(lambda step: step.hbm_bytes, [number]) for number in numbers]
 
@@ -155,12 +156,11 @@ def _margins(cost: PricedPlan, dim: str, size: int) -> Callable[[int], dict[str,
         return max(links, moved[number](count) / bandwidth)
 
     def margins(count: int) -> dict[str, float]:
-        arithmetic = [own(count) / peak for own in work]
-        over = {HBM: sum(arithmetic) - traffic(count) / bandwidth}
-        for own, collectives in zip(arithmetic, sent, strict=True):
+        over = {HBM: flops(count) / peak - traffic(count) / bandwidth}
+        for own, collectives in zip(work, sent, strict=True):
             if waits := {number: seconds(number, count) for number in collectives}:
                 bound = cost.steps[max(waits, key=waits.__getitem__)].bound
-                over[bound] = min(own - sum(waits.values()), over.get(bound, math.inf))
+                over[bound] = min(own(count) - sum(waits.values()), over.get(bound, math.inf))
         return over
 
     return margins

@@ -1,8 +1,9 @@
 """The cost of a plan on a machine: its steps and their sums, what bounds them, and what a device holds.
 
-A local step takes as long as the longer of its FLOPs over the peak of its dtype and its HBM bytes over HBM's
-bandwidth (the roofline model: Williams, Waterman and Patterson 2009), a collective as long as its links need,
-or HBM where that is slower.
+A local step takes as long as the longer of its arithmetic and its HBM bytes over HBM's bandwidth, a
+collective as long as its links need, or HBM where that is slower. Arithmetic takes the FLOPs over the peak of
+its dtype (the roofline model: Williams, Waterman and Patterson 2009), or where a chip's matmuls were measured
+what these take (`hardware.matmuls`).
 
 The communication that work can hide is that of its own pass: no work of the forward pass hides the sum of a
 gradient, which the backward pass makes. So "How to Scale Your Model", part 5, sets the all-reduces of data
@@ -18,16 +19,18 @@ from functools import cache, cached_property
 from typing import TypeVar
 
 from shardviz.hardware.machine import Machine, PlacedMesh
+from shardviz.hardware.matmuls import matmul_time
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, einsum_parts
 from shardviz.planner.problem import Phase
 from shardviz.planner.problem.functions import local_work
 from shardviz.planner.problem.roles import roles_of
 from shardviz.planner.states.prices import collective_price, compute_price, lacking_words
 from shardviz.sharding import PartitionSpec
+from shardviz.units import seconds as human_seconds
 
 COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
 """Bounds of a step beside the mesh axes of a collective."""
-ROOFLINE = "the longer of FLOPs over the peak and HBM bytes over HBM's bandwidth"
+ROOFLINE = "the longer of FLOPs over the peak, which no matmul reaches, and HBM bytes over HBM's bandwidth"
 IN_PLACE = "read in place by the step that uses it, as XLA fuses it"
 COPY = "bytes read and written over HBM's bandwidth"
 ROUNDING = 1e-9
@@ -86,7 +89,8 @@ class PricedStep:
     """One step on one device.
 
     `flops` counts a multiply-add as two. `seconds` is the longest of `compute_seconds`, `hbm_seconds` and
-    `wire_seconds`. `bound` says which: "compute", "HBM", "latency", the mesh axes and their links ("Y on x"),
+    `wire_seconds`; `textbook_seconds` takes peak and links as published. `bound` says what is longest:
+    "compute" or "HBM" at the peak, "latency" where a start is longer, the mesh axes and their links ("Y on x"),
     or "unknown" where a figure is missing: then `seconds` is a lower bound, None where nothing is known.
     `convention` is a clause on how it is counted. `resident` are all arrays that a device holds while the
     step runs.
@@ -119,19 +123,24 @@ def _priced(
     step: Step,
     flops: int,
     hbm_bytes: int,
-    work: tuple[float | None, float | None],
+    dtype: str,
     placed: PlacedMesh,
     resident: tuple[ResidentArray, ...],
 ) -> PricedStep:
-    arithmetic, traffic = work
+    device = placed.machine.device
+    arithmetic, traffic = compute_price(flops, hbm_bytes, dtype, device)
     sizes = (step, flops, hbm_bytes, step.wire_bytes)
     if step.op in LOCAL_OPS:
-        seconds, bound = arithmetic or traffic or None, UNKNOWN
-        if arithmetic is not None and traffic is not None:
-            seconds = max(arithmetic, traffic)
-            bound = COMPUTE if flops and arithmetic >= traffic else HBM
+        seconds, textbook, bound = arithmetic or traffic or None, None, UNKNOWN
         how = ROOFLINE if flops else IN_PLACE if step.op == "slice" else COPY
-        return PricedStep(*sizes, arithmetic, traffic, None, None, seconds, bound, how, resident)
+        if arithmetic is not None and traffic is not None:
+            at_peak = flops / (device.flops_per_second(dtype) or math.inf)
+            seconds, textbook = max(arithmetic, traffic), max(at_peak, traffic)
+            bound = COMPUTE if flops and at_peak >= traffic else HBM
+            if flops and (measured := matmul_time(device.matmuls, dtype)):
+                bound = LATENCY if textbook < measured.start else bound
+                how = f"{measured.words}; {human_seconds(textbook)} by the roofline"
+        return PricedStep(*sizes, arithmetic, traffic, None, textbook, seconds, bound, how, resident)
     time = collective_price(step.op, step.bytes, step.axes, placed)
     seconds = max(time.seconds, traffic or 0.0)
     bound = LATENCY if time.bound == LATENCY else _links(step.axes, time.bound)
@@ -237,8 +246,7 @@ class PricedPlan:
                 flops, hbm_bytes, dtype = local_work(part, shapes, result.shard_shape(mesh))
             elif step.op != "slice":
                 hbm_bytes = bytes_of(step.array, step.from_spec) + bytes_of(step.array, step.to_spec)
-            work = compute_price(flops, hbm_bytes, dtype, placed.machine.device)
-            steps.append(_priced(step, flops, hbm_bytes, work, placed, held))
+            steps.append(_priced(step, flops, hbm_bytes, dtype, placed, held))
         return tuple(steps)
 
     @property

@@ -160,11 +160,7 @@ def compute_price(
 
     `dtype` is that of matrix products; without any ("") no time is counted for arithmetic.
     """
-    if not flops or not dtype:
-        arithmetic: float | None = 0.0
-    else:
-        peak = device.flops_per_second(dtype)
-        arithmetic = None if peak is None else flops / peak
+    arithmetic = device.matmul_seconds(flops, hbm_bytes, dtype) if flops and dtype else 0.0
     traffic = None if device.hbm_bandwidth is None else hbm_bytes / device.hbm_bandwidth
     return arithmetic, traffic
 
