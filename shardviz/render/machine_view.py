@@ -162,7 +162,7 @@ SAMPLED = (2**10, 2**20, 2**30)
 """Bytes of a collective whose times are shown."""
 
 
-TIMED = {"512³": (1, 512, 512, 512), "2 × 2048³": (2, 2048, 2048, 2048), "4096³": (1, 4096, 4096, 4096)}
+TIMED = {"n = 512": (1, 512, 512, 512), "2 of 2,048": (2, 2048, 2048, 2048), "4,096": (1, 4096, 4096, 4096)}
 """Sizes of matmuls, b, m, n and k, whose times are shown."""
 
 
@@ -180,7 +180,9 @@ def _matmul_lines(machine: Machine, width: int) -> list[Text]:
         if like == machine.chip:
             times = [seconds(known[like, dtype, sizes]) for sizes in TIMED.values()]
             rows.append(["  measured", "", "", "", *times])
-    return _fitted("matmuls", like, machine, ("start", "of the peak", "on the chip", *TIMED), rows, width)
+    return _fitted(
+        "matmuls n × n × n", like, machine, ("start", "of the peak", "on the chip", *TIMED), rows, width
+    )
 
 
 def _fitted(

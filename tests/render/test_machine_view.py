@@ -32,7 +32,7 @@ def test_what_few_ask_for_is_in_the_long_page():
     assert "  all-reduce          36.6 µs           46%" in full
     assert "  clock     1.98 GHz" in full
     assert "  host      64 GB/s each way" in full
-    assert "  bf16        5.7 µs          85%      15 TB/s  6.12 µs    49.9 µs  176 µs" in full
+    assert "  bf16        5.7 µs          85%      15 TB/s  6.12 µs     49.9 µs  176 µs" in full
     assert len(text("v5p:4x4x8", "X=4,Y=32").splitlines()) <= 40
 
 

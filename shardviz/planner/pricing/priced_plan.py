@@ -90,7 +90,7 @@ class PricedStep:
 
     `flops` counts a multiply-add as two. `seconds` is the longest of `compute_seconds`, `hbm_seconds` and
     `wire_seconds`; `textbook_seconds` takes peak and links as published. `bound` says what is longest:
-    "compute" or "HBM" at the peak, "latency" where a start is longer, the mesh axes and their links ("Y on x"),
+    "compute" or "HBM" at the peak, "latency" where a start is longer, mesh axes and their links ("Y on x"),
     or "unknown" where a figure is missing: then `seconds` is a lower bound, None where nothing is known.
     `convention` is a clause on how it is counted. `resident` are all arrays that a device holds while the
     step runs.
