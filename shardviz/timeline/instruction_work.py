@@ -20,6 +20,10 @@ _WINDOW = re.compile(r"window=\{([^{}]*)\}")
 _GROUPS = re.compile(r"(feature|batch)_group_count=(\d{1,9})")
 _ESTIMATE = re.compile(r"cost_estimate\W{1,8}(\{[^{}]*\})")
 _ESTIMATED = re.compile(r"(flops|bytes_accessed)\W{1,8}?(\d{1,18})")
+_ATTENTION = re.compile(r'custom_call_target="(?:__cudnn\$fmha|te_fused_attn_)\w*')
+_SCORES = re.compile(r"intermediate_tensor_shape[^\[]{1,80}\[([\d\\\", ]{1,90})\]")
+_SCORE = re.compile(r"\b(?:input_batch|attn_heads|q_max_seqlen|kv_max_seqlen) = (\d{1,18})")
+_CAUSAL = re.compile(r"mask_type(?:\W{1,8}\w*CAUSAL| = [2-5]\b)")
 _NAME = re.compile(r"%([^\s,(){}=%]++)")
 _MULTIPLYING = (*MATMULS, "custom-call", "fusion", "call")
 """Opcodes that may multiply matrices, by themselves or in what they run."""
@@ -198,7 +202,27 @@ class InstructionWork:
             return Matmuls(said["flops"], arrays[0].dtype if arrays else "")
         if not self.lines.is_matmul(line):
             return NONE
+        if attention := line.search(_ATTENTION):
+            return self._attention(line, shapes, "ackward" in attention[0])
         return (self._convolution if line.search(_LABELS) else self._contraction)(line, shapes)
+
+    def _attention(self, line: Instruction, shapes: Sequence[str], is_backward: bool) -> Matmuls:
+        """A kernel of cuDNN's or Transformer Engine's: two products with every score forward and five
+        backward, or half of them where a mask is causal."""
+        arrays = _first_arrays(shapes)
+        if len(arrays) < 2 or len(arrays[0].sizes) < 4 or len(arrays[1].sizes) < 4:
+            return NONE
+        query, key = arrays[0].sizes, arrays[1].sizes
+        scores = line.search(_SCORES)
+        said = (
+            re.findall(r"\d{1,18}", scores[1])
+            if scores
+            else _SCORE.findall(line.text, line.inside, line.stop)
+        )
+        # Without these the layout is batch, sequence, heads, depth.
+        points = math.prod(map(int, said)) if len(said) == 4 else math.prod(query[:-1]) * key[1]
+        products = (5 if is_backward else 2) * points * query[-1]
+        return Matmuls(products if line.search(_CAUSAL) else 2 * products, arrays[0].dtype)
 
     def hbm_bytes(self, line: Instruction, shapes: Sequence[str]) -> int:
         """The bytes of HBM that an instruction reads and writes, each operand once.

@@ -192,3 +192,54 @@ def test_computations_that_differ_in_names_alone_are_alike(line, is_like):
     work, reader = work_of(f"HloModule m\n\n{texts}")
     one, other = reader.computations.all
     assert (work.first_like(one), work.first_like(other) is one) == (one, is_like)
+
+
+LIBRARIES = """
+HloModule jit_step
+
+ENTRY %main (q: bf16[2,1024,8,128], k: bf16[2,2048,2,128], x: f8e4m3fn[64,1024], w: f8e4m3fn[1024,32]) -> () {
+  %q = bf16[2,1024,8,128]{3,2,1,0} parameter(0)
+  %k = bf16[2,2048,2,128]{3,2,1,0} parameter(1)
+  %x = f8e4m3fn[64,1024]{1,0} parameter(2)
+  %w = f8e4m3fn[1024,32]{1,0} parameter(3)
+  %one = f32[] constant(1)
+  %forward = (bf16[2,8,1024,128]{3,1,2,0}, f32[2,8,1024]{2,1,0}) custom-call(%q, %k, %k), \
+custom_call_target="__cudnn$fmhaSoftmax", backend_config={"cudnn_fmha_backend_config":{"algorithm":\
+{"algo_id":"0"},"fmha_scale":0.088,"intermediate_tensor_shape":{"element_type":"BF16","dimensions":\
+["2","8","1024","2048"],"tuple_shapes":[]},"is_flash_attention":true,"mask_type":"NO_MASK"}}
+  %backward = (bf16[2,8,1024,128]{3,1,2,0}, bf16[2,2,2048,128]{3,1,2,0}) custom-call(%q, %k, %k), \
+custom_call_target="__cudnn$fmhaSoftmaxBackward", backend_config={"cudnn_fmha_backend_config":\
+{"intermediate_tensor_shape":{"element_type":"BF16","dimensions":["2","8","1024","2048"],\
+"tuple_shapes":[]},"mask_type":"CAUSAL"}}
+  %te = (bf16[2,1024,8,128]{3,2,1,0}, f32[2,8,1024,1]{3,2,1,0}) custom-call(%q, %k, %k), \
+custom_call_target="te_fused_attn_forward_ffi", api_version=API_VERSION_TYPED_FFI, backend_config=\
+{attn_heads = 8 : i64, input_batch = 2 : i64, kv_max_seqlen = 2048 : i64, mask_type = 2 : i64, \
+q_max_seqlen = 1024 : i64}
+  %te_backward = (bf16[2,1024,8,128]{3,2,1,0}, bf16[2,2048,2,128]{3,2,1,0}) custom-call(%q, %k, %k), \
+custom_call_target="te_fused_attn_backward_ffi"
+  %f8 = (bf16[64,32]{1,0}, s8[100]{0}) custom-call(%x, %w, %one, %one), \
+custom_call_target="__cublas$lt$matmul$f8", backend_config={"gemm_backend_config":{"dot_dimension_numbers":\
+{"lhs_contracting_dimensions":["1"]}}}
+  ROOT %nothing = () tuple()
+}
+"""
+SCORES = 2 * 8 * 1024 * 2048 * 128
+
+
+@pytest.mark.parametrize(
+    ("name", "flops_", "dtype"),
+    [
+        ("forward", 4 * SCORES, "bf16"),
+        ("backward", 5 * SCORES, "bf16"),
+        ("te", 2 * SCORES, "bf16"),
+        ("te_backward", 10 * SCORES, "bf16"),
+        ("f8", 2 * 64 * 1024 * 32, "f8e4m3fn"),
+    ],
+)
+def test_what_libraries_multiply(name, flops_, dtype):
+    work, reader = work_of(LIBRARIES)
+    home = next(home for home in reader.computations.all if home.is_entry)
+    line = work.lines.named(home, name)
+    assert line is not None
+    assert work.matmuls(line, work.operand_shapes(line))[:2] == (flops_, dtype)
+    assert work.is_matmul(line)

@@ -48,8 +48,8 @@ _MENTION = re.compile(r"%([^\s,(){}=%]++)[,)]")
 _MENTION_WITHOUT_SIGN = re.compile(r"(?<![^\s(,%])([^\s,(){}\[\]=%]++)\s*+[,)]")
 _CALLEE = re.compile(r" (?:calls|to_apply)=%?([^\s,(){}]+)")
 _BODY = re.compile(r" body=%?([^\s,(){}]+)")
-_KERNEL = re.compile(r'custom_call_target="[^"]{0,200}?(?:gemm|matmul|\$conv)')
-"""Names that libraries give to their matmuls: ``__cublas$gemm``, ``__onednn$matmul``."""
+_KERNEL = re.compile(r'custom_call_target="[^"]{0,200}?(?:gemm|matmul|\$conv|\$fmha|te_fused_attn)')
+"""Names that libraries give to their matmuls, or to attention: ``__cublas$gemm``, ``__cudnn$fmhaSoftmax``."""
 
 _Item = TypeVar("_Item", bound=Hashable)
 
