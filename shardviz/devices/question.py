@@ -253,8 +253,12 @@ class NoMeasurement:
 
 def predicted_seconds(case: Case, placed: PlacedMesh) -> float | None:
     """Seconds by the machine's formulas, or by what was measured on it; None where it lacks a figure."""
+    bound = bound_seconds(case, placed)
+    if case.op == "matmul" and bound is not None:
+        device, moved = placed.machine.device, case.size * case.bus_factor
+        return max(bound, device.matmul_seconds(case.flops, moved, case.dtype) or 0.0)
     if not case.is_collective:
-        return bound_seconds(case, placed)
+        return bound
     return placed.collective_time(COLLECTIVES[case.op], case.size, case.axes, in_rounds=True).seconds
 
 

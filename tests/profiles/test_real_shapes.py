@@ -179,8 +179,13 @@ def test_a_marked_step_has_the_runs_that_the_device_of_that_number_began() -> No
 
 
 def test_a_prediction_without_its_largest_part_is_not_told_as_whole(tmp_path: Path) -> None:
-    found = offload(tmp_path, machine=named_machine("v6e:2x4"), mesh=parse_mesh("data=2,model=4"))
+    machine, mesh = named_machine("v6e:2x4"), parse_mesh("data=2,model=4")
+    whole = offload(tmp_path, machine=machine, mesh=mesh).predicted
+    assert whole is not None
+    assert not whole.unknown
+    found = offload(tmp_path, machine=replace(machine, device=replace(machine.device, host=None)), mesh=mesh)
     assert found.predicted is not None
+    assert whole.seconds > found.predicted.seconds
     assert found.predicted.unknown == ("copy-start", "copy-start.1")
     assert {lane.name for each in found.timelines for lane in each.lanes} == {"compute", "host"}
     page = "\n".join(line.plain for line in profile_view(found, 100, PLAIN, verbose=True))
