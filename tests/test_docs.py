@@ -121,7 +121,7 @@ def key_table() -> str:
         if rows:
             lines += ["", f"| {name} | | |", "|---|---|---|"]
         for command in rows:
-            key = f"`{command.key_text}`" if command.key_text else ""
+            key = f"`{command.own_key}`" if command.key_text else ""
             cells = [cell.replace("|", "\\|") for cell in (key, command.title, command.help)]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines[1:]) + "\n"

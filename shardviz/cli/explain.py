@@ -327,11 +327,9 @@ def _print_answer(
         if with_times:
             output.show(report.target_times_view(answer.times(result, machine), *page, output.verbose))
     if not output.verbose:
-        output.show(cost_view.assumption_lines(cost, output.width, _MORE))
+        more = output.more("everything, --why N a step")
+        output.show(cost_view.assumption_lines(cost, output.width, more))
     return session.exit_code
-
-
-_MORE = "-v shows everything, --why N a step."
 
 
 def _print_reason(question: PricedProblem, number: int, output: CommandOutput) -> int:

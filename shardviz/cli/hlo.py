@@ -26,7 +26,6 @@ with LazyImports():
     from shardviz.hlo import dump_files, text_file
     from shardviz.hlo import listing as listings
     from shardviz.hlo.text import trip_count
-    from shardviz.render import lines
     from shardviz.render.programs import changes_view, cost_lines, hlo_picture, program_view
     from shardviz.render.times import report as time_report
     from shardviz.reports import program_report
@@ -48,7 +47,6 @@ OF_OUTPUT = ("as_json", "width", "color", "plain", "verbose")
 MAX_NOTES = 5
 """Notes on text that cannot be read; `--json` has all of them."""
 LINES_AT_ONCE = 500
-_MORE = "-v shows every saving, the critical path and the largest buffers."
 HINT = "save all of compiled.as_text() again, as it is"
 
 
@@ -165,14 +163,12 @@ def command(
     if with_times and timeline is not None:
         output.show(program_view.module_lines(module, given, *page))
         output.show_below(time_report.timeline_view(timeline, *page, output.verbose))
-        if not output.verbose:
-            output.show(lines.sentence(_MORE, output.width, style="dim"))
+        output.show_more("every saving, the critical path and the largest buffers")
         return code
     output.show(program_view.hlo_view(report, given, *page, selection, output.verbose))
     if timeline is not None and timeline.memory is not None:
         output.show_below(program_view.memory_lines(timeline.memory, *page, output.verbose))
-    if not output.verbose:
-        output.show(lines.sentence("-v shows the sums and the memory in full.", output.width, style="dim"))
+    output.show_more("the sums and the memory in full")
     if why:
         output.show(cost_lines.shape_lines(report, selection, *page))
     if remade:

@@ -72,6 +72,16 @@ class CommandOutput:
     def _color_system(self) -> str | None:
         return color_system(self.color, sys.stdout.isatty(), os.environ)
 
+    @staticmethod
+    def more(what: str) -> str:
+        """The sentence that ends a short page."""
+        return f"-v shows {what}."
+
+    def show_more(self, what: str) -> None:
+        """Say what of a page is left out, where it is."""
+        if not self.verbose:
+            self.show(render_lines.sentence(self.more(what), self.width, style="dim"))
+
     def show(self, lines: Sequence[Text]) -> None:
         """Print lines as they are: no markup, no wrapping, no trailing blanks; none of their characters moves
         a terminal's cursor."""

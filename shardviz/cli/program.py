@@ -22,7 +22,6 @@ with LazyImports():
     from shardviz.compiler import user_file
     from shardviz.documents import programs as documents
     from shardviz.hardware import machine_file
-    from shardviz.render import lines
     from shardviz.render.programs import program_view
     from shardviz.render.times import report as time_report
 
@@ -176,9 +175,7 @@ def _show(
                 *reported[0], width, output.palette, selection, tried[0] if tried else None, output.verbose
             )
         )
-        if not output.verbose:
-            words = "-v shows the sums, the reasons and the memory in full."
-            output.show(lines.sentence(words, width, style="dim"))
+        output.show_more("the sums, the reasons and the memory in full")
     if with_times:
         for (program, report), times in zip(reported, told, strict=True):
             if report is not None:

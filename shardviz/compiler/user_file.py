@@ -80,21 +80,34 @@ def find_function(text: str) -> tuple[str, str]:
     return file, function
 
 
+def _parsed(file: Path) -> ast.Module:
+    """The code of a file; none of one that is not Python."""
+    try:
+        with open_file(file) as opened:
+            return ast.parse(opened.read())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def spec_axes(file: Path) -> list[str]:
+    """The axes that a file names in its specs, ``P("data", None)``, in order of first appearance."""
+    calls = (node for node in ast.walk(_parsed(file)) if isinstance(node, ast.Call))
+    specs = [call for call in calls if ast.unparse(call.func).rpartition(".")[2] in ("P", "PartitionSpec")]
+    words = [node for spec in specs for node in ast.walk(spec) if isinstance(node, ast.Constant)]
+    words.sort(key=lambda node: (node.lineno, node.col_offset))
+    return [*dict.fromkeys(node.value for node in words if isinstance(node.value, str))]
+
+
 def functions_of(file: Path, of_mesh: bool = False) -> list[str]:
     """The names of the functions that a file defines, in order, or of those that can be called with a mesh
     alone; none of one that is not Python."""
-    try:
-        with open_file(file) as opened:
-            tree = ast.parse(opened.read())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
 
     def takes_one(args: ast.arguments) -> bool:
         named = len(args.posonlyargs) + len(args.args)
         needed = named - len(args.defaults)
         return needed <= 1 and (named > 0 or args.vararg is not None) and None not in args.kw_defaults
 
-    functions = (stmt for stmt in tree.body if isinstance(stmt, ast.FunctionDef))
+    functions = (stmt for stmt in _parsed(file).body if isinstance(stmt, ast.FunctionDef))
     return [function.name for function in functions if not of_mesh or takes_one(function.args)]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.errors import NotationError, QuestionError, ShardvizError
 from shardviz.forms.axis_edits import enter_device_order, enter_mesh, replace_mesh
 from shardviz.forms.command_line import form_from_line, with_collective_from_line
-from shardviz.forms.form import OPEN, CollectiveFields, ProblemForm, one_line
+from shardviz.forms.form import OPEN, ArrayRow, CollectiveFields, ProblemForm, one_line
 from shardviz.forms.parsing import Einsums, check_array, looks_like_command, parsed, reader_errors, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, enter_sizes, sizes_text
 from shardviz.lazy_names import LazyImports
@@ -121,6 +121,8 @@ def _enter_sharding(form: ProblemForm, row: int, text: str) -> ProblemForm | Non
     einsums = parsed(form).einsums
     if einsums is not None and len(einsums.rows) != len(form.specs):
         einsums = None
+    if einsums is not None:
+        text = _in_brackets(text, einsums.rows[row], mesh)
     if notations.detect(text).key == "book":
         product = parse_product(text, mesh.shape)
         if len(product.operands) > 1 or product.result is not None:
@@ -134,6 +136,18 @@ def _enter_sharding(form: ProblemForm, row: int, text: str) -> ProblemForm | Non
         check_array(reading, einsums.rows[row])
     entered = _typed(form, f"specs.{row}", *spec_texts([reading.spec]))
     return entered if einsums is None else _with_types(entered, einsums, row, reading)
+
+
+def _in_brackets(text: str, row: ArrayRow, mesh: Mesh) -> str:
+    """``A[b_X, d_Y]{U_Z}`` for ``b_X d_Y {U_Z}``, as a form shows a spec; any other text as it is."""
+    words, count = text.split(), len(row.dims)
+    dims = zip(words, row.dims, strict=False)
+    is_shown = len(words) >= count > 0 and all(
+        word == dim or word.startswith(f"{dim}_") for word, dim in dims
+    )
+    if not is_shown or {*words} & {*mesh.axis_names} or any(word[:3] != "{U_" for word in words[count:]):
+        return text
+    return f"{row.name}[{', '.join(words[:count])}]{''.join(words[count:])}"
 
 
 def _all_specs(text: str, form: ProblemForm, mesh: Mesh, einsums: Einsums) -> tuple[str, ...] | None:

@@ -31,11 +31,16 @@ from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.units import human_bytes, seconds, times
 
 HEADINGS = ("parameter", "shape", "split", "per device", "", "×")
+NARROWER = ((1,), (1, 5), (1, 3), (1, 3, 5))
+"""The columns that narrow pages do without: the shape, the copies, the shape per device."""
 SHOWN = 4
 """Parameters, or rules, that a sentence names."""
 _LAYERS = re.compile(r"(.*?\d+[–,][\d–,]*\d)[./](.*)")
 NAME, SIZE = 18, 9
 """Columns of a memory bar's name and of its bytes."""
+NOT_THE_SUM = (
+    "gradients and activations are not all held at the same time: a step counts its peak, not their sum"
+)
 TEXT_WIDTH = 100
 """Columns of the message of a test."""
 ARROW = "→"
@@ -88,10 +93,10 @@ def _parameter_lines(question: ModelQuestion, width: int, palette: Palette) -> l
         if heading:
             held = sum(parameter.bytes_per_device for _, parameter in group)
             count = max(parameter.count for _, parameter in group)
-            rows.append([(heading, "bold"), (f"× {count}", "bold"), "", "", (human_bytes(held), "bold")])
+            rows.append([(f"{heading} × {count}", "bold"), "", "", "", (human_bytes(held), "bold")])
         rows += [_parameter_cells(name, parameter, palette) for name, parameter in group]
-    head = [[Text(word, "dim") for word in HEADINGS]]
-    return [*table([*head, *rows], width, right={4, 5}), *_rule_lines(question.split, width)]
+    lines = table(rows, width, 0, {4, 5}, HEADINGS, NARROWER, style="dim")
+    return [*lines, *_rule_lines(question.split, width)]
 
 
 Named = tuple[str, FoldedParameter]
@@ -173,7 +178,8 @@ def memory_lines(memory: ModelMemory, question: ModelQuestion, width: int, palet
     for name, size in rows:
         line = Text(f"  {name:<{NAME}}{human_bytes(size):>{SIZE}}  ")
         lines.append(line.append(bar(size, most, max(width - NAME - SIZE - 4, 1)), palette.lanes["memory"]))
-    return lines
+    is_peak = None not in (memory.working, memory.activations)
+    return lines + (sentence(f"{NOT_THE_SUM}.", width, 2, style="dim") if is_peak else [])
 
 
 def _memory_rows(memory: ModelMemory, question: ModelQuestion) -> list[tuple[str, int]]:
@@ -185,7 +191,6 @@ def _memory_rows(memory: ModelMemory, question: ModelQuestion) -> list[tuple[str
     if memory.working is not None:
         rows.append(("a step, at most", memory.working))
     if training is not None:
-        # Not all of both is there at the same time.
         lead = "" if memory.working is None else "  "
         rows.append((f"{lead}gradients", memory.gradients))
         if memory.activations is not None:

@@ -36,10 +36,16 @@ ROOMY = 8
 
 
 def figures_beside(
-    resolved: ResolvedProblem, before: ResolvedProblem | None, width: int, height: int, palette: Palette
+    resolved: ResolvedProblem,
+    before: ResolvedProblem | None,
+    width: int,
+    height: int,
+    palette: Palette,
+    is_beside_plan: bool = False,
 ) -> list[Text]:
     """The answer below the fields, under a line: the time, large where `height` has room for that, then bytes
-    and memory, each with what it was in the question `before`. Where they do not fit there is nothing."""
+    and memory, each with what it was in the question `before`. Where they do not fit there is nothing. Beside
+    a plan that has one collective, its row has the bytes."""
     cost = resolved.cost
     state = "of the last valid problem" if resolved.faults else "planning …"
     lines = [rule([state] if resolved.faults or resolved.planning is not None else [], width)]
@@ -47,6 +53,8 @@ def figures_beside(
         was = ""
         if before is not None and written(before.cost) != written(cost):
             was = f"{'':{GAP}}was {written(before.cost)}"
+        elif label == "sent" and is_beside_plan and len(cost.plan.collectives) * cost.layers == 1:
+            continue
         if label == "time" and height >= ROOMY:
             lines += _large(written(cost), was, width)
             continue

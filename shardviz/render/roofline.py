@@ -25,17 +25,19 @@ LABELS, VALUES, LEAST, MOST = 9, 9, 4, 48
 def roofline(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
     """The seconds of a device's arithmetic, its memory and its links as bars on one scale: the longest bounds
     the plan, where all overlaps. The arithmetic ends at `CROSSING` on every line: what goes beyond is not
-    compute-bound. Nothing where the time of a step is unknown."""
+    compute-bound. A figure that is the time of one step stands in its row alone. Nothing where the time of a
+    step is unknown."""
     if cost.unknown:
         return []
+    said = {seconds(step.seconds or 0.0) for step in cost.steps}
     local = [step for step in cost.steps if not step.is_collective]
     lanes, mesh, layers = palette.lanes, cost.plan.problem.mesh, cost.layers
     parts = {
         "compute": [(sum(step.compute_seconds or 0.0 for step in local), Style(color=lanes["matmul"]))],
         "HBM": [(sum(step.hbm_seconds or 0.0 for step in local), Style(color=lanes["memory"]))],
         "links": [
-            (seconds, palette.axis(mesh, axes[0]) if axes else DIM)
-            for axes, seconds in cost.communication_by_axes.items()
+            (duration, palette.axis(mesh, axes[0]) if axes else DIM)
+            for axes, duration in cost.communication_by_axes.items()
         ],
     }
     totals = {name: sum(size for size, _ in pieces) for name, pieces in parts.items()}
@@ -54,7 +56,9 @@ def roofline(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
         if name != "compute":
             line = Text.assemble(line[:crossing], (CROSSING, "bold"), line[crossing + 1 :])
         value = seconds(totals[name] * layers)
-        lines.append(line[: LABELS + room].append(f" {value:>{VALUES}}", "bold" * (totals[name] == most)))
+        line = line[: LABELS + room].append(f" {value:>{VALUES}}" * (value not in said))
+        line.rstrip()
+        lines.append(line)
     return lines
 
 

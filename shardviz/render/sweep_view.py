@@ -16,7 +16,7 @@ from shardviz.render.caption import axes_text
 from shardviz.render.cost_view import machine_words
 from shardviz.render.lines import sentence, sentences, table
 from shardviz.render.palette import DIM, Palette
-from shardviz.render.plan_view import headline
+from shardviz.render.plan_view import headline, time_words
 from shardviz.units import BINARY, human_bytes, seconds
 
 COMPUTE, COMMUNICATION, BOTH = "●", "×", "◉"
@@ -47,7 +47,7 @@ def _size_lines(sweep: Sweep, width: int) -> list[Text]:
     rows = [
         [
             size_text(size),
-            seconds(cost.compute_seconds),
+            time_words(cost.compute_seconds, not cost.unknown),
             seconds(cost.communication_seconds),
             human_bytes(cost.wire_bytes),
         ]
@@ -123,8 +123,12 @@ def _legend(sweep: Sweep, width: int, palette: Palette) -> list[Text]:
 def _words(sweep: Sweep) -> Iterator[str]:
     """The crossings, or which is longer all along; and where the plan changes."""
     first = sweep.costs[0]
+    if first.unknown:
+        yield f"compute is a lower bound: {first.missing_figure}"
     if sweep.crossings:
         yield from (_crossing_words(sweep, crossing) for crossing in sweep.crossings)
+    elif first.unknown and first.compute_seconds < first.communication_seconds:
+        yield "compute may take longer than communication at any of these sizes"
     elif any(cost.communication_seconds for cost in sweep.costs):
         longer = first.compute_seconds >= first.communication_seconds
         yield f"{'compute' if longer else 'communication'} takes longer at all of these sizes"
@@ -141,6 +145,7 @@ def _crossing_words(sweep: Sweep, crossing: Crossing) -> str:
     """``compute takes longer from b = 12,240``: exact where the plan stays the same."""
     longer, size = "compute" if crossing.compute_grows else "communication", crossing.size
     exact = "" if crossing.same_plan else " (the next size looked at)"
+    exact = " at the latest" if sweep.costs[0].unknown else exact
     words = f"{longer} takes longer from {sweep.name} = {size:,}{exact}"
     if size not in sweep.sizes:
         return words

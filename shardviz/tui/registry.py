@@ -14,6 +14,8 @@ from textual.message import Message
 
 EVERYWHERE = ("ctrl+q", "ctrl+z")
 """Keys that mean their command in fields and dialogs as well, whatever else a person has chosen for it."""
+PAIRS = ("+-", "<>", "↑↓", "←→")
+ARROWS = {"up": "↑", "down": "↓", "left": "←", "right": "→"}
 NO_KEY = "no-key"
 """A key that does not exist: that of a command in a keymap whose keys a person has taken away."""
 _NAMES = {"solidus": "slash", "reverse_solidus": "backslash", "commercial_at": "at", "hyphen_minus": "minus"}
@@ -74,6 +76,12 @@ class Command:
         if own is not None and not self.taken:
             return own[0] if own else next(iter(self.keys), "")
         return self.shown or next(iter(self.keys), "")
+
+    @property
+    def own_key(self) -> str:
+        """The key alone, where `key_text` has that of the next command beside it, as ``+-`` in the footer."""
+        key = next(iter(self.keys), "")
+        return ARROWS.get(key, self.key_text[0]) if key and self.key_text in PAIRS else self.key_text
 
     def without(self, taken: Collection[str]) -> Command | None:
         """The command where some keys mean something else; None where it has no other."""

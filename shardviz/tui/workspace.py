@@ -40,6 +40,8 @@ TALL = 30
 """From so many lines there is room for blank ones around both."""
 DASHBOARD = (140, 30)
 """From so many columns and lines three panes stand together."""
+FEW_STEPS, ROOMY = 6, 50
+"""Plans of so many steps leave most of a window of so many lines to the picture of the arrays."""
 ABOVE, BESIDE = "layout", "plan"
 LAST = ("time", "compiler")
 """The areas of a dashboard: above, below it on the left, and one of these beside that, at first the first."""
@@ -56,6 +58,7 @@ class Workspace(Horizontal):
     DEFAULT_CSS = """
     #panes.of-before { opacity: 50%; }
     #panes.dashboard { layout: grid; grid-size: 2 2; grid-rows: 2fr 3fr; grid-gutter: 0 1; }
+    #panes.dashboard.few-steps { grid-rows: 1fr 1fr; }
     #panes.dashboard LayoutPane { column-span: 2; }
     #panes.dashboard Pane { border: round $panel; border-title-color: $foreground-muted; }
     #panes.dashboard Pane.-with-keys { border: round $primary; border-title-style: bold reverse; }
@@ -177,6 +180,7 @@ class Workspace(Horizontal):
         self.show_parts()
         if self.state.resolved.is_as_given:
             return  # the other panes show the plan
+        self._draw_later(self.panel.draw_figures)
         for area in self.areas:
             pane = self._pane(area)
             async with self._mounting:
@@ -211,6 +215,7 @@ class Workspace(Horizontal):
             view.blank()
         self.room.visible = not self.state.is_empty
         self.room.set_class(bool(self.state.resolved.faults), "of-before")
+        self.mark_size(self.screen)
         self._waiting.clear()  # what they waited to draw is of the problem before
         pane, *others = self._drawings(lambda pane: pane.show_problem(self.state.resolved))
         first, second = (self._draw_fields, pane) if self.is_left else (pane, self._draw_fields)
@@ -263,6 +268,8 @@ class Workspace(Horizontal):
         screen.set_class(self.is_narrow, "narrow")
         screen.set_class(self.app.size.height >= TALL, "tall")
         self.room.set_class(len(self.areas) > 1, "dashboard")
+        is_short = len(self.state.resolved.plan.steps) <= FEW_STEPS and self.app.size.height >= ROOMY
+        self.room.set_class(is_short, "few-steps")
 
     def show_parts(self) -> None:
         """Show left and right side by side, or the one with the keys alone in a narrow window."""

@@ -34,6 +34,8 @@ def changed(draft, field, text):
         "A[b<sub>Y</sub>, d_{X}]",
         "B/Y D/X",
         "b d -> d2 b4",
+        "b_Y d_X",
+        "b_Y  d_X ",
         "{devices=[4,2]<=[2,4]T(1,0)}",
         "{mesh['axis_0'=2,'axis_1'=4], [{'axis_1'}, {'axis_0'}]}",
         '<@mesh, [{"Y"}, {"X"}]>',

@@ -22,7 +22,7 @@ def test_the_table_has_a_row_for_each_parameter_of_a_layer(report):
     lines = plain_text(report.lines, 80).split("\n")
     assert lines[0] == "llama-2-7b  6,738,415,616 parameters in bf16, 13.48 GB"
     assert "mesh data=4, tensor=2, 8 devices   rules fsdp+tensor" in lines
-    start = lines.index("model.layers.0–31           × 32                                 1.51 GiB")
+    start = lines.index("model.layers.0–31 × 32                                           1.51 GiB")
     assert lines[start + 1 : start + 4] == [
         "  input_layernorm           4096        _            4096           8 KiB  8",
         "  self_attn.q_proj          4096×4096   tensor data  2048×1024      4 MiB  1",

@@ -166,6 +166,7 @@ OPENED = [
     ("dumps/", "shardviz hlo dumps"),
     ("shardviz diff before.json step.txt", "shardviz diff before.json step.txt"),
     ("steps.py:step --mesh=X=4", "shardviz program steps.py:step --mesh=X=4 --target v5e:2x4"),
+    ("train_step", "shardviz program train_step --mesh data=2,model=4 --target v5e:2x4"),
     ("shardviz hlo 'a file' --time", "shardviz hlo 'a file' --time"),
 ]
 
@@ -198,7 +199,7 @@ def test_a_window_lists_its_keys_and_its_palette_runs_them():
         await pilot.press("question_mark")
         await pilot.pause()
         for command in CommandDialog.commands:
-            assert re.search(rf"{re.escape(command.key_text)} +{command.title} ", text_of(app)), command
+            assert re.search(rf"{re.escape(command.own_key)} +{command.title} ", text_of(app)), command
         await pilot.press("question_mark")
         assert isinstance(app.screen, CommandDialog)
         await pilot.press("ctrl+p", *"line")

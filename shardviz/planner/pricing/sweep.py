@@ -21,7 +21,8 @@ from shardviz.sharding import Mesh
 @dataclass(frozen=True)
 class Crossing:
     """The smallest size at which compute takes longer than communication, or with `compute_grows` False the
-    other way round. With `same_plan` it is exact; else it is the next of the sizes that are looked at."""
+    other way round. With `same_plan` it is exact; else it is the next of the sizes that are looked at. Where
+    a figure of the machine is missing, it is the latest at which compute can take over."""
 
     size: int
     compute_grows: bool
@@ -50,8 +51,8 @@ def sweep(problem: Problem, sizes: SizeRange, placed: Callable[[Mesh], PlacedMes
     """Plan and price a problem at every size; `placed` lays a mesh on the machine.
 
     Raises `NotationError` at the place in the range's text for a name that the problem does not have and for
-    a size that its axes do not divide; `QuestionError` for an axis of a mesh on a machine, and where a time
-    is not known.
+    a size that its axes do not divide; `QuestionError` for an axis of a mesh on a machine, and where nothing
+    is known of a time.
     """
     is_axis = sizes.name in problem.mesh.axis_names
     _check_name(problem, sizes)
@@ -110,13 +111,14 @@ def _of_size(problem: Problem, sizes: SizeRange, is_axis: bool, size: int) -> Pr
 def _priced(problem: Problem, placed: Callable[[Mesh], PlacedMesh]) -> PlanCost:
     where = placed(problem.mesh)
     cost = price(plan(problem, where), where)
-    if cost.unknown:
-        step = cost.unknown[0].step
+    unknown = next((priced for priced in cost.unknown if priced.seconds is None), None)
+    if unknown is not None:
+        step = unknown.step
         others = sorted(dtype for dtype, _ in cost.machine.device.peak if dtype != step.dtype)
         raise QuestionError(
             f"the time of {step.op} {step.einsum or step.array} is not known: {cost.missing_figure}",
             f"use another --dtype, such as {others[0]}, or a --machine with a figure for it"
-            if others and cost.unknown[0].compute_seconds is None
+            if others and unknown.compute_seconds is None
             else "use a --machine with the figure; shardviz measure matmul,copy -o FILE.toml measures one",
         )
     return cost
@@ -125,8 +127,8 @@ def _priced(problem: Problem, placed: Callable[[Mesh], PlacedMesh]) -> PlanCost:
 def _crossings(costs: tuple[PlanCost, ...], sizes: SizeRange, is_axis: bool) -> Iterator[Crossing]:
     for (before, after), (low, high) in zip(pairwise(costs), pairwise(sizes.sizes), strict=True):
         grows = _is_compute_longer(after)
-        if _is_compute_longer(before) == grows:
-            continue
+        if _is_compute_longer(before) == grows or (after.unknown and not grows):
+            continue  # a lower bound of compute does not show that communication takes longer
         if is_axis or not _same_steps(before, after):
             yield Crossing(high, grows, same_plan=False)
             continue

@@ -48,12 +48,17 @@ class DevicePlacement:
 
 
 def cell_details(
-    cells: Cells, index: CellIndex, width: int, placements: Sequence[DevicePlacement] = ()
+    cells: Cells,
+    index: CellIndex,
+    width: int,
+    placements: Sequence[DevicePlacement] = (),
+    has_bytes: bool = True,
 ) -> list[Text]:
     """A cell in words: the slice and its bytes, the devices, their places on each target, notes."""
     position = cells.position(index)
     is_device = isinstance(cells, DeviceCells)
-    rows = [_data(cells, index, f" of {times(cells.layout.array.shape)}")]
+    *data, size = _data(cells, index, f" of {times(cells.layout.array.shape)}")
+    rows = [[*data, size] if has_bytes else data]
     rows.append(_device(cells, position) if is_device else _devices(cells, index))
     if is_device:
         rows += _others(cells, index, position)

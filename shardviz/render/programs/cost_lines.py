@@ -167,10 +167,14 @@ def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, pa
         line.append(" " * (indent - line.cell_len)).append_text(what)
         start = max(indent + what.cell_len + GAP, min(indent + aligned + GAP, last))
         text = Text("where", "bold") if group is None else _place(group, width - start)
-        if width - start >= LEAST_PLACE:
+        is_beside = width - start >= LEAST_PLACE
+        if is_beside:
             line.append(" " * (start - line.cell_len)).append_text(text)
         line.rstrip()
         lines.append(line)
+        below = "" if is_beside or group is None else _line(group)
+        if below and indent + len(below) <= width:
+            lines.append(Text.assemble(" " * indent, (printable(below), "dim")))
     return lines
 
 

@@ -33,6 +33,7 @@ COMPILE = 6
 """The column of the time that the compiler took, which narrow pages leave out."""
 LEAST_CAUSE, INDENT = 12, 2
 """Columns that the cause of a difference takes at least beside a row, and its indent below it."""
+NO_DIFFERENCE = "as planned"
 FEW = 2
 """Differences that a row names."""
 
@@ -40,9 +41,12 @@ Answers = Sequence[tuple[TargetResult, Sequence[Difference]]]
 """The targets' answers, each with its differences from the plan."""
 
 
-def targets_table(answers: Answers, problem: Problem, width: int, palette: Palette) -> list[Text]:
+def targets_table(
+    answers: Answers, problem: Problem, width: int, palette: Palette, is_below_plan: bool = False
+) -> list[Text]:
     """A blank line, and a row for each collective of each target: what moves, how much, and whether the plan
-    has it so; below, why a target has no answer. Nothing for no targets."""
+    has it so; below, why a target has no answer. Nothing for no targets. Where the plan's figures are on the
+    same screen, an answer that is as planned has none of its own."""
     if not answers:
         return []
     rows: list[list[Text]] = []
@@ -51,6 +55,9 @@ def targets_table(answers: Answers, problem: Problem, width: int, palette: Palet
         sign, cause = ("", "") if one.status != "ok" else cause_words(differences)
         cells = _rows(one, problem, palette)
         cells[0].append(Text(sign, SIGNS.get(sign, "")))
+        if is_below_plan and cause == NO_DIFFERENCE:
+            for row in cells:
+                row[3:5] = Text(), Text()
         rows += cells
         causes += [cause, *[""] * (len(cells) - 1)]
     used = {column for row in rows for column, cell in enumerate(row) if cell}
@@ -100,7 +107,7 @@ def cause_words(differences: Sequence[Difference]) -> tuple[str, str]:
     dtype``."""
     codes = dict.fromkeys(difference.code for difference in differences)
     other = [code for code in codes if code not in SAME_TRAFFIC]
-    causes = [CAUSES[code] for code in other or codes] or ["as planned"]
+    causes = [CAUSES[code] for code in other or codes] or [NO_DIFFERENCE]
     more = f", {len(causes) - FEW} more" if len(causes) > FEW else ""
     return "≠" if other else "=", ", ".join(causes[:FEW]) + more
 
@@ -150,7 +157,7 @@ def difference_lines(differences: Sequence[Difference], width: int, indent: int 
         sign = "=" if difference.code in SAME_TRAFFIC else "≠"
         lines += sentence(difference.message, width, indent, f"{sign} {difference.code}: ")
     if all(difference.code in AS_PLANNED for difference in differences):
-        lines += sentence("as planned", width, indent, "= ", "dim")
+        lines += sentence(NO_DIFFERENCE, width, indent, "= ", "dim")
     return lines
 
 

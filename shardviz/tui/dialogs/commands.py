@@ -72,12 +72,12 @@ def key_list(sections: Sequence[Section], width: int) -> list[Text]:
 
 
 def _section(heading: str, commands: Sequence[Command], width: int) -> list[Text]:
-    keys = max((len(command.key_text) for command in commands), default=0)
+    keys = max((len(command.own_key) for command in commands), default=0)
     titles = max((len(command.title) for command in commands), default=0)
     lines = [Text(heading, "bold")]
     indent = keys + titles + 4
     for command in commands:
-        line = Text.assemble((f"{command.key_text:>{keys}}  ", "bold"), command.title)
+        line = Text.assemble((f"{command.own_key:>{keys}}  ", "bold"), command.title)
         if width - indent < 20:
             lines.append(line)
             lines += [Text(f"{'':{keys + 2}}{part}", "dim") for part in wrap(command.help, width - keys - 2)]
@@ -102,8 +102,8 @@ class PaletteDialog(FilteredList):
         rows = []
         for command in self._found:
             heading = Text(AREAS.get(command.area, "This window"), "bold")
-            line = Text.assemble(f"  {command.title}", (f"  {command.key_text}", "dim"))
-            words = f"{command.title} {heading} {command.key_text} {command.help}"
+            line = Text.assemble(f"  {command.title}", (f"  {command.own_key}", "dim"))
+            words = f"{command.title} {heading} {command.own_key} {command.help}"
             rows.append(ListRow(line, words, command, heading))
         self.show_rows(rows)
 

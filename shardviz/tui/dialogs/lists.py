@@ -220,7 +220,9 @@ class QuestionsDialog(FilteredList):
     def about(self, row: ListRow) -> Text:
         chosen: ResolvedProblem = row.value
         width = min(self.query_one("#choice").content_size.width, READABLE)
-        if self._compares:
+        if self._compares and is_same_question(chosen, self._now):
+            lines = sentence("This question is on screen: choose another to compare with it.", width)
+        elif self._compares:
             names = [
                 "  ".join(part.text for part in what_differs(*pair))
                 for pair in ((chosen, self._now), (self._now, chosen))

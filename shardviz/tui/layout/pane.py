@@ -218,7 +218,9 @@ class LayoutPane(Pane):
         return [self._heading(width), *self._of_cell(width), *self._of_arrays(width)]
 
     def _of_cell(self, width: int) -> list[Text]:
-        return cell_details(self._cells, self.cursor.cell, width, self._placements)
+        # The fields of the problem have the bytes of each array.
+        has_bytes = self._at_einsum or not self.is_beside_problem
+        return cell_details(self._cells, self.cursor.cell, width, self._placements, has_bytes)
 
     def _of_arrays(self, width: int) -> list[Text]:
         """By device, what the cursor's holds of the other arrays."""

@@ -3,6 +3,7 @@ none is run."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
@@ -12,13 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from shardviz.compiler.user_file import functions_of
+from shardviz.compiler.user_file import functions_of, spec_axes
 from shardviz.documents.summaries import HEAD, says_summary
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, quote
 from shardviz.forms.parsing import looks_like_command
 from shardviz.forms.share import from_string
 from shardviz.hlo.dump_files import final_files
 from shardviz.lazy_names import LazyImports
+from shardviz.notation.mesh import parse_mesh
 from shardviz.user_files import EXAMPLES, is_folder, is_there, named_path, open_file
 
 with LazyImports():
@@ -167,14 +169,32 @@ class Openable:
 
     def command(self, mesh: str, target: str) -> str:
         """The command line whose page shows it; empty where it has a screen of its own. A function is called
-        with the `mesh`, and compiled for the `target`, of the problem."""
+        with the `mesh`, and compiled for the `target`, of the problem; where its specs name other axes, these
+        have the sizes of the mesh's."""
         if self.kind not in PAGES:
             return self.name if self.kind == "command" else ""
+        if self.kind == "function":
+            file, colon, _ = self.path.rpartition(":")
+            mesh = _mesh_of(Path(file) if colon else EXAMPLES / f"{self.name}.py", mesh)
         name, usual = PAGES[self.kind]
         words = [word for option in self.options for word in option.split("=", 1)[:1]]
         own = {each: text for each, text in usual.items() if _option(each) not in words}
         more = [text.format(mesh=mesh, target=target) for text in words_of(own)]
         return shlex.join(["shardviz", name, self.path, *self.options, *more])
+
+
+def _mesh_of(file: Path, mesh: str) -> str:
+    """A mesh with the axes that a file's specs name, if it lacks one: its sizes in order, the last axis with
+    all that is left over."""
+    names, shape = spec_axes(file), parse_mesh(mesh).shape
+    if {*names} <= {*shape}:
+        return mesh
+    sizes = [*shape.values(), *[1] * len(names)]
+    last = len(names) - 1
+    return ",".join(
+        f"{name}={math.prod(sizes[last:]) if place == last else sizes[place]}"
+        for place, name in enumerate(names)
+    )
 
 
 def _path(text: str) -> Path:

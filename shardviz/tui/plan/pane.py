@@ -270,9 +270,14 @@ class PlanPane(Pane):
         here = [(reworded(one.compiled), one.differences) for one in answers.values() if one.compiled]
         key = here, width, self.palette, self._is_full
         if key != self._answered[0]:
-            view = target_answers.targets_view if self._is_full else target_answers.targets_table
-            self._answered = key, view(here, self.state.resolved.problem, width, self.palette)
-        lines = self._answered[1][not self._is_full :]
+            question = here, self.state.resolved.problem, width, self.palette
+            drawn = (
+                target_answers.targets_view(*question)
+                if self._is_full
+                else target_answers.targets_table(*question, is_below_plan=True)[1:]
+            )
+            self._answered = key, drawn
+        lines = self._answered[1]
         place = range(0)
         if 0 < self._target <= len(here):
             one, differences = here[self._target - 1]

@@ -138,7 +138,10 @@ class ProblemPanel(Side):
         resolved = self.state.resolved
         before = next(iter(self.state.questions.before(resolved)), None)
         room = height - self.picture.height
-        self._figures = questions_view.figures_beside(resolved, before, width - 1, room, self.palette)
+        is_beside_plan = any(pane.display for pane in self.screen.query("PlanPane"))
+        self._figures = questions_view.figures_beside(
+            resolved, before, width - 1, room, self.palette, is_beside_plan
+        )
         self._show()
 
     def _show(self) -> None:
