@@ -133,8 +133,11 @@ def _steps(first: PlanCost, second: PlanCost, width: int, palette: Palette, verb
 
 HEADINGS = ("", "", "specs", "time", "bound", "sent", "memory", "work", "collectives", "case")
 RANKING_RIGHT = frozenset({0, 3, 5, 6, 7})
-GIVING_WAY: Sequence[Collection[int]] = [range(9, 10), range(8, 10)]
-"""The cases follow from the collectives, and these from the specs, so they go first."""
+GIVING_WAY: Sequence[Collection[int]] = [
+    *(range(stop, 10) for stop in (9, 8, 7)),
+    *({4, *range(stop, 10)} for stop in (7, 6)),
+]
+"""The cases follow from the collectives, and these from the specs, so they go first; then work and bound."""
 TOO_LARGE = "!"
 """Marks what does not fit."""
 
@@ -173,8 +176,7 @@ def ranking_view(
 def ranking_rows(candidates: Sequence[Candidate], width: int, palette: Palette) -> list[Text]:
     """The heads of the columns that fit, then a line for each candidate."""
     rows = _ranking_cells(candidates, palette)
-    without = [*GIVING_WAY, *(range(stop, 10) for stop in (7, 6, 4))]
-    texts = fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, without)
+    texts = fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, [*GIVING_WAY, range(4, 10)])
     return texts or [Text("specs  time", "bold"), *(Text("  ").join(map(as_text, row[2:4])) for row in rows)]
 
 

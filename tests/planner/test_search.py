@@ -291,6 +291,7 @@ def test_the_figures_of_a_row_are_those_of_its_plan(text, axes):
             found.time.communication_seconds, rel=1e-9, abs=1e-15
         )
         assert cost.peak_bytes == found.memory_bytes
+        assert found.bound == cost.bound.partition(" on ")[0]
 
 
 def test_the_memory_of_a_train_step_is_nearly_that_of_its_plan():

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TypeVar
 
+from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.matmuls import matmul_time
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, einsum_parts
@@ -136,9 +137,8 @@ def _priced(
         if arithmetic is not None and traffic is not None:
             at_peak = flops / (device.flops_per_second(dtype) or math.inf)
             seconds, textbook = max(arithmetic, traffic), max(at_peak, traffic)
-            bound = COMPUTE if flops and at_peak >= traffic else HBM
+            bound = local_bound(flops, hbm_bytes, dtype, device)
             if flops and (measured := matmul_time(device.matmuls, dtype)):
-                bound = LATENCY if textbook < measured.start else bound
                 how = f"{measured.words}; {human_seconds(textbook)} by the roofline"
         return PricedStep(*sizes, arithmetic, traffic, None, textbook, seconds, bound, how, resident)
     time = collective_price(step.op, step.bytes, step.axes, placed)
@@ -148,6 +148,19 @@ def _priced(
         bound = HBM
     own = (traffic, time.seconds, time.textbook_seconds)
     return PricedStep(*sizes, None, *own, seconds, bound, time.convention, resident)
+
+
+def local_bound(flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures) -> str:
+    """What local work of a device takes longest for, by the roofline; a matmul whose start was measured to
+    take longer than that, this. HBM where no peak or no bandwidth is known."""
+    peak, bandwidth = device.flops_per_second(dtype) if flops else None, device.hbm_bandwidth
+    if not peak or not bandwidth:
+        return HBM
+    at_peak, traffic = flops / peak, hbm_bytes / bandwidth
+    measured = matmul_time(device.matmuls, dtype)
+    if measured and max(at_peak, traffic) < measured.start:
+        return LATENCY
+    return COMPUTE if at_peak >= traffic else HBM
 
 
 def _links(axes: tuple[str, ...], level: str) -> str:

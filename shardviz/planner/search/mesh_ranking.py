@@ -22,11 +22,10 @@ from shardviz.hardware.clusters import cluster_named
 from shardviz.hardware.machine import Machine, PlacedMesh, place_mesh
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.priced_plan import (
-    COMPUTE,
-    HBM,
     Passes,
     by_pass,
     is_mostly_sent,
+    local_bound,
     overlapped,
     sums_of,
 )
@@ -255,7 +254,8 @@ def _row(
     machine = question.machine
     peak = machine.device.flops_per_second(question.problem.result.dtype)
     # The longer of the work and of the communication, be it waited for or hidden, by what takes longest.
-    bound = COMPUTE if peak and sharding.flops / peak > sum(sharding.work) / 2 else HBM
+    longest, dtype = sharding.longest, question.problem.result.dtype
+    bound = local_bound(longest.flops, longest.hbm_bytes, dtype, machine.device)
     if is_mostly_sent(*overlapping(sharding, question.overlap)):
         bound = axes_words(max(time.communication, key=itemgetter(1))[0])
     return MeshSharding(

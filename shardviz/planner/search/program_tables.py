@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import inf, prod
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -164,10 +165,11 @@ class Multipliers:
 
 class WorkChoice(NamedTuple):
     """One way to split a statement's work: the states that it needs of the operands and makes of the result,
-    the FLOPs of one device, and the seconds of these and of its bytes of HBM."""
+    the FLOPs of one device, its bytes of HBM, and the seconds of both."""
 
     states: tuple[State, ...]
-    flops: float
+    flops: int
+    hbm_bytes: int
     seconds: float
 
 
@@ -259,9 +261,9 @@ class ProgramTables:
         pending = [axis.name for axis in self.rules.wide if may_pend]
 
         @cache
-        def flops_and_seconds(*shapes: Shape) -> tuple[int, float]:
+        def work_of(*shapes: Shape) -> tuple[int, int, float]:
             work = local_work(part, shapes[:-1], shapes[-1])
-            return work[0], self._prices.work_seconds(*work)
+            return *work[:2], self._prices.work_seconds(*work)
 
         choices = []
         for split in self.rules.splits(part).every([pending] * len(part.operands)):
@@ -270,7 +272,7 @@ class ProgramTables:
                 self.moves.local_shape(array.shape, dims)
                 for array, (dims, _) in zip(arrays, states, strict=True)
             )
-            choices.append(WorkChoice(states, *flops_and_seconds(*shapes)))
+            choices.append(WorkChoice(states, *work_of(*shapes)))
         return StatementTable(
             part,
             tuple(choices),
@@ -362,7 +364,13 @@ class ProgramTables:
             phases = dict.fromkeys(part.phase for part in self.problem.parts if part.phase in SENT_ON)
             exposed += [(phase, axes, seconds / stage.layers) for phase in phases]
         return ProgramSharding(
-            dict(states), by_pass(work), flops, tuple(exposed), tuple(hidden), kept + largest
+            dict(states),
+            by_pass(work),
+            flops,
+            tuple(exposed),
+            tuple(hidden),
+            kept + largest,
+            max(choices, key=attrgetter("seconds")),
         )
 
     def _kept(self, states: Mapping[str, State]) -> float:
@@ -402,7 +410,7 @@ class ProgramSharding:
     """A sharding of every array, by the name of the array that leads, and its figures for one layer: seconds
     of `work` by pass, and of each communication with its phase and the axes of its groups, `exposed` or
     `hidden` (beside the work of other layers). `memory` are the bytes that a device keeps through the step,
-    and those of the largest statement beside them."""
+    and those of the largest statement beside them; `longest` is the work that takes longest."""
 
     states: dict[str, State]
     work: Passes
@@ -410,6 +418,7 @@ class ProgramSharding:
     exposed: tuple[tuple[Phase, Axes, float], ...]
     hidden: tuple[tuple[Phase, Axes, float], ...]
     memory: float
+    longest: WorkChoice
 
 
 def _split_of(number: int) -> str:
