@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from shardviz.errors import ShardvizError, plural
+from shardviz.lazy_names import LazyImports
 from shardviz.notation.book import write_book
-from shardviz.notation.notations import NOTATIONS, Notation
 from shardviz.notation.reading import Reading
 from shardviz.notation.spec_string import write_devices
 from shardviz.render.lines import GAP, Cell, sentence, sentences, table
@@ -25,7 +25,11 @@ LISTED_DEVICES = 8
 LISTED_MEMBERS = 8
 """Devices of a group that are listed with the one that is marked."""
 
+with LazyImports():
+    from shardviz.notation import notations
+
 if TYPE_CHECKING:
+    from shardviz.notation.notations import Notation
     from shardviz.planner.plan import Plan
 
 
@@ -229,7 +233,7 @@ def translate_view(
             lines += table([[(reading.name or "", "bold")]], width)
         rows: list[list[Cell]] = []
         lacking: list[Text] = []
-        for known in NOTATIONS:
+        for known in notations.NOTATIONS:
             words = said[known.key]
             if isinstance(words, str):
                 mark = "read" if known is notation else ""
