@@ -57,7 +57,7 @@ def _size_lines(sweep: Sweep, width: int) -> list[Text]:
 
 
 def chart_lines(sweep: Sweep, width: int, palette: Palette, height: int = HEIGHT) -> list[Text]:
-    """The chart: both curves, and at each crossing a line, with its size where there is room."""
+    """The chart: both curves, and at each crossing a line."""
     curves = [
         [cost.compute_seconds for cost in sweep.costs],
         [cost.communication_seconds for cost in sweep.costs],
@@ -65,7 +65,7 @@ def chart_lines(sweep: Sweep, width: int, palette: Palette, height: int = HEIGHT
     times = [time for curve in curves for time in curve if time > 0] or [1e-6]
     chart = LogChart(times, sweep.sizes, min(width, MAX_WIDTH), height, seconds, size_text)
     field = chart.cells
-    crossed = {chart.column(crossing.size): crossing.size for crossing in sweep.crossings}
+    crossed = {chart.column(crossing.size) for crossing in sweep.crossings}
     for column in crossed:
         for cells in field:
             cells[column] = (CROSSING, DIM)
@@ -76,15 +76,6 @@ def chart_lines(sweep: Sweep, width: int, palette: Palette, height: int = HEIGHT
             field[other][column] = (COMMUNICATION, communication)
         if own is not None:
             field[own][column] = (BOTH if own == other else COMPUTE, BOLD)
-    for column, size in crossed.items():
-        name = f"{sweep.name} = {size:,}"
-        for start in (column + 2, column - len(name) - 1):
-            room = range(max(start, 0), start + len(name))
-            free = [cells for cells in field if all(cells[index : index + 1] == [BLANK] for index in room)]
-            if start >= 0 and free:
-                for index, letter in zip(room, name, strict=True):
-                    free[0][index] = (letter, BOLD)
-                break
     return chart.lines(crossed, sweep.name)
 
 

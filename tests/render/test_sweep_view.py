@@ -43,7 +43,7 @@ def test_a_chart() -> None:
             compute takes longer from b = 4,378
             the plan changes at b = 2Ki
 
-                   │            b = 4,378 ┆
+                   │                      ┆
                    │                      ┆      ●●●
                    │                      ┆    ●●
                    │                      ┆ ●●●

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import accumulate
 from operator import attrgetter
 
 from rich.style import Style
@@ -27,8 +25,7 @@ from shardviz.units import human_bytes, shaped
 MARK = "▸"
 """Stands before a line that is a collective, or begins one."""
 MAX_COLUMNS = 4
-"""Collectives under way at once that get a line at the left; where there are more, `MORE` stands beside."""
-MORE = "+"
+"""Collectives under way at once that get a line at the left."""
 MAX_INDENT = 8
 """Levels of loops and calls that are indented."""
 ARRAY = re.compile(r"[a-z][a-z0-9]*+\[[^\]]*+\]")
@@ -58,9 +55,7 @@ class HloPicture:
         self._width = width
         self._palette = palette
         self._mesh = listing.module.mesh or NO_AXES
-        self._columns, hidden = _columns(listing.spans)
-        self._hidden = _counts(hidden)
-        self._gutter = len(self._columns) + bool(hidden)
+        self._columns = _columns(listing.spans)
 
     def line(self, number: int) -> Text:
         """Line `number` of the listing: what is under way, the mark, and the instruction."""
@@ -90,10 +85,6 @@ class HloPicture:
             else:
                 glyph = "┌" if number == span.start else "└" if number == span.stop else "│"
                 text.append(glyph, collective_style(span.collective, self._mesh, self._palette))
-        if len(self._columns) < self._gutter:
-            places, counts = self._hidden
-            index = bisect_right(places, number) - 1
-            text.append(MORE if index >= 0 and counts[index] else " ", "dim")
         return text
 
     def _end(self, line: ListedLine) -> Text:
@@ -170,29 +161,16 @@ def _fitting(text: Text, width: int) -> Text:
     return text
 
 
-def _columns(spans: Iterable[Span]) -> tuple[list[list[Span]], list[Span]]:
-    """The spans of each column, none overlapping another; those without a column."""
+def _columns(spans: Iterable[Span]) -> list[list[Span]]:
+    """The spans of each column, none overlapping another; those for which no column is left have none."""
     columns: list[list[Span]] = []
-    hidden = []
     for span in spans:
         free = next((column for column in columns if column[-1].stop < span.start), None)
         if free is not None:
             free.append(span)
         elif len(columns) < MAX_COLUMNS:
             columns.append([span])
-        else:
-            hidden.append(span)
-    return columns, hidden
-
-
-def _counts(spans: Iterable[Span]) -> tuple[list[int], list[int]]:
-    """Lines at which it changes how many spans are under way, and how many are from there on."""
-    changes: Counter[int] = Counter()
-    for span in spans:
-        changes[span.start] += 1
-        changes[span.stop + 1] -= 1
-    places = sorted(changes)
-    return places, [*accumulate(changes[index] for index in places)]
+    return columns
 
 
 def program_view(compiled: TargetResult, mesh: Mesh, width: int, palette: Palette) -> list[Text]:

@@ -177,15 +177,8 @@ REWRITE, SEVERAL = "rewrite", "rewrites"
 
 def pass_slider(kinds: Sequence[str], position: int, width: int) -> Text:
     """The stages' kinds, stages of one kind together; `position` is that of a stage, or that of the program.
-    Where the words do not fit, the dots alone, where these do not, the position as a number."""
+    Where the words do not fit, the position as a number."""
     ways = [*kinds, PROGRAM]
-    numbered = Text.assemble((f"{position + 1}/{len(ways)} ", "dim"), (ways[position], "bold"))
-    dots = Text(" ").join(_dot(number, position) for number in range(len(ways)))
-    lines = (_worded(ways, position), Text.assemble(numbered, "  ", dots), numbered)
-    return next((line for line in lines if line.cell_len <= width), numbered)
-
-
-def _worded(ways: Sequence[str], position: int) -> Text:
     text = Text()
     start = 0
     for kind, run in groupby(ways):
@@ -193,13 +186,10 @@ def _worded(ways: Sequence[str], position: int) -> Text:
         here = start <= position < start + count
         text.append("  " if start else "")
         for number in range(start, start + count):
-            text.append_text(_dot(number, position))
+            is_past = number < position
+            text.append(*((NOW, "bold") if number == position else (PAST, "") if is_past else (AHEAD, "dim")))
         text.append(f" {SEVERAL if count > 1 and kind == REWRITE else kind}", "bold" if here else "dim")
         start += count
-    return text
-
-
-def _dot(number: int, position: int) -> Text:
-    if number == position:
-        return Text(NOW, "bold")
-    return Text(PAST) if number < position else Text(AHEAD, "dim")
+    if text.cell_len <= width:
+        return text
+    return Text.assemble((f"{position + 1}/{len(ways)} ", "dim"), (ways[position], "bold"))
