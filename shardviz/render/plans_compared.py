@@ -154,6 +154,7 @@ def ranking_view(
     also what was assumed."""
     shown = candidates[:limit]
     rows = _ranking_cells(shown, palette)
+    giving_way = GIVING_WAY[: 2 if verbose else None]
     words = [*_marks_words(candidates)]
     first = candidates[0].cost
     if verbose:
@@ -168,7 +169,7 @@ def ranking_view(
         *headline(problem, width, palette),
         *statement_lines(problem, width),
         Text(),
-        *(fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, GIVING_WAY) or records(rows, width)),
+        *(fitting_columns(rows, width, 0, RANKING_RIGHT, HEADINGS, giving_way) or records(rows, width)),
         *sentence(" ".join(words), width, style="dim"),
     ]
 

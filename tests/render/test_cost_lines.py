@@ -136,7 +136,8 @@ def test_the_time_is_told_where_some_of_it_is_hidden() -> None:
 def test_the_place_loses_its_front() -> None:
     (gather,) = (line for line in shown(LAYERS, 60).splitlines() if "all-gather" in line and "×" in line)
     assert gather.endswith("mlp.py:1")
-    assert "…['w_in']" in gather or "['w_in']" in gather
+    assert "…" in gather
+    assert "'w_in']" in gather
 
 
 def test_the_sum_of_a_gradient_is_told_from_a_parameter_that_is_gathered() -> None:
@@ -170,7 +171,7 @@ def test_a_loop_of_unknown_length_is_named_and_can_be_told() -> None:
 
 def test_shapes_give_way_to_the_line_of_the_file() -> None:
     whole = "f32[32,8]→[64,8]"
-    for letters, told in ((30, whole), (46, "f32[32,8]→…"), (56, "")):
+    for letters, told in ((30, whole), (46, "")):
         text = LAYERS.replace("mlp.py", f"{'m' * letters}.py")
         (gather,) = (line for line in shown(text, 100).splitlines() if "all-gather" in line and "×" in line)
         assert gather.endswith(f"{'m' * letters}.py:1")

@@ -40,7 +40,7 @@ KINDS = ("input", "propagation", "partitioner", "rewrite", "rewrite", "schedule"
     [
         (3, 90, "● input  ● propagation  ● partitioner  ◉○ rewrites  ○ schedule  ○ program"),
         (6, 90, "● input  ● propagation  ● partitioner  ●● rewrites  ● schedule  ◉ program"),
-        (0, 40, "1/7 input  ◉ ○ ○ ○ ○ ○ ○"),
+        (0, 40, "1/7 input"),
         (2, 20, "3/7 partitioner"),
     ],
 )

@@ -151,8 +151,8 @@ def _priced(
 
 
 def local_bound(flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures) -> str:
-    """What local work of a device takes longest for, by the roofline; a matmul whose start was measured to
-    take longer than that, this. HBM where no peak or no bandwidth is known."""
+    """The bound of local work by the roofline; latency for a matmul whose measured start takes longer, and
+    HBM where no peak or no bandwidth is known."""
     peak, bandwidth = device.flops_per_second(dtype) if flops else None, device.hbm_bandwidth
     if not peak or not bandwidth:
         return HBM

@@ -49,8 +49,6 @@ WIDE = 100
 """From this width on, a line has the shapes."""
 LEAST_PLACE = 12
 """Columns that the place of a collective may be cut to."""
-GOOD_PLACE = 28
-"""Columns for places that a few long lines do not take from the others."""
 MOST_LOOPS = 4
 """Loops that a note names."""
 MOST_SOURCES = 8
@@ -135,47 +133,37 @@ def _unknown_words(count: int, report: ProgramReport) -> str:
 
 def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, palette: Palette) -> list[Text]:
     """The groups as lines of at most `width` columns, under a heading. Figures give way to the operation and
-    its axes, and the place begins further right in a line that these fill."""
+    its axes, shapes to the file's line, and this stands below where there is no room for it."""
     if not groups:
         ops = ", ".join(dict.fromkeys(entry.collective.op for entry in report.entries))
         return sentence(f"the program has {ops}", width, lead="no such collective: ") if ops else []
     mesh = report.module.mesh or NO_AXES
-    whats = [_what(group, mesh, palette, width) for group in groups]
-    longest = max(what.cell_len for what in whats)
-    rows = _fitting([_figures(group, report, "×") for group in groups], max(width - GAP - longest, 0))
-    left = columns(rows, width, 0, range(len(rows[0])))
-    if left is None or longest > width:
-        return records([[*cells, what] for cells, what in zip(rows[1:], whats, strict=True)], width)
-    taken = max(line.cell_len for line in left)
-    indent = taken + GAP if taken else 0
-    latest = [width - _least_place(group) for group in groups]
-    whats = [
-        _before_line(what, last - indent - GAP) if last < width else what
-        for what, last in zip(whats, latest, strict=True)
-    ]
-    longest = max(what.cell_len for what in whats)
-    # One line that is longer than the others takes room from its own place alone, and a place that is longer
-    # begins further left.
-    wanted = min(GOOD_PLACE, max(_place(group, width).cell_len for group in groups))
-    aligned = min(longest, max(width - indent - GAP - wanted, 0))
-    aligned = max((what.cell_len for what in whats if what.cell_len <= aligned), default=aligned)
-    lines = []
-    heading = Text("collective", "bold")
-    for line, what, group, last in zip(
-        left, (heading, *whats), (None, *groups), (width, *latest), strict=True
-    ):
-        line.append(" " * (indent - line.cell_len)).append_text(what)
-        start = max(indent + what.cell_len + GAP, min(indent + aligned + GAP, last))
-        text = Text("where", "bold") if group is None else _place(group, width - start)
-        is_beside = width - start >= LEAST_PLACE
-        if is_beside:
-            line.append(" " * (start - line.cell_len)).append_text(text)
-        line.rstrip()
-        lines.append(line)
-        below = "" if is_beside or group is None else _line(group)
-        if below and indent + len(below) <= width:
-            lines.append(Text.assemble(" " * indent, (printable(below), "dim")))
-    return lines
+    figures = [_figures(group, report, "×") for group in groups]
+    least = [max(LEAST_PLACE, len(_phase(group) + _line(group))) for group in groups]
+    for with_shapes in (True, False) if width >= WIDE else (False,):
+        whats = [_what(group, mesh, palette, with_shapes) for group in groups]
+        longest = max(what.cell_len for what in whats)
+        rows = _fitting(figures, max(width - GAP - longest, 0))
+        cells = [[*row, what] for row, what in zip(rows, (Text("collective", "bold"), *whats), strict=True)]
+        lines = columns(cells, width, 0, range(len(rows[0])))
+        taken = max((line.cell_len for line in lines or ()), default=width) + GAP
+        if width - taken >= max(least):
+            break
+    if lines is None:
+        return records(cells[1:], width)
+    indent = max(taken - GAP - longest, GAP)
+    found = [lines[0]]
+    if width - taken >= min(least):
+        found[0].append(" " * (taken - found[0].cell_len)).append("where", "bold")
+    for line, group, needed in zip(lines[1:], groups, least, strict=True):
+        if width - taken >= needed:
+            line.append(" " * (taken - line.cell_len)).append_text(_place(group, width - taken))
+            line.rstrip()
+            found.append(line)
+        else:
+            place = _place(group, width - indent)
+            found += [line, *[Text(" " * indent).append_text(place)] * bool(place)]
+    return found
 
 
 HEADINGS = ("share", "exposed", "time", "runs", "sent")
@@ -211,8 +199,8 @@ def _fitting(rows: Sequence[dict[str, Text]], room: int) -> list[list[Text]]:
     return [[Text(name, "bold") for name in kept], *([row[name] for name in kept] for row in rows)]
 
 
-def _what(group: AlikeEntries, mesh: Mesh, palette: Palette, width: int) -> Text:
-    """``all-gather data``; on wide pages with the shapes."""
+def _what(group: AlikeEntries, mesh: Mesh, palette: Palette, with_shapes: bool) -> Text:
+    """``all-gather data``."""
     one = group.first.collective
     text = Text(one.op, "bold")
     if one.axes:
@@ -220,21 +208,7 @@ def _what(group: AlikeEntries, mesh: Mesh, palette: Palette, width: int) -> Text
     elif members := members_text(one, 1):
         text.append(f" {members}")
     text.append(way_out(one))
-    return text.append(f"  {shapes(one)}", "dim") if width >= WIDE else text
-
-
-def _before_line(what: Text, room: int) -> Text:
-    """An operation whose shapes end where the file's line begins, if need be: the line tells more."""
-    start, end = what.plain.rfind("  "), what.plain.rfind("→")
-    if start < 0 or what.cell_len <= room:
-        return what
-    return Text.assemble(what[:end], ("→…", "dim")) if start < end <= room - 2 else what[:start]
-
-
-def _least_place(group: AlikeEntries) -> int:
-    """The columns of the phase and the file's line; none where the line is not known."""
-    line = _line(group)
-    return max(LEAST_PLACE, len(_phase(group) + line)) if line else 0
+    return text.append(f"  {shapes(one)}", "dim") if with_shapes else text
 
 
 def _phase(group: AlikeEntries) -> str:
