@@ -179,5 +179,6 @@ def _show(
     if with_times:
         for (program, report), times in zip(reported, told, strict=True):
             if report is not None:
-                head = program_view.program_lines(program, width, output.palette)
-                output.show([*head, *time_report.target_times_view(times, *output.page, output.verbose)])
+                output.show_below(program_view.target_lines(program, width))
+                output.show(program_view.module_lines(report.module, program.mesh, *output.page))
+                output.show(time_report.target_times_view(times, *output.page, output.verbose))

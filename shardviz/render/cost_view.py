@@ -36,11 +36,8 @@ from shardviz.units import flops, human_bytes, rate, seconds
 
 def time_lines(cost: PlanCost, width: int) -> list[Text]:
     """The machine, then the totals: seconds, thresholds, intensity and utilisation, memory."""
-    return [*sentence(machine_words(cost), width, lead="time  "), *total_lines(cost, width)]
-
-
-def total_lines(cost: PlanCost, width: int) -> list[Text]:
-    return sentences(total_words(cost), width, INDENT)
+    time = sentence(machine_words(cost), width, lead="time  ")
+    return time + sentences(total_words(cost), width, INDENT)
 
 
 def fit_lines(cost: PlanCost, width: int) -> list[Text]:

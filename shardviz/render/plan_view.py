@@ -179,33 +179,6 @@ def _update_text(plan: Plan, step: Step) -> str:
     return f"{training.optimizer.rule}({name}, {dict(problem.gradients)[name]})"
 
 
-def state_words(problem: Problem) -> str:
-    """``adam keeps a copy in f32 and two moments in f32 of each parameter, split as it is and over data``;
-    nothing where there is no such state."""
-    optimizer = None if problem.training is None else problem.training.optimizer
-    if optimizer is None:
-        return ""
-    trained = {part.source for part in problem.parts if part.phase == "optimizer"}
-    dtypes = {array.dtype for array in problem.arguments if array.name in trained}
-    kept = []
-    if optimizer.master and dtypes != {optimizer.master}:
-        kept.append(f"a copy in {optimizer.master}")
-    if optimizer.rule == "adam":
-        kept.append(f"two moments in {optimizer.moments}")
-    if not kept:
-        return ""
-    arrays = {array.name: array for array in problem.arguments}
-    pairs = [
-        (arrays[part.source].decided_spec.axes, arrays[old].decided_spec.axes)
-        for old, new in problem.updates
-        for part in problem.parts
-        if part.result.name == new
-    ]
-    more = [axis for axis in optimizer.over if any(axis in own and axis not in its for its, own in pairs)]
-    split = "split as it is" + "".join(f" and over {axis}" for axis in more)
-    return f"{optimizer.rule} keeps {' and '.join(kept)} of each parameter, {split}"
-
-
 MOST_NAMES = 3
 INDENT, REASON_INDENT = 1, 4
 MOST_DRAWN, MOST_FOLDED = 32, 3
@@ -255,8 +228,8 @@ def question_view(
     plan: Plan, width: int, palette: Palette, with_pictures: bool = True, verbose: bool = True
 ) -> list[Text]:
     """Every part of the chain: the pictures of its arrays, then a line of words for each. A program of
-    several statements has no pictures, but each of its arguments and results has its line; a sentence says
-    the state of an optimizer. Pictures of many devices are folded, unless `verbose`."""
+    several statements has no pictures, but each of its arguments and results has its line. Pictures of many
+    devices are folded, unless `verbose`."""
     problem = plan.problem
     parts = numbered_parts(plan)
     lines: list[Text] = []
@@ -276,8 +249,7 @@ def question_view(
         if named is None or layout.array.name in named
     }
     lines += table([caption_cells(layout, palette) for layout in arrays.values()], width)
-    lines += sentences((note for layout in arrays.values() for note in notes(layout)), width)
-    return lines + sentence(state_words(problem), width)
+    return lines + sentences((note for layout in arrays.values() for note in notes(layout)), width)
 
 
 def plan_view(

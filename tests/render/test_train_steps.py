@@ -12,7 +12,7 @@ from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import train_step
 from shardviz.render.cost_view import explain_view
 from shardviz.render.palette import PLAIN
-from shardviz.render.plan_view import program_words, state_words
+from shardviz.render.plan_view import program_words
 
 MESH = parse_mesh("X=4")
 
@@ -23,12 +23,6 @@ def cost(optimizer: str = "adam", remat: str = "none", dtype: str = "bf16") -> P
     problem = train_step(forward, backward=True, remat=remat, optimizer=optimizer)
     placed = place_mesh(assumed_machine(), MESH)
     return price(plan(problem, placed), placed)
-
-
-def test_the_state_is_split_over_more_axes_than_its_parameter():
-    forward = problem_from_text("Y = X[b,d] * W[d,f]", mesh=MESH, specs="X=X_,Y=X_")
-    step = train_step(forward, backward=True, remat="none", optimizer="adam,over=X")
-    assert state_words(step).endswith("of each parameter, split as it is and over X")
 
 
 def page(found: PlanCost) -> list[str]:
@@ -54,22 +48,8 @@ def test_the_update_of_a_parameter_is_one_line():
     assert not any("W1_mean" in line for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("optimizer", "dtype", "words"),
-    [
-        ("adam", "bf16", "adam keeps a copy in f32 and two moments in f32 of each parameter, split as it is"),
-        (
-            "adam,moments=bf16,over=X",
-            "f32",
-            "adam keeps two moments in bf16 of each parameter, split as it is",
-        ),
-        ("sgd", "bf16", "sgd keeps a copy in f32 of each parameter, split as it is"),
-        ("sgd,master=none", "bf16", ""),
-        ("none", "bf16", ""),
-    ],
-)
-def test_the_state_in_words(optimizer, dtype, words):
-    problem = cost(optimizer, dtype=dtype).plan.problem
-    assert state_words(problem) == words
+@pytest.mark.parametrize("optimizer", ["adam", "adam,moments=bf16,over=X", "sgd", "sgd,master=none", "none"])
+def test_the_optimizer_is_named(optimizer):
+    problem = cost(optimizer).plan.problem
     said = program_words(problem)
     assert said.endswith(", backward" + (f", {optimizer}" if optimizer != "none" else ""))

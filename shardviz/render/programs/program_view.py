@@ -91,16 +91,6 @@ def memory_lines(memory: MemoryReport, width: int, palette: Palette, verbose: bo
     return sentence(f"{human_bytes(memory.peak_bytes)}{limit}", width, lead="memory at the peak: ")
 
 
-def program_lines(program: TargetProgram, width: int, palette: Palette) -> list[Text]:
-    """The head of a page about the times of a target's program."""
-    assert program.module is not None
-    return [
-        Text(),
-        *target_lines(program, width),
-        *module_lines(program.module, program.mesh, width, palette),
-    ]
-
-
 def target_lines(program: TargetProgram, width: int) -> list[Text]:
     """``v5e:2x4  compiled in 1.2 s``, or how long it took to refuse, the place of the mesh, and the traffic
     between slices or nodes."""
