@@ -18,11 +18,11 @@ from shardviz.render.caption import collectives_text
 from shardviz.render.layouts.layout_canvas import array_lines
 from shardviz.render.lines import sentence, sentences
 from shardviz.render.palette import Palette
-from shardviz.render.plan_table import exact_words
 from shardviz.render.plan_view import (
     INDENT,
     REASON_INDENT,
     adopted_lines,
+    exact_words,
     headline,
     plan_view,
     question_view,

@@ -1,4 +1,5 @@
-"""A plan as a table to choose from: what each step moves and its time, and the reason of the chosen one."""
+"""A plan as a table to choose from: what each step moves, its time, and the reason of the chosen one; below it
+the roofline as bars, of its arithmetic, its memory and its links, and its totals in words."""
 
 from __future__ import annotations
 
@@ -9,9 +10,15 @@ from rich.text import Text
 
 from shardviz.planner.plan import repeated_work
 from shardviz.planner.pricing.costs import PlanCost
-from shardviz.planner.pricing.priced_plan import IN_PLACE, UNKNOWN, PricedStep
-from shardviz.render.lines import GAP, bar, records, sentence
-from shardviz.render.palette import Palette
+from shardviz.render.cost_view import (
+    alternatives_view,
+    faster_words,
+    machine_words,
+    threshold_words,
+    total_words,
+)
+from shardviz.render.lines import GAP, bar, records, sentence, sentences
+from shardviz.render.palette import DIM, Palette
 from shardviz.render.plan_view import (
     BAR,
     BECOMES,
@@ -24,6 +31,7 @@ from shardviz.render.plan_view import (
     RIGHT,
     StepRow,
     case_lines,
+    exact_words,
     meaning_lines,
     phase_heading,
     step_row,
@@ -31,8 +39,7 @@ from shardviz.render.plan_view import (
     time_words,
     update_runs,
 )
-from shardviz.units import exact_bytes, human_bytes
-from shardviz.units import seconds as human_seconds
+from shardviz.units import human_bytes, seconds
 
 MARK = "▌"
 """Stands before every line of the chosen step."""
@@ -40,8 +47,6 @@ LEFT_OUT = {BECOMES: 28, BAR: 20, MOVED: 16}
 """The columns that narrower pages do without, in this order: each where the operation would else be cut to
 fewer columns than these."""
 LEAST_BAR, MOST_BAR = 4, 24
-DIGITS = 5
-"""Of the time of the chosen step."""
 
 
 class PlanTable:
@@ -161,17 +166,65 @@ class PlanTable:
         return line
 
 
-def exact_words(priced: PricedStep) -> str:
-    """``8,388,608 bytes, 12,582,912 sent, 139.81 µs: a ring of 4 along Y, …``, each figure in full."""
-    if priced.convention == IN_PLACE:
-        return IN_PLACE
-    if priced.is_collective:
-        counted = f"{exact_bytes(priced.step.bytes)}, {priced.wire_bytes:,} sent"
-    else:
-        counted = f"{priced.hbm_bytes:,} bytes of HBM"
-        if priced.flops:
-            counted = f"{priced.flops:,} FLOP, {counted}"
-    time = "of unknown time" if priced.seconds is None else human_seconds(priced.seconds, DIGITS)
-    if priced.bound == UNKNOWN and priced.seconds is not None:
-        time = f"at least {time}"
-    return f"{counted}, {time}: {priced.convention}"
+CROSSING = "┊"
+LABELS, VALUES, LEAST, MOST = 9, 9, 4, 48
+
+
+def roofline(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
+    """The seconds of a device's arithmetic, its memory and its links as bars on one scale: the longest bounds
+    the plan, where all overlaps. The arithmetic ends at `CROSSING` on every line: what goes beyond is not
+    compute-bound. A figure that is the time of one step stands in its row alone. Nothing where the time of a
+    step is unknown."""
+    if cost.unknown:
+        return []
+    said = {seconds(step.seconds or 0.0) for step in cost.steps}
+    local = [step for step in cost.steps if not step.is_collective]
+    lanes, mesh, layers = palette.lanes, cost.plan.problem.mesh, cost.layers
+    parts = {
+        "compute": [(sum(step.compute_seconds or 0.0 for step in local), Style(color=lanes["matmul"]))],
+        "HBM": [(sum(step.hbm_seconds or 0.0 for step in local), Style(color=lanes["memory"]))],
+        "links": [
+            (duration, palette.axis(mesh, axes[0]) if axes else DIM)
+            for axes, duration in cost.communication_by_axes.items()
+        ],
+    }
+    totals = {name: sum(size for size, _ in pieces) for name, pieces in parts.items()}
+    most, room = max(totals.values()), min(width - LABELS - VALUES - GAP, MOST)
+    if not most or room < LEAST:
+        return []
+    crossing = LABELS + min(round(room * totals["compute"] / most), room - 1)
+    lines = []
+    for name, pieces in parts.items():
+        if not totals[name]:
+            continue
+        line = Text(f" {name:<{LABELS - 1}}", DIM)
+        for size, style in pieces:
+            line.append(bar(size, most, room), style)
+        line.pad_right(LABELS + room - line.cell_len)
+        if name != "compute":
+            line = Text.assemble(line[:crossing], (CROSSING, "bold"), line[crossing + 1 :])
+        value = seconds(totals[name] * layers)
+        line = line[: LABELS + room].append(f" {value:>{VALUES}}" * (value not in said))
+        line.rstrip()
+        lines.append(line)
+    return lines
+
+
+def below_table(
+    cost: PlanCost, width: int, palette: Palette, is_full: bool, has_totals: bool, has_alternatives: bool
+) -> list[Text]:
+    """The roofline of the plan, the size above which it is compute-bound, and how much faster another would
+    be; with `is_full` all totals, and every plan that others would choose, as far as they are known."""
+    lines = [Text(), *roofline(cost, width, palette)]
+    if not is_full:
+        bound = threshold_words(cost.thresholds).partition(";")[0].partition(" (now")[0] if has_totals else ""
+        fastest = [one.cost for one in cost.alternatives if one.name == "fastest"] if has_alternatives else []
+        faster = [faster_words(one, cost).partition(":")[0].removesuffix(".") + "." for one in fastest]
+        unknown = total_words(cost)[:1] if cost.unknown else []
+        return lines + sentences([*unknown, bound, *faster], width, INDENT)
+    words = "Looking for the plans that others would choose …"
+    others = sentence(words, width, INDENT, style="dim")
+    if has_alternatives:
+        others = alternatives_view(cost, width, palette)
+    time = sentence(machine_words(cost), width, lead="time  ")
+    return [*others, *lines, *time, *sentences(total_words(cost) if has_totals else (), width, INDENT)]

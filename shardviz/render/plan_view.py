@@ -183,6 +183,8 @@ MOST_NAMES = 3
 INDENT, REASON_INDENT = 1, 4
 MOST_DRAWN, MOST_FOLDED = 32, 3
 """Devices beyond which pictures are folded, and the rows and columns that these have then."""
+DIGITS = 5
+"""Of the time of a step in full."""
 LEAST_WORDS = 24
 """Columns that the words beside a step take at least."""
 
@@ -368,6 +370,22 @@ def step_lines(
     """One step of the plan, numbered as there, with its reason."""
     row = step_row(plan, number, palette, priced)
     return [*records([row.cells], width, INDENT), *sentence(row.step.reason, width, REASON_INDENT)]
+
+
+def exact_words(priced: PricedStep) -> str:
+    """``8,388,608 bytes, 12,582,912 sent, 139.81 µs: a ring of 4 along Y, …``, each figure in full."""
+    if priced.convention == IN_PLACE:
+        return IN_PLACE
+    if priced.is_collective:
+        counted = f"{exact_bytes(priced.step.bytes)}, {priced.wire_bytes:,} sent"
+    else:
+        counted = f"{priced.hbm_bytes:,} bytes of HBM"
+        if priced.flops:
+            counted = f"{priced.flops:,} FLOP, {counted}"
+    time = "of unknown time" if priced.seconds is None else seconds(priced.seconds, DIGITS)
+    if priced.bound == UNKNOWN and priced.seconds is not None:
+        time = f"at least {time}"
+    return f"{counted}, {time}: {priced.convention}"
 
 
 def totals(plan: Plan) -> str:

@@ -27,7 +27,7 @@ from shardviz.tui.registry import PLAN, bindings
 with LazyImports():
     from shardviz.codegen import plan as plan_program
     from shardviz.planner import planner
-    from shardviz.render import cost_view, plan_table, roofline
+    from shardviz.render import cost_view, plan_table
     from shardviz.render.programs import target_answers
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class PlanPane(Pane):
         lines, place = self._drawn(self._cost, room).lines(self.chosen, group, has_total)
         self._place = range(place.start + len(above), place.stop + len(above))
         known = self._is_full, self._has_totals, self._has_alternatives
-        lines = [*above, *lines, *roofline.below_table(self._cost, room, self.palette, *known)]
+        lines = [*above, *lines, *plan_table.below_table(self._cost, room, self.palette, *known)]
         if beside:
             self.query_one("#targets", LinesView).show(TextLines(targets))
         else:
