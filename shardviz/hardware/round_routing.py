@@ -25,8 +25,8 @@ from shardviz.hardware.routes import (
     RouteSegment,
     link_loads,
     links_at,
+    links_in_order,
     messages_by_level,
-    next_links,
     route_segments,
     segment_loads,
 )
@@ -161,12 +161,14 @@ def store_and_forward(
     one hop. The link_spec's bandwidth is finite.
     """
     count = len(sizes)
-    progress = _Progress(torus, segments)
+    hops, route = links_in_order(torus, segments)
+    ends = hops.cumsum()
+    place = ends - hops
     link_bits, message_bits = int(torus.links).bit_length(), count.bit_length()
     # Whole numbers for times, so that what arrives at the same time does so in spite of rounding: the longest
     # time fits into 60 bits, and a window beside a link and a message.
     hop = link_spec.latency * link_spec.bandwidth
-    longest, shortest_window = float(np.dot(progress.hops, sizes + hop)), hop + float(sizes.min())
+    longest, shortest_window = float(np.dot(hops, sizes + hop)), hop + float(sizes.min())
     window_bits = 62 - link_bits - message_bits - math.log2(shortest_window)
     ticks = 2.0 ** min(_FINEST, math.floor(min(_TIME_BITS - math.log2(longest), window_bits)))
     sending = np.maximum(1, np.rint(sizes * ticks)).astype(np.int64)
@@ -196,7 +198,7 @@ def store_and_forward(
         else:
             due, flying = flying, flying[:0]
         if len(due):
-            key = (progress.link[due] << link_shift) | ((times - now) << time_shift) | due
+            key = (route[place[due]] << link_shift) | ((times - now) << time_shift) | due
             key.sort()
             _enqueue(key & message_mask, key >> link_shift, after, head, tail)
         served = []
@@ -216,12 +218,14 @@ def store_and_forward(
             again = start < horizon
             links, start = links[again], start[again]
         if served:
-            onward = progress.advance(np.concatenate(served))
+            onward = np.concatenate(served)
+            place[onward] += 1
+            onward = onward[place[onward] < ends[onward]]
             flying = np.concatenate((flying, onward)) if len(flying) else onward
         now = min(int(np.maximum(arrival[head], free).min()), int(arrival[flying].min(initial=_NEVER)))
     arrival = arrival[:count]
     seconds: Reals = arrival * (1 / (ticks * link_spec.bandwidth))
-    return seconds, arrival > progress.hops * (sending + latency)
+    return seconds, arrival > hops * (sending + latency)
 
 
 def _enqueue(message: Ints, link: Ints, after: Ints, head: Ints, tail: Ints) -> None:
@@ -235,43 +239,6 @@ def _enqueue(message: Ints, link: Ints, after: Ints, head: Ints, tail: Ints) -> 
     before = np.where(head[queue] == end, queue + end + 1, tail[queue])
     after[before] = message[first]
     tail[queue] = message[last]
-
-
-class _Progress:
-    """The place of every message: `link` is the one it waits for or is on, `_last` the last of its segment.
-
-    `_links` and `_lasts` hold these for all segments that it has yet to go, row by row; `_stage` counts those
-    that it has begun, `_stages` all of them. `hops` are those of its whole route.
-    """
-
-    def __init__(self, torus: Torus, segments: tuple[RouteSegment, ...]) -> None:
-        hops = np.array([part.hops for part in segments])
-        moves = hops != 0
-        # Segments without a hop go to the end, the others keep their order.
-        order = np.argsort(~moves, axis=0, kind="stable")
-        ends = ([links_at(torus, part, step) for part, step in zip(segments, steps, strict=True)]
-                for steps in ([0] * len(hops), abs(hops) - 1))  # fmt: skip
-        self._links, self._lasts = (np.take_along_axis(np.array(links), order, axis=0) for links in ends)
-        self.link, self._last = self._links[0].copy(), self._lasts[0].copy()
-        self._stages: Ints = moves.sum(axis=0)
-        self._stage = np.ones_like(self._stages)
-        self.hops: Ints = abs(hops).sum(axis=0)
-        self._following = next_links(torus)
-
-    def advance(self, sent: Ints) -> Ints:
-        """Move messages that a link has sent to their next link; return those that have not arrived yet."""
-        link = self.link[sent]
-        straight = link != self._last[sent]
-        onward: Ints = sent[straight]
-        self.link[onward] = self._following[link[straight]]
-        if len(self._links) == 1 or len(onward) == len(sent):
-            return onward
-        turning = sent[~straight]
-        turning = turning[self._stage[turning] < self._stages[turning]]
-        stage = self._stage[turning]
-        self.link[turning], self._last[turning] = self._links[stage, turning], self._lasts[stage, turning]
-        self._stage[turning] = stage + 1
-        return np.concatenate((onward, turning))
 
 
 def busiest_transfer(messages: Messages) -> tuple[int, int]:

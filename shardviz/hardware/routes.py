@@ -130,21 +130,19 @@ def links_at(torus: Torus, part: RouteSegment, step: Ints | int) -> Ints:
     return link
 
 
-def next_links(torus: Torus) -> Ints:
-    """For every link, the one that follows it in the same direction, around the ring."""
-    following = np.empty(torus.links, dtype=np.int64)
-    for axis in range(len(torus.dims)):
-        count, segments, stride = torus.links_along(axis), torus.segments(axis), torus.stride(axis)
-        if not count:
-            continue
-        place = np.arange(count)
-        segment = place // stride % segments
-        for up, step in ((True, 1), (False, -1)):
-            first = torus.first_link(axis, up)
-            following[first : first + count] = (
-                first + place + ((segment + step) % segments - segment) * stride
-            )
-    return following
+def links_in_order(torus: Torus, segments: Iterable[RouteSegment]) -> tuple[Ints, Ints]:
+    """The hops of each message, and the links of all their routes, one message after the other."""
+    counts = [abs(part.hops) for part in segments]
+    hops: Ints = np.sum(counts, axis=0)
+    begin = hops.cumsum() - hops
+    links: Ints = np.empty(int(hops.sum()), dtype=np.int64)
+    for part, count in zip(segments, counts, strict=True):
+        for step in range(int(count.max())):
+            moving = np.flatnonzero(count > step)
+            own = RouteSegment(part.axis, *(each[moving] for each in part[1:]))
+            links[begin[moving] + step] = links_at(torus, own, step)
+        begin += count
+    return hops, links
 
 
 def route_hops(topology: Topology, src: Ints, dst: Ints) -> Ints:
