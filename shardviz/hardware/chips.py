@@ -93,9 +93,7 @@ class DeviceFigures:
         `passes` times for a higher precision (`jax.lax.Precision`).
         """
         peaks = dict(self.peak)
-        if self.in_bf16_passes(dtype):
-            return peaks["bf16"] / passes
-        return peaks.get(dtype)
+        return peaks["bf16"] / passes if self.in_bf16_passes(dtype) else peaks.get(dtype)
 
     def matmul_seconds(self, flops: float, moved: float, dtype: str, passes: int = 1) -> float | None:
         """Seconds of one matmul that moves so many bytes, beside those of HBM: as measured where it was, else

@@ -1,5 +1,5 @@
-"""A plan as a table to choose from: what each step moves, its time, and the reason of the chosen one; below it
-the roofline as bars, of its arithmetic, its memory and its links, and its totals in words."""
+"""A plan as a table to choose from: what each step moves, its time, and the reason of the chosen one; below
+it the roofline as bars, of its arithmetic, its memory and its links, and its totals in words."""
 
 from __future__ import annotations
 
