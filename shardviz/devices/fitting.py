@@ -313,7 +313,8 @@ def _with_links(machine: Machine, question: MeasureQuestion, fits: Sequence[Time
             bandwidth = max(statistics.median(bandwidths[key]), BANDWIDTH.least)
         if key in latencies:
             latency = min(statistics.median(latencies[key]), LATENCY.most)
-        return LinkSpec(latency, bandwidth)
+        # A latency that was measured has the start in it.
+        return LinkSpec(latency, bandwidth, 0.0 if key in latencies else link.start)
 
     links = {name: fitted(name, link) for name, link in machine.family.links.items()}
     return replace(machine, family=machine.family.with_links(links))

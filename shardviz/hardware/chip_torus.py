@@ -78,11 +78,11 @@ class ChipTorus(Family):
             chip.name,
             torus,
             chip.wrap(torus),
-            (LinkSpec(ICI_HOP, chip.link),) * len(torus),
+            (LinkSpec(ICI_HOP, chip.link, chip.start),) * len(torus),
             chip.devices_per_chip,
             slices,
-            LinkSpec(ICI_HOP, chip.between_cores) if chip.between_cores else None,
-            LinkSpec(DCN_LATENCY, chip.network / chip.devices_per_chip),
+            LinkSpec(ICI_HOP, chip.between_cores, chip.start) if chip.between_cores else None,
+            LinkSpec(DCN_LATENCY, chip.network / chip.devices_per_chip, chip.start),
         )
 
     @property
@@ -128,6 +128,7 @@ class ChipTorus(Family):
             f"devices_per_chip = {self.devices_per_chip}",
             f"bandwidth = [{', '.join(BANDWIDTH.toml(link.bandwidth) for link in axis_links)}]",
             f"latency = [{', '.join(LATENCY.toml(link.latency) for link in axis_links)}]",
+            f"start = [{', '.join(LATENCY.toml(link.start) for link in axis_links)}]",
         ]
 
     def jax_order(self, sizes: Sequence[int]) -> Parts | tuple[int, ...] | None:
@@ -180,10 +181,9 @@ def _wrap(table: StrictTable, rank: int) -> tuple[bool, ...]:
 
 
 def _axis_links(table: StrictTable, rank: int, before: Sequence[LinkSpec]) -> list[LinkSpec]:
-    """The link of each axis: one bandwidth and latency for all, or a list of them."""
-    usual = {"bandwidth": [link.bandwidth for link in before], "latency": [link.latency for link in before]}
+    """The link of each axis: each figure one for all, or a list."""
     columns = []
-    for key, quantity in (("bandwidth", BANDWIDTH), ("latency", LATENCY)):
+    for key, quantity in (("latency", LATENCY), ("bandwidth", BANDWIDTH), ("start", LATENCY)):
         if isinstance(table.values.get(key), list):
             own = table.listed(key, rank)
             if len(own.values) != rank:
@@ -193,8 +193,8 @@ def _axis_links(table: StrictTable, rank: int, before: Sequence[LinkSpec]) -> li
         elif key in table or (key == "bandwidth" and not before):
             columns.append([figure(table, key, quantity)] * rank)
         else:
-            columns.append(usual[key] or [ICI_HOP] * rank)
-    return [LinkSpec(latency, bandwidth) for bandwidth, latency in zip(*columns, strict=True)]
+            columns.append([getattr(link, key) for link in before or [LinkSpec(ICI_HOP)] * rank])
+    return [*map(LinkSpec, *columns)]
 
 
 def parts_by_slice(sizes: Sequence[int], slices: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -34,6 +34,11 @@ BOOK = '"How to Scale Your Model" (2025)'
 TPU_SOURCE = f"{BOOK}; on-chip memory: jax 0.10.2, tpu_info; clock and usable HBM: libtpu 0.0.52 (2026)"
 ICI_HOP = 1e-6
 """Seconds of one hop between chips ("How to Scale Your Model": about 1 µs)."""
+STARTS = {"v5e": 3e-6, "v5p": 4e-6, "v6e": 4.8e-6}
+"""Seconds that a collective takes before and after its hops and bytes, of the generations that somebody has
+measured; the others take the least, tpu7x v6e's. A v5e's all-gather of 128 KiB over a line of 4 takes 8 µs
+("How to Scale Your Model", "Sharded Matrices"), a permute of 1 to 16 KiB to the neighbour 4.5 to 5.5 µs on a
+v5p and 5.6 to 5.9 µs on a v6e (github.com/marin-community/marin/issues/6736, 2026)."""
 DCN_LATENCY = 1e-6
 """Seconds. Google publishes none: an inter-chip hop's stands in, which is less than any network's."""
 NVLINK_HOP = 0.6e-6
@@ -139,6 +144,12 @@ class TpuChip:
     cores: int = 2
     source: str = TPU_SOURCE
     longest: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def start(self) -> float:
+        """Seconds to start a collective."""
+        like = "v6e" if self.name == "tpu7x" else self.name
+        return STARTS.get(like, min(STARTS.values()))
 
     @property
     def longest_axis(self) -> int:

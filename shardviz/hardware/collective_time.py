@@ -36,13 +36,14 @@ TIMED = (*GATHERS, *EXCHANGES, *SHIFTS, *BROADCASTS, *MESSAGES)
 class CollectiveTime:
     """Seconds of one collective.
 
-    `seconds` is the longer of `latency_seconds` and `bandwidth_seconds`; their sum in rounds, for a single
-    message, a permute, a broadcast and for NCCL. `convention` is a clause on how they are counted ("a ring of
-    4 along x, both directions: 3/4 of 64 MiB over 2 × 45 GB/s"). `textbook_seconds` is what "How to Scale
-    Your Model" counts for the bytes: V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line
-    and through a switch; of levels the longest. `bound` is "latency" or the name of the level that takes
-    longest ("x", "x and y", "NVLink", "DCN"), "" where nothing is sent. `is_measured` tells that the machine
-    has measured times in the place of the formula.
+    `seconds` is `start_seconds` and the longer of `latency_seconds` and `bandwidth_seconds`; all three in
+    rounds, for a single message, a permute, a broadcast and for NCCL, whose start is in the latency.
+    `convention` is a clause on how they are counted ("a ring of 4 along x, both directions: 3/4 of 64 MiB
+    over 2 × 45 GB/s"). `textbook_seconds` is what "How to Scale Your Model" counts: no start, and for the
+    bytes V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line and through a switch; of
+    levels the longest. `bound` is "latency" or the name of the level that takes longest ("x", "x and y",
+    "NVLink", "DCN"), "" where nothing is sent. `is_measured` tells that the machine has measured times in the
+    place of the formula.
     """
 
     seconds: float
@@ -52,6 +53,7 @@ class CollectiveTime:
     bound: str
     convention: str
     is_measured: bool = False
+    start_seconds: float = 0.0
 
     @property
     def words(self) -> str:
@@ -102,10 +104,25 @@ def collective_time(
         by_formula = _sent(op, size, placed)
     else:
         by_formula = _in_stages(op, size, _stages([level for level, _ in placed], strategy), in_rounds)
+    by_formula = _started(by_formula, max(level.spec.start for level, _ in placed))
     if op in SHIFTS and any(level.is_torus and hops not in (1, level.size - 1) for level, hops in placed):
         return by_formula
     known = measured_times(op, levels, measured)
     return _as_measured(by_formula, size, levels, known) if known else by_formula
+
+
+def _started(time: CollectiveTime, start: float) -> CollectiveTime:
+    """The time of a formula, after the start that is measured of such links."""
+    if not start or not time.bound:
+        return time
+    is_short = start + time.latency_seconds >= time.bandwidth_seconds
+    return replace(
+        time,
+        seconds=start + time.seconds,
+        bound="latency" if is_short else time.bound,
+        convention=f"{time.convention}, and {duration(start)} to start",
+        start_seconds=start,
+    )
 
 
 def _as_measured(
@@ -239,7 +256,7 @@ def _in_stages(op: str, size: int, stages: list[_Stage], in_rounds: bool) -> Col
         words += f", and {floor}" if adds else f"; or {floor}, if longer"
     seconds = latency + bandwidth if adds else max(latency, bandwidth)
     bound = "latency" if latency >= bandwidth else _names(slowest.stage.levels)
-    return CollectiveTime(seconds, latency, bandwidth, textbook, bound, words)
+    return CollectiveTime(seconds, latency, bandwidth, max(textbook, latency), bound, words)
 
 
 def _gathered(times: int, size: float, stage: _Stage) -> _Part:
@@ -314,7 +331,7 @@ def _sent(op: str, size: int, placed: list[tuple[LinkLevel, int]]) -> Collective
     where = _names(level for level, *_ in moving)
     told = f"{hops} hop{'s' * (hops > 1)} along {where}: {duration(latency)}, then {over}"
     bound = "latency" if latency >= most else where if op in MESSAGES else level.name
-    return CollectiveTime(latency + most, latency, most, most, bound, told)
+    return CollectiveTime(latency + most, latency, most, latency + most, bound, told)
 
 
 def _shifted(op: str, level: LinkLevel, hops: int) -> tuple[int, float]:

@@ -101,7 +101,8 @@ def _effective(level: LinkLevel) -> LinkSpec:
     """A link between neighbours of the group, several of the torus one after the other, which the groups in
     between share; the two on opposite sides of a ring use both ways."""
     ways = 2 if level.kind == "ring" and level.size == 2 and level.hops > 1 else 1
-    return LinkSpec(level.spec.latency * level.hops, ways * level.spec.bandwidth / level.messages)
+    bandwidth = ways * level.spec.bandwidth / level.messages
+    return replace(level.spec, latency=level.spec.latency * level.hops, bandwidth=bandwidth)
 
 
 def _topology(levels: tuple[LinkLevel, ...], members: int) -> Topology:

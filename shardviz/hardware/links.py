@@ -17,7 +17,7 @@ from shardviz.strict_table import StrictTable
 
 ASSUMED = "v5e"
 """The chip whose links are assumed where none is named."""
-LINK_KEYS = ("bandwidth", "latency")
+LINK_KEYS = ("bandwidth", "latency", "start")
 """The keys of a link in a machine's file."""
 _BOUNDS = {
     "latency": (0.0, 1e6, "latencies are from 0 to 1e+06 s"),
@@ -32,11 +32,13 @@ LevelKind = Literal["ring", "line", "switch", "network", "chip"]
 class LinkSpec:
     """A message of b bytes takes `latency` + b / `bandwidth` seconds over one directed link.
 
-    The default is a TPU v5e's link, one way. A latency of 0 and a bandwidth of ``inf`` are possible.
+    The default is a TPU v5e's link, one way. A latency of 0 and a bandwidth of ``inf`` are possible. `start`
+    are the seconds that a collective over such links takes besides, once.
     """
 
     latency: float = 1e-6
     bandwidth: float = 4.5e10
+    start: float = 0.0
 
     def seconds(self, count: float) -> float:
         """Seconds that a message of so many bytes takes over one link."""
@@ -44,7 +46,8 @@ class LinkSpec:
 
 
 def link_as_given(before: LinkSpec, latency: str | None = None, bandwidth: str | None = None) -> LinkSpec:
-    """The link with the figures that are given: ``1us``, ``0.5 ms`` or ``0``, ``45GB/s`` or ``inf``.
+    """The link with the figures that are given: ``1us``, ``0.5 ms`` or ``0``, ``45GB/s`` or ``inf``. Of such
+    a link nobody has measured a start.
 
     Raises `NotationError`, and `QuestionError` out of bounds.
     """
@@ -54,20 +57,26 @@ def link_as_given(before: LinkSpec, latency: str | None = None, bandwidth: str |
             least, most, hint = _BOUNDS[name]
             if not least <= value <= most and (name, value) != ("bandwidth", math.inf):
                 raise QuestionError(f"a {name} of {quote(text.strip(), 30)} is not possible", hint)
-            before = replace(before, **{name: value})
+            before = replace(before, start=0.0, **{name: value})
     return before
 
 
 def read_link(table: StrictTable, before: LinkSpec | None, hop: float) -> LinkSpec:
     """The link of a table; its bandwidth has to be there where none was `before`, with `hop` of latency."""
-    usual_latency, usual_bandwidth = (hop, None) if before is None else (before.latency, before.bandwidth)
-    latency = figure(table, "latency", LATENCY, usual_latency)
-    return LinkSpec(latency, figure(table, "bandwidth", BANDWIDTH, usual_bandwidth))
+    usual = LinkSpec(hop) if before is None else before
+    bandwidth = figure(table, "bandwidth", BANDWIDTH, before and before.bandwidth)
+    latency, start = (figure(table, key, LATENCY, getattr(usual, key)) for key in ("latency", "start"))
+    return LinkSpec(latency, bandwidth, start)
 
 
 def link_toml(link: LinkSpec) -> list[str]:
     """The lines of a table that `read_link` reads."""
-    return [f"bandwidth = {BANDWIDTH.toml(link.bandwidth)}", f"latency = {LATENCY.toml(link.latency)}"]
+    start = [f"start = {LATENCY.toml(link.start)}"] * (link.start > 0)
+    return [
+        f"bandwidth = {BANDWIDTH.toml(link.bandwidth)}",
+        f"latency = {LATENCY.toml(link.latency)}",
+        *start,
+    ]
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,9 @@ def assumed_machine(name: str = ASSUMED, devices: int = 0) -> Machine:
 
     It has as many `devices`, 0 for those of any mesh.
     """
-    chip, hop = (GPUS[name], NVLINK_HOP) if name in GPUS else (TPUS[name], ICI_HOP)
-    family = AxisRings(name, (), LinkSpec(hop, chip.link), devices)
+    chip = CHIPS[name]
+    link = LinkSpec(NVLINK_HOP, chip.link) if name in GPUS else LinkSpec(ICI_HOP, chip.link, TPUS[name].start)
+    family = AxisRings(name, (), link, devices)
     return Machine(name, chip.device, family, assumed=True, source=chip.source)
 
 

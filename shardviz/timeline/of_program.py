@@ -181,10 +181,6 @@ def _notes(
         )
     ):
         yield f"doubtful: the compiler's estimate of {_named(doubtful)} is faster than the roofline"
-    small = drawing.named(lambda duration: duration.estimate == "links" and duration.bound == "latency")
-    is_measured = machine.measured or any(one.nccl for one in machine.family.dimensions)
-    if small and not is_measured:
-        yield f"latency bounds {_named(small)}: real transfers as small take some µs more than estimated"
     if unread := len(module.unread):
         yield f"{plural(unread, 'piece')} of the text could not be read"
 

@@ -300,7 +300,7 @@ CASES = (
         "D4", "v4 4×4×4: all-gather of bf16[128_X] over X",
         "2", "µs", FORMULA,
         (explain("i->i", CUBE, "X->_", "i=128", "v4:4x4x4"),),
-        step("all_gather"), "latency: 2 hops of 1 µs each way round a ring of 4", "sharding",
+        textbook("all_gather"), "latency: 2 hops of 1 µs each way round a ring of 4", "sharding",
     ),
     Case(
         "D5 ring", "v5e, a ring of 4: all-gather of bf16[2048_Y, 8192]",
@@ -312,13 +312,13 @@ CASES = (
         "D5 line", "v5e 8×4: the same; an axis of 4 does not wrap",
         "559", "µs", FORMULA,
         (explain("ij->ij", "X=8,Y=4", "Y_->__", "i=2048,j=8192", "v5e:8x4"),),
-        step("all_gather"), "a line, (N−1)/N · V/w", "sharding",
+        textbook("all_gather"), "a line, (N−1)/N · V/w", "sharding",
     ),
     Case(
         "D6", "v5e 8×4: all-gather of bf16[256_Y, 256]",
         "3", "µs", FORMULA,
         (explain("ij->ij", "X=8,Y=4", "Y_->__", "i=256,j=256", "v5e:8x4"),),
-        step("all_gather"), "latency: 3 hops of 1 µs along a line of 4", "sharding",
+        textbook("all_gather"), "latency: 3 hops of 1 µs along a line of 4", "sharding",
     ),
     Case(
         "D7", "int8[128_XY, 2048] on a mesh of 2, 8, 2: bytes a device",
@@ -337,7 +337,8 @@ CASES = (
         "192", "µs", FORMULA,
         (rounds("ppermute", "i=16", "--perm", "(0,15)", "--shape", "16x8388608", "--dtype", "bf16",
                 "--machine", "v5e:4x4"),),
-        closed_form, "6 hops of 1 µs, then all bytes over both links of the corner", "tpus",
+        lambda run: run["closed_form"]["textbook_seconds"],
+        "6 hops of 1 µs, then all bytes over both links of the corner", "tpus",
     ),
     Case(
         "D11 v5e", "v5e: batch from which on a bf16 matmul is compute bound",
@@ -424,7 +425,7 @@ CASES = (
         "D20 scatter", "v2: reduce-scatter of bf16[8, 1024, 8192] over Y",
         "1.118", "ms", FORMULA,
         (explain("bsf,fd->bsd", "X=4,Y=2", "X_Y,Y_->X_Y", "b=32,s=1024,d=8192,f=32768", "v2:2x2"),),
-        step("psum_scatter"), "the two cores of a chip, half of V over one link each way", "profiling",
+        textbook("psum_scatter"), "the two cores of a chip, half of V over one link each way", "profiling",
     ),
     *(
         Case(

@@ -37,10 +37,11 @@ _BY_BYTES = ("wire_bytes", "collectives", "flops", "time", "local_steps", "first
 
 
 class _Line(NamedTuple):
-    """The time of a collective over some axes as it grows with its bytes: the sum or the longer of its
-    latency and its seconds a byte; None where it has several lines, as NCCL's protocols and what was measured
-    have."""
+    """The time of a collective over some axes as it grows with its bytes: its start, and the sum or the
+    longer of its latency and its seconds a byte. Those
+    are None where it has several lines, as NCCL's ways have."""
 
+    start: float
     latency: float
     per_byte: float | None
     adds: bool
@@ -95,7 +96,7 @@ class Prices:
         if line.per_byte is None:
             return collective_price(op, size, axes, self.placed).seconds
         bandwidth = line.per_byte * size
-        return line.latency + bandwidth if line.adds else max(line.latency, bandwidth)
+        return line.start + (line.latency + bandwidth if line.adds else max(line.latency, bandwidth))
 
     @remembered
     def _line(self, op: str, axes: Axes) -> _Line:
@@ -103,7 +104,8 @@ class Prices:
         levels = self.placed.levels_for(op, axes)
         has_several = self.placed.machine.measured or any(level.nccl for level in levels)
         per_byte = None if has_several else time.bandwidth_seconds / LARGE
-        return _Line(time.latency_seconds, per_byte, time.seconds > time.bandwidth_seconds)
+        adds = time.seconds > time.start_seconds + time.bandwidth_seconds
+        return _Line(time.start_seconds, time.latency_seconds, per_byte, adds)
 
     @remembered
     def work(self, flops: int, hbm_bytes: int, dtype: str) -> Cost:

@@ -317,8 +317,9 @@ def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> 
     waiting, least = run.timeline.waiting, bound.wire_bytes
     latency, closed = rounds * run.links.spec.latency, run.closed_form
     # What a plan's price, which is the formula's, leaves out; or that price, where another way is played.
-    is_told = closed is not None and isclose(cost.seconds(rounds), closed.seconds + latency, rel_tol=0.01)
-    is_other = closed is not None and not isclose(cost.seconds(rounds), closed.seconds, rel_tol=0.01)
+    formula = 0.0 if closed is None else closed.seconds - closed.start_seconds
+    is_told = closed is not None and isclose(cost.seconds(rounds), formula + latency, rel_tol=0.01)
+    is_other = closed is not None and not isclose(cost.seconds(rounds), formula, rel_tol=0.01)
     sent = Text.assemble(
         ("sent ", "dim"),
         (human_bytes(cost.bytes(number)).rjust(LONGEST), "bold"),

@@ -200,13 +200,11 @@ def _other_words(run: CollectiveRun) -> str:
 
 def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
     """The time in closed form, independent of the algorithm: its bound, how it is counted, and what the book
-    counts for the bytes where they take longer than the hops."""
+    counts."""
     time = run.closed_form
     if time is None or not time.bound:
         return []
-    said = f"bound by {time.bound}: {time.convention}"
-    if time.textbook_seconds >= time.latency_seconds:
-        said += f". The book counts {seconds(time.textbook_seconds)}"
+    said = f"bound by {time.bound}: {time.convention}. The book counts {seconds(time.textbook_seconds)}"
     return sentence(said, width, lead=f"{seconds(time.seconds)} {time.words}, ")
 
 
