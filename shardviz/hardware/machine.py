@@ -18,7 +18,7 @@ from operator import ne
 from typing import Self
 
 from shardviz.errors import QuestionError, plural
-from shardviz.hardware.chips import CHIPS, GPUS, ICI_HOP, NVLINK_HOP, TPUS, DeviceFigures
+from shardviz.hardware.chips import CHIPS, GPUS, ICI_HOP, NVLINK_HOP, DeviceFigures
 from shardviz.hardware.collective_time import SHIFTS, CollectiveTime, collective_time
 from shardviz.hardware.family import Family, Part, Parts, parts_of
 from shardviz.hardware.links import ASSUMED, Dimension, LevelKind, LinkLevel, LinkSpec, joined_levels
@@ -122,11 +122,11 @@ def published_machine(family: Family) -> Machine:
 def assumed_machine(name: str = ASSUMED, devices: int = 0) -> Machine:
     """The machine where nobody has named one, or a chip alone: each mesh axis a ring of its own.
 
-    It has as many `devices`, 0 for those of any mesh.
+    It has as many `devices`, 0 for those of any mesh. No hardware has such rings: they are those of the book,
+    without the start that collectives were measured to have.
     """
     chip = CHIPS[name]
-    link = LinkSpec(NVLINK_HOP, chip.link) if name in GPUS else LinkSpec(ICI_HOP, chip.link, TPUS[name].start)
-    family = AxisRings(name, (), link, devices)
+    family = AxisRings(name, (), LinkSpec(NVLINK_HOP if name in GPUS else ICI_HOP, chip.link), devices)
     return Machine(name, chip.device, family, assumed=True, source=chip.source)
 
 

@@ -123,24 +123,24 @@ TWO_SLICES = form_from_table({"mesh": "data=2,model=16", "einsum": "ij->ij", "ma
         ("sent", MATMUL, "96 B"),
         ("sent", SUM, "24 B"),
         ("longer 1e9 1e12", MATMUL, "multiplying"),
-        ("seconds", SUMMED_256, "117 µs"),
+        ("seconds", SUMMED_256, "120 µs"),
         ("seconds einsum", SUMMED_256, "47.3 µs"),
-        ("seconds psum", SUMMED_256, "69.9 µs"),
+        ("seconds psum", SUMMED_256, "72.9 µs"),
         ("seconds all_gather", SUMMED_256, "0 s"),
         ("seconds", TRAINED, "857 ms"),
         ("seconds optimizer", TRAINED, "120 ms"),
         ("seconds", GATHER, "3 µs"),
-        ("overlapped", SUMMED_256, "69.9 µs"),
-        ("exposed", SUMMED_256, "22.6 µs"),
+        ("overlapped", SUMMED_256, "72.9 µs"),
+        ("exposed", SUMMED_256, "25.6 µs"),
         ("exposed", SPLIT, "0 s"),
         ("bound", SUMMED_256, "network"),
         ("bound", SPLIT, "compute"),
         ("threshold b", SPLIT, "282"),
         ("fastest data=64,tensor=1 data=16,tensor=4", BOTH_AXES, "data=16, tensor=4"),
-        ("step", BOTH_AXES, "4.4 ms"),
-        ("compiled four-layers total", FOUR_LAYERS, "3.3 ms"),
-        ("compiled four-layers sending", FOUR_LAYERS, "2.26 ms"),
-        ("compiled four-layers exposed", FOUR_LAYERS, "371 µs"),
+        ("step", BOTH_AXES, "4.41 ms"),
+        ("compiled four-layers total", FOUR_LAYERS, "3.31 ms"),
+        ("compiled four-layers sending", FOUR_LAYERS, "2.3 ms"),
+        ("compiled four-layers exposed", FOUR_LAYERS, "383 µs"),
         ("peak", TRAINED, "37.625 GiB"),
         ("memory parameters", TRAINED, "4 GiB"),
         ("memory optimizer", TRAINED, "24 GiB"),
@@ -388,13 +388,14 @@ def seconds_of(ask, draft):
 
 
 def test_times_are_those_of_the_roofline():
-    """By hand: 197 TFLOP/s, 819.2 GB/s and links of 45 GB/s one way; a 2×2 slice sends over two links."""
+    """By hand: 197 TFLOP/s, 819.2 GB/s and links of 45 GB/s one way, of which a 2×2 slice has two, and 3 µs
+    to start."""
     b, d, f = 4096, 8192, 8192
     assert seconds_of("seconds", SPLIT) == pytest.approx(2 * b * d * f / 4 / 197e12, rel=5e-3)
     moved = 2 * (256 * d / 4 + d / 4 * f + 256 * f)
     assert seconds_of("seconds einsum", SUMMED_256) == pytest.approx(moved / 819.2e9, rel=5e-3)
     summed = 2 * (3 / 4) * 2 * 256 * f
-    assert seconds_of("seconds psum", SUMMED_256) == pytest.approx(summed / 90e9, rel=5e-3)
+    assert seconds_of("seconds psum", SUMMED_256) == pytest.approx(summed / 90e9 + 3e-6, rel=5e-3)
 
 
 def test_memory_of_adam_is_that_which_is_published():

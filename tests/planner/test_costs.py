@@ -336,5 +336,5 @@ def test_llama_70b_mlp_on_v5p():
     assert cost.flops == 4 * tokens * 8192 * 28672 // 128
     assert cost.compute_seconds == pytest.approx(cost.flops / 4.59e14)
     # An all-reduce over Y, eight in a ring: 2 · 7/8 of bf16[4, 2048, 8192] over two links of 90 GB/s.
-    assert cost.communication_seconds == pytest.approx(2 * 7 / 8 * 2 * tokens // 16 * 8192 / 1.8e11)
+    assert cost.communication_seconds == pytest.approx(2 * 7 / 8 * 2 * tokens // 16 * 8192 / 1.8e11 + 4e-6)
     assert cost.bound == "compute"

@@ -55,7 +55,7 @@ def test_where_there_is_no_room_for_the_operations_their_number_stands():
     report = shardviz.model("mixtral-8x7b", rules="fsdp+expert", mesh="data=4,expert=8", machine="v5p:2x4x4")
     narrow, wide = (plain_text(report.lines, width).splitlines() for width in (60, 140))
     assert next(line for line in narrow if line.startswith("layer × 32 ")).split()[3:6] == [
-        "14",
+        "15",
         "over",
         "data,expert",
     ]

@@ -26,7 +26,7 @@ def shown(text: str, specs: str, sizes: str, width: int) -> list[str]:
 
 
 def test_what_takes_no_time_is_sent_nevertheless() -> None:
-    unlimited = "device.hbm_bandwidth = inf\ntorus.bandwidth = inf\ntorus.latency = 0"
+    unlimited = "device.hbm_bandwidth = inf\ntorus.bandwidth = inf\ntorus.latency = 0\ntorus.start = 0"
     machine = read_machine(f'base = "v5e:2x4"\n{unlimited}')
     problem = problem_from_text(GATHER[0], mesh=parse_mesh("X=2,Y=4"), specs=GATHER[1])
     found = sweep(problem, parse_range("b=1Ki:8Ki"), lambda mesh: place_mesh(machine, mesh))

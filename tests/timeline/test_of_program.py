@@ -11,14 +11,13 @@ import pytest
 from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.machine import Machine, place_mesh
-from shardviz.hardware.measured import MeasuredTimes, Regime
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_program import timed_program
 from shardviz.timeline.program_timeline import ProgramTimeline
 
 X = Mesh(("X",), (4,))
 GROUPS = "replica_groups={{0,1,2,3}}, use_global_device_ids=true"
-GATHER_SECONDS = 0.75 * 4 * 1024 * 1024 / 45e9 / 2 + 2e-6
+GATHER_SECONDS = 0.75 * 4 * 1024 * 1024 / 45e9 / 2 + 2e-6 + 3e-6
 """3/4 of bf16[2048,1024] over the two links of a chip of v5e:2x2, and two hops."""
 
 
@@ -98,7 +97,7 @@ def test_a_collective_beside_work_is_exposed_for_the_rest():
     assert found.seconds == pytest.approx(GATHER_SECONDS + 7e-6, rel=1e-9)
     assert found.critical_path == (0, 2)
     assert dict(found.exposed_seconds)["X"] == pytest.approx(gather.exposed)
-    assert found.savings[0].message == "all-gather ag along X is exposed for 32 µs"
+    assert found.savings[0].message == "all-gather ag along X is exposed for 35 µs"
 
 
 def test_the_text_of_one_of_two_slices():
@@ -199,25 +198,8 @@ def test_text_without_an_entry_and_a_mesh_of_another_size():
     assert raised.value.hint == "use --machine v5e:2x2 or v5e:1x4"
 
 
-def test_a_collective_of_few_bytes_has_a_warning():
-    few = (
-        f"  %few = bf16[64,16]{{1,0}} all-gather(%x), channel_id=1, dimensions={{0}}, {GROUPS}, "
-        "backend_config={}"
-    )
-    found = timeline(module("  %x = bf16[16,16]{1,0} parameter(0)", few))
-    assert found.ops[0].bound == "latency"
-    assert found.notes == ("latency bounds 'few': real transfers as small take some µs more than estimated",)
-    measured = MeasuredTimes("psum", "X=2,Y=2", ("X",), (Regime(0, 1e-6, 1e9),), ())
-    ours = replace(machine(), measured=(measured,))
-    # What was measured on the devices, or by NCCL on such GPUs, has these microseconds.
-    for each in (ours, machine("h100:4")):
-        found = timed_program(module("  %x = bf16[16,16]{1,0} parameter(0)", few), each, infer=True)[1]
-        assert found.ops[0].bound == "latency"
-        assert not [note for note in found.notes if "latency" in note]
-
-
 def test_a_wait_for_other_transfers_is_no_saving():
-    """Two gathers of 37 µs on the same links, the second blocks: the device waits 74 µs for it."""
+    """Two gathers of 40 µs on the same links, the second blocks: the device waits 80 µs for it."""
     blocking = f"  %b = bf16[2048,1024]{{1,0}} all-gather(%x), channel_id=2, {GROUPS}, dimensions={{0}}"
     found = timeline(module(PARAMETER, START, blocking, DONE))
     second = found.ops[1]

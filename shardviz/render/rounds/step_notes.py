@@ -204,7 +204,9 @@ def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
     time = run.closed_form
     if time is None or not time.bound:
         return []
-    said = f"bound by {time.bound}: {time.convention}. The book counts {seconds(time.textbook_seconds)}"
+    said = f"bound by {time.bound}: {time.convention}"
+    if seconds(time.textbook_seconds) != seconds(time.seconds):
+        said += f". The book counts {seconds(time.textbook_seconds)}"
     return sentence(said, width, lead=f"{seconds(time.seconds)} {time.words}, ")
 
 
