@@ -64,7 +64,7 @@ def link_as_given(before: LinkSpec, latency: str | None = None, bandwidth: str |
 def read_link(table: StrictTable, before: LinkSpec | None, hop: float) -> LinkSpec:
     """The link of a table; its bandwidth has to be there where none was `before`, with `hop` of latency."""
     usual = LinkSpec(hop) if before is None else before
-    bandwidth = figure(table, "bandwidth", BANDWIDTH, before and before.bandwidth)
+    bandwidth = figure(table, "bandwidth", BANDWIDTH, None if before is None else before.bandwidth)
     latency, start = (figure(table, key, LATENCY, getattr(usual, key)) for key in ("latency", "start"))
     return LinkSpec(latency, bandwidth, start)
 

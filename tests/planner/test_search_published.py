@@ -24,8 +24,10 @@ STEP = Training("none", None)
 
 def best(program, sizes, machine, axes, **more):
     # The book's collectives have no start.
-    machine = read_machine(f'base = "{machine}"\n[torus]\nstart = 0')
-    question = question_from_text(program, machine, parse_axes(axes), sizes=sizes, **more)
+    found = named_machine(machine)
+    if machine.startswith("v"):
+        found = read_machine(f'base = "{machine}"\n[torus]\nstart = 0')
+    question = question_from_text(program, found, parse_axes(axes), sizes=sizes, **more)
     return best_meshes(question).found[0]
 
 

@@ -72,26 +72,26 @@ def test_a_line_each_then_the_sums() -> None:
     assert shown(PROGRAM, 80, machine="v5e:2x4") == page(
         """
         share  exposed     time  runs   sent  collective            where
-         68 %   117 µs   117 µs    ×3  9 MiB  all-reduce Y          model.py:15
-         26 %  44.6 µs  50.6 µs    ×1  1 MiB  all-gather X          model.py:12
-          0 %   hidden  25.3 µs    ×1  1 MiB  collective-permute Y  model.py:12
+         68 %   126 µs   126 µs    ×3  9 MiB  all-reduce Y          model.py:15
+         26 %  47.6 µs  53.6 µs    ×1  1 MiB  all-gather X          model.py:12
+          0 %   hidden  28.3 µs    ×1  1 MiB  collective-permute Y  model.py:12
 
         by operation        share  exposed     time  runs    sent
-        all-reduce           68 %   117 µs   117 µs     3   9 MiB
-        all-gather           26 %  44.6 µs  50.6 µs     1   1 MiB
-        collective-permute    0 %   hidden  25.3 µs     1   1 MiB
-        all                  93 %   161 µs   193 µs     5  11 MiB
+        all-reduce           68 %   126 µs   126 µs     3   9 MiB
+        all-gather           26 %  47.6 µs  53.6 µs     1   1 MiB
+        collective-permute    0 %   hidden  28.3 µs     1   1 MiB
+        all                  94 %   173 µs   208 µs     5  11 MiB
 
         by mesh axis  share  exposed     time  runs    sent
-        Y              68 %   117 µs   142 µs     4  10 MiB
-        X              26 %  44.6 µs  50.6 µs     1   1 MiB
+        Y              68 %   126 µs   154 µs     4  10 MiB
+        X              26 %  47.6 µs  53.6 µs     1   1 MiB
 
         by link  share  exposed    time  runs    sent
-        ICI       93 %   161 µs  193 µs     5  11 MiB
+        ICI       94 %   173 µs  208 µs     5  11 MiB
 
         by source line  share  exposed     time  runs   sent
-        model.py:15      68 %   117 µs   117 µs     3  9 MiB
-        model.py:12      26 %  44.6 µs  75.9 µs     2  2 MiB
+        model.py:15      68 %   126 µs   126 µs     3  9 MiB
+        model.py:12      26 %  47.6 µs  81.9 µs     2  2 MiB
         """
     )
 
@@ -103,9 +103,9 @@ def test_narrow_pages_have_fewer_figures() -> None:
         == page(
             """
         exposed   sent  collective
-         117 µs  9 MiB  all-reduce Y
+         126 µs  9 MiB  all-reduce Y
                         model.py:15
-        44.6 µs  1 MiB  all-gather X
+        47.6 µs  1 MiB  all-gather X
                         model.py:12
          hidden  1 MiB  collective-permute Y
                         model.py:12
