@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from shardviz.hardware.chips import REACHED
 from shardviz.targets import EXTRAS
 
 BENCHMARKS = Path(__file__).parent / "benchmarks"
@@ -32,6 +33,7 @@ def _load(name):
 nccl_errors = _load("nccl_errors")
 matmul_fit = _load("matmul_fit")
 accuracy = _load("accuracy")
+training_runs = _load("training_runs")
 FORMULAS = [case for case in accuracy.CASES if case.kind == accuracy.FORMULA]
 MEASURED = [case for case in accuracy.CASES if case.kind == accuracy.MEASURED]
 
@@ -77,6 +79,17 @@ def test_measured_times_are_near():
 def test_the_page_is_what_the_command_writes():
     assert accuracy.page() == accuracy.PAGE.read_text(encoding="utf-8"), "run tests/benchmarks/accuracy.py"
     assert accuracy.nccl_errors.picture() == accuracy.PICTURE.read_text(encoding="utf-8")
+
+
+def test_the_share_that_training_runs_reach_is_that_of_their_page():
+    page = training_runs.PAGE.read_text(encoding="utf-8")
+    shares = re.findall(r"^\| (\w+) \| \d+ \| (0\.\d\d) \| 0", page, re.MULTILINE)
+    assert {chip: float(share) for chip, share in shares} == REACHED
+
+
+@pytest.mark.slow
+def test_the_page_on_training_runs_is_what_its_command_writes():
+    assert training_runs.page() == training_runs.PAGE.read_text(encoding="utf-8")
 
 
 def test_each_command_is_on_the_page():

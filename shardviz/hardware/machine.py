@@ -18,7 +18,7 @@ from operator import ne
 from typing import Self
 
 from shardviz.errors import QuestionError, plural
-from shardviz.hardware.chips import CHIPS, GPUS, ICI_HOP, NVLINK_HOP, DeviceFigures
+from shardviz.hardware.chips import CHIPS, GPUS, ICI_HOP, NVLINK_HOP, REACHED, DeviceFigures
 from shardviz.hardware.collective_time import SHIFTS, CollectiveTime, collective_time
 from shardviz.hardware.family import Family, Part, Parts, parts_of
 from shardviz.hardware.links import ASSUMED, Dimension, LevelKind, LinkLevel, LinkSpec, joined_levels
@@ -68,6 +68,11 @@ class Machine:
     def network(self) -> LinkSpec | None:
         """A device's part of the network between slices or nodes; None where there is none."""
         return self.family.links.get("network")
+
+    @property
+    def reached(self) -> float | None:
+        """The part of the speed at peak that published training runs reach; None where no run is known."""
+        return None if self.assumed else REACHED.get(self.chip)
 
     @property
     def lacking(self) -> str:

@@ -161,6 +161,18 @@ class ModelStep:
         return math.fsum(part.cost.layers_seconds for part in self.parts)
 
     @property
+    def overlapped_seconds(self) -> float:
+        """Seconds if the communication of each part is overlapped with its work."""
+        return math.fsum(part.cost.layers * part.cost.overlapped_seconds for part in self.parts)
+
+    @property
+    def published_seconds(self) -> float | None:
+        """Seconds of a train step as published runs of the chip go; None where no run is known."""
+        each = [(part.cost.layers, part.cost.published_seconds) for part in self.parts]
+        known = [layers * seconds for layers, seconds in each if seconds is not None]
+        return math.fsum(known) if len(known) == len(each) else None
+
+    @property
     def communication_seconds(self) -> float:
         """Seconds of the collectives, as if none were hidden behind the work."""
         return math.fsum(part.cost.layers * part.cost.communication_seconds for part in self.parts)

@@ -316,7 +316,16 @@ def _step_words(step: ModelStep, question: ModelQuestion) -> Iterator[str]:
     is_partial = any(part.cost.unknown for part in step.parts)
     what = "a forward pass" if question.training is None else "a train step"
     size = f"{question.tokens.batch:,} × {question.tokens.sequence:,}"
-    yield f"{what} of {size} tokens takes {time_words(step.seconds, not is_partial)} without overlap"
+    at_peak = (
+        f"{time_words(step.overlapped_seconds, not is_partial)} with perfect overlap, "
+        f"{time_words(step.seconds, not is_partial)} without overlap"
+    )
+    if step.published_seconds is None or is_partial:
+        yield f"{what} of {size} tokens takes {at_peak}"
+    else:
+        usual, chip = seconds(step.published_seconds), question.placed.machine.chip
+        yield f"{what} of {size} tokens takes {usual} as published {chip} runs go"
+        yield f"at peak FLOP/s: {at_peak}"
     yield (
         f"{plural(step.count, 'collective')} send {human_bytes(step.wire_bytes)} per device in "
         f"{seconds(step.communication_seconds)}"

@@ -102,9 +102,23 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
             width,
             style="dim",
         )
+    lines += sentence(_published_words(answer, shown), width)
     lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
     said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)] if opened else []
     return [*lines, *(said if all(line.cell_len <= width for line in said) else []), Text()]
+
+
+def _published_words(answer: MeshRanking, shown: Sequence[MeshSharding]) -> str:
+    """``As published v5e runs go, row 1 takes 8.4 ms, 65% MFU, and row 3 less, 8.1 ms.``; "" where no run is
+    known."""
+    first, usual = shown[0], shown[0].published_seconds
+    if usual is None:
+        return ""
+    words = f"As published {answer.question.machine.chip} runs go, row 1 takes {seconds(usual)}"
+    if first.utilisation is not None:
+        words += f", {first.utilisation * first.seconds / usual:.0%} MFU"
+    least, number = min((each.published_seconds or usual, number) for number, each in enumerate(shown, 1))
+    return f"{words}, and row {number} less, {seconds(least)}." if least < usual * 0.99 else f"{words}."
 
 
 def found_rows(shardings: Sequence[MeshSharding], width: int, palette: Palette) -> tuple[list[Text], int]:

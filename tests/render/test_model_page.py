@@ -42,8 +42,9 @@ def test_a_page_says_what_fits(report):
 def test_the_answer_is_first_and_a_row_has_the_collectives_of_an_axis(report):
     lines = plain_text(report.lines, 80).splitlines()
     assert lines[4].startswith("a train step of ")
-    assert "without overlap" in lines[4]
-    assert "fits" in "".join(lines[6:8])
+    assert " as published v5e runs go" in lines[4]
+    assert "with perfect overlap" in lines[5] and "without overlap" in lines[5]
+    assert "fits" in "".join(lines[7:9])
     assert "-v shows memory by use and every collective." in " ".join(lines[-2:])
     assert len(lines) <= 40
     layer = lines.index(next(line for line in lines if line.startswith("layer × 32")))

@@ -331,6 +331,13 @@ class PricedPlan:
         )
         return overlapped(work, hidden) + sum(waited) - sum(hidden)
 
+    @property
+    def published_seconds(self) -> float | None:
+        """Seconds of a train step as published runs of the chip go: `overlapped_seconds` over the part of the
+        speed that they reach; None of a forward pass, and where no run is known."""
+        reached = None if self.plan.problem.training is None else self.machine.reached
+        return reached and self.overlapped_seconds / reached
+
     def phase_of(self, step: PricedStep) -> Phase:
         return self.plan.problem.parts[step.step.part].phase
 

@@ -86,7 +86,9 @@ class MeshSharding:
     `specs` are those of the forward arrays that have a name. `memory_bytes` are held at once, estimated.
     `bound` is what the step takes longest for: "compute", "HBM", or the mesh axes of a communication.
     `utilisation` are the program's FLOPs, nothing counted twice, over the peak of all devices (MFU). No
-    sharding of the rules on this mesh is faster than `least_seconds`.
+    sharding of the rules on this mesh is faster than `least_seconds`. `published_seconds` are those of a
+    train step as published runs of the chip go: its work takes longer than at the peak, and hides more; None
+    where no run is known.
     """
 
     mesh: Mesh
@@ -98,6 +100,7 @@ class MeshSharding:
     bound: str
     utilisation: float | None
     least_seconds: float
+    published_seconds: float | None
 
     @property
     def seconds(self) -> float:
@@ -258,6 +261,7 @@ def _row(
     bound = local_bound(longest.flops, longest.hbm_bytes, dtype, machine.device)
     if is_mostly_sent(*overlapping(sharding, question.overlap)):
         bound = axes_words(max(time.communication, key=itemgetter(1))[0])
+    reached = machine.reached if question.training else None
     return MeshSharding(
         tables.rules.mesh,
         tables.placed,
@@ -268,6 +272,7 @@ def _row(
         bound,
         question.flops / (peak * machine.devices * time.seconds) if peak and time.seconds else None,
         least,
+        reached and max(time.seconds, (time.work + time.bubble) / reached),
     )
 
 
