@@ -32,8 +32,8 @@ def _load(name):
 
 nccl_errors = _load("nccl_errors")
 matmul_fit = _load("matmul_fit")
-accuracy = _load("accuracy")
 training_runs = _load("training_runs")
+accuracy = _load("accuracy")
 FORMULAS = [case for case in accuracy.CASES if case.kind == accuracy.FORMULA]
 MEASURED = [case for case in accuracy.CASES if case.kind == accuracy.MEASURED]
 

@@ -13,7 +13,7 @@ import math
 import re
 import shlex
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import matmul_fit
 import nccl_errors
+import training_runs
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "accuracy.md"
@@ -596,6 +597,7 @@ def page() -> str:
     worst = max(measured, key=lambda case: abs(case.error))
     missed = [case.id for case in formulas if not case.is_met]
     return TEMPLATE.read_text(encoding="utf-8").format(
+        families="\n".join(_family_rows(measured)),
         met=f"{len(formulas) - len(missed)} of {len(formulas)}"
         + (f" (missed: {', '.join(missed)})" if missed else ""),
         formulas="\n".join(_formula_row(case) for case in formulas),
@@ -612,6 +614,23 @@ def page() -> str:
         libtpu=LIBTPU,
         sources="\n".join(f"- {text}" for text in SOURCES.values()),
     )
+
+
+def _family_rows(measured: list[Case]) -> Iterator[str]:
+    """The median error and the worst of each family of measured times."""
+    on_gpus = {case: "H100" in case.question for case in measured}
+    families = {
+        "TPU programs and collectives, [below](#measured-times)": [
+            c.error for c in measured if not on_gpus[c]
+        ],
+        "H100 gathers and matmuls, [below](#measured-times)": [c.error for c in measured if on_gpus[c]],
+        "[collectives over GPUs](#collectives-over-gpus)": [point.error for point in nccl_errors.points()],
+        "[matmuls on GPUs](#matmuls-on-gpus)": [point.error for point in matmul_fit.points()],
+        "[train steps](training-runs.md) on TPUs and GPUs": training_runs.errors(),
+    }
+    for name, errors in families.items():
+        off = sorted(map(abs, errors))
+        yield f"| {name} | {len(off):,} | {statistics.median(off):.0%} | {off[-1]:.0%} |"
 
 
 def _formula_row(case: Case) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 import tempfile
 from pathlib import Path
@@ -210,6 +211,13 @@ def page() -> str:
         rows="\n".join(rows),
         sources="; ".join(f"{number} {source}" for number, source in enumerate(SOURCES, 1)),
     )
+
+
+def errors() -> list[float]:
+    """Ours over published, less 1, of the runs on the page."""
+    return [
+        float(ratio) - 1 for ratio in re.findall(r" s \| (\d\.\d\d) \|", PAGE.read_text(encoding="utf-8"))
+    ]
 
 
 if __name__ == "__main__":
