@@ -43,7 +43,8 @@ def test_the_answer_is_first_and_a_row_has_the_collectives_of_an_axis(report):
     lines = plain_text(report.lines, 80).splitlines()
     assert lines[4].startswith("a train step of ")
     assert " as published v5e runs go" in lines[4]
-    assert "with perfect overlap" in lines[5] and "without overlap" in lines[5]
+    assert "with perfect overlap" in lines[5]
+    assert "without overlap" in lines[5]
     assert "fits" in "".join(lines[7:9])
     assert "-v shows memory by use and every collective." in " ".join(lines[-2:])
     assert len(lines) <= 40
