@@ -22,6 +22,12 @@ def named_path(name: str) -> Path:
     return example if path.name == name and not is_there(path) and is_there(example) else path
 
 
+def example_program(name: str) -> Path | None:
+    """The file of the function of that name that ships; None where there is none."""
+    file = EXAMPLES / f"{name}.py"
+    return file if name.isidentifier() and is_there(file) else None
+
+
 def open_file(path: Path) -> BufferedReader:
     """The file, opened to read bytes.
 

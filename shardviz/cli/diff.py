@@ -17,7 +17,7 @@ from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import Target, check_mesh, parse_targets
-from shardviz.user_files import EXAMPLES, is_folder, is_there
+from shardviz.user_files import example_program, is_folder, is_there
 
 with LazyImports():
     from shardviz.answers import programs
@@ -109,7 +109,7 @@ def command(
 def _is_function(text: str) -> bool:
     """Return whether it names a function of a file, or an example, and nothing that can be read."""
     file, colon, _ = text.rpartition(":")
-    is_example = text.isidentifier() and is_there(EXAMPLES / f"{text}.py")
+    is_example = example_program(text) is not None
     return (file if colon else text).endswith(".py") or (is_example and not is_there(Path(text)))
 
 

@@ -13,7 +13,7 @@ from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, simul
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.sharding import Mesh
-from shardviz.user_files import EXAMPLES, is_folder, is_there, open_file
+from shardviz.user_files import EXAMPLES, example_program, is_folder, open_file
 
 HINT = (
     f"write FILE.py:FUNCTION, or the name of an example: {', '.join(p.stem for p in EXAMPLES.glob('*.py'))}"
@@ -56,8 +56,7 @@ def find_function(text: str) -> tuple[str, str]:
     not run. Raises `QuestionError` for a text that is neither, and for a file that is not there."""
     file, colon, function = text.rpartition(":")
     if not colon:
-        example = EXAMPLES / f"{text}.py"
-        if text.isidentifier() and is_there(example):
+        if example := example_program(text):
             return str(example), text
         if not text.endswith(".py"):
             raise QuestionError(f"{quote(text)} does not name a function of a file", HINT)

@@ -21,7 +21,7 @@ from shardviz.forms.share import from_string
 from shardviz.hlo.dump_files import final_files
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
-from shardviz.user_files import EXAMPLES, is_folder, is_there, named_path, open_file
+from shardviz.user_files import example_program, is_folder, named_path, open_file
 
 with LazyImports():
     from shardviz.forms import enter as entering
@@ -174,8 +174,8 @@ class Openable:
         if self.kind not in PAGES:
             return self.name if self.kind == "command" else ""
         if self.kind == "function":
-            file, colon, _ = self.path.rpartition(":")
-            mesh = _mesh_of(Path(file) if colon else EXAMPLES / f"{self.name}.py", mesh)
+            file = self.path.rpartition(":")[0]
+            mesh = _mesh_of(example_program(self.name) or Path(file), mesh)
         name, usual = PAGES[self.kind]
         words = [word for option in self.options for word in option.split("=", 1)[:1]]
         own = {each: text for each, text in usual.items() if _option(each) not in words}
@@ -297,8 +297,7 @@ def _file(text: str) -> Openable | None:
             return Openable(text, "function")
     except (OSError, ValueError):
         return None
-    is_example = text.isidentifier() and is_there(EXAMPLES / f"{text}.py")
-    return Openable(text, "function") if is_example else None
+    return Openable(text, "function") if example_program(text) else None
 
 
 def _with_options(text: str) -> Openable | None:
