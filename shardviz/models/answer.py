@@ -168,9 +168,8 @@ class ModelStep:
     @property
     def published_seconds(self) -> float | None:
         """Seconds of a train step as published runs of the chip go; None where no run is known."""
-        each = [(part.cost.layers, part.cost.published_seconds) for part in self.parts]
-        known = [layers * seconds for layers, seconds in each if seconds is not None]
-        return math.fsum(known) if len(known) == len(each) else None
+        reached = self.layer.cost.reached
+        return reached and self.overlapped_seconds / reached
 
     @property
     def communication_seconds(self) -> float:

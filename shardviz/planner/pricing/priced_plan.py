@@ -332,11 +332,15 @@ class PricedPlan:
         return overlapped(work, hidden) + sum(waited) - sum(hidden)
 
     @property
+    def reached(self) -> float | None:
+        """The part of the speed at peak that published runs of such a step reach; None of a forward pass, and
+        where no run is known."""
+        return None if self.plan.problem.training is None else self.machine.reached
+
+    @property
     def published_seconds(self) -> float | None:
-        """Seconds of a train step as published runs of the chip go: `overlapped_seconds` over the part of the
-        speed that they reach; None of a forward pass, and where no run is known."""
-        reached = None if self.plan.problem.training is None else self.machine.reached
-        return reached and self.overlapped_seconds / reached
+        """Seconds of a train step as published runs of the chip go; None where no run is known."""
+        return self.reached and self.overlapped_seconds / self.reached
 
     def phase_of(self, step: PricedStep) -> Phase:
         return self.plan.problem.parts[step.step.part].phase

@@ -38,8 +38,8 @@ _BY_BYTES = ("wire_bytes", "collectives", "flops", "time", "local_steps", "first
 
 class _Line(NamedTuple):
     """The time of a collective over some axes as it grows with its bytes: its start, and the sum or the
-    longer of its latency and its seconds a byte. Those
-    are None where it has several lines, as NCCL's ways have."""
+    longer of its latency and its seconds per byte; these are None where it has several lines, as NCCL's ways
+    and what was measured have."""
 
     start: float
     latency: float
