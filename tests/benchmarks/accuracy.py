@@ -618,12 +618,11 @@ def page() -> str:
 
 def _family_rows(measured: list[Case]) -> Iterator[str]:
     """The median error and the worst of each family of measured times."""
-    on_gpus = {case: "H100" in case.question for case in measured}
+    on_gpus = [case for case in measured if "H100" in case.question]
+    on_tpus = [case for case in measured if case not in on_gpus]
     families = {
-        "TPU programs and collectives, [below](#measured-times)": [
-            c.error for c in measured if not on_gpus[c]
-        ],
-        "H100 gathers and matmuls, [below](#measured-times)": [c.error for c in measured if on_gpus[c]],
+        "TPU programs and collectives, [below](#measured-times)": [case.error for case in on_tpus],
+        "H100 gathers and matmuls, [below](#measured-times)": [case.error for case in on_gpus],
         "[collectives over GPUs](#collectives-over-gpus)": [point.error for point in nccl_errors.points()],
         "[matmuls on GPUs](#matmuls-on-gpus)": [point.error for point in matmul_fit.points()],
         "[train steps](training-runs.md) on TPUs and GPUs": training_runs.errors(),

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
+from nccl_errors import spread
+
 from shardviz.hardware.chips import GPUS
 from shardviz.hardware.matmuls import measured_matmuls, moved_bytes
 
@@ -61,10 +63,8 @@ def table() -> str:
 
 
 def cells(own: Sequence[Point]) -> str:
-    off = sorted(abs(point.error) for point in own)
     biases = [statistics.median(each.error for each in own if each.kind == kind) for kind in CLASSES]
-    figures = [f"{len(off)}", f"{statistics.median(off):.1%}", f"{off[int(0.9 * len(off))]:.0%}"]
-    return " | ".join([*figures, *(f"{bias:+.1%}" for bias in biases)])
+    return " | ".join([*spread(point.error for point in own), *(f"{bias:+.1%}" for bias in biases)])
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -52,11 +52,16 @@ def table() -> str:
     return "\n".join(f"| {' | '.join([name, *_cells(own)])} |" for name, own in rows)
 
 
-def _cells(own: Sequence[Point]) -> Iterable[str]:
-    off = sorted(abs(point.error) for point in own)
+def spread(errors: Iterable[float]) -> Iterator[str]:
+    """How many they are, their median, and within what 90 % of them lie."""
+    off = sorted(map(abs, errors))
     yield f"{len(off):,}"
     yield f"{statistics.median(off):.1%}"
     yield f"{off[int(0.9 * len(off))]:.0%}"
+
+
+def _cells(own: Sequence[Point]) -> Iterator[str]:
+    yield from spread(point.error for point in own)
     for low, high in BANDS:
         yield f"{statistics.median(point.error for point in own if low <= point.size < high):+.1%}"
 
