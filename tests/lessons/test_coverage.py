@@ -16,7 +16,7 @@ from shardviz.lessons.course import course
 from shardviz.lessons.measures import answer_of
 from tests.conftest import one_in
 
-TABLE = (Path(__file__).parents[2] / "docs" / "coverage.md").read_text(encoding="utf-8")
+TABLE = (Path(__file__).parent / "coverage.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
     for line in TABLE.splitlines()
