@@ -102,15 +102,15 @@ def write_file(path: Path, text: str) -> None:
         ) from None
 
 
-def replace_file(path: Path, text: str, mode: int | None = None) -> None:
+def replace_file(path: Path, content: str | bytes, mode: int | None = None) -> None:
     """Write a file in one step: it is there in full, or as it was; of a link, the file to which it leads. It
     gets the rights of `mode`, else the usual ones. Raises what opening and writing files raises."""
     path = path.resolve()
     unfinished = path.with_name(f".{os.urandom(8).hex()}.tmp")
     try:
         unfinished.touch(0o666 if mode is None else 0o600, exist_ok=False)
-        with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with unfinished.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         if mode is not None:

@@ -106,6 +106,7 @@ def no_state_of_before(tmp_path_factory: pytest.TempPathFactory, monkeypatch: py
     home = tmp_path_factory.getbasetemp() / f"home{next(_HOMES)}"
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
 
 
 MATRIX_SPECS = ("__", "X_", "Y_", "_X", "_Y", "XY", "YX", "(XY)_", "(YX)_", "_(XY)", "_(YX)")

@@ -12,6 +12,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.targets import installed_versions, libtpu_mismatch
 
 with LazyImports():
+    from shardviz.compiler import compile_cache
     from shardviz.render import machine_view
     from shardviz.targets import hardware
 
@@ -28,15 +29,21 @@ def targets(output: CommandOutput) -> None:
 
 
 @click.command("info", cls=ExampleCommand)
+@options.flag("--clear-cache", "Remove the compiled programs that are kept on disk.")
 @options.output
-def info(output: CommandOutput) -> None:
-    """Show the versions that answers depend on; shardviz targets lists the targets."""
-    versions = installed_versions()
+def info(clear_cache: bool, output: CommandOutput) -> None:
+    """Show the versions that answers depend on, and the cache of compiled programs.
+
+    A program compiled for a TPU or GPU target is kept on disk, and the same question is then read from there.
+    """
+    if clear_cache:
+        compile_cache.clear()
+    versions, cache = installed_versions(), compile_cache.usage()
     warning = libtpu_mismatch(versions)
     if output.as_json:
-        print_json(KINDS["info"].document(versions=versions, warning=warning))
+        print_json(KINDS["info"].document(versions=versions, warning=warning, cache=cache))
     else:
-        output.show(machine_view.info_view(versions, warning, output.width))
+        output.show(machine_view.info_view(versions, warning, cache, output.width))
 
 
 @click.command("schema", cls=ExampleCommand)

@@ -21,10 +21,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.compiler.messages import ChildCall
 from shardviz.errors import CompilerError, ShardvizError
+
+if TYPE_CHECKING:
+    from shardviz.compiler.compile_cache import CacheEntry
 
 T = TypeVar("T")
 Turn = tuple[float, int]
@@ -49,7 +52,8 @@ class CompilerRequest(Future[T]):
     `subject` is the one at work for it, for an error: "the cpu compiler"; Shardy is one that never
     `compiles`. `began` is when it was sent, None until then, and `stage` says what is being done for it now.
     `on_progress` is called with each stage, from the process's thread, `on_end` however the request ends, and
-    maybe twice. Without a call the child is only started.
+    maybe twice. Without a call the child is only started. With a `cached` place the reply is read from there
+    where it is known, and kept there where it is not.
     """
 
     def __init__(
@@ -61,9 +65,10 @@ class CompilerRequest(Future[T]):
         turn: Turn = AT_ONCE,
         on_end: Callable[[], None] | None = None,
         compiles: bool = False,
+        cached: CacheEntry | None = None,
     ) -> None:
         super().__init__()
-        self.call, self.subject, self.compiles = call, subject, compiles
+        self.call, self.subject, self.compiles, self.cached = call, subject, compiles, cached
         self.due, self.rank = turn
         self.began: float | None = None
         self.stage = ""

@@ -28,7 +28,7 @@ from shardviz.reports.target_result import (
 from shardviz.targets import TARGETS, ProcessName, Target, check_installed, check_mesh, check_question
 
 with LazyImports():  # to start a compiler none of them is needed
-    from shardviz.compiler import question, reading
+    from shardviz.compiler import compile_cache, question, reading
     from shardviz.reports import target_program
 
 if TYPE_CHECKING:
@@ -278,14 +278,16 @@ class Worker:
     ) -> CompilerRequest[T]:
         """Have a child compile something, with a folder for what the compiler writes until that is read."""
         process, folder = self._process(target.process), self._folders.make()
+        cached = compile_cache.entry(function, asked, target, os.environ)
         request = CompilerRequest(
             ChildCall(function, (replace(asked, folder=folder),)),
-            lambda output: read(output, folder, process.versions),
+            lambda output: read(output, folder, cached.versions if cached is not None else process.versions),
             f"the {target.name} compiler",
             on_progress,
             turn,
             on_end=lambda: self._folders.remove(folder),
             compiles=target.name != "shardy",
+            cached=cached,
         )
         return process.submit(request)
 

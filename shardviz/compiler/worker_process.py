@@ -145,8 +145,10 @@ class WorkerProcess:
         return process
 
     def _answer(self, request: CompilerRequest[Any]) -> None:
+        cached = request.cached
         try:
-            request.reply(self._ask(request))
+            known = None if cached is None else cached.load()
+            request.reply(self._ask(request) if known is None else known)
         except ShardvizError as error:
             self._is_lost_told |= isinstance(error, JobLost)
             request.fail(error)
@@ -198,6 +200,8 @@ class WorkerProcess:
                     result = reply.result if isinstance(reply, Output) else reply
                     if getattr(result, "status", "ok") != "ok":
                         self._check_others(getattr(result, "error", ""))
+                    elif request.cached is not None:
+                        request.cached.save(reply, self.versions)
                     return reply
 
     def _load(self, process: ChildProcess, request: CompilerRequest[Any]) -> None:

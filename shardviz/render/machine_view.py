@@ -482,12 +482,23 @@ def _crossing(some: int, count: int) -> str:
     return f"{groups} {'crosses' if some == 1 else 'cross'}"
 
 
-def info_view(versions: Sequence[tuple[str, str]], warning: str, width: int) -> list[Text]:
-    """`versions` are (name, version); `warning` says what is wrong with them, or is empty."""
+def info_view(
+    versions: Sequence[tuple[str, str]], warning: str, cache: tuple[str, int, int], width: int
+) -> list[Text]:
+    """`versions` are (name, version); `warning` says what is wrong with them, or is empty. `cache` has the
+    folder of compiled programs, how many they are, and their bytes."""
+    folder, programs, size = cache
     cure = f"{pip('install', '-U', 'jax[tpu]')} installs the version that it needs."
     warned = [Text(), *sentence(f"{warning}. {cure}", width, style="bold")] if warning else []
     elsewhere = "shardviz targets lists the targets, and how to install those that are missing."
-    return [*table(versions, width), *warned, Text(), *sentence(elsewhere, width, style="dim")]
+    kept = f"{plural(programs, 'program')}, {human_bytes(size)}, in {folder}"
+    return [
+        *table(versions, width),
+        *warned,
+        Text(),
+        *sentence(kept, width, lead="compiled and kept: "),
+        *sentence(elsewhere, width, style="dim"),
+    ]
 
 
 def targets_view(groups: Sequence[TargetGroup], width: int) -> list[Text]:

@@ -34,7 +34,8 @@ class TargetResult:
     installed, or too small for the mesh). `collectives` are in program order; `partitioned` those right after
     SPMD partitioning, before the backend rewrote them (XLA targets; None elsewhere). `typeof` is what
     `jax.typeof` says of each argument and result under Explicit axes: (name, text). `text` is the module that
-    was read; `elapsed_s` the seconds from request to answer in the compiler. `placement` is where the mesh's
+    was read; `elapsed_s` the seconds from request to answer in the compiler, which
+    were spent earlier where it `is_cached` on disk. `placement` is where the mesh's
     devices stand on a TPU or GPU target. `schedule` is the compiler's own simulation and `memory` its account
     of one device's memory, None where they were not asked for or it left none; a program that does not fit
     has `memory` without being asked for. `splits` is how Shardy splits what each statement of a program
@@ -59,6 +60,7 @@ class TargetResult:
     memory: MemoryReport | None = None
     splits: tuple[tuple[str, PartitionSpec], ...] = ()
     moves: tuple[ShardyMove, ...] = ()
+    is_cached: bool = False
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,7 @@ def target_lines(program: TargetProgram, width: int) -> list[Text]:
     answer, mesh = program.answer, program.mesh
     verb = "compiled in" if answer.status == "ok" else "refused after"
     took = f"  {verb} {seconds(answer.elapsed_s)}" if answer.elapsed_s else ""
+    took += ", read from the cache" if answer.is_cached else ""
     lines = sentence(took, width, lead=answer.target)
     if answer.placement is not None and mesh is not None:
         lines += sentence(placement_words(answer.placement, mesh), width, 2, "placed: ", "dim")

@@ -128,6 +128,7 @@ def target_view(
     and how they run, or its error; then its differences in full."""
     mesh, result = problem.mesh, problem.result
     time = f"answered in {seconds(compiled.elapsed_s)}" if compiled.elapsed_s else ""
+    time = f"{time}, read from the cache" if compiled.is_cached else time
     head: list[Cell] = [(compiled.target, "bold"), (time, "dim")]
     if compiled.result_spec is not None:
         chosen = spec_text(result.name, result.dims, compiled.result_spec, mesh, palette)

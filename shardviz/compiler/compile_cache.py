@@ -1,0 +1,117 @@
+"""Compiled programs on disk: the second compile of the same program for the same hardware is read back.
+
+A TPU's compiler takes minutes for a train step, and says the same each time. What the child answered is kept
+under a name that hashes all that it depends on: the question, the compiler's environment and versions, and
+shardviz itself. Only answers for hardware that is not here are kept, and only those without an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from shardviz.compiler.messages import ModuleQuestion, Output, Question, Versions
+from shardviz.targets import Target, installed_versions
+from shardviz.user_files import replace_file
+
+LIMIT_BYTES = 2**30
+"""Of all answers on disk together; beyond it those go first that were not used for longest."""
+_PACKAGE = Path(__file__).parents[1]
+_READ_BY_COMPILERS = ("LIBTPU_", "TPU_", "XLA_")
+"""Beginnings of the environment's variables that change what a compiler does."""
+
+
+class CacheEntry:
+    """The place on disk of one answer. `versions` are those of what computed it, once it was loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.versions: Versions = ()
+
+    def load(self) -> Output | None:
+        """The answer; None where there is none, or only a damaged one."""
+        try:
+            self.versions, output = pickle.loads(zlib.decompress(self._path.read_bytes()))
+            os.utime(self._path)
+        except Exception:  # pickle raises anything for a damaged file
+            return None
+        if not isinstance(output, Output):
+            return None
+        return replace(output, result=replace(output.result, is_cached=True))
+
+    def save(self, output: Output, versions: Versions) -> None:
+        """Keep an answer, where the disk has room for it."""
+        self.versions = versions
+        with suppress(OSError):
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_file(self._path, zlib.compress(pickle.dumps((versions, output)), 1), 0o600)
+            _evict(self._path.parent)
+
+
+def entry(
+    function: str, asked: Question | ModuleQuestion, target: Target, environment: Mapping[str, str]
+) -> CacheEntry | None:
+    """The place of the answer to a call; None for one that is not kept: of devices that are here, of Shardy,
+    of each pass, and where the user has XLA write files."""
+    flags = {name: value for name, value in environment.items() if name.startswith(_READ_BY_COMPILERS)}
+    if target.machine is None or asked.dumps == "passes" or any("dump" in value for value in flags.values()):
+        return None
+    key = hashlib.sha256()
+    if isinstance(asked, ModuleQuestion):
+        key.update(asked.code)
+        asked = replace(asked, code=b"")
+    key.update(repr((function, asked, sorted(flags.items()), _versions())).encode())
+    return CacheEntry(folder() / key.hexdigest())
+
+
+def folder() -> Path:
+    """The folder of all answers."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("shardviz", appauthor=False) / "compiled"
+
+
+def usage() -> tuple[str, int, int]:
+    """The folder, how many answers are kept there, and their bytes."""
+    sizes = [size for _, size, _ in _files(folder())]
+    return str(folder()), len(sizes), sum(sizes)
+
+
+def clear() -> None:
+    """Remove all answers. Raises `OSError` where one cannot be removed."""
+    for _, _, path in _files(folder()):
+        path.unlink(missing_ok=True)
+
+
+@cache
+def _versions() -> tuple[object, ...]:
+    """The versions of all that computes an answer, and when shardviz itself was changed last."""
+    return installed_versions(), max(file.stat().st_mtime_ns for file in _PACKAGE.rglob("*.py"))
+
+
+def _files(within: Path) -> list[tuple[float, int, Path]]:
+    """When each answer was used last, its bytes, its place; the oldest first."""
+    found = []
+    with suppress(OSError):
+        for path in within.iterdir():
+            with suppress(OSError):
+                status = path.stat()
+                found.append((status.st_mtime, status.st_size, path))
+    return sorted(found)
+
+
+def _evict(within: Path) -> None:
+    files = _files(within)
+    total = sum(size for _, size, _ in files)
+    for _, size, path in files:
+        if total <= LIMIT_BYTES:
+            return
+        path.unlink(missing_ok=True)
+        total -= size
