@@ -147,4 +147,4 @@ def test_kinds_are_listed_with_a_command_that_prints_each(capsys: pytest.Capture
 
 def test_documents_that_tests_make_are_checked() -> None:
     with pytest.raises(ValidationError, match="1 is not of type 'string'"):
-        KINDS["info"].document(versions={"jax": 1}, warning="")
+        KINDS["info"].document(versions={"jax": 1}, warning="", cache=("", 0, 0))
