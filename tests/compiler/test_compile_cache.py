@@ -106,7 +106,8 @@ def test_the_second_worker_starts_no_compiler(matmul):
     with Worker() as worker:
         second = worker.ask(problem, V5E)
         assert worker.pids() == ()
-    assert first.status == "ok" and not first.is_cached
+    assert first.status == "ok"
+    assert not first.is_cached
     assert second == replace(first, is_cached=True)
     assert second.versions == first.versions
 
@@ -122,7 +123,8 @@ def test_info_tells_and_clears(capfd):
     entry().save(OUTPUT, VERSIONS)
     assert run(["info", "--json"]) == 0
     told = json.loads(capfd.readouterr().out)["cache"]
-    assert told["programs"] == 1 and told["bytes"] > 0
+    assert told["programs"] == 1
+    assert told["bytes"] > 0
     assert run(["info", "--clear-cache"]) == 0
     assert "0 programs" in capfd.readouterr().out
 
