@@ -44,10 +44,10 @@ DCN_LATENCY = 1e-6
 NVLINK_HOP = 0.6e-6
 """Seconds; NCCL 2.30, `tuning.cc`: a hop over NVLink with the protocol LL."""
 REACHED = {
-    "v4": 0.76, "v5e": 0.87, "v5p": 0.81, "v6e": 0.68, "tpu7x": 0.72, "a100": 0.70, "h100": 0.63,
+    "v4": 0.76, "v5e": 0.87, "v5p": 0.81, "v6e": 0.68, "tpu7x": 0.72, "a100": 0.69, "h100": 0.63,
 }  # fmt: skip
-"""Seconds of a train step, all communication overlapped, over those of published runs of a chip: the medians
-of docs/training-runs.md."""
+"""The part of the speed at peak that the work of published train steps reaches on a chip: the medians of
+docs/training-runs.md."""
 USUAL_NCCL = "h100"
 """The GPU by which the collectives of one go that nobody has measured."""
 TPU_HOST = 2.8e10

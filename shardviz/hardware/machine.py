@@ -71,8 +71,11 @@ class Machine:
 
     @property
     def reached(self) -> float | None:
-        """The part of the speed at peak that published training runs reach; None where no run is known."""
-        return None if self.assumed else REACHED.get(self.chip)
+        """The part of the speed at peak that published training runs reach; None where no run is known, and of
+        a file whose own peak or time of matmuls they do not have."""
+        figures = CHIPS[self.chip].device if self.chip in REACHED else None
+        is_own = figures and (figures.peak, figures.matmuls) != (self.device.peak, self.device.matmuls)
+        return None if self.assumed or is_own else REACHED.get(self.chip)
 
     @property
     def lacking(self) -> str:

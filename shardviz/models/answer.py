@@ -168,8 +168,9 @@ class ModelStep:
     @property
     def published_seconds(self) -> float | None:
         """Seconds of a train step as published runs of the chip go; None where no run is known."""
-        reached = self.layer.cost.reached
-        return reached and self.overlapped_seconds / reached
+        usual = [part.cost.published_seconds for part in self.parts]
+        known = [part.cost.layers * own for part, own in zip(self.parts, usual, strict=True) if own is not None]
+        return math.fsum(known) if len(known) == len(usual) else None
 
     @property
     def communication_seconds(self) -> float:

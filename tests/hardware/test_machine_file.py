@@ -283,3 +283,11 @@ def test_texts_are_escaped_and_comments_stand_above():
     assert text.startswith("# written by hand\n#\n# not complete\nname = ")
     assert tomllib.loads(text)["source"] == machine.source
     assert read_machine(text) == machine
+
+
+@pytest.mark.parametrize(
+    ("device", "share"),
+    [("hbm_bandwidth = 3.1e12", 0.63), ("peak.bf16 = 7e14", None), ('matmuls = "b200"', None)],
+)
+def test_a_peak_of_its_own_does_not_keep_the_share_of_published_runs(device, share):
+    assert read_machine(f'base = "h100:8"\n[device]\n{device}').reached == share

@@ -97,3 +97,11 @@ def test_a_step_is_told_by_its_parts(asked):
     step = planned_step(asked("gpt2", "data", "data=2", training=None))
     assert repr(step).count("ModelPart(name=") == 3
     assert len(repr(step)) < 300
+
+
+def test_a_model_as_published_runs_go_is_the_sum_of_its_parts(asked):
+    step = planned_step(asked("llama-3-8b", "fsdp", "data=8", "v5e:2x4"))
+    usual = sum(part.cost.layers * part.cost.published_seconds for part in step.parts)
+    assert step.published_seconds == pytest.approx(usual)
+    forward = planned_step(asked("llama-3-8b", "fsdp", "data=8", "v5e:2x4", training=None))
+    assert forward.published_seconds is None

@@ -398,3 +398,16 @@ def test_no_way_of_a_search_takes_less_than_the_cheapest_moves(axes):
                     assert own > prices.parts(cheapest[after])["time"] / 1e9 - 1e-8
                     compared += own > 0
     assert compared > 10
+
+
+@pytest.mark.parametrize("machine", ["v5e:4x4", "h100:8"])
+@pytest.mark.parametrize(("batch", "is_sent"), [(2048, True), (16384, False)])
+def test_a_step_as_published_runs_go_is_one_figure_of_search_and_plan(machine, batch, is_sent):
+    """A pass that communication bounds takes no longer where its work reaches less than the peak."""
+    question = asked(f"{MLP} x 8", machine, "fsdp", f"b={batch},t=16,d=1024,f=4096", training=TRAINING)
+    found = best_meshes(question).found[0]
+    cost = price(plan(problem_of(question, found), found.placed), found.placed)
+    assert cost.published_seconds * cost.layers == pytest.approx(found.published_seconds, rel=1e-9)
+    share = question.machine.reached
+    assert (cost.published_seconds < cost.overlapped_seconds / share * (1 - 1e-9)) == is_sent
+    assert cost.published_seconds >= max(cost.compute_seconds / share, cost.communication_seconds) * 0.999

@@ -63,6 +63,12 @@ def overlapped(work: Passes, hidden: Passes) -> float:
     return sum(map(max, work, hidden))
 
 
+def published_step(work: Passes, sent: Passes, share: float) -> float:
+    """Seconds of a train step as published runs go: the work of each pass takes as long as with this `share` of
+    the speed at peak, and hides communication, which takes no longer for it."""
+    return overlapped((work[0] / share, work[1] / share), sent)
+
+
 def is_mostly_sent(work: Passes, hidden: Passes, waited: Passes = (0.0, 0.0)) -> bool:
     """Return whether communication is what takes longer: what nothing hides, and that of the passes in which
     it outlasts the work beside it, against the work of the others."""
@@ -332,15 +338,12 @@ class PricedPlan:
         return overlapped(work, hidden) + sum(waited) - sum(hidden)
 
     @property
-    def reached(self) -> float | None:
-        """The part of the speed at peak that published runs of such a step reach; None of a forward pass, and
-        where no run is known."""
-        return None if self.plan.problem.training is None else self.machine.reached
-
-    @property
     def published_seconds(self) -> float | None:
-        """Seconds of a train step as published runs of the chip go; None where no run is known."""
-        return self.reached and self.overlapped_seconds / self.reached
+        """Seconds of a train step as published runs of the chip go; None of a forward pass, and where no run is
+        known."""
+        share = self.machine.reached
+        is_step = share is not None and self.plan.problem.training is not None
+        return published_step(*self._work_and_sent, share) if is_step else None
 
     def phase_of(self, step: PricedStep) -> Phase:
         return self.plan.problem.parts[step.step.part].phase

@@ -27,6 +27,7 @@ from shardviz.planner.pricing.priced_plan import (
     is_mostly_sent,
     local_bound,
     overlapped,
+    published_step,
     sums_of,
 )
 from shardviz.planner.problem import Problem
@@ -87,8 +88,8 @@ class MeshSharding:
     `bound` is what the step takes longest for: "compute", "HBM", or the mesh axes of a communication.
     `utilisation` are the program's FLOPs, nothing counted twice, over the peak of all devices (MFU). No
     sharding of the rules on this mesh is faster than `least_seconds`. `published_seconds` are those of a
-    train step as published runs of the chip go: its work takes longer than at the peak, and hides more; None
-    where no run is known.
+    train step as published runs of the chip go (`published_step`), whatever the question overlaps; None where
+    no run is known.
     """
 
     mesh: Mesh
@@ -244,12 +245,16 @@ def _on_mesh(
             return InfeasibleMesh(mesh, reason, least), tables.shardings
     except TooWideError:
         return InfeasibleMesh(mesh, "too many shardings to look at", is_skipped=True), 0
-    return _row(question, tables, best.sharding, best.time, best.least), tables.shardings
+    share = question.machine.reached if question.training else None
+    work, sent, _ = overlapping(best.sharding, "all")
+    usual = None if share is None else published_step(work, sent, share) * layers * (1 + bubble)
+    return _row(question, tables, best, usual), tables.shardings
 
 
 def _row(
-    question: SearchQuestion, tables: ProgramTables, sharding: ProgramSharding, time: StepTime, least: float
+    question: SearchQuestion, tables: ProgramTables, best: StepSharding, usual: float | None
 ) -> MeshSharding:
+    sharding, time = best.sharding, best.time
     arrays = question.problem.arrays
     names = dict.fromkeys(array.name for array in arrays if array.name not in question.unnamed)
     leader = question.roles.leader
@@ -261,7 +266,6 @@ def _row(
     bound = local_bound(longest.flops, longest.hbm_bytes, dtype, machine.device)
     if is_mostly_sent(*overlapping(sharding, question.overlap)):
         bound = axes_words(max(time.communication, key=itemgetter(1))[0])
-    reached = machine.reached if question.training else None
     return MeshSharding(
         tables.rules.mesh,
         tables.placed,
@@ -271,8 +275,8 @@ def _row(
         round(sharding.memory),
         bound,
         question.flops / (peak * machine.devices * time.seconds) if peak and time.seconds else None,
-        least,
-        reached and max(time.seconds, (time.work + time.bubble) / reached),
+        best.least,
+        usual,
     )
 
 
