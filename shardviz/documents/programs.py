@@ -233,6 +233,8 @@ SOURCES = {
     "typeof": lambda answer: answer.typeof or None,
     "optimizer": lambda question: str(question.training.optimizer or "") if question.training else "",
     "parameters": lambda question: _folded(question.split.parameters),
+    "training_allocated_bytes": lambda memory: memory.allocated_bytes(memory.training),
+    "serving_allocated_bytes": lambda memory: memory.allocated_bytes(memory.serving),
     "training_over_bytes": lambda memory: memory.over(memory.training),
     "serving_over_bytes": lambda memory: memory.over(memory.serving),
     "specs": lambda part: {argument.name: argument.decided_spec for argument in part.part.problem.arguments},

@@ -48,6 +48,10 @@ REACHED = {
 }  # fmt: skip
 """The part of the speed at peak that the work of published train steps reaches on a chip: the medians of
 docs/training-runs.md."""
+ALLOCATED = {"v4": 0.46, "v5e": 0.38, "v5p": 0.42, "v6e": 0.38}
+"""The most that libtpu allocated beyond what a program holds at once in its order, as a part of that, of 13
+programs each (docs/time.md): holes between buffers, rematerialization, on-chip memory. Of other chips nobody
+has compared; they take the most of these."""
 USUAL_NCCL = "h100"
 """The GPU by which the collectives of one go that nobody has measured."""
 TPU_HOST = 2.8e10

@@ -18,7 +18,7 @@ from operator import ne
 from typing import Self
 
 from shardviz.errors import QuestionError, plural
-from shardviz.hardware.chips import CHIPS, GPUS, ICI_HOP, NVLINK_HOP, REACHED, DeviceFigures
+from shardviz.hardware.chips import ALLOCATED, CHIPS, GPUS, ICI_HOP, NVLINK_HOP, REACHED, DeviceFigures
 from shardviz.hardware.collective_time import SHIFTS, CollectiveTime, collective_time
 from shardviz.hardware.family import Family, Part, Parts, parts_of
 from shardviz.hardware.links import ASSUMED, Dimension, LevelKind, LinkLevel, LinkSpec, joined_levels
@@ -71,11 +71,16 @@ class Machine:
 
     @property
     def reached(self) -> float | None:
-        """The part of the speed at peak that published training runs reach; None where no run is known, and of
-        a file whose own peak or time of matmuls they do not have."""
+        """The part of the speed at peak that published training runs reach; None where no run is known, and
+        of a file that gives another peak, or other measured matmuls."""
         figures = CHIPS[self.chip].device if self.chip in REACHED else None
         is_own = figures and (figures.peak, figures.matmuls) != (self.device.peak, self.device.matmuls)
         return None if self.assumed or is_own else REACHED.get(self.chip)
+
+    @property
+    def allocated(self) -> float:
+        """The part that a compiler may allocate beyond what a program holds at once by an estimate."""
+        return ALLOCATED.get(self.chip, max(ALLOCATED.values()))
 
     @property
     def lacking(self) -> str:

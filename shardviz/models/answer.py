@@ -168,8 +168,8 @@ class ModelStep:
     @property
     def published_seconds(self) -> float | None:
         """Seconds of a train step as published runs of the chip go; None where no run is known."""
-        usual = [part.cost.published_seconds for part in self.parts]
-        known = [part.cost.layers * own for part, own in zip(self.parts, usual, strict=True) if own is not None]
+        usual = [(part.cost.layers, part.cost.published_seconds) for part in self.parts]
+        known = [layers * own for layers, own in usual if own is not None]
         return math.fsum(known) if len(known) == len(usual) else None
 
     @property
@@ -200,7 +200,8 @@ class ModelMemory:
     `gradients` are those of all parameters, in the optimizer's dtype, `optimizer` its state,
     `keys_and_values` those of all tokens and layers. `working` is the most that a planned step holds beside
     the parameters and the optimizer's state; `activations` are what the layers keep for the backward pass.
-    `limit` is what a program may use of the chip's memory.
+    `limit` is what a program may use of the chip's memory; beyond an estimate a compiler may allocate the part
+    `allocated` of it.
     """
 
     parameters: int
@@ -210,6 +211,7 @@ class ModelMemory:
     activations: int | None = None
     working: int | None = None
     limit: int | None = None
+    allocated: float = 0.0
 
     @property
     def training(self) -> int:
@@ -225,6 +227,10 @@ class ModelMemory:
     def over(self, used: int) -> int:
         """The bytes that do not fit; 0 where all do, or where the limit is not known."""
         return 0 if self.limit is None else max(0, used - self.limit)
+
+    def allocated_bytes(self, used: int) -> int:
+        """The most bytes that a compiler may allocate for so many."""
+        return round(used * (1 + self.allocated))
 
 
 @dataclass(frozen=True)
@@ -322,6 +328,7 @@ def model_memory(question: ModelQuestion, step: ModelStep | None = None) -> Mode
         activations=activations,
         working=None if step is None else _working_bytes(step, optimizer),
         limit=question.placed.machine.device.limit_bytes,
+        allocated=question.placed.machine.allocated,
     )
 
 

@@ -31,7 +31,7 @@ from shardviz.render.plan_view import (
     step_lines,
     time_words,
 )
-from shardviz.units import flops, human_bytes, rate, seconds
+from shardviz.units import flops, human_bytes, may_fit_words, rate, seconds
 
 
 def time_lines(cost: PlanCost, width: int) -> list[Text]:
@@ -216,9 +216,10 @@ def memory_words(cost: PlanCost) -> str:
     step = cost.steps.index(cost.peak_step) + 1
     limit = "" if cost.limit_bytes is None else f", of {human_bytes(cost.limit_bytes)}"
     words = f"memory at most {human_bytes(cost.peak_bytes)}, at step {step}"
+    may = may_fit_words(cost.layers_peak_bytes, cost.allocated_bytes, cost.limit_bytes)
     if cost.layers > 1:
         words += f" of one layer, {human_bytes(cost.layers_peak_bytes)} with all {cost.layers}"
-    return words + limit
+    return words + limit + f": {may}" * bool(may)
 
 
 def own_words(problem: Problem) -> str:

@@ -28,7 +28,7 @@ from shardviz.render.lines import Cell, as_text, bar, columns, sentence, sentenc
 from shardviz.render.palette import PLAIN, Palette
 from shardviz.render.plan_view import time_words
 from shardviz.sharding import Mesh, PartitionSpec
-from shardviz.units import human_bytes, seconds, times
+from shardviz.units import human_bytes, may_fit_words, seconds, times
 
 HEADINGS = ("parameter", "shape", "split", "per device", "", "×")
 NARROWER = ((1,), (1, 5), (1, 3), (1, 3, 5))
@@ -201,14 +201,17 @@ def _memory_rows(memory: ModelMemory, question: ModelQuestion) -> list[tuple[str
 
 
 def _fit_words(memory: ModelMemory, question: ModelQuestion) -> Iterator[str]:
-    """The sentences on what fits: ``a train step holds 21.6 GiB: fits, 74.1 GiB are free``."""
+    """The sentences on what fits: ``a train step holds 21.6 GiB, at most 30.7 GiB as compiled: fits``."""
 
     def verdict(used: int) -> str:
         if memory.limit is None:
             return human_bytes(used)
         if over := memory.over(used):
             return f"{human_bytes(used)}: does not fit, {human_bytes(over)} too much"
-        return f"{human_bytes(used)}: fits, {human_bytes(memory.limit - used)} are free"
+        most = memory.allocated_bytes(used)
+        if may := may_fit_words(used, most, memory.limit):
+            return f"{human_bytes(used)}: {may}"
+        return f"{human_bytes(used)}, at most {human_bytes(most)} as compiled: fits"
 
     if question.training is not None:
         without = "" if memory.working is not None else " without activations"
@@ -221,11 +224,12 @@ def _fit_words(memory: ModelMemory, question: ModelQuestion) -> Iterator[str]:
 
 def memory_text(answer: ModelAnswer) -> str:
     """The memory as plain text, with the model, the rules and the mesh, for the message of a test."""
-    question = answer.question
+    question, memory = answer.question, answer.memory
     rules, mesh = question.split.rules.name, question.mesh
-    head = f"{question.model.name} does not fit with the rules {rules} on the mesh {mesh}"
-    lines = memory_lines(answer.memory, question, TEXT_WIDTH, PLAIN)
-    lines += sentences(_fit_words(answer.memory, question), TEXT_WIDTH, 2)
+    verb = "does" if memory.over(memory.serving if question.training is None else memory.training) else "may"
+    head = f"{question.model.name} {verb} not fit with the rules {rules} on the mesh {mesh}"
+    lines = memory_lines(memory, question, TEXT_WIDTH, PLAIN)
+    lines += sentences(_fit_words(memory, question), TEXT_WIDTH, 2)
     return "\n".join([head, *(line.plain for line in lines)])
 
 

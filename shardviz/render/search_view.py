@@ -31,6 +31,8 @@ RIGHT = frozenset({0, 2, 3, 4, 5, 7})
 STOPS = (9, 8, 7, 6, 5, 3)
 """Columns of tables on narrower and narrower pages."""
 MAX_REASONS = 3
+MAY_FIT = "? "
+"""Marks memory that fits only where the compiler allocates little more."""
 
 
 def search_view(
@@ -102,6 +104,12 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
             width,
             style="dim",
         )
+    if any(map(_may_fit, shown)):
+        most = answer.question.machine.allocated
+        words = (
+            f"fits only if the compiler allocates less than {100 * most:.0f} % more, the most that was seen."
+        )
+        lines += sentence(words, width, lead=MAY_FIT)
     lines += sentence(_published_words(answer, shown), width)
     lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
     said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)] if opened else []
@@ -119,6 +127,11 @@ def _published_words(answer: MeshRanking, shown: Sequence[MeshSharding]) -> str:
         words += f", {first.utilisation * first.seconds / usual:.0%} MFU"
     least, number = min((each.published_seconds or usual, number) for number, each in enumerate(shown, 1))
     return f"{words}, and row {number} less, {seconds(least)}." if least < usual * 0.99 else f"{words}."
+
+
+def _may_fit(sharding: MeshSharding) -> bool:
+    limit = sharding.placed.machine.device.limit_bytes
+    return limit is not None and sharding.allocated_bytes > limit
 
 
 def found_rows(shardings: Sequence[MeshSharding], width: int, palette: Palette) -> tuple[list[Text], int]:
@@ -147,7 +160,7 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
         Text(f"{more}{seconds(time.seconds)}", "bold"),
         Text(f"{more}{seconds(time.work)}"),
         Text(seconds(time.exposed)),
-        Text(human_bytes(sharding.memory_bytes)),
+        Text(f"{MAY_FIT * _may_fit(sharding)}{human_bytes(sharding.memory_bytes)}"),
         Text(sharding.bound),
         Text("" if sharding.utilisation is None else f"{sharding.utilisation:.0%}"),
         sent if time.communication else Text("none", "dim"),

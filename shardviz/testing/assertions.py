@@ -245,8 +245,9 @@ def assert_fits(
     The other arguments are those of `shardviz.model`. `chip` is a machine of the mesh's size (``"v5e:4x4"``)
     or a chip (``"v5e"``). If only names and shapes of a model are known, activations do not count.
 
-    Raises `AssertionError` with a table of the memory if it does not fit. Raises `QuestionError` as
-    `shardviz.model` does, and for a chip whose memory is unknown.
+    Raises `AssertionError` with a table of the memory if it does not fit with all that a compiler may
+    allocate beyond the estimate. Raises `QuestionError` as `shardviz.model` does, and for a chip whose memory
+    is unknown.
     """
     __tracebackhide__ = True
 
@@ -269,7 +270,7 @@ def assert_fits(
     memory = report.memory
     if memory.limit is None:
         raise QuestionError(f"the memory of {chip} is not known", "name a chip, such as v5e")
-    if memory.over(memory.training if backward else memory.serving):
+    if memory.over(memory.allocated_bytes(memory.training if backward else memory.serving)):
         from shardviz.render.model_view import memory_text
 
         raise AssertionError(memory_text(report))

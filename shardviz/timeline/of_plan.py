@@ -146,4 +146,5 @@ def _memory(cost: PlanCost, edges: tuple[float, ...]) -> MemoryReport:
         buffers=tuple(sorted(buffers, key=lambda buffer: -buffer.bytes)),
         curve=tuple((edges[number], priced.live_bytes) for number, priced in enumerate(cost.steps)),
         peak_at=edges[peak],
+        allocated=cost.machine.allocated,
     )

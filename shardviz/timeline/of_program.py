@@ -95,7 +95,7 @@ def timed_program(
         unknown=tuple(dict.fromkeys(drawing.named(lambda duration: duration.seconds is None))),
         links=machine.family.link_name,
     )
-    memory = live_memory(rows, machine.device.usable_bytes)
+    memory = replace(live_memory(rows, machine.device.usable_bytes), allocated=machine.allocated)
     notes = tuple(_notes(module, machine, timeline, drawing, sorted(links.assumed), walker.unknown_loops))
     return module, replace(timeline, memory=on_clock(memory, timeline), notes=notes)
 

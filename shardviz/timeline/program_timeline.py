@@ -58,7 +58,7 @@ class MemoryReport:
     allows, None where it is not known. `curve` has (seconds on the drawn clock, live bytes from then on),
     `peak_at` the seconds of the peak; both need a timeline (`on_clock`). `order` has the same by instruction:
     (name, live bytes while it runs), in the order in which they run. `buffers` are the largest at the peak,
-    largest first.
+    largest first. Beyond an estimate a compiler may allocate the part `allocated` of it.
     """
 
     by: Literal["compiler", "estimate"]
@@ -72,6 +72,12 @@ class MemoryReport:
     curve: tuple[tuple[float, int], ...] = ()
     peak_at: float = 0.0
     order: tuple[tuple[str, int], ...] = ()
+    allocated: float = 0.0
+
+    @property
+    def allocated_bytes(self) -> int:
+        """The most bytes that a compiler may allocate; of its own account those of the peak."""
+        return round(self.peak_bytes * (1 + self.allocated))
 
     @property
     def over_bytes(self) -> int:

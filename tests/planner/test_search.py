@@ -411,3 +411,14 @@ def test_a_step_as_published_runs_go_is_one_figure_of_search_and_plan(machine, b
     share = question.machine.reached
     assert (cost.published_seconds < cost.overlapped_seconds / share * (1 - 1e-9)) == is_sent
     assert cost.published_seconds >= max(cost.compute_seconds / share, cost.communication_seconds) * 0.999
+
+
+def test_a_row_that_may_not_fit_says_so():
+    answer = best_meshes(
+        asked(f"{MLP} x 20", "v5e:4x4", "fsdp", "b=64,t=4Ki,d=4Ki,f=14Ki", training=TRAINING)
+    )
+    (row,) = answer.found
+    assert row.memory_bytes <= answer.memory_limit < row.allocated_bytes == round(row.memory_bytes * 1.38)
+    lines = [line.plain for line in search_view(answer, 100, PLAIN, 10)]
+    assert any(" ? 1" in line for line in lines)
+    assert "? fits only if the compiler allocates less than 38 % more, the most that was seen." in lines

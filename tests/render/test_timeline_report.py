@@ -9,7 +9,7 @@ import pytest
 from shardviz.cli.streams import STAND_INS
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.times.gantt import Gantt
-from shardviz.render.times.live_memory import memory_lines, most_bytes
+from shardviz.render.times.live_memory import memory_lines, misfit_lines, most_bytes
 from shardviz.render.times.report import timeline_view
 from shardviz.render.times.timeline_rows import TimelineRows, TimeWindow
 from shardviz.timeline.program_timeline import MemoryReport
@@ -175,3 +175,17 @@ def test_no_memory_has_no_bar() -> None:
     none = MemoryReport("estimate", 0, 0, 0, 0, 0, 2**30)
     empty = replace(LAYER, ops=(), spans=(), savings=(), critical_path=(), unknown=(), notes=(), memory=none)
     assert page(empty).splitlines()[-1].startswith("memory at the peak: 0 B of 1 GiB")
+
+
+@pytest.mark.parametrize(
+    ("peak", "allocated", "said"),
+    [
+        (12 * 2**30, 0.38, "? fits only if the compiler allocates at most 31 % more, of up to 38 %"),
+        (11 * 2**30, 0.38, ""),
+        (12 * 2**30, 0.0, ""),
+    ],
+)
+def test_an_estimate_that_may_not_fit_says_so(peak, allocated, said):
+    """The last is the compiler's own account."""
+    memory = MemoryReport("estimate", 0, 0, 0, 0, peak, round(15.75 * 2**30), allocated=allocated)
+    assert " ".join(line.plain for line in misfit_lines(memory, 100)).strip() == said

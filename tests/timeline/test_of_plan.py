@@ -94,6 +94,7 @@ def test_the_memory_of_every_step():
     )
     assert (memory.peak_bytes, memory.peak_at) == (34 * mib, gathering + multiplying)
     assert memory.over_bytes == 34 * mib - 2**24
+    assert memory.allocated_bytes == round(34 * mib * 1.38)
     assert [(each.name, each.kind) for each in memory.buffers] == [
         ("W", "argument"),
         ("Out", "temporary"),

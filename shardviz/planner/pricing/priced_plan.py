@@ -64,8 +64,8 @@ def overlapped(work: Passes, hidden: Passes) -> float:
 
 
 def published_step(work: Passes, sent: Passes, share: float) -> float:
-    """Seconds of a train step as published runs go: the work of each pass takes as long as with this `share` of
-    the speed at peak, and hides communication, which takes no longer for it."""
+    """Seconds of a train step as published runs go: the work of each pass reaches this `share` of the speed at
+    peak, and hides communication, which takes no longer for it."""
     return overlapped((work[0] / share, work[1] / share), sent)
 
 
@@ -339,8 +339,8 @@ class PricedPlan:
 
     @property
     def published_seconds(self) -> float | None:
-        """Seconds of a train step as published runs of the chip go; None of a forward pass, and where no run is
-        known."""
+        """Seconds of a train step as published runs of the chip go; None of a forward pass, and where no run
+        is known."""
         share = self.machine.reached
         is_step = share is not None and self.plan.problem.training is not None
         return published_step(*self._work_and_sent, share) if is_step else None
@@ -438,6 +438,11 @@ class PricedPlan:
     def over_bytes(self) -> int:
         """By how much the plan does not fit; 0 where it does, or where the limit is not known."""
         return 0 if self.limit_bytes is None else max(0, self.layers_peak_bytes - self.limit_bytes)
+
+    @property
+    def allocated_bytes(self) -> int:
+        """The most that a compiler may allocate for the plan in all layers."""
+        return round(self.layers_peak_bytes * (1 + self.machine.allocated))
 
     @cached_property
     def training_memory(self) -> TrainingMemory | None:

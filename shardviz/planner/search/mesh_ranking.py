@@ -107,6 +107,11 @@ class MeshSharding:
     def seconds(self) -> float:
         return self.time.seconds
 
+    @property
+    def allocated_bytes(self) -> int:
+        """The most bytes that a compiler may allocate for it."""
+        return round(self.memory_bytes * (1 + self.placed.machine.allocated))
+
 
 @dataclass(frozen=True)
 class InfeasibleMesh:
@@ -188,10 +193,12 @@ def with_smallest_machine(answer: MeshRanking) -> MeshRanking:
     names = (small.names_of_size(small.devices << doubling) for doubling in range(1, DOUBLINGS + 1))
     larger = (cluster_named(own[0]) for own in names if own)
     for machine in (machine for machine in larger if machine is not None):
-        # The first mesh that fits is enough.
+        # The first mesh that fits, whatever the compiler allocates, is enough.
+        limit = machine.device.limit_bytes or 0
         if any(
-            search_mesh.found
-            for search_mesh in search_meshes(replace(answer.question, machine=machine, axes=axes))
+            found.allocated_bytes <= limit
+            for so_far in search_meshes(replace(answer.question, machine=machine, axes=axes))
+            for found in so_far.found
         ):
             return replace(answer, smallest_machine=machine.name)
         tried = machine.name

@@ -14,7 +14,7 @@ from shardviz.render.lines import Cell, as_text, fitting_columns, records, sente
 from shardviz.render.palette import DIM, Palette
 from shardviz.render.times.gantt import FULL, HEIGHTS, LESS, WAITING, Gantt
 from shardviz.timeline.program_timeline import MemoryReport
-from shardviz.units import human_bytes
+from shardviz.units import human_bytes, may_fit_words
 from shardviz.units import seconds as human_seconds
 
 BAR = 24
@@ -108,9 +108,11 @@ _LINE = re.compile(r".*/([^/]+:\d+)")
 
 
 def misfit_lines(memory: MemoryReport, width: int) -> list[Text]:
-    """A program that does not fit, by how much, and the largest of what holds it; else nothing."""
+    """A program that does not fit, by how much, and the largest of what holds it, or one that may not fit;
+    else nothing."""
     if not memory.over_bytes or memory.limit_bytes is None:
-        return []
+        may = may_fit_words(memory.peak_bytes, memory.allocated_bytes, memory.limit_bytes)
+        return [*sentence(may, width, lead="? "), Text()] if may else []
     words = (
         f"{human_bytes(memory.peak_bytes)} are needed and {human_bytes(memory.limit_bytes)} allowed: "
         f"{human_bytes(memory.over_bytes)} too much"
