@@ -200,8 +200,8 @@ class ModelMemory:
     `gradients` are those of all parameters, in the optimizer's dtype, `optimizer` its state,
     `keys_and_values` those of all tokens and layers. `working` is the most that a planned step holds beside
     the parameters and the optimizer's state; `activations` are what the layers keep for the backward pass.
-    `limit` is what a program may use of the chip's memory; beyond an estimate a compiler may allocate the part
-    `allocated` of it.
+    `limit` is what a program may use of the chip's memory; beyond an estimate a compiler may allocate the
+    part `allocated` of it.
     """
 
     parameters: int

@@ -64,8 +64,8 @@ def overlapped(work: Passes, hidden: Passes) -> float:
 
 
 def published_step(work: Passes, sent: Passes, share: float) -> float:
-    """Seconds of a train step as published runs go: the work of each pass reaches this `share` of the speed at
-    peak, and hides communication, which takes no longer for it."""
+    """Seconds of a train step as published runs go: the work of each pass reaches this `share` of the speed
+    at peak, and hides communication, which takes no longer for it."""
     return overlapped((work[0] / share, work[1] / share), sent)
 
 
@@ -342,8 +342,9 @@ class PricedPlan:
         """Seconds of a train step as published runs of the chip go; None of a forward pass, and where no run
         is known."""
         share = self.machine.reached
-        is_step = share is not None and self.plan.problem.training is not None
-        return published_step(*self._work_and_sent, share) if is_step else None
+        if share is None or self.plan.problem.training is None:
+            return None
+        return published_step(*self._work_and_sent, share)
 
     def phase_of(self, step: PricedStep) -> Phase:
         return self.plan.problem.parts[step.step.part].phase

@@ -88,7 +88,7 @@ class MeshSharding:
     `bound` is what the step takes longest for: "compute", "HBM", or the mesh axes of a communication.
     `utilisation` are the program's FLOPs, nothing counted twice, over the peak of all devices (MFU). No
     sharding of the rules on this mesh is faster than `least_seconds`. `published_seconds` are those of a
-    train step as published runs of the chip go (`published_step`), whatever the question overlaps; None where
+    train step as published runs of the chip go (`published_step`), for any `overlap`; None where
     no run is known.
     """
 
