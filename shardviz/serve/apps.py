@@ -14,6 +14,7 @@ from shardviz.lessons.attempt import attempt_of
 from shardviz.lessons.course import find
 from shardviz.serve.lecture import PagePointer
 from shardviz.tui.app import ShardvizApp
+from shardviz.tui.pane import Pane
 from shardviz.tui.registry import TABLES, Command, bindings
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def follow_pointer(app: ShardvizApp, to: PagePointer) -> None:
         app.state.set_lens(to.lens)
     app.state.set_step(to.step)
     for pane in app.workspace.shown:
-        pane.show_round(to.round)
+        pane.post_message(Pane.RoundOpened(to.round))
 
 
 class VisitorApp(ShardvizApp):
@@ -194,9 +195,8 @@ class TeacherApp(VisitorApp):
 
     def _lead(self) -> None:
         """Tell where the page is and looks, unless something is still being typed."""
-        panes, shared = self.workspace.shown, self.shared()
-        number = max((pane.round_shown for pane in panes), default=0)
-        pointer = PagePointer(self.state.lens, self.state.step_number, number)
+        state, shared = self.state, self.shared()
+        pointer = PagePointer(state.lens, state.step_number, state.round_number * (state.area == "step"))
         led = shared, pointer
         if led == self._led or self.state.resolved.draft != self.state.history.draft:
             return

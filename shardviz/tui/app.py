@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -345,7 +346,7 @@ class ShardvizApp(ResilientApp):
     async def on_pane_instruction_opened(self, event: Pane.InstructionOpened) -> None:
         await self.action_show(event.area)
         if self.pane.area == event.area:
-            self.pane.show_instruction(event.target, event.name)
+            self.pane.post_message(replace(event))
 
     def on_pane_failed(self, event: Pane.Failed) -> None:
         self.say_failure(event.error, event.area.capitalize())

@@ -54,6 +54,10 @@ class Side(Vertical):
         """The colours of the terminal and the theme."""
         return palette_of(self.app)
 
+    def is_beside(self, part: str) -> bool:
+        """Return whether a part is on screen as well, and what it says need not be said twice."""
+        return any(widget.display for widget in self.screen.query(part))
+
 
 class Pane(Side):
     """One of the screens. `area` is its name in the registry.
@@ -80,8 +84,15 @@ class Pane(Side):
         number: int
 
     @dataclass
-    class InstructionOpened(Message):
-        """An instruction of a target's program is to be shown on the screen of that area."""
+    class RoundOpened(Message, bubble=False):
+        """A round of the collective that is played is to be shown: sent to the pane that may play one."""
+
+        number: int
+
+    @dataclass
+    class InstructionOpened(Message, bubble=False):
+        """An instruction of a target's program is to be shown on the screen of that area: sent to the
+        application, and from there to the pane."""
 
         area: str
         target: str
@@ -105,17 +116,6 @@ class Pane(Side):
     def show_step(self) -> None:
         """Put the cursor on the plan's step of `state.step_number`, or on what it makes."""
 
-    def show_round(self, number: int) -> None:
-        """Go to a round of the collective that is played."""
-
-    @property
-    def round_shown(self) -> int:
-        """The round of the collective that is played; 0 before the first, and where none is."""
-        return 0
-
-    def show_instruction(self, target: str, name: str) -> None:
-        """Go to an instruction of a target's program, now or as soon as it is here."""
-
     def show_lens(self) -> None:
         """Mark the device of `state.lens`, or none: draw only what looks different now."""
 
@@ -124,11 +124,6 @@ class Pane(Side):
 
     def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
         """Draw the targets' answers, by target name, in the order of the form."""
-
-    @property
-    def is_beside_problem(self) -> bool:
-        """True where the problem is on screen, too, with its time, bytes and memory."""
-        return any(panel.display for panel in self.screen.query("ProblemPanel"))
 
     @property
     def idle(self) -> Collection[str]:

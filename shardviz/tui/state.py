@@ -61,7 +61,8 @@ class EditorState:
 
     `resolved` is on screen: `edit` puts another form there, `show` one that is still being typed. `questions`
     are those of this session. `area` is the screen that has the keys, or had them last. `step_number` is the
-    step of the plan under the cursor of every pane, from 1. `lens` is the row-major position in the
+    step of the plan under the cursor of every pane, from 1, `round_number` the round of it that Step shows or
+    showed last. `lens` is the row-major position in the
     mesh of the device that is marked everywhere; None where none is. `profile` is one that was opened.
     With `draws_first` the problem is `resolved` as it is given, where its arrays can be drawn so, until
     `find_first_plan`.
@@ -82,7 +83,7 @@ class EditorState:
         self.questions = AskedQuestions()
         self._stopgap: Problem | None = None
         given = resolve_as_given(draft) if draws_first else None
-        self.step_number = 1
+        self.step_number, self.round_number = 1, 0
         self.resolved: ResolvedProblem = given or self._resolve_first()
         self.area = area
         self.lens: int | None = None

@@ -4,14 +4,18 @@ what stands in place of a program."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from shlex import join
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 from textual.events import Click
 from textual.widgets import Static
 
-from shardviz.errors import NoMachineError, ShardvizError, plural
+from shardviz.errors import NoMachineError, ShardvizError, TargetError, plural
+from shardviz.forms.command_line import to_arguments
 from shardviz.forms.wording import as_sentence
+from shardviz.lazy_names import LazyImports
 from shardviz.render.lines import printable_line, sentence
 from shardviz.render.programs.program_pages import ListedProgram
 from shardviz.render.programs.target_answers import (
@@ -25,9 +29,11 @@ from shardviz.tui.compiler_queries import ShownAnswer, ShownReply, reworded, wai
 from shardviz.tui.pane import Pane
 from shardviz.units import human_bytes, seconds
 
+with LazyImports():
+    from shardviz.codegen import problem as problem_program
+
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.tui.state import EditorState
 
 TICK_S = 0.1
 """Seconds between two pictures of something under way."""
@@ -40,9 +46,10 @@ class TargetsPane(Pane):
     Subclasses draw the rest: `draw` all of it, `_draw_status` again and again while a target is asked.
     """
 
-    def __init__(self, state: EditorState) -> None:
-        super().__init__(state)
-        self._chosen = ""
+    _chosen: str = ""
+    """The name of what is shown."""
+    _wanted = ""
+    """An instruction of that to go to, as soon as its program is here."""
 
     @property
     def _answers(self) -> Mapping[str, ShownAnswer]:
@@ -95,8 +102,31 @@ class TargetsPane(Pane):
         self._clock.resume() if is_under_way or is_asked else self._clock.pause()
 
     def _choose(self, name: str) -> None:
-        self._chosen = name
+        self._chosen, self._wanted = name, ""
         self.draw()
+
+    def on_pane_instruction_opened(self, event: Pane.InstructionOpened) -> None:
+        """Go to an instruction, now or as soon as its program is here. Textual runs a subclass's own handler
+        before this one."""
+        self._chosen, self._wanted = event.target, event.name
+        self.draw()
+
+    def chosen_command(self, name: str, *flags: str) -> str:
+        """The line of a command that asks the chosen target alone."""
+        shown = self.state.resolved.shown
+        if self._chosen in self._answers:
+            shown = replace(shown, targets=self._chosen)
+        _, *arguments = to_arguments(shown)
+        return join(["shardviz", name, *arguments, *flags])
+
+    def jax_code(self) -> str:
+        answer = self._answers.get(self._chosen)
+        if answer is None:
+            return super().jax_code()
+        compiled = answer.compiled
+        if compiled is not None and compiled.status == "unavailable":
+            raise TargetError(compiled.error, compiled.hint)
+        return problem_program.problem_code(self.state.resolved.problem, answer.target)
 
     def on_click(self, event: Click) -> None:
         strip = self.query_one("#targets", Static)

@@ -206,6 +206,7 @@ def test_a_pupil_sees_the_teachers_round():
         assert (await look(app, pilot))["follows"]
         assert app.pane.player.number == 3
         await app.follow(led, PagePointer(None, 2, 4))
+        await pilot.pause()
         assert app.pane.player.number == 4
         await pilot.press("1")
         await look(app, pilot)

@@ -169,7 +169,7 @@ def test_every_screen_has_a_command_that_prints_the_same(capsys, monkeypatch):
         for area in SCREENS:
             await pilot.app.action_show(area)
             if area == "step":
-                await until(pilot, lambda: pilot.app.pane.prepared)
+                await until(pilot, lambda: pilot.app.pane.page.prepared)
             lines[area] = pilot.app.pane.command_line()
 
     drive(script, draft=NO_COMPILER)

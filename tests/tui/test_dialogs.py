@@ -116,7 +116,7 @@ def test_words_that_no_example_has_leave_the_menu_open():
 def test_a_collectives_example_opens_in_the_player_with_its_code():
     async def script(pilot):
         await pilot.press("x", *"transposition", "enter")
-        await until(pilot, lambda: pilot.app.pane.area == "step" and pilot.app.pane.prepared)
+        await until(pilot, lambda: pilot.app.pane.area == "step" and pilot.app.pane.page.prepared)
         assert "jax.lax.all_to_all(" in pilot.app.jax_code()
         texts = {export.suffix: export.text() for export in exports_of(*shown(pilot.app))}
         document = json.loads(texts["json"])
@@ -191,7 +191,7 @@ def test_every_form_has_its_text():
         for key, part in DOCUMENTS.items():
             await pilot.press(key)
             if key == "3":
-                await until(pilot, lambda: pilot.app.pane.prepared)
+                await until(pilot, lambda: pilot.app.pane.page.prepared)
             texts = {each.suffix: each.text() for each in exports_of(*shown(pilot.app))}
             assert part in json.loads(texts["json"]), key
             title, command = TITLES[key], escape(pilot.app.pane.command_line())

@@ -243,7 +243,7 @@ def test_nothing_that_was_looked_at_before_leaks_into_a_lesson(screen, keys, nam
         app = pilot.app
         for attempt in (begin(find(name)), at("reveal", find(name))):
             await app.open_lesson(attempt)
-            await until(pilot, lambda: screen != "step" or app.pane.prepared is not None)
+            await until(pilot, lambda: screen != "step" or app.pane.page.prepared is not None)
             seen.setdefault(attempt.stage, []).append(await press(pilot))
 
     async def with_keys(pilot):

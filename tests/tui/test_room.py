@@ -72,7 +72,7 @@ def test_whatever_does_not_fit_scrolls(monkeypatch):
     async def script(pilot):
         app = pilot.app
         await app.action_show("step")
-        await until(pilot, lambda: app.pane.prepared)
+        await until(pilot, lambda: app.pane.page.prepared)
         for size in WINDOWS:
             await pilot.resize_terminal(*size)
             await pilot.pause()

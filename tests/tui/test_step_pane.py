@@ -48,7 +48,7 @@ def play(keys, check, draft=SMALL, size=SIZES["wide"], worker=None):
 
 def is_ready(pane) -> bool:
     """Whether all is loaded and worked out."""
-    return pane.prepared is not None or pane.chosen.question is None
+    return pane.page.prepared is not None or pane.chosen.question is None
 
 
 def round_of(pane) -> str:
@@ -72,11 +72,11 @@ def test_playing_goes_on_by_itself_and_stops_at_the_last_round():
     def check(pane):
         for number in range(1, 5):
             assert pane.player.playing
-            pane.rounds.tick()
+            pane.page.rounds.tick()
             assert pane.player.number == number
         assert not pane.player.playing
-        pane.rounds.tick()
-        pane.on_rounds_round_changed()
+        pane.page.rounds.tick()
+        pane.page.on_rounds_round_changed()
         assert round_of(pane).startswith("round 4 of 4")
 
     play(["space"], check)
@@ -93,7 +93,7 @@ def test_the_timer_runs_at_the_speed_until_paused():
         number = pane.player.number
         await pilot.press("minus")
         assert (pane.player.number, pane.player.speed) == (number, 8.0)
-        assert pane.rounds.timer is None
+        assert pane.page.rounds.timer is None
 
     draft = ProblemForm(mesh="X=64", specs=("__",) * 3, collective=CollectiveFields("psum"))
     drive(script, draft=draft, screen="step")
@@ -119,11 +119,11 @@ def test_resizing_while_it_plays_keeps_the_round(monkeypatch):
 
 def test_another_algorithm_is_at_the_same_part_of_the_way():
     def check(pane):
-        assert pane.prepared.run.schedule.algorithm == "ring"
+        assert pane.page.prepared.run.schedule.algorithm == "ring"
         assert (pane.player.number, pane.player.rounds) == (3, 6)
         assert pane.command_line().endswith("--step 2 --algorithm ring")
         pane.action_algorithm(1)
-        assert pane.prepared.run.schedule.algorithm == "bidirectional-ring"
+        assert pane.page.prepared.run.schedule.algorithm == "bidirectional-ring"
 
     play(["right"] * 2 + ["A"], check)
 
@@ -134,7 +134,7 @@ def test_the_algorithm_of_a_collective_of_its_own_belongs_to_the_problem():
         assert (pane.player.number, pane.player.rounds) == (1, 2)
         pane.app.action_undo()
         assert pane.state.history.draft.collective.algorithm == ""
-        assert pane.prepared.run.schedule.algorithm == "ring"
+        assert pane.page.prepared.run.schedule.algorithm == "ring"
 
     draft = ProblemForm(
         mesh="i=4", specs=("__",) * 3, collective=CollectiveFields("all_gather", data="3,9,5,2")
@@ -176,7 +176,7 @@ def test_the_round_stays_when_sizes_change_and_goes_with_the_collective():
         pane.state.edit(replace(SMALL, sizes="b=16,d=16,f=16"))
         assert pane.player.number == 3
         pane.state.edit(replace(SMALL, specs=("XY", "Y_", "XY")))
-        assert pane.prepared.run.operation.name == "psum_scatter"
+        assert pane.page.prepared.run.operation.name == "psum_scatter"
         assert pane.player.number == 0
 
     play(["right"] * 3, check)
@@ -196,7 +196,7 @@ def test_links_are_a_ring_a_line_or_a_switch():
     def check(pane):
         found = []
         for _ in range(4):
-            found.append(str(pane.prepared.run.links.topology))
+            found.append(str(pane.page.prepared.run.links.topology))
             pane.action_links()
         assert found == ["ring of 4", "line of 4", "switch with 4", "ring of 4"]
 
@@ -229,7 +229,9 @@ def test_links_that_were_chosen_stay_for_other_collectives():
                 pane.action_collective(1)
             if way == "i":
                 pane.state.edit(replace(TWO_STEPS, collective=CollectiveFields("psum", axis="X")))
-            found.append((pane.prepared.run.operation.name, pane.prepared.run.links.topology.__class__))
+            found.append(
+                (pane.page.prepared.run.operation.name, pane.page.prepared.run.links.topology.__class__)
+            )
         assert [kind for _, kind in found] == [Switch] * 3
         assert len({name for name, _ in found}) > 1
 
@@ -244,19 +246,19 @@ def test_a_round_slides_in_and_keys_do_not_wait_for_it(monkeypatch):
         pane.query_one(Rounds).focus()
         await until(pilot, lambda: is_ready(pane))
         await pilot.press("right")
-        assert (pane.player.number, next(iter(pane.rounds.slides), None)) == (1, 0.15)
+        assert (pane.player.number, next(iter(pane.page.rounds.slides), None)) == (1, 0.15)
         await pilot.press("right")
-        assert (pane.player.number, next(iter(pane.rounds.slides), None)) == (2, 0.15)
+        assert (pane.player.number, next(iter(pane.page.rounds.slides), None)) == (2, 0.15)
         first = text_of(pilot.app)
         for _ in range(3):
-            pane.rounds.slide()
+            pane.page.rounds.slide()
         await pilot.pause()
-        assert next(iter(pane.rounds.slides), None) is None
+        assert next(iter(pane.page.rounds.slides), None) is None
         assert text_of(pilot.app) != first
         await pilot.press("left")
-        assert (pane.player.number, next(iter(pane.rounds.slides), None)) == (1, None)
+        assert (pane.player.number, next(iter(pane.page.rounds.slides), None)) == (1, None)
         await pilot.press("end")
-        assert next(iter(pane.rounds.slides), None) is None
+        assert next(iter(pane.page.rounds.slides), None) is None
 
     drive(script, draft=SMALL, screen="step", is_animated=True)
 
@@ -264,7 +266,7 @@ def test_a_round_slides_in_and_keys_do_not_wait_for_it(monkeypatch):
 def test_without_animation_a_round_is_there_at_once():
     def check(pane):
         assert pane.player.number == 1
-        assert next(iter(pane.rounds.slides), None) is None
+        assert next(iter(pane.page.rounds.slides), None) is None
 
     play(["right"], check)
 
@@ -300,7 +302,7 @@ def test_groups_are_shown_one_at_a_time():
         assert "┌ 4  X1 Y0" in text
         assert "group 2 of 2" in text
         pane.action_group(-1)
-        assert pane._group == 0
+        assert pane.page.group == 0
 
     play(["g"], check)
 
@@ -341,10 +343,10 @@ def test_what_takes_long_is_worked_out_beside_the_screen(monkeypatch):
 
     async def script(pilot):
         pane = pilot.app.pane
-        assert pane.prepared is None
+        assert pane.page.prepared is None
         assert "Working out" in text_of(pilot.app)
         gate.set()
-        await until(pilot, lambda: pane.prepared is not None)
+        await until(pilot, lambda: pane.page.prepared is not None)
         await pilot.pause()
         assert "round 0 of 1,022" in text_of(pilot.app)
 
@@ -367,13 +369,13 @@ def test_any_other_collective_is_played():
         assert "bidirectional-ring" in text
         assert field.value
         await pilot.press(*"all_to_all", "tab", "Y", "enter")
-        assert pane.prepared.run.operation.name == "all_to_all"
+        assert pane.page.prepared.run.operation.name == "all_to_all"
         assert pane.command_line() == "shardviz step all_to_all --axis Y"
         assert "columns: the device it goes to" in text_of(app)
         await pilot.press("n", "O")
-        assert pane.prepared.run.operation.name == "psum"
+        assert pane.page.prepared.run.operation.name == "psum"
         app.action_undo()
-        assert pane.prepared.run.operation.name == "all_to_all"
+        assert pane.page.prepared.run.operation.name == "all_to_all"
 
     drive(script, draft=SMALL, screen="step")
 
@@ -394,7 +396,7 @@ def test_nonsense_is_said_at_its_field_and_the_picture_stays():
     async def script(pilot):
         app, pane = pilot.app, pilot.app.pane
         pane.query_one(Rounds).focus()
-        before = pane.prepared
+        before = pane.page.prepared
         await pilot.press("i")
         form = pane.query_one("CollectiveForm")
         for field, text, said in NONSENSE:
@@ -407,7 +409,7 @@ def test_nonsense_is_said_at_its_field_and_the_picture_stays():
             assert said in str(fault.content)
             assert entry.value == text
             entry.value = usual
-        assert pane.prepared is before
+        assert pane.page.prepared is before
         assert app.state.history.draft == SMALL
         await pilot.press("escape")
         assert not form.display
@@ -456,14 +458,14 @@ def test_every_command_has_a_key_that_runs_it_at_any_time():
         pane = pilot.app.pane
         for command in STEP:
             pane.query_one(Rounds).focus()
-            before = pane.prepared
+            before = pane.page.prepared
             assert command.keys
             assert await pilot.app.run_action(command.name, pane)
             await pilot.press(command.keys[0])
             if pane.has_class("other"):
                 await pane.action_other()
             await pilot.pause()
-            assert pane.prepared is not None, (command, before)
+            assert pane.page.prepared is not None, (command, before)
 
     drive(script, draft=TWO_STEPS, screen="step")
 
@@ -511,7 +513,7 @@ def test_an_algorithm_is_chosen_from_the_table():
         await pilot.press("m")
         await until(pilot, lambda: len(getattr(pilot.app.screen, "rows", ())) > 5)
         await pilot.app.workers.wait_for_complete()
-        dialog, run = pilot.app.screen, pane.prepared.run
+        dialog, run = pilot.app.screen, pane.page.prepared.run
         assert isinstance(dialog, AlgorithmsDialog)
         assert [row.value for row in dialog.rows] == [
             *(row.algorithm for row in run.rows if not isinstance(row, NotCompared)),
@@ -608,7 +610,7 @@ def test_a_collective_without_a_matmul_has_no_such_view():
     draft = ProblemForm(mesh="X=4", collective=CollectiveFields("psum"))
 
     def check(pane):
-        assert pane._view == "devices"
+        assert pane.page.view == "devices"
 
     play(["v", "v"], check, draft=draft)
 

@@ -98,7 +98,7 @@ def test_t_draws_every_screen_in_the_colours_of_the_theme():
         for key in "1234":
             await pilot.press(key)
             if key == "3":
-                await until(pilot, lambda: pilot.app.pane.prepared)
+                await until(pilot, lambda: pilot.app.pane.page.prepared)
             await pilot.pause()
             assert colors_of(pilot.app) & (dark - light)
             first = pilot.app.theme

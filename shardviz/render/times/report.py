@@ -239,22 +239,30 @@ MAX_AWAITED = 3
 """Operations that another waited for and that are named."""
 
 
-def timeline_heading(timeline: ProgramTimeline, said: Sequence[str], width: int) -> Text:
-    """``1.24 ms on v5e:2x4  exposed 210 µs  61 % of the peak``, with what is `said`, as far as that fits."""
+def timeline_heading(timeline: ProgramTimeline, facts: Sequence[str], width: int) -> Text:
+    """``1.24 ms on v5e:2x4  exposed 210 µs  61 % of the peak``: the total, with those `facts` that fit."""
     total = f"{human_seconds(timeline.seconds)} on {timeline.machine}"
-    memory, exposed = timeline.memory, sum(seconds for _, seconds in timeline.exposed_seconds)
-    over = memory.over_bytes if memory is not None else 0
+    over = timeline.memory.over_bytes if timeline.memory is not None else 0
     text = Text(total, "bold")
     if over:
         text = Text.assemble(("✗", SIGNS["✗"]), (f" does not fit by {human_bytes(over)}  ", "bold"), text)
-    facts = [plural(len(timeline.unknown), "operation") + " without an estimate"] * bool(timeline.unknown)
-    facts.append(f"exposed {human_seconds(exposed)}")
-    if timeline.utilisation is not None:
-        facts.append(f"{percent(timeline.utilisation)} of the peak")
-    for fact in (*facts, *said):
+    for fact in facts:
         if text.cell_len + 2 + len(fact) <= width:
             text.append(f"  {fact}", "dim")
     return text
+
+
+def timeline_facts(timeline: ProgramTimeline, has_lanes: bool) -> list[str]:
+    """The operations that a total leaves out, its exposed time, and its share of the peak. Lanes on screen
+    have what is exposed; beside them, what is idle takes its place."""
+    facts = [plural(len(timeline.unknown), "operation") + " without an estimate"] * bool(timeline.unknown)
+    if not has_lanes:
+        facts.append(f"exposed {human_seconds(sum(seconds for _, seconds in timeline.exposed_seconds))}")
+    elif timeline.idle_seconds:
+        facts.append(f"idle {human_seconds(timeline.idle_seconds)}")
+    if timeline.utilisation is not None:
+        facts.append(f"{percent(timeline.utilisation)} of the peak")
+    return facts
 
 
 def comparison_heading(first: ProgramTimeline, second: ProgramTimeline) -> Text:
@@ -294,7 +302,9 @@ def _times(op: TimedOp) -> list[Text]:
         cells.append(Text("in a loop of unknown length"))
     elif op.runs != 1:
         cells.append(Text(f"× {op.runs:,} = {human_seconds(op.seconds * op.runs)}"))
-    if op.exposed > 0:
+    if op.exposed == op.seconds:
+        cells.append(Text("all exposed", "bold"))
+    elif op.exposed > 0:
         each = " a run" if op.runs != 1 else ""
         cells.append(Text(f"exposed {human_seconds(op.exposed)}{each}", "bold"))
     elif op.is_async:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
-from shlex import join
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -13,17 +11,12 @@ from textual.app import ComposeResult
 from textual.events import Click
 from textual.widgets import Static
 
-from shardviz.errors import ShardvizError, TargetError
-from shardviz.forms.command_line import to_arguments
-from shardviz.lazy_names import LazyImports
+from shardviz.errors import ShardvizError
 from shardviz.render.programs.program_pages import ListedProgram, read_program
 from shardviz.tui.compiler.passes import Passes
 from shardviz.tui.compiler.program_box import ProgramBox
 from shardviz.tui.registry import COMPILER, SEARCHING, Command, bindings
 from shardviz.tui.targets_pane import TargetsPane, fault_lines, notice, program_heading
-
-with LazyImports():
-    from shardviz.codegen import problem as problem_program
 
 if TYPE_CHECKING:
     from shardviz.hlo.pass_stages import PassStage
@@ -51,8 +44,6 @@ class CompilerPane(TargetsPane):
         self._reading: TargetResult | None = None
         self._passes: dict[str, Passes] = {}
         self._with_diff = False
-        self._wanted = "", ""
-        """A target and an instruction to go to as soon as its program is here."""
 
     def compose(self) -> ComposeResult:
         yield Static(id="targets")
@@ -94,24 +85,10 @@ class CompilerPane(TargetsPane):
     def command_line(self) -> str:
         if not self._chosen:
             return super().command_line()
-        _, *arguments = to_arguments(replace(self.state.resolved.shown, targets=self._chosen))
-        if self.passes.back:
-            return join(["shardviz", "passes", *arguments])
-        return join(["shardviz", "explain", *arguments, "--hlo"])
+        return self.chosen_command("passes") if self.passes.back else self.chosen_command("explain", "--hlo")
 
-    def jax_code(self) -> str:
-        answer = self._answers.get(self._chosen)
-        if answer is None:
-            return super().jax_code()
-        compiled = answer.compiled
-        if compiled is not None and compiled.status == "unavailable":
-            raise TargetError(compiled.error, compiled.hint)
-        return problem_program.problem_code(self._problem, answer.target)
-
-    def show_instruction(self, target: str, name: str) -> None:
-        self._chosen, self._wanted = target, (target, name)
-        self.passes.back = 0
-        self.draw()
+    def on_pane_instruction_opened(self, event: TargetsPane.InstructionOpened) -> None:
+        self._passes.setdefault(event.target, Passes()).back = 0
 
     def begin(self, _place: AnswerLocation) -> None:
         self._with_diff = False
@@ -130,7 +107,7 @@ class CompilerPane(TargetsPane):
         answers = self._answers
         if self._chosen not in answers:
             compilers = [name for name in answers if name != "shardy"]
-            self._chosen = next(iter(compilers or answers), "")
+            self._chosen, self._wanted = next(iter(compilers or answers), ""), ""
         self._programs = {name: each for name, each in self._programs.items() if name in answers}
         self._passes = {name: passes for name, passes in self._passes.items() if name in answers}
         if self._chosen in answers and self.passes.back:
@@ -183,9 +160,9 @@ class CompilerPane(TargetsPane):
             box.show_lines(notice(answer, width), ("notice", self._chosen))
         elif isinstance(program, ListedProgram):
             box.show_program(program, palette, program.compiled is not answer.compiled)
-            if self._wanted[0] == self._chosen and program.compiled is answer.compiled:
-                box.to_instruction(self._wanted[1])
-                self._wanted = "", ""
+            if self._wanted and program.compiled is answer.compiled:
+                box.to_instruction(self._wanted)
+                self._wanted = ""
         else:
             box.show_lines(fault_lines(program, width), ("fault", self._chosen))
 
@@ -242,7 +219,7 @@ class CompilerPane(TargetsPane):
 
     def action_open_time(self) -> None:
         if self.to_program():
-            self.post_message(self.InstructionOpened("time", self._chosen, self.box.instruction))
+            self.app.post_message(self.InstructionOpened("time", self._chosen, self.box.instruction))
 
     def to_program(self) -> bool:
         """Show the program in place of a stage; False where there is none."""

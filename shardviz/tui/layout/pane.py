@@ -219,7 +219,7 @@ class LayoutPane(Pane):
 
     def _of_cell(self, width: int) -> list[Text]:
         # The fields of the problem have the bytes of each array.
-        has_bytes = self._at_einsum or not self.is_beside_problem
+        has_bytes = self._at_einsum or not self.is_beside("ProblemPanel")
         return cell_details(self._cells, self.cursor.cell, width, self._placements, has_bytes)
 
     def _of_arrays(self, width: int) -> list[Text]:

@@ -239,7 +239,7 @@ class PlanPane(Pane):
         lens, axes, group = self.state.lens, self._cost.steps[self.chosen - 1].step.axes, None
         if lens is not None and axes:
             group = group_along(axes, self._cost.plan.problem.mesh, lens, self.palette)
-        has_total = not self.is_beside_problem
+        has_total = not self.is_beside("ProblemPanel")
         lines, place = self._drawn(self._cost, room).lines(self.chosen, group, has_total)
         self._place = range(place.start + len(above), place.stop + len(above))
         known = self._is_full, self._has_totals, self._has_alternatives

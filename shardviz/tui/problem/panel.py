@@ -138,9 +138,8 @@ class ProblemPanel(Side):
         resolved = self.state.resolved
         before = next(iter(self.state.questions.before(resolved)), None)
         room = height - self.picture.height
-        is_beside_plan = any(pane.display for pane in self.screen.query("PlanPane"))
         self._figures = questions_view.figures_beside(
-            resolved, before, width - 1, room, self.palette, is_beside_plan
+            resolved, before, width - 1, room, self.palette, self.is_beside("PlanPane")
         )
         self._show()
 

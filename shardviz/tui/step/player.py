@@ -67,14 +67,6 @@ class Player:
         self.speed = SPEEDS[min(max(index, 0), len(SPEEDS) - 1)]
 
 
-class StepLines(LinesView, can_focus=False, inherit_bindings=False):
-    """Lines above or below the picture, as high as they are many."""
-
-    DEFAULT_CSS = """
-    StepLines { height: 0; overflow: hidden; }
-    """
-
-
 class Rounds(LinesView, inherit_bindings=False):
     """The picture of the round at which a `player` stands. It plays by itself, and the chunks of a round
     slide along their links. `page` has the pictures; None where nothing is played. Scrolls up and down by

@@ -44,6 +44,8 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.window = TimeWindow.whole(0.0)
         self.place: tuple[int, int] | None = None
         self.with_memory = False
+        self._saving = -1
+        """The number of the saving whose operation was selected last; -1 before any was."""
         self._is_old = False
         self._palette: Palette | None = None
 
@@ -69,7 +71,7 @@ class TimeChart(LinesView, inherit_bindings=False):
             limit = max((part.timeline.drawn_seconds for part in parts), default=0.0)
             if limit != self.window.limit:
                 self.window = TimeWindow.whole(limit)
-            self.place = None
+            self.place, self._saving = None, -1
             if parts:
                 found = parts[number].index.named(name)
                 op = first_choice(parts[number].timeline) if found is None else found
@@ -113,6 +115,20 @@ class TimeChart(LinesView, inherit_bindings=False):
         if found is None:
             is_told = self.part.timeline.critical_path
             self.notify("It waited for nothing: it is ready from the start." if is_told else UNTOLD)
+
+    def select_named(self, name: str) -> None:
+        """Select the operation of that name in the upper timeline, where it takes time."""
+        found = self.parts[0].index.named(name)
+        if found is None:
+            self.notify(f"{name} takes no time of its own here.", markup=False)
+        self.select(found, 0)
+
+    def saving(self, step: int) -> None:
+        """Select what would save most, then what the next saving, or the one before, is of."""
+        savings = self.parts[0].timeline.savings if self.parts else ()
+        if savings:
+            self._saving = (self._saving + step) % len(savings) if self._saving >= 0 else 0
+            self.select(savings[self._saving].op, 0)
 
     def on_lane_beside(self, step: int) -> None:
         """Select what runs at the same time on the next lane, which may be that of the other timeline."""

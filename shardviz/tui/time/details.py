@@ -1,16 +1,27 @@
-"""Words on the time screen: the operation that is selected, and the report on a timeline."""
+"""Words on the time screen: the heading, the operation that is selected, and the report on a timeline."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from shardviz.render.caption import group_along
-from shardviz.render.lines import printable, rule, sentence
+from shardviz.render.lines import printable, rule, sentence, sentences
 from shardviz.render.programs.collective_rows import members_with
-from shardviz.render.times.report import cause_lines, difference_lines, op_details, total_lines
-from shardviz.tui.targets_pane import state_words
+from shardviz.render.times.gantt import FIGURED
+from shardviz.render.times.live_memory import memory_report_lines, misfit_lines
+from shardviz.render.times.report import (
+    cause_lines,
+    comparison_heading,
+    difference_lines,
+    op_details,
+    parts_lines,
+    timeline_facts,
+    timeline_heading,
+)
+from shardviz.tui.targets_pane import fault_lines, notice, state_words
 from shardviz.tui.time.timelines import PLAN
 
 if TYPE_CHECKING:
@@ -18,31 +29,42 @@ if TYPE_CHECKING:
     from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
     from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.state import EditorState
-    from shardviz.tui.time.parts import ChartPart
+    from shardviz.tui.time.chart import TimeChart
+    from shardviz.tui.time.shown_timelines import ShownTimelines
     from shardviz.tui.time.timelines import ToldTimelines
 
 
+LEAST_WIDTH = 20
+"""Columns of a notice in a view that has none yet."""
+
+
 def selected_lines(
-    part: ChartPart, number: int, with_name: bool, width: int, group: Text | None, is_short: bool
+    chart: TimeChart, state: EditorState | None, width: int, palette: Palette, is_on_dashboard: bool
 ) -> list[Text]:
-    """An operation of a part, with the `group` of the marked device and what it would save. `is_short`: the
-    rest is beside it."""
+    """The selected operation with what it would save; where the chart is of the problem of a `state`, with
+    the group of the marked device. On a dashboard the plan beside has the rest of its own."""
+    if chart.place is None:
+        return []
+    part, number = chart.part, chart.place[1]
     timeline = part.timeline
-    said = [part.name] * with_name + [f"operation {number + 1:,} of {len(timeline.ops):,}"]
+    group = None if state is None else _marked_group(part.name, timeline.ops[number], number, state, palette)
+    said = [part.name] * (len(chart.parts) > 1) + [f"operation {number + 1:,} of {len(timeline.ops):,}"]
     if number in timeline.critical_path:
         said.append("on the critical path")
-    lines = [rule(said, width), *op_details(timeline, number, width, group)][: 2 if is_short else None]
+    details = op_details(timeline, number, width, group)
+    lines = [rule(said, width), *(details[:1] if part.name == PLAN and is_on_dashboard else details)]
     for saving in timeline.savings:
         if saving.op == number:
             lines += sentence(printable(saving.message), width, lead="would save: ")
     return lines
 
 
-def marked_group(name: str, op: TimedOp, number: int, state: EditorState, palette: Palette) -> Text | None:
+def _marked_group(name: str, op: TimedOp, number: int, state: EditorState, palette: Palette) -> Text | None:
     """The group that does an operation of the plan or of a target with the marked device; None where nothing
     tells of one."""
     lens, mesh = state.lens, state.resolved.problem.mesh
-    assert lens is not None
+    if lens is None:
+        return None
     if name == PLAN:
         steps = state.resolved.plan.steps
         axes = steps[number].axes if number < len(steps) else ()
@@ -57,18 +79,57 @@ def marked_group(name: str, op: TimedOp, number: int, state: EditorState, palett
 
 
 def report_lines(
-    told: ToldTimelines, timeline: ProgramTimeline, width: int, palette: Palette, with_parts: bool
+    shown: ShownTimelines, said: str, width: int, palette: Palette, has_lanes: bool
 ) -> list[Text]:
-    """The total and its parts, the model beside the scheduler, what would save most, memory."""
-    lines = total_lines(timeline, width, palette, with_parts=with_parts)
+    """The report on the chosen timeline, without what a heading that `said` so, and lanes on screen, have:
+    facts and parts of the total, the model beside the scheduler, what would save most, memory."""
+    told, timeline = shown.chosen_told, shown.timeline
+    assert told is not None
+    assert timeline is not None
+    lines = [] if timeline.memory is None else misfit_lines(timeline.memory, width)
+    lines += sentences([fact for fact in _facts(told, timeline, has_lanes) if fact not in said], width)
+    lines += [] if has_lanes else parts_lines(timeline, width, palette)
     if told.comparison is not None:
-        head = Text.assemble(("the model and the compiler's scheduler", "bold"))
-        lines += [Text(), head, *difference_lines(told.comparison, width)]
+        head = Text("the model and the compiler's scheduler", "bold")
+        lines += [*[Text()] * bool(lines), head, *difference_lines(told.comparison, width)]
     lines += cause_lines(timeline, width, palette)
-    return [*lines, *sentence(told.note, width, lead="note: " if told.note else "")]
+    lines += sentence(told.note, width, lead="note: " if told.note else "")
+    return lines if not lines or lines[0] else lines[1:]
 
 
-def of_before(words: str, answer: ShownAnswer | None) -> Text:
+def _facts(told: ToldTimelines, timeline: ProgramTimeline, has_lanes: bool) -> list[str]:
+    assumed = ["each mesh axis a ring, assumed"] * told.is_assumed
+    return [*timeline_facts(timeline, has_lanes), *assumed]
+
+
+def heading(shown: ShownTimelines, answers: Mapping[str, ShownAnswer], chart: TimeChart, width: int) -> Text:
+    """The total and its parts: ``1.24 ms on v5e:2x4  exposed 210 µs  61 % of the peak``; of two timelines how
+    they differ."""
+    told, timeline = shown.chosen_told, shown.timeline
+    if told is None or timeline is None:
+        state = state_words(shown.answer) if shown.answer is not None else ""
+        return Text.assemble((shown.chosen, "bold"), f"  {state}" if state else "")
+    if not shown.is_current(shown.chosen):
+        return _of_before("of the problem before", shown.answer)
+    if len(chart.parts) > 1 and shown.below is not None:
+        name = shown.below[0]
+        if not shown.is_current(name):
+            return _of_before("below: of the problem before", answers.get(name))
+        return comparison_heading(*(part.timeline for part in chart.parts))
+    return timeline_heading(timeline, _facts(told, timeline, chart.size.width >= FIGURED), width)
+
+
+def notice_lines(shown: ShownTimelines, width: int, palette: Palette) -> list[Text]:
+    """The reason why the chosen one has no timeline, and the memory of a program that does not fit."""
+    told, answer, width = shown.chosen_told, shown.answer, max(width, LEAST_WIDTH)
+    if told is not None and told.error is not None:
+        return fault_lines(told.error, width)
+    lines = notice(answer, width) if answer is not None else []
+    memory = answer.compiled.memory if answer is not None and answer.compiled is not None else None
+    return lines if memory is None else [*lines, Text(), *memory_report_lines(memory, width, palette)]
+
+
+def _of_before(words: str, answer: ShownAnswer | None) -> Text:
     """Words for times that are not of the problem on screen, and the state of the answer that will be."""
     state = state_words(answer) if answer is not None else ""
     return Text.assemble((words, "bold"), f"  {state or 'working it out…'}")

@@ -1,0 +1,202 @@
+"""The page of the collective that is played: its head, the picture of a round, and below that its cost with
+JAX's verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from shardviz.forms.wording import as_sentence
+from shardviz.render.lines import sentence
+from shardviz.render.rounds import player as player_page
+from shardviz.render.rounds import step_notes
+from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.step.player import Player, Rounds
+from shardviz.tui.themes import palette_of
+
+if TYPE_CHECKING:
+    from shardviz.errors import ShardvizError
+    from shardviz.render.rounds.player import View
+    from shardviz.stepping.collective_matmul import BlockwiseMatmul
+    from shardviz.stepping.collective_run import PreparedRun
+    from shardviz.tui.state import EditorState
+    from shardviz.tui.step.choice import CollectiveChoice
+
+VERDICT_LINES = 2
+"""The most lines for JAX's verdict."""
+
+
+class StepLines(LinesView, can_focus=False, inherit_bindings=False):
+    """Lines above or below the picture, as high as they are many."""
+
+    DEFAULT_CSS = """
+    StepLines { height: 0; overflow: hidden; }
+    """
+
+    def put(self, lines: list[Text]) -> None:
+        """Show lines; the screen is laid out again only where they are more or fewer than before."""
+        self.styles.height = len(lines)
+        self.show(TextLines(lines))
+
+
+class CollectivePage(Vertical):
+    """Shows one `group` of a `prepared` collective in a `view`; without one, the `fault` that stands in its
+    way."""
+
+    def __init__(self, state: EditorState, chosen: CollectiveChoice) -> None:
+        super().__init__()
+        self.state, self.chosen = state, chosen
+        self.head, self.rounds, self.foot = StepLines(id="step-head"), Rounds(), StepLines(id="step-foot")
+        self.prepared: PreparedRun | None = None
+        self.fault: ShardvizError | None = None
+        self.view: View = "devices"
+        self.group = 0
+        self._followed: int | None = None
+        """The device whose group was gone to; g goes on from there."""
+
+    def compose(self) -> ComposeResult:
+        yield self.head
+        yield self.rounds
+        yield self.foot
+
+    @property
+    def player(self) -> Player:
+        return self.rounds.player
+
+    @property
+    def matmul(self) -> BlockwiseMatmul | None:
+        """The matmul that can run beside the collective; None where there is none."""
+        return None if self.prepared is None else self.chosen.matmul(self.prepared.run)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.draw_anew)
+
+    def show_prepared(self, prepared: PreparedRun | None) -> None:
+        """Show a collective, or why there is none."""
+        self.prepared = prepared
+        if prepared is not None:
+            self.group = min(self.group, len(prepared.run.groups) - 1)
+        self.draw_anew()
+
+    def show_group(self, number: int, view: View | None = None) -> None:
+        """Show one of the groups that do it together, in the same view or another."""
+        self.group, self.view = number, view or self.view
+        self.draw_anew()
+
+    def begin(self) -> None:
+        """Show the first group of another collective, whose device is yet to be followed."""
+        self.group, self._followed, self.player.playing = 0, None, False
+
+    def next_view(self) -> None:
+        later = (*player_page.VIEWS[player_page.VIEWS.index(self.view) + 1 :], *player_page.VIEWS)
+        self.rounds.scroll_home(animate=False)
+        self.show_group(self.group, next(view for view in later if self._has_view(view)))
+        self.call_after_refresh(self.rounds.follow)
+
+    def on_rounds_round_changed(self) -> None:
+        self.draw()
+        self.rounds.follow()
+
+    def on_lines_view_clicked(self, message: Rounds.Clicked) -> None:
+        """A transfer leads to its round, a device is marked."""
+        if self.rounds.page is None or message.view is not self.rounds:
+            return
+        number = self.player.number
+        found = self.rounds.page.round_at(number, message.line)
+        position = None if found else self.rounds.page.position_at(number, message.column, message.line)
+        if position is not None:
+            self.state.set_lens(None if position == self.state.lens else position)
+        elif found is not None and found != number:
+            self.rounds.go(found)
+
+    def draw_anew(self) -> None:
+        """Draw what another problem, group, view or size changes."""
+        self.rounds.page = None
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw what another round or another marked device changes."""
+        self.state.round_number = self.player.number
+        if not self.size.width:
+            return
+        if self.prepared is None:
+            self._draw_words()
+            return
+        self._follow_lens(self.prepared)
+        if self.rounds.page is None or self.rounds.page.palette is not palette_of(self.app):
+            self.rounds.page = self._new_page(self.prepared)
+        self.rounds.page.lens = self.state.lens
+        speed = f"{self.player.speed:g}/s" if self.player.playing else ""
+        self.head.put(self.rounds.page.head(self.player.number, speed))
+        self.draw_foot()
+        self.rounds.draw()
+
+    def draw_foot(self) -> None:
+        """Draw the lines below the picture, which makes room for a longer verdict."""
+        if self.rounds.page is None or self.prepared is None or not self.size.width:
+            return  # A pane that a lesson hides has no room, and draws itself again when it is shown.
+        verdict = self._verdict(self.prepared)
+        lines = self.rounds.page.foot(self.player.number, verdict)
+        if len(verdict) != self.rounds.page.verdict_lines:
+            self.rounds.page = self._new_page(self.prepared, len(verdict))
+            self.rounds.page.lens = self.state.lens
+            self.rounds.draw()
+        self.foot.put(lines)
+
+    def _follow_lens(self, prepared: PreparedRun) -> None:
+        """Show the group of the marked device, wherever that was marked."""
+        if self.state.lens is not None and self.state.lens != self._followed:
+            group, _ = prepared.run.places.get(self.state.lens, (self.group, 0))
+            if group != self.group:
+                self.group, self.rounds.page = group, None
+        self._followed = self.state.lens
+
+    def _new_page(self, prepared: PreparedRun, verdict: int = 1) -> player_page.PlayerPage:
+        if not self._has_view(self.view):
+            self.view = "devices"
+        return player_page.PlayerPage(
+            prepared,
+            self.view,
+            self.group,
+            *self.size,
+            palette_of(self.app),
+            "" if self.chosen.is_own else f"step {self.chosen.step}  ",
+            self.chosen.links_of,
+            verdict,
+            self.matmul if self.view == "matmul" else None,
+        )
+
+    def _has_view(self, view: View) -> bool:
+        return view != "matmul" or self.matmul is not None
+
+    def _verdict(self, prepared: PreparedRun) -> list[Text]:
+        question = prepared.drawn.question
+        width = self.size.width
+        if question.shards is None:
+            said = "no numbers to verify: they would be too many"
+        else:
+            known = self.state.queries.verified(question)
+            if known.answer is not None:
+                return step_notes.verdict_lines(known.answer, prepared.run.mesh, width)[:VERDICT_LINES]
+            if known.error is not None:
+                said = as_sentence(f"not verified by JAX: {known.error.message}")
+            elif known.state == "cancelled":
+                said = "not verified: cancelled; r asks again"
+            else:
+                said = "… JAX computes the same"
+        return sentence(said, width, style="dim")[:VERDICT_LINES]
+
+    def _draw_words(self) -> None:
+        self.foot.put([])
+        self.head.put([])
+        if self.fault is not None:
+            words = [as_sentence(self.fault.message), as_sentence(self.fault.hint)]
+        elif self.chosen.base is not None:
+            words = ["Working out who sends what to whom …"]
+        else:
+            words = ["No collective: nothing is sent.", "i plays any other."]
+        lines = [line for word in words for line in sentence(word, self.size.width)]
+        self.rounds.show(TextLines(lines))
