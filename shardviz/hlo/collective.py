@@ -116,7 +116,7 @@ class Collective:
     def having(self, **fields: object) -> Collective:
         """As `dataclasses.replace`, but a long module has tens of thousands of them."""
         other = object.__new__(Collective)
-        object.__setattr__(other, "__dict__", {**self.__dict__, **fields})
+        object.__setattr__(other, "__dict__", self.__dict__ | fields)
         return other
 
 

@@ -30,7 +30,7 @@ _ATTRIBUTE = re.compile(
     r"|[ ]backend_config=.*+"
 )
 """A key and its value; or a string, whose inside is none; or the rest of the line, which has no others."""
-_REDUCTION = re.compile(r'([^"]*?), to_apply=%[^,="]*+(?=,)')
+_REDUCTION = re.compile(r', to_apply=%[^,="]*+(?=,)')
 """The computation that adds, which XLA makes for each collective anew."""
 _GROUPS = ("replica_groups", "source_target_pairs")
 _ESCAPED = re.compile(r"\\(.)")
@@ -130,10 +130,11 @@ class Instruction:
             start = closing(text, self.inside, stop)
             if channel := _CHANNEL.match(text, start, stop):
                 self._channel, start = channel[1], channel.end()
-            reduction = _REDUCTION.match(text, start, stop) if "reduce" in self.opcode else None
-            self._words = (
-                text[start:stop] if reduction is None else reduction[1] + text[reduction.end() : stop]
-            )
+            reduction = _REDUCTION.search(text, start, stop) if "reduce" in self.opcode else None
+            if reduction is None or text.find('"', start, reduction.start()) >= 0:
+                self._words = text[start:stop]
+            else:
+                self._words = text[start : reduction.start()] + text[reduction.end() : stop]
         return self._words
 
     @property

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TypeVar
 
 from shardviz.hlo.text.instruction import HEAD, NOWHERE, Computation, Instruction, line_at, parse_instruction
-from shardviz.hlo.text.opcodes import CALLING, MATMULS, WRAPPERS
+from shardviz.hlo.text.opcodes import MATMULS, WRAPPERS
 
 MAX_CALLED = 64
 """No more computations than this are searched for the matmul of one instruction."""
@@ -35,13 +35,12 @@ NOTABLE = re.compile(
     r" (?:a(?:ll-(?:gather|reduce|to-all)(?:-start)?\(|sync-start\()|b(?:ody|ranch_computations)="
     r"|c(?:all(?:s|ed_computations)=|ollective-(?:permute|broadcast)(?:-start)?\(|ondition(?:=|al\())"
     r"|false_computation=|r(?:educe-scatter|agged-all-to-all|ecv)(?:-start)?\("
-    r"|s(?:end\(|harding=\{(?:mesh\[|devices=))|t(?:o_apply|rue_computation)=|while\()"
+    r"|s(?:end\(|harding=\{(?:mesh\[|devices(?==)))|t(?:o_apply|rue_computation)=|while\()"
+    r"(?:(?<==)(?P<list>\{)?%?(?P<called>[^\s,{}()=]++))?"
 )
-"""A collective's opcode, one that runs computations, an attribute that names some, or a sharding, which may
-write a mesh out."""
-_NAMED_BY = frozenset(f" {key}=" for key in CALLING)
-_CALLED = re.compile(r"(\{?)%?([^\s,{}()=]++)")
-_NEXT_CALLED = re.compile(r",(\s?)%?([^\s,{}()=]++)")
+"""A collective's opcode, one that runs computations, an attribute that names some, with the first of them, or
+a sharding, which may write a mesh out."""
+_NEXT_CALLED = re.compile(r",\s?%?(?P<called>[^\s,{}()=]++)")
 
 _LINE = re.compile(rf"\n(?:{HEAD})?+")
 _MENTION = re.compile(r"%([^\s,(){}=%]++)[,)]")
@@ -156,17 +155,16 @@ class Computations:
         others: dict[str, list[int]] = defaultdict(list)
         text = self.text
         for match in NOTABLE.finditer(text):
-            if match[0] not in _NAMED_BY:
-                notable[match.start()] = match[0]
-                continue
-            index = match.start()
-            called = _CALLED.match(text, match.end()) if text[index - 1] == "," else None
-            is_list = called is not None and called[1]
-            while called:
-                name = called[2]
-                if first.setdefault(name, index) != index and others[name][-1:] != [index]:
-                    others[name].append(index)
-                called = _NEXT_CALLED.match(text, called.end()) if is_list else None
+            index, name = match.start(), match[2]
+            if name is None:
+                notable[index] = match[0]
+            elif text[index - 1] == ",":
+                called: re.Match[str] | None = match
+                while called:
+                    name = called["called"]
+                    if first.setdefault(name, index) != index and others[name][-1:] != [index]:
+                        others[name].append(index)
+                    called = _NEXT_CALLED.match(text, called.end()) if match[1] else None
         return notable, first, others
 
     @property

@@ -112,9 +112,10 @@ class Values:
 
     def how(self, value: ProgramValue) -> Made[ProgramValue] | Origin | None:
         """Return how a value is made; the origin itself of an argument; None if that is unknown."""
-        if value not in self._made:
-            self._made[value] = self._how(value)
-        return self._made[value]
+        made = self._made.get(value, ...)
+        if made is ...:
+            made = self._made[value] = self._how(value)
+        return made
 
     def _how(self, value: ProgramValue) -> Made[ProgramValue] | Origin | None:
         line, caller, path = value
