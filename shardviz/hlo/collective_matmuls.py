@@ -13,7 +13,6 @@ is two of them: its keys and its values are gathered, and multiplied as they com
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from dataclasses import dataclass, field, replace
@@ -28,7 +27,7 @@ from shardviz.hlo.groups.replica_groups import Lists, linked
 from shardviz.hlo.text.call_graph import Call, times
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import MOVES
-from shardviz.hlo.text.shapes import placed_arrays
+from shardviz.hlo.text.shapes import is_number, placed_arrays
 from shardviz.hlo.text.values import Path, ProgramValue, Values
 
 MAX_TERMS = 16
@@ -44,7 +43,6 @@ MAX_ALONE = 8
 """A chain is joined with one of the last few that go the other way."""
 MAX_FOLLOWED = 64
 """No more values than this are looked at to follow one of them."""
-_ONE_ELEMENT = re.compile(r"[a-z][a-z0-9]*\[(?:1(?:,1)*)?\]")
 _MOVES = MOVES | {"bitcast-convert", "collective-permute-done", "get-tuple-element"}
 
 
@@ -446,7 +444,7 @@ class ValueFlow:
         that it becomes, in the body and behind the loop."""
         line, _, path = value
         for user in self.lines.users(line):
-            if user.opcode in ("constant", "parameter") or _ONE_ELEMENT.match(user.shape):
+            if user.opcode in ("constant", "parameter") or is_number(user.shape):
                 continue
             if user.opcode == "get-tuple-element":
                 if not path or path[0] == user.element_index:
@@ -487,7 +485,7 @@ class ValueFlow:
         if line.opcode != "fusion" or self.lines.is_matmul(line):
             return False
         taken = [self.lines.operand(line, number) for number in range(len(line.operands))]
-        arrays = [made for made in taken if made is None or not _ONE_ELEMENT.match(made.shape)]
+        arrays = [made for made in taken if made is None or not is_number(made.shape)]
         if len(arrays) != 1:
             return False
         # With a number beside the array it may be a part of it, or, in a loop's first round, zeros.

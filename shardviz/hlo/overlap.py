@@ -26,13 +26,13 @@ from shardviz.hlo.text.cross_slice import CrossSliceTransfer
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, CONTROL, FOLDED, NAMING, RUNNING, base_op, begins
+from shardviz.hlo.text.shapes import is_number
 
 MAX_WORK = 1000
 """No more instructions than this are listed beside one collective."""
 
 _ENDING = ("-done", "-update")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d{1,15})"')
-_ONE_ELEMENT = re.compile(r"[a-z][a-z0-9]*\[(?:1(?:,1)*)?\](?:\{[^{}]*\})?")
 _FUSED = '"async_collective_fusion_config"'
 STARTS, ENDS = 'custom_call_target="AsyncCollectiveStart"', 'custom_call_target="AsyncCollectiveDone"'
 """Marks of the fusions that begin and end a collective on TPU."""
@@ -203,7 +203,7 @@ class Schedules:
         op = base_op(line.opcode)
         if op in NAMING or op == "recv" or op.endswith("-done") or (op != line.opcode and op not in _BEGUN):
             return None
-        if op not in _ALWAYS_WORK and _ONE_ELEMENT.fullmatch(line.shape):
+        if op not in _ALWAYS_WORK and is_number(line.shape):
             return None
         if op == "custom-call" and line.search(_RESERVES):
             return None

@@ -35,12 +35,11 @@ from shardviz.hlo.mlir.attributes import (
     parse_dense_rows,
     parse_dims,
     parse_sharding,
-    parse_sharding_list,
     parse_tensor,
     parse_tensors,
 )
 from shardviz.hlo.mlir.operations import MlirModule, MlirOperation
-from shardviz.hlo.mlir.shardings import PER_VALUE, one_sharding, sharding_of
+from shardviz.hlo.mlir.shardings import each_sharding, one_sharding, sharding_of
 from shardviz.hlo.records import CollectiveShapes, Members, members_of_groups, members_of_pairs
 from shardviz.hlo.text.shapes import ArrayShape
 from shardviz.sharding import Mesh, PartitionSpec
@@ -311,10 +310,8 @@ def _shapes(text: str, op: str, meshes: Meshes) -> CollectiveShapes:
         operands = operands[:1]
     if not operands or not results:
         raise NotationError("this collective has no type", text, 0, len(text))
-    at = text.rfind(PER_VALUE, 0, signature)
-    if at >= 0:
-        shardings = parse_sharding_list(text, at + len(PER_VALUE), meshes)
-        operands, results = _local(operands, shardings), _local(results, shardings)
+    shardings = each_sharding(text[: max(signature, 0)], meshes)
+    operands, results = _local(operands, shardings), _local(results, shardings)
     number = {key: int(match[1]) if (match := find.search(text)) else None for key, find in _NUMBER.items()}
     if op == "all-to-all":
         return CollectiveShapes(operands, results, number["concat_dimension"], number["split_dimension"])
@@ -325,9 +322,7 @@ def _shapes(text: str, op: str, meshes: Meshes) -> CollectiveShapes:
 def _local(arrays: tuple[ArrayShape, ...], shardings: Sequence[TensorSharding]) -> tuple[ArrayShape, ...]:
     """One device's parts where axes outside of the manual computation split the arrays further."""
     return tuple(
-        array.part(sharding.parts)
-        if sharding is not None and len(sharding.dims) == len(array.sizes)
-        else array
+        array.part(sharding.parts) if sharding and len(sharding.dims) == len(array.sizes) else array
         for array, sharding in zip_longest(arrays, shardings[: len(arrays)])
     )
 

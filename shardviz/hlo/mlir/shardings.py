@@ -22,13 +22,13 @@ from shardviz.sharding import PartitionSpec
 Axes = tuple[tuple[str, ...], ...]
 """The mesh axes of each dimension, major first; a part of an axis as Shardy's ``Y:(1)2``."""
 
-PER_VALUE = "sdy.sharding_per_value<"
 _LISTS = tuple(re.compile(rf"{key} ?= ?(?=\[)") for key in ("in_shardings", "out_shardings"))
 _MANUAL_AXES = re.compile(r"manual_axes ?= ?\{([^{}]*)\}")
 _QUOTED = re.compile(r'"([^"]*)"')
 _RESHARDS = ("sdy.reshard", "sdy.sharding_constraint")
 _SINGLE = re.compile(r"(?:\bout_sharding ?= ?|#sdy\.sharding|^%\S+ )(?=<)")
-_FIRST_SHARDING = re.compile(rf"(?:\bout_sharding ?= ?|{re.escape(PER_VALUE)}\[)(?=<)")
+_PER_VALUE = "sdy.sharding_per_value<"
+_FIRST_SHARDING = re.compile(rf"(?:\bout_sharding ?= ?|{re.escape(_PER_VALUE)}\[)(?=<)")
 ARGUMENT, RESULT, RESHARD = "argument", "result", "reshard"
 
 
@@ -44,12 +44,12 @@ def sharding_of(value: OperationValue, meshes: Meshes, rank: int) -> TensorShard
         text, index = arguments[index] if index < len(arguments) else "", 0
     elif is_argument and operation.name != LOOP:
         match, manual = _LISTS[0].search(text), _MANUAL_AXES.search(text)
-        inside = _numbered(text, match.end(), index, meshes) if match else None
+        listed = parse_sharding_list(text, match.end(), meshes) if match else []
+        inside = listed[index] if index < len(listed) else None
         return inside.without(_QUOTED.findall(manual[1])) if inside and manual else inside
-    if match := _LISTS[1].search(text):
-        return _numbered(text, match.end(), index, meshes)
-    if (at := text.rfind(PER_VALUE)) >= 0:
-        return _numbered(text, at + len(PER_VALUE), index, meshes)
+    match = _LISTS[1].search(text)
+    if listed := parse_sharding_list(text, match.end(), meshes) if match else each_sharding(text, meshes):
+        return listed[index] if index < len(listed) else None
     told = one_sharding(text, meshes)
     return told if told or operation.name == LOOP else TensorSharding(((),) * rank)
 
@@ -60,9 +60,10 @@ def one_sharding(text: str, meshes: Meshes) -> TensorSharding | None:
     return None if match is None else parse_sharding(text, match.end(), meshes)[0]
 
 
-def _numbered(text: str, start: int, index: int, meshes: Meshes) -> TensorSharding | None:
-    listed = parse_sharding_list(text, start, meshes)
-    return listed[index] if index < len(listed) else None
+def each_sharding(text: str, meshes: Meshes) -> list[TensorSharding]:
+    """Those of an operation's results, of which each has its own in a list; none without that list."""
+    at = text.rfind(_PER_VALUE)
+    return parse_sharding_list(text, at + len(_PER_VALUE), meshes) if at >= 0 else []
 
 
 @dataclass(frozen=True)
@@ -164,11 +165,8 @@ def _tensors(name: str, op: str, types: str, text: str, meshes: Meshes) -> list[
     is_one = op in (ARGUMENT, RESULT, RESHARD)
     try:
         tensors = parse_tensors(types)[: 1 if is_one else None]
-        shardings: list[TensorSharding | None] = [None] * len(tensors)
-        if is_one:
-            shardings = [one_sharding(text, meshes)]
-        elif (at := text.find(PER_VALUE)) >= 0:
-            shardings = [*parse_sharding_list(text, at + len(PER_VALUE), meshes)]
+        told = [one_sharding(text, meshes)] if is_one else each_sharding(text, meshes)
+        shardings = told or [None] * len(tensors)
     except (NotationError, QuestionError):
         return []
     names = [name] if len(tensors) == 1 else [f"{name}#{index}" for index in range(len(tensors))]

@@ -10,9 +10,10 @@ from functools import cache
 from shardviz.errors import NotationError, QuestionError, plural
 from shardviz.hlo.arguments import Origins, operation_made
 from shardviz.hlo.collective import Collective
-from shardviz.hlo.mlir.attributes import parse_sharding, parse_tensor
+from shardviz.hlo.mlir.attributes import parse_tensor
 from shardviz.hlo.mlir.collectives import sdy_collective, stablehlo_collective
 from shardviz.hlo.mlir.operations import FunctionHeader, MlirModule, MlirOperation
+from shardviz.hlo.mlir.shardings import one_sharding
 from shardviz.hlo.text.call_graph import Call, program_order, run_counts, times
 from shardviz.sharding import Mesh, PartitionSpec
 
@@ -203,10 +204,9 @@ class _Reader:
 
     def _spec(self, text: str) -> PartitionSpec | None:
         """The spec of one argument or result; one without a sharding is whole on every device."""
-        at = text.find("#sdy.sharding<")
         try:
-            if at >= 0:
-                return parse_sharding(text, at + len("#sdy.sharding"), self.meshes)[0].spec()
+            if told := one_sharding(text, self.meshes):
+                return told.spec()
             return PartitionSpec.replicated(len(parse_tensor(text).sizes)) if self.meshes.sizes else None
         except (NotationError, QuestionError):
             return None

@@ -28,6 +28,7 @@ _ARRAY = re.compile(
     r"([a-z][a-z0-9]*)\[((?:[ ]*(?:<=)?[ ]*\d{1,19}[ ]*(?:,|(?=\])))*+)\](?:\{([\d,]*)(?::([^{}]*))?\})?"
 )
 _LENGTH = re.compile(r"\d+")
+_ONE_ELEMENT = re.compile(r"[a-z][a-z0-9]*\[(?:1(?:,1)*)?\](?:\{[^{}]*\})?")
 _SPACE = re.compile(r"S\((\d{1,3})\)")
 _TILE = re.compile(r"T\(([\d,]{1,40})\)")
 
@@ -104,6 +105,11 @@ def one_array(text: str) -> ArrayShape | None:
     except NotationError:
         return None
     return shapes[0] if len(shapes) == 1 else None
+
+
+def is_number(shape: str) -> bool:
+    """Return whether a shape is that of an array of one element."""
+    return _ONE_ELEMENT.fullmatch(shape) is not None
 
 
 def _array(text: str, token: re.Match[str]) -> ArrayShape:
