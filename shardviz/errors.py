@@ -6,7 +6,7 @@ The command line prints a `ShardvizError` as ``shardviz: error: …`` and ``hint
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class ShardvizError(Exception):
@@ -103,6 +103,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     by_case = {name.casefold(): name for name in known}
     close = get_close_matches(word.casefold(), by_case, n=1, cutoff=0.7)
     return f"did you mean {by_case[close[0]]}? " if close else ""
+
+
+def listed(text: str) -> Iterator[tuple[str, int]]:
+    """The pieces of a text between commas, without the spaces around them, each with its place there."""
+    start = 0
+    for piece in text.split(","):
+        yield piece.strip(), start + len(piece) - len(piece.lstrip())
+        start += len(piece) + 1
 
 
 def place(text: str, start: int, stop: int) -> str:

@@ -157,6 +157,18 @@ class StrictTable:
         return ".".join(filter(None, (self.path, "" if key is None else shown_key(key))))
 
 
+def parsed_table(
+    text: str | bytes, parse: Callable[[Any], object], kind: str, hint: str, error_at: ErrorAt
+) -> StrictTable:
+    """The table that a text of this kind, TOML or JSON, holds, as `parse` reads it."""
+    try:
+        values = parse(text)
+    except (ValueError, RecursionError) as error:  # a number may be too long for Python, not for TOML
+        reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
+        raise error_at("", f"it is not {kind}: {quote(reason, 100)[1:-1]}", hint) from None
+    return StrictTable(values, error_at)
+
+
 def closest(word: str, known: Sequence[str]) -> str:
     """The hint that names the word that was meant, or all that there are."""
     from difflib import get_close_matches

@@ -8,13 +8,13 @@ import keyword
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, groupby
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import plural
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.array import WIDE
-from shardviz.sharding.axis_parts import axis_part, finest_parts, parts_within, whole_axis
+from shardviz.sharding.axis_parts import axis_part, finest_parts, in_parts, whole_axis
 
 if TYPE_CHECKING:
     from shardviz.collectives.operations.several_dims import Rearrangement
@@ -194,10 +194,9 @@ class PartAxes:
     @classmethod
     def of(cls, mesh: Mesh, used: Iterable[str]) -> PartAxes:
         """The axes for the parts among the names `used`."""
-        finest = finest_parts(mesh.shape, used)
         taken = set(mesh.axis_names)
         names: dict[str, str] = {}
-        for parts in finest.values():
+        for _, parts in groupby(finest_parts(mesh.shape, used), whole_axis):
             for number, part in enumerate(parts, 1):
                 if axis_part(part) is None:
                     names[part] = part
@@ -219,7 +218,7 @@ class PartAxes:
         return [f"# JAX has no sub-axes: {'; '.join(said)}."] if said else []
 
     def axes(self, axes: Iterable[str]) -> tuple[str, ...]:
-        return tuple(self.names[part] for axis in axes for part in parts_within(axis, self.names))
+        return tuple(self.names[part] for part in in_parts(axes, self.names))
 
     def spec(self, spec: PartitionSpec) -> PartitionSpec:
         return PartitionSpec(tuple(map(self.axes, spec.dims)), self.axes(spec.unreduced))

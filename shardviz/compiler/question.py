@@ -21,7 +21,7 @@ from shardviz.compiler.messages import (
 from shardviz.errors import QuestionError, TargetError, plural
 from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
-from shardviz.sharding.axis_parts import finest_parts, parts_within
+from shardviz.sharding.axis_parts import finest_parts, in_parts
 from shardviz.targets import UNSAFE, Target, check_mesh
 from shardviz.targets.hardware import topology_request
 
@@ -105,7 +105,7 @@ def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Tar
     if target.name == "cpu" and dtype in UNSAFE:
         raise TargetError(f"XLA for CPU does not move {dtype} reliably", "use s4, u4 or s8")
     devices = target_mesh(target, mesh, [PartitionSpec((operation.axes,))])
-    axes = tuple(part for axis in operation.axes for part in parts_within(axis, devices.jax_names))
+    axes = in_parts(operation.axes, devices.jax_names)
     code = _collective_code(operation, shards.shape[1:], axes)
     return ChildCall("collective.run", (devices, code, shards, dtype))
 
@@ -149,7 +149,6 @@ def target_mesh(
 ) -> TargetMesh:
     """The mesh on a target's devices, in which the parts of axes that specs name are axes."""
     axes = {axis for spec in specs if spec is not None for axis in (*spec.axes, *spec.unreduced)}
-    finest = finest_parts(mesh.shape, axes)
-    jax_axes = tuple((part, mesh.axis_size(part)) for axis in mesh.axis_names for part in finest[axis])
+    jax_axes = tuple((part, mesh.axis_size(part)) for part in finest_parts(mesh.shape, axes))
     topology = None if target.machine is None else topology_request(target.machine)
     return TargetMesh(target.name, mesh, jax_axes, is_explicit, topology)

@@ -40,7 +40,7 @@ from shardviz.hardware.matmuls import MATMULS
 from shardviz.hardware.measured import read_measured
 from shardviz.hardware.quantities import BANDWIDTH, CLOCK, PEAK, SIZE, figure
 from shardviz.sharding import canonical_dtype
-from shardviz.strict_table import StrictTable
+from shardviz.strict_table import StrictTable, parsed_table
 from shardviz.user_files import open_file
 
 FAMILIES: tuple[type[Family], ...] = (ChipTorus, SwitchedNodes)
@@ -111,11 +111,7 @@ def read_machine(source: Path | str) -> Machine:
     if isinstance(source, Path):
         name, source = str(source), _content(source)
     fail: Callable[[str, str, str], ShardvizError] = partial(MachineFileError, name, source)
-    try:
-        table = StrictTable(tomllib.loads(source), fail)
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
-        raise fail("", f"it is not TOML: {quote(reason, 80)[1:-1]}", "look at that line") from None
+    table = parsed_table(source, tomllib.loads, "TOML", "look at that line", fail)
     table.only(KEYS)
     return _machine(table, Path(name).stem)
 

@@ -15,7 +15,7 @@ from shardviz.forms.options import form_from_table
 from shardviz.lessons.lesson import Goal, Lesson, Prediction, TextFigure
 from shardviz.lessons.measures.plan import OPS
 from shardviz.notation.mesh import parse_mesh
-from shardviz.strict_table import StrictTable, closest
+from shardviz.strict_table import StrictTable, closest, parsed_table
 
 MAX_TEXT = 64_000
 """Characters of a lesson's file."""
@@ -57,11 +57,7 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
     if max(line.count(".") for line in text.split("\n")) > MAX_DOTS:
         # Python's reader takes long for a key of so many parts.
         raise LessonError(name, "", f"a line has more than {MAX_DOTS:,} dots", "break it")
-    try:
-        whole = StrictTable(tomllib.loads(text), partial(LessonError, name))
-    except (ValueError, RecursionError) as error:  # a number may be too long for Python, not for TOML
-        reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
-        raise LessonError(name, "", f"it is not TOML: {_shown(reason)}", "look at that line") from None
+    whole = parsed_table(text, tomllib.loads, "TOML", "look at that line", partial(LessonError, name))
     whole.only(_KEYS + _KEYS_OF_TABLES)
     title = whole.text("title")
     see = whole.text("see", words=MAX_WORDS, lines=True)
@@ -239,10 +235,6 @@ def _program(whole: StrictTable) -> str:
         whole.text("program")
     whole.check_shown("program", found)
     return f"{found.strip(chr(10))}\n"
-
-
-def _shown(reason: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in reason)
 
 
 def quote_name(name: str) -> str:

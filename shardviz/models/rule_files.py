@@ -39,7 +39,7 @@ from shardviz.models.rule_set import (
 )
 from shardviz.models.sources import json_table, text_of
 from shardviz.sharding import Mesh, PartitionSpec
-from shardviz.strict_table import StrictTable
+from shardviz.strict_table import parsed_table
 
 if TYPE_CHECKING:
     from yaml.nodes import Node
@@ -132,13 +132,7 @@ def _toml_rules(text: str, name: str) -> RuleSet:
         line = _line_of(text, key)
         return RuleError(name, f"line {line}" if line else "", f"{key}: {reason}" if key else reason, hint)
 
-    try:
-        table = StrictTable(tomllib.loads(text), fail)
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
-        raise RuleError(
-            name, "", f"it is not TOML: {quote(reason, 100)[1:-1]}", "look at that line"
-        ) from None
+    table = parsed_table(text, tomllib.loads, "TOML", "look at that line", fail)
     table.only(("inputs", *_TABLES))
     kinds = [key for key in _TABLES if key in table]
     if len(kinds) != 1:

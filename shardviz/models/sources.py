@@ -17,7 +17,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NoReturn
@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, Literal, NoReturn
 from shardviz.errors import QuestionError, did_you_mean, plural, quote
 from shardviz.models.model import Architecture, Model, ModelParameter, parameters
 from shardviz.sharding import canonical_dtype
-from shardviz.strict_table import StrictTable
+from shardviz.strict_table import StrictTable, parsed_table
 from shardviz.user_files import is_folder, is_there, open_file
 
 CONFIG = "config.json"
@@ -287,17 +287,8 @@ def text_of(path: Path, most: int = MAX_BYTES) -> str:
 
 def json_table(text: str | bytes, name: str) -> StrictTable:
     """The object that a JSON text holds. Raises `ModelFileError` for text that is not one."""
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, ValueError) else "its lists are too deep"
-        raise ModelFileError(
-            name,
-            "",
-            f"it is not JSON: {quote(reason, 100)[1:-1]}",
-            "check the commas, quotes and brackets there",
-        ) from None
-    return StrictTable(values, lambda key, reason, hint: ModelFileError(name, key, reason, hint))
+    hint = "check the commas, quotes and brackets there"
+    return parsed_table(text, json.loads, "JSON", hint, partial(ModelFileError, name))
 
 
 def fail_reading(path: Path, error: Exception) -> NoReturn:

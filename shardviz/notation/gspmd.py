@@ -22,7 +22,7 @@ from shardviz.errors import plural, quote
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.sharding import Mesh, PartitionSpec
-from shardviz.sharding.axis_parts import are_apart, axis_part, finest_parts, parts_within
+from shardviz.sharding.axis_parts import are_apart, axis_part, finest_parts, in_parts
 from shardviz.sharding.digits import (
     Digit,
     axes_of_groups,
@@ -113,13 +113,9 @@ def write_gspmd(reading: Reading, context: Context) -> str:
         return f"{{maximal device={context.positions_of(spec.devices)[0]}}}"
     parts = list(spec.parts(mesh))
     mesh.group_size(spec.unreduced)
-    cut = finest_parts(mesh.shape, (*spec.axes, *spec.unreduced, *reading.manual))
-    axes = [axis for own in cut.values() for axis in own]
+    axes = finest_parts(mesh.shape, (*spec.axes, *spec.unreduced, *reading.manual))
     large = [axis for axis in axes if mesh.axis_size(axis) > 1]
-    split, manual, unreduced = (
-        [part for axis in some for part in parts_within(axis, axes)]
-        for some in (spec.axes, reading.manual, spec.unreduced)
-    )
+    split, manual, unreduced = (in_parts(some, axes) for some in (spec.axes, reading.manual, spec.unreduced))
     groups = {
         "manual": [axis for axis in large if axis in manual],
         "unreduced": [axis for axis in large if axis in unreduced],

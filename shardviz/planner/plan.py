@@ -9,7 +9,7 @@ from typing import Literal
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Objective, Problem, Statement
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
-from shardviz.sharding.axis_parts import finest_parts, joined_parts, parts_within
+from shardviz.sharding.axis_parts import finest_parts, in_parts, joined_parts
 
 LOCAL_OPS = ("einsum", "apply", "slice", "mask")
 HLO_OPS = {
@@ -171,10 +171,9 @@ def _idle(plan: Plan, step: Step, part: Statement) -> tuple[str, ...]:
     mesh = plan.problem.mesh
     given = {axis for array in part.arrays if array.spec is not None for axis in array.spec.axes}
     used = {axis for spec in step.operand_specs for axis in spec.axes}
-    finest = [name for own in finest_parts(mesh.shape, given | used).values() for name in own]
-    divided = {name for axis in used for name in parts_within(axis, finest)}
-    named = {name for axis in given for name in parts_within(axis, finest)}
-    return tuple(name for name in finest if name in named - divided and mesh.axis_size(name) > 1)
+    finest = finest_parts(mesh.shape, given | used)
+    idle = {*in_parts(given, finest)}.difference(in_parts(used, finest))
+    return tuple(name for name in finest if name in idle and mesh.axis_size(name) > 1)
 
 
 def axes_words(axes: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from shardviz.planner.problem import Statement
 from shardviz.planner.statements.work_split import PlannedStatement
 from shardviz.planner.states.moves import Axes, Dims, spec_of, state_of
 from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
-from shardviz.sharding.axis_parts import finest_parts, parts_within
+from shardviz.sharding.axis_parts import finest_parts, in_parts
 from shardviz.units import exact_bytes, times
 
 Reason = tuple[str, str]
@@ -260,8 +260,7 @@ class MoveReason:
         the move is over ``X:(2)4``."""
         states = (*self.goal.dims, *self.move.to_spec.dims)
         named = [*self.move.axes, *(axis for held in states for axis in held), *axes]
-        finest = [part for parts in finest_parts(self.choice.mesh.shape, named).values() for part in parts]
-        return {part for axis in axes for part in parts_within(axis, finest)}
+        return {*in_parts(axes, finest_parts(self.choice.mesh.shape, named))}
 
     def permute(self) -> Reason:
         array, move = self.array, self.move

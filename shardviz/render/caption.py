@@ -16,7 +16,7 @@ from shardviz.notation.spec_string import write_devices
 from shardviz.render.lines import GAP, Cell, sentence, sentences, table
 from shardviz.render.palette import DIM, PADDING, PARTIAL, Palette
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
-from shardviz.sharding.axis_parts import finest_parts, parts_within
+from shardviz.sharding.axis_parts import finest_parts, in_parts
 from shardviz.units import human_bytes, times
 
 MARKED = "◃"
@@ -98,9 +98,8 @@ def coordinates(
     and parts of axes that are not among these have all of their coordinates. A long name is followed by a
     blank."""
     coords = mesh.coords(position)
-    finest = finest_parts(mesh.shape, split or ())
-    names = [name for parts in finest.values() for name in parts]
-    fixed = names if split is None else [part for axis in split for part in parts_within(axis, names)]
+    names = finest_parts(mesh.shape, split or ())
+    fixed = names if split is None else in_parts(split, names)
     words = []
     for name in names:
         if axes is None or name in axes:

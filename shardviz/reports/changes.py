@@ -12,11 +12,10 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from operator import attrgetter
 from typing import Literal
 
-from shardviz.errors import NotationError, did_you_mean, plural, quote
+from shardviz.errors import NotationError, did_you_mean, listed, plural, quote
 from shardviz.hardware.quantities import SIZE, TIME
 from shardviz.reports.entries import AlikeEntries, Phase, alike
 from shardviz.reports.program_report import ProgramReport
@@ -341,17 +340,13 @@ class BrokenLimit:
 
 def parse_limits(text: str) -> tuple[Limit, ...]:
     """Read limits with commas between them. Raises `NotationError`."""
-    pieces = text.split(",")
-    starts = accumulate((len(piece) + 1 for piece in pieces), initial=0)
-    return tuple(_limit(piece, text, start) for piece, start in zip(pieces, starts, strict=False))
+    return tuple(_limit(piece, text, start) for piece, start in listed(text))
 
 
 def _limit(piece: str, text: str, start: int) -> Limit:
-    stripped = piece.strip()
-    start += len(piece) - len(piece.lstrip())
-    stop = start + len(stripped)
-    match = _LIMIT.fullmatch(stripped)
-    name = match[1] if match else stripped.partition("+")[0].strip()
+    stop = start + len(piece)
+    match = _LIMIT.fullmatch(piece)
+    name = match[1] if match else piece.partition("+")[0].strip()
     quantity = next((each for each in QUANTITIES if each == name), None)
     if quantity is None:
         hint = did_you_mean(name, QUANTITIES) + HINT
@@ -362,14 +357,14 @@ def _limit(piece: str, text: str, start: int) -> Limit:
         problem = "takes no amount" if quantity == "new-collective" else "needs an amount, such as +5%"
         raise NotationError(f"{quantity} {problem}", text, start, stop, HINT)
     if quantity == "new-collective":
-        return Limit(quantity, stripped)
+        return Limit(quantity, piece)
     units = (TIME if quantity == "seconds" else SIZE).units
     if match[3] == "%":
-        return Limit(quantity, stripped, float(match[2]) / 100, True)
+        return Limit(quantity, piece, float(match[2]) / 100, True)
     if match[3] not in units:
         hint = f"use % or one of {', '.join(units)}"
         raise NotationError(f"{quote(match[3])} is not a unit of {quantity}", text, start, stop, hint)
-    return Limit(quantity, stripped, float(match[2]) * units[match[3]])
+    return Limit(quantity, piece, float(match[2]) * units[match[3]])
 
 
 def broken_limits(limits: tuple[Limit, ...], changes: ReportChanges) -> tuple[BrokenLimit, ...]:

@@ -7,7 +7,7 @@ middle dimension. Shardy writes sub-axes so (https://openxla.org/shardy/sharding
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -52,9 +52,9 @@ def are_apart(one: str, other: str) -> bool:
     return second.before % (first.before * first.size) == 0
 
 
-def finest_parts(axis_sizes: Mapping[str, int], names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Axis → the parts, the major first, of which all names are made; the axis itself where none is a part of
-    it.
+def finest_parts(axis_sizes: Mapping[str, int], names: Iterable[str]) -> tuple[str, ...]:
+    """The parts of all axes of which all names are made, axis by axis, the major first; the axis itself where
+    no name is a part of it.
 
     Cuts that do not divide each other make further ones only where they nest: every name must divide its
     axis.
@@ -64,26 +64,25 @@ def finest_parts(axis_sizes: Mapping[str, int], names: Iterable[str]) -> dict[st
         part = axis_part(name)
         if part is not None:
             cuts[part.axis] |= {part.before, part.before * part.size}
-    return {
-        axis: (axis,)
-        if len(edges) < 3
-        else tuple(str(SubAxis(axis, start, stop // start)) for start, stop in pairwise(sorted(edges)))
+    return tuple(
+        str(SubAxis(axis, start, stop // start)) if len(edges) > 2 else axis
         for axis, edges in cuts.items()
-    }
+        for start, stop in (pairwise(sorted(edges)) if len(edges) > 2 else [(1, 1)])
+    )
 
 
-def parts_within(name: str, finest: Iterable[str]) -> tuple[str, ...]:
-    """Those of the finest axes and parts, in their order, of which an axis or a part of one is made."""
-    span = axis_part(name)
+def in_parts(axes: Iterable[str], finest: Collection[str]) -> tuple[str, ...]:
+    """Those of the finest axes and parts of which some axes, or parts of axes, are made: axis by axis, in the
+    order of the finest."""
+    return tuple(part for axis in axes for part in finest if _is_within(part, axis))
 
-    def is_within(each: str) -> bool:
-        part = axis_part(each)
-        if part is None or span is None:
-            return whole_axis(each) == name
-        start, stop = span.before, span.before * span.size
-        return part.axis == span.axis and start <= part.before and part.before * part.size <= stop
 
-    return tuple(filter(is_within, finest))
+def _is_within(name: str, whole: str) -> bool:
+    part, span = axis_part(name), axis_part(whole)
+    if part is None or span is None:
+        return whole_axis(name) == whole
+    start, stop = span.before, span.before * span.size
+    return part.axis == span.axis and start <= part.before and part.before * part.size <= stop
 
 
 def joined_parts(axes: Iterable[str], axis_sizes: Mapping[str, int]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from shardviz.hardware.machine import PlacedMesh
 from shardviz.hardware.topology import Torus
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step
 from shardviz.sharding import Layout, Mesh, ShardedArray
-from shardviz.sharding.axis_parts import finest_parts, parts_within
+from shardviz.sharding.axis_parts import finest_parts, in_parts
 from shardviz.stepping.question import (
     CollectiveQuestion,
     check_size,
@@ -180,13 +180,12 @@ class MovedAxes(NamedTuple):
 def moved_axes(step: Step, mesh: Mesh) -> MovedAxes:
     """The axes that a step takes from dimensions and appends to others."""
     named = [*step.from_spec.axes, *step.to_spec.axes, *step.axes]
-    finest = [part for parts in finest_parts(mesh.shape, named).values() for part in parts]
-
-    def in_parts(axes: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(part for axis in axes for part in parts_within(axis, finest))
-
-    dims = [tuple(map(in_parts, pair)) for pair in zip(step.from_spec.dims, step.to_spec.dims, strict=True)]
-    group = in_parts(step.axes)
+    finest = finest_parts(mesh.shape, named)
+    group = in_parts(step.axes, finest)
+    dims = [
+        (in_parts(old, finest), in_parts(new, finest))
+        for old, new in zip(step.from_spec.dims, step.to_spec.dims, strict=True)
+    ]
 
     def places(longer: tuple[str, ...], shorter: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(map(group.index, longer[len(shorter) :]))

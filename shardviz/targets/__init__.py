@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from shardviz.errors import TargetError, place, quote
+from shardviz.errors import TargetError, listed, place, quote
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
@@ -74,11 +74,9 @@ def parse_targets(text: str, devices: int = 0) -> tuple[Target, ...]:
     if text.strip().lower() == "none":
         return ()
     found: dict[str, Target] = {}
-    start = 0
-    for piece in text.split(","):
-        target = _target(piece.strip(), text, start + len(piece) - len(piece.lstrip()), devices)
+    for piece, start in listed(text):
+        target = _target(piece, text, start, devices)
         found[target.name] = target
-        start += len(piece) + 1
     return tuple(found.values())
 
 

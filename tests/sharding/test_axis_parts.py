@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.errors import QuestionError
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
-from shardviz.sharding.axis_parts import are_apart, axis_part, finest_parts, joined_parts, parts_within
+from shardviz.sharding.axis_parts import are_apart, axis_part, finest_parts, in_parts, joined_parts
 
 MESH = Mesh(("X", "Y"), (2, 4))
 SIZES = {"X": 2, "Y": 8, "Z": 12}
@@ -52,14 +52,12 @@ def test_joined_parts(axes, joined):
     assert joined_parts(axes, SIZES) == joined
 
 
-def test_parts_within_the_finest():
-    finest = finest_parts(SIZES, ("Y:(2)2", "Z:(1)3"))
-    assert finest == {"X": ("X",), "Y": ("Y:(1)2", "Y:(2)2", "Y:(4)2"), "Z": ("Z:(1)3", "Z:(3)4")}
-    finest = [part for parts in finest.values() for part in parts]
-    assert parts_within("Y", finest) == ("Y:(1)2", "Y:(2)2", "Y:(4)2")
-    assert parts_within("Y:(2)4", finest) == ("Y:(2)2", "Y:(4)2")
-    assert parts_within("Z:(3)4", finest) == ("Z:(3)4",)
-    assert parts_within("X", finest) == ("X",)
+def test_axes_in_the_finest_parts():
+    finest = finest_parts({**SIZES, "W": 1}, ("Y:(2)2", "Z:(1)3"))
+    assert finest == ("X", "Y:(1)2", "Y:(2)2", "Y:(4)2", "Z:(1)3", "Z:(3)4", "W")
+    assert in_parts(["Y"], finest) == ("Y:(1)2", "Y:(2)2", "Y:(4)2")
+    assert in_parts(["Y:(2)4"], finest) == ("Y:(2)2", "Y:(4)2")
+    assert in_parts(["Z:(3)4", "X"], finest) == ("Z:(3)4", "X")
 
 
 @pytest.mark.parametrize(

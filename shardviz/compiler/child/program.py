@@ -20,7 +20,7 @@ from shardviz.compiler.messages import Question, StatementPart, TargetMesh
 from shardviz.errors import CompilerError, QuestionError, ShardvizError
 from shardviz.sharding import PartitionSpec, ShardedArray
 from shardviz.sharding.array import jax_name
-from shardviz.sharding.axis_parts import joined_parts, parts_within
+from shardviz.sharding.axis_parts import in_parts, joined_parts
 from shardviz.targets import older_than
 
 
@@ -198,7 +198,7 @@ def _stacked(spec: PartitionSpec) -> PartitionSpec:
 
 def jax_axes(axes: Sequence[str], mesh: Any) -> tuple[str, ...]:
     """Mesh axes, and parts of them, as a mesh of JAX's has them, of which parts are axes."""
-    return tuple(part for axis in axes for part in parts_within(axis, mesh.axis_names))
+    return in_parts(axes, mesh.axis_names)
 
 
 def named_sharding(mesh: Any, spec: PartitionSpec) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from shardviz.errors import NotationError, QuestionError, quote
+from shardviz.errors import NotationError, QuestionError, listed, quote
 from shardviz.sharding import Mesh, canonical_dtype
 
 Remat = Literal["none", "layer", "dots"]
@@ -78,10 +78,7 @@ def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:
     dtypes: dict[str, str] = {}
     over: list[str] = []
     rule: Rule | None = None
-    index = 0
-    for piece in text.split(","):
-        word, start = piece.strip(), index + len(piece) - len(piece.lstrip())
-        index += len(piece) + 1
+    for word, start in listed(text):
         key, equals, value = (part.strip() for part in word.partition("="))
         if rule is None:
             rule = next((each for each in RULES if each == word), None)

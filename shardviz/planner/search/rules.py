@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import permutations, product
 from typing import Literal, get_args
 
-from shardviz.errors import NotationError, quote
+from shardviz.errors import NotationError, listed, quote
 from shardviz.planner.problem import Statement
 from shardviz.planner.problem.roles import Roles
 from shardviz.planner.statements.work_split import WorkSplits, splittable_dims
@@ -59,10 +59,7 @@ def parse_axes(text: str) -> tuple[SearchAxis, ...]:
     """Read ``data,fsdp,tensor``, ``X,Y``, ``X=fsdp,Y=tensor``, ``data,tensor=8``. Raises `NotationError` for
     a name that is not an axis's, one that stands twice, and a size of 0."""
     axes: list[SearchAxis] = []
-    index = 0
-    for piece in text.split(","):
-        word, start = piece.strip(), index + len(piece) - len(piece.lstrip())
-        index += len(piece) + 1
+    for word, start in listed(text):
         span = (text, start, start + max(1, len(word)))
         name, equals, value = (part.strip() for part in word.partition("="))
         hint = "write names, with a kind or a size where needed: data,X=fsdp,tensor=8"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, permutations, product
@@ -12,7 +12,7 @@ from shardviz.planner.problem import Problem
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.states.moves import Axes, State
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
-from shardviz.sharding.axis_parts import SubAxis, axis_part, finest_parts, parts_within, whole_axis
+from shardviz.sharding.axis_parts import SubAxis, axis_part, finest_parts, in_parts, whole_axis
 
 MOST_ORDERED = 5
 """Parts of axes up to which an open array may be left with them in any order."""
@@ -44,8 +44,8 @@ class AxisPool:
         names = {name for _, spec in given for name in (*spec.axes, *spec.unreduced)}
         whole = {whole_axis(name) for name in names if mesh.axis_size(name) > 1}
         sizes = {axis: size for axis, size in mesh.shape.items() if axis in whole}
-        parts = _parts(sizes, [name for name in names if whole_axis(name) in whole])
-        primes = _parts(sizes, [str(prime) for name in parts for prime in _primes(mesh, name)])
+        parts = finest_parts(sizes, (name for name in names if whole_axis(name) in whole))
+        primes = finest_parts(sizes, (str(prime) for name in parts for prime in _primes(mesh, name)))
         if into_primes and len(primes) <= most:
             parts = primes
         pool = cls(tuple((part, mesh.axis_size(part)) for part in parts))
@@ -89,11 +89,8 @@ class AxisPool:
 
     def state(self, spec: PartitionSpec) -> State:
         """The state that a spec says; axes of one device split nothing and are left out."""
-
-        def parts(axes: Axes) -> Axes:
-            return tuple(part for axis in axes for part in parts_within(axis, self.sizes))
-
-        return tuple(map(parts, spec.dims)), tuple(sorted(parts(spec.unreduced)))
+        dims = tuple(in_parts(axes, self.sizes) for axes in spec.dims)
+        return dims, tuple(sorted(in_parts(spec.unreduced, self.sizes)))
 
     def open_states(self, array: ShardedArray) -> Iterator[State]:
         """The states in which an array may be left that nobody wants in a certain one: split only as some
@@ -140,11 +137,6 @@ def _spread(splits: set[tuple[str, str]], problem: Problem) -> None:
         if not more:
             return
         splits |= more
-
-
-def _parts(sizes: dict[str, int], names: Iterable[str]) -> list[str]:
-    """The parts into which axes are cut where names cut them."""
-    return [part for parts in finest_parts(sizes, names).values() for part in parts]
 
 
 def _primes(mesh: Mesh, name: str) -> Iterator[SubAxis]:

@@ -21,7 +21,7 @@ from shardviz.planner.problem import Statement
 from shardviz.planner.problem.functions import FUNCTIONS
 from shardviz.planner.states.moves import Axes, PathMove, State, move_step, spec_of
 from shardviz.sharding import Mesh, ShardedArray
-from shardviz.sharding.axis_parts import finest_parts, joined_parts, parts_within
+from shardviz.sharding.axis_parts import finest_parts, in_parts, joined_parts
 
 NO_CASE = "no textbook case"
 CASES = {
@@ -204,12 +204,8 @@ def splittable_dims(part: Statement) -> list[str]:
 
 def case_of(einsum: Einsum, starts: tuple[State, ...], mesh: Mesh) -> str:
     """Such as ``"case 3 over Y"``, ``"case 2 over X, case 4 over Y"``, or ``"case 1"``."""
-    finest = finest_parts(mesh.shape, [axis for dims, _ in starts for axes in dims for axis in axes])
-    parts = [part for own in finest.values() for part in own]
-    placed = [
-        [tuple(part for axis in axes for part in parts_within(axis, parts)) for axes in dims]
-        for dims, _ in starts
-    ]
+    parts = finest_parts(mesh.shape, [axis for dims, _ in starts for axes in dims for axis in axes])
+    placed = [[in_parts(axes, parts) for axes in dims] for dims, _ in starts]
     found: dict[str, list[str]] = {}
     for axis in parts:
         case = _case(einsum, placed, axis)
