@@ -25,7 +25,7 @@ from shardviz.codegen.statement_code import dtype_code
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chip_torus import SPLIT, parts_by_slice
 from shardviz.sharding import Mesh
-from shardviz.targets import MAX_CPU_DEVICES, TARGETS, Target, check_mesh
+from shardviz.targets import MAX_CPU_DEVICES, SHARDY_PASSES, TARGETS, Target, check_mesh
 from shardviz.targets.hardware import target_config, topology_request
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _passes(function: ProgramFunction) -> list[str]:
         'module = lowered.compiler_ir("stablehlo")',
         "with module.context:",
         "    for passes in (",
-        *(f'        "{each}",' for each in _PASSES),
+        *(f'        "{each}",' for each in SHARDY_PASSES.values()),
         "    ):",
         '        PassManager.parse(f"builtin.module({passes})").run(module.operation)',
         "",
@@ -272,14 +272,6 @@ def _over_slices(machine: Machine, mesh: Mesh, axis_types: str) -> list[str]:
         ")",
         placed_mesh_code(mesh, axis_types),
     ]
-
-
-_PASSES = (
-    "sdy-propagation-pipeline",
-    "func.func(sdy-insert-explicit-reshards{enable-full-version=true})",
-    "func.func(sdy-reshard-to-collectives)",
-    "canonicalize",
-)
 
 
 def layout_code(layout: Layout) -> str:

@@ -21,6 +21,7 @@ from shardviz.hlo.mlir.shardy import read_module
 from shardviz.hlo.overlap import matmul_orders
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem import Problem
+from shardviz.planner.states.moves import spec_of
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.reports.rematerialization import rematerializations
 from shardviz.reports.target_program import TargetProgram, widened_types
@@ -232,9 +233,7 @@ def _moves(module: MlirModule, problem: Problem) -> tuple[ShardyMove, ...]:
 
 def _joined(spec: PartitionSpec, mesh: Mesh) -> PartitionSpec:
     """The spec, in which neighbouring parts of an axis are one."""
-    sizes = mesh.shape
-    dims = tuple(joined_parts(axes, sizes) for axes in spec.dims)
-    return PartitionSpec(dims, joined_parts(spec.unreduced, sizes))
+    return spec_of((spec.dims, spec.unreduced), mesh)
 
 
 def _as_asked(spec: PartitionSpec | None, problem: Problem) -> PartitionSpec | None:

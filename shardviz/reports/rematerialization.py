@@ -22,6 +22,7 @@ from shardviz.hlo.text.instruction import parse_instruction
 from shardviz.hlo.text.shapes import one_array
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.notation.gspmd import read_gspmd
+from shardviz.notation.mesh import mesh_in_text, parse_mesh
 from shardviz.notation.reading import Context
 from shardviz.planner.plan import Step
 from shardviz.planner.states.moves import Node, move_step, state_of, state_space
@@ -42,8 +43,6 @@ _WARNING = re.compile(
 )
 _INSTRUCTION = re.compile(r" for HLO operation:? (.*?)(?:\. As the last resort|\. You probably want|$)")
 _METADATA = re.compile(r'\b(op_name|source_file|source_line|stack_frame_id)=("(?:[^"\\]|\\.)*"|\d+)')
-_NAMED_MESH = re.compile(r"mesh\[((?:'[^']*'=\d{1,9},?\s*)+)\]")
-_NAMED_AXIS = re.compile(r"'([^']*)'=(\d+)")
 _SIZES = r"\d{1,9}(?:,\d{1,9})*"
 _IOTA = re.compile(rf"<=\[({_SIZES})\]")
 _TILES = re.compile(rf"devices=\[({_SIZES})\]")
@@ -193,10 +192,9 @@ def mesh_of_warnings(lines: Iterable[str]) -> Mesh | None:
     what a damaged line says of one is passed over."""
     finest: tuple[int, ...] = ()
     for line in lines:
-        if named := _NAMED_MESH.search(line):
-            axes = _NAMED_AXIS.findall(named[1])
+        if named := mesh_in_text(line):
             with suppress(QuestionError):
-                return Mesh(tuple(name for name, _ in axes), tuple(int(size) for _, size in axes))
+                return parse_mesh(named)
         for iota in _IOTA.findall(line):
             sizes = tuple(size for size in map(int, iota.split(",")) if size != 1)
             finest = max(finest, sizes, key=len) if 0 not in sizes else finest

@@ -62,6 +62,15 @@ TARGETS = {
 }
 """The targets without a size, by name."""
 
+SHARDY_PASSES = {
+    "propagation": "sdy-propagation-pipeline",
+    "insert-explicit-reshards": "func.func(sdy-insert-explicit-reshards{enable-full-version=true})",
+    "reshard-to-collectives": "func.func(sdy-reshard-to-collectives)",
+    "canonicalize": "canonicalize",
+}
+"""Shardy on a module: propagation, then each change of sharding made visible, then as collectives, then the
+simplest form, which joins an all-reduce and the slice of its result into `sdy.reduce_scatter`."""
+
 EXAMPLES = "v5e:2x4 or h100:8"
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from shardviz.codegen.problem import problem_code
 from shardviz.errors import QuestionError
+from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
@@ -19,10 +20,10 @@ from shardviz.planner.search.mesh_ranking import (
     MeshSearch,
     best_meshes,
     mesh_shapes,
-    on_machine,
     problem_of,
     search_meshes,
     step_time,
+    with_order,
     with_smallest_machine,
 )
 from shardviz.planner.search.program_tables import ProgramTables
@@ -49,7 +50,8 @@ def asked(text=MLP, machine="v5e:4x4", axes="data,fsdp,tensor", sizes=SIZES, **m
 
 def tables_of(question, mesh):
     rules = ShardingRules(question.axes, mesh, question.roles)
-    return ProgramTables(question.step, on_machine(question.machine, mesh), rules, question.held)
+    placed = place_mesh(question.machine, with_order(question.machine, mesh))
+    return ProgramTables(question.step, placed, rules, question.held)
 
 
 def all_shardings(tables):

@@ -16,20 +16,7 @@ from shardviz.compiler.child.xla import simulate
 from shardviz.compiler.messages import Output, TargetMesh
 from shardviz.reports.lowered_module import ShardingCandidate
 from shardviz.reports.target_result import TargetResult
-
-PASSES = {
-    "propagation": "builtin.module(sdy-propagation-pipeline)",
-    "insert-explicit-reshards": (
-        "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true}))"
-    ),
-    "reshard-to-collectives": "builtin.module(func.func(sdy-reshard-to-collectives))",
-    "canonicalize": "builtin.module(canonicalize)",
-}
-"""Propagation, then each change of sharding made visible, then as collectives, then the simplest form.
-
-The last joins an all-reduce and the slice of its result into `sdy.reduce_scatter`.
-"""
-
+from shardviz.targets import SHARDY_PASSES
 
 _NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
 """JAX's name of an operation in its location; a place in a file has a colon behind it."""
@@ -72,8 +59,8 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
 def passes(module: ir.Module) -> Iterator[str]:
     """Run Shardy's passes on a module, in whose context one is; the name of each that has run. Raises what
     they raise."""
-    for name, pipeline in PASSES.items():
-        PassManager.parse(pipeline).run(module.operation)
+    for name, pipeline in SHARDY_PASSES.items():
+        PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
         yield name
 
 

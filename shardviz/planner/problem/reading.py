@@ -15,13 +15,7 @@ from shardviz.notation.einsum import Einsum, dims_text, has_words, parse_chain
 from shardviz.notation.mesh import mesh_in_text, parse_mesh
 from shardviz.notation.numbers import parse_sizes
 from shardviz.notation.program import EinsumCall, Mention, is_program, mentions, parse_program, split_layers
-from shardviz.notation.spec_string import (
-    SpecPart,
-    is_named,
-    parse_named_specs,
-    parse_specs,
-    write_spec,
-)
+from shardviz.notation.spec_string import SpecPart, is_named, parse_named_specs, parse_specs, write_spec
 from shardviz.planner.problem import UNNAMED, Problem, Statement, unused_name
 from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram
 from shardviz.planner.problem.sizes import dimension_sizes, padded, program_sizes, usual_sizes

@@ -8,6 +8,11 @@ so far is a whole answer of the meshes looked at, so it can be shown or left at 
 Where one thing hides another the time of a step cannot be added up, and memory is a limit: both are brought
 into sums by multipliers (Lagrangian relaxation: Everett 1963). For any multipliers the least sum is a bound
 that no sharding on a mesh is faster than; the best sharding met on the way is the answer.
+
+A step of work w and of communication c that it can hide takes max(w, c), at least (1 - s)·w + s·c for any
+share s from 0 to 1. With s = 0 the best sharding may have w = 2 and c = 5 ms, with s = 1 another 6 and 1:
+their sums are equal at s = 1/2, where a third with 3 and 3 has the least sum, 3. No step takes less than
+that, and its own takes no more.
 """
 
 from __future__ import annotations
@@ -233,7 +238,7 @@ def _on_mesh(
         return InfeasibleMesh(mesh, reason), 0
     layers = question.step.layers / stages
     held = {name: max(1.0, copies / stages) for name, copies in question.held.items()}
-    placed = on_machine(question.machine, mesh)
+    placed = place_mesh(question.machine, with_order(question.machine, mesh))
     rules = ShardingRules(question.axes, mesh, question.roles)
     stage = PipelineStage(pipeline, layers, question.microbatches) if stages > 1 else None
     wide = tuple(axis.name for axis in rules.wide)
@@ -311,11 +316,6 @@ def _sizes(fixed: Sequence[int | None], devices: int) -> Iterator[tuple[int, ...
         if devices % size == 0:
             for others in _sizes(rest, devices // size):
                 yield (size, *others)
-
-
-def on_machine(machine: Machine, mesh: Mesh) -> PlacedMesh:
-    """The mesh on the machine."""
-    return place_mesh(machine, with_order(machine, mesh))
 
 
 def with_order(machine: Machine, mesh: Mesh) -> Mesh:

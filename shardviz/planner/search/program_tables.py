@@ -11,7 +11,7 @@ found once for all meshes (`DirectWays`); each mesh prices them (`DirectPrices`)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import inf, prod
@@ -284,18 +284,18 @@ class ProgramTables:
     def _bytes(self, array: ShardedArray, state: State) -> int:
         return self.moves.local_bytes(array.shape, array.dtype, state[0])
 
-    @cached_property
-    def _moves_of(self) -> list[list[Table]]:
-        """For each statement, for each operand and last the result, seconds by split and state."""
-        return [[*self._moves(statement)] for statement in self.statements]
-
-    def _moves(self, table: StatementTable) -> Iterator[Table]:
+    @remembered
+    def _moves(self, number: int) -> list[Table]:
+        """For each operand of a statement, and last the result, seconds by split and state."""
+        table = self.statements[number]
         needed = zip(*(choice.states for choice in table.choices), strict=True)
-        *operands, result = zip(table.arrays, table.variables, needed, strict=True)
-        for array, variable, own in operands:
-            yield self.moves.table(array.shape, array.dtype, self.states[variable], own).T
-        array, variable, own = result
-        yield self.moves.table(array.shape, array.dtype, own, self.states[variable])
+        *operands, (array, variable, own) = zip(table.arrays, table.variables, needed, strict=True)
+        made = self.moves.table(array.shape, array.dtype, own, self.states[variable])
+        before = (
+            self.moves.table(array.shape, array.dtype, self.states[variable], own).T
+            for array, variable, own in operands
+        )
+        return [*before, made]
 
     @cached_property
     def _memory(self) -> dict[str, Table]:
@@ -317,7 +317,7 @@ class ProgramTables:
             work = np.array([choice.seconds for choice in statement.choices])
             factors.append(Factor((split,), by.work[statement.is_later] * work))
             for variable, hideable, table in zip(
-                statement.variables, statement.hideable, self._moves_of[number], strict=True
+                statement.variables, statement.hideable, self._moves(number), strict=True
             ):
                 weights = by.hidden if hideable else by.exposed
                 factors.append(Factor((split, variable), weights[statement.is_later] * table))

@@ -1,4 +1,10 @@
-"""The mesh axes, or parts of them, over which the arrays of a problem may be split."""
+"""The mesh axes, or parts of them, over which the arrays of a problem may be split.
+
+Given arrays name axes, and parts of axes: with A[X, _], B[_, X:(1)2] and X=8 all is made of X:(1)2 and
+X:(2)4. Cut into primes, X has three parts of 2. Plans that divide the work as the arrays are divided need the
+coarse parts alone, the best of all may need the fine ones: from A[X, _] one all-to-all over X:(4)2 leads to
+A[X:(1)4, X:(4)2], which no whole axes say.
+"""
 
 from __future__ import annotations
 

@@ -99,12 +99,7 @@ class StatementWays:
                     found.setdefault(split.result, []).append((number, least, work, split))
         return WaysByResult(self, [operands for _, operands in several], found)
 
-    def best(
-        self,
-        several: Sequence[WithOperands],
-        ends: CheapestPaths,
-        limit: Cost,
-    ) -> Way | None:
+    def best(self, several: Sequence[WithOperands], ends: CheapestPaths, limit: Cost) -> Way | None:
         """The cheapest way to run one of several statements and to have its result where a backward search
         `ends`, with the cost of all of it; None where none costs less than `limit`."""
         way: Way | None = None
@@ -118,11 +113,7 @@ class StatementWays:
         return way
 
     def _likely(
-        self,
-        part: Statement,
-        operands: Sequence[CheapestPaths],
-        ends: CheapestPaths,
-        limit: Cost,
+        self, part: Statement, operands: Sequence[CheapestPaths], ends: CheapestPaths, limit: Cost
     ) -> Iterator[tuple[Cost, Cost, WorkSplit]]:
         """The splits that may cost less than a limit, each with what it costs at least, which grows, and its
         work. Of most splits no order of the axes comes into question, so it is left for later."""
