@@ -129,16 +129,28 @@ def _as_measured(
     formula: CollectiveTime, size: int, levels: Sequence[LinkLevel], known: tuple[MeasuredTimes, ...]
 ) -> CollectiveTime:
     """The time by what was measured, over several axes with such links the mean."""
-    seconds = sum(times.seconds(size) for times in known) / len(known)
-    # Where a regime ends before its line meets the next one, the step between them counts as bytes.
-    latency = min(seconds, sum(times.regime(size).latency for times in known) / len(known))
-    meshes = dict.fromkeys(f"{' and '.join(times.axes)} of {times.mesh}" for times in known)
-    line = known[0].regime(size)
-    words = f"measured over {', '.join(meshes)}: {_bytes(size)} at {rate(line.bandwidth)}"
-    words += f", and {duration(line.latency)} of latency" if line.latency else ""
+    seconds = sum(times.seconds(size, formula.seconds) for times in known) / len(known)
+    first, over = known[0], ", ".join(dict.fromkeys(times.over for times in known))
+    if near := first.near(size):
+        words = f"measured over {over}: "
+        words += " and ".join(f"{_bytes(point.size)} in {duration(point.seconds)}" for point in near)
+        start = first.points[0].seconds
+    elif first.regimes:
+        # Where a regime ends before its line meets the next one, the step between them counts as bytes.
+        line, *others = [times.regime(size) for times in known if times.regimes]
+        start = sum(each.latency for each in (line, *others)) / (1 + len(others))
+        words = f"measured over {over}: {_bytes(size)} at {rate(line.bandwidth)}"
+        words += f", and {duration(line.latency)} of latency" if line.latency else ""
+    else:
+        start = formula.start_seconds + formula.latency_seconds
+        words = f"{formula.convention}, as other sizes were measured over {over}"
+    latency = min(seconds, start)
     names = _names(level for level in levels if level.size > 1)
     bound = "latency" if latency >= seconds - latency else names
-    return CollectiveTime(seconds, latency, seconds - latency, formula.textbook_seconds, bound, words, True)
+    is_measured = bool(near or first.regimes)
+    return CollectiveTime(
+        seconds, latency, seconds - latency, formula.textbook_seconds, bound, words, is_measured
+    )
 
 
 class _Stage:

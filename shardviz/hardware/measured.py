@@ -1,7 +1,11 @@
-"""Times of collectives as they were measured: lines that stand for the formulas, and their tables in a file.
+"""Times of collectives as they were measured, in the place of the formulas, and their tables in a file.
 
 A collective over a group takes the same time over any other group with the same links. So what was measured
 over an axis of one mesh holds for each axis of another mesh that lies on such links.
+
+A table has `points`, times of single sizes, or `regimes`, lines fitted to such times, or both. A measured size
+takes its time, one between two points lies on the straight line of the logarithms, and beyond the points hold
+the lines, without any the formula: that of a GPU's NCCL is fitted to points, too (`hardware.nccl`).
 
     [[measured]]
     op = "psum"
@@ -13,6 +17,7 @@ over an axis of one mesh holds for each axis of another mesh that lies on such l
         {from = "4KiB", latency = "77us", bandwidth = "3.1GB/s"},
         {from = "3MiB", latency = "0us", bandwidth = "1GB/s", bandwidth_error = "0.05GB/s"},
     ]
+    points = [{size = "4KiB", time = "78us"}, {size = "1MiB", time = "410us"}]
 """
 
 from __future__ import annotations
@@ -21,12 +26,12 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.links import LinkLevel
-from shardviz.hardware.quantities import LATENCY, MEASURED, PAYLOAD, SPREAD, figure
+from shardviz.hardware.quantities import LATENCY, MEASURED, MEASURED_TIME, PAYLOAD, SPREAD, figure
 from shardviz.notation.mesh import parse_mesh
 from shardviz.sharding import Mesh, canonical_dtype
 from shardviz.strict_table import StrictTable, closest
@@ -39,7 +44,7 @@ COLLECTIVES = {
     "ppermute": "collective-permute",
 }
 """The collectives that are measured, by JAX's names, with HLO's."""
-MAX_REGIMES = 16
+MAX_REGIMES, MAX_POINTS = 16, 64
 MAX_NOISE = 100.0
 
 Levels = tuple[LinkLevel, ...]
@@ -63,10 +68,18 @@ class Regime:
         return self.latency + size / self.bandwidth
 
 
+class Point(NamedTuple):
+    """The seconds that so many bytes took."""
+
+    size: int
+    seconds: float
+
+
 _FIGURES = {"latency": LATENCY, "latency_error": LATENCY, "bandwidth": MEASURED, "bandwidth_error": SPREAD}
 """The figures of a regime, in a table as in `Regime`; errors may be left out."""
 REGIME_KEYS = ("from", *_FIGURES)
-KEYS = ("op", "mesh", "axes", "dtype", "noise", "regimes")
+POINT_KEYS = ("size", "time")
+KEYS = ("op", "mesh", "axes", "dtype", "noise", "regimes", "points")
 
 
 @dataclass(frozen=True)
@@ -74,8 +87,8 @@ class MeasuredTimes:
     """A collective over the groups along some axes of a mesh, measured over a range of sizes.
 
     `op` is JAX's name. `regimes` begin with small sizes; the first and the last also hold beyond what was
-    measured. `noise` is the usual spread of a time over its median, None where it is not known. `links` are
-    the levels of these groups, without their names.
+    measured. `points` are of growing size and time. `noise` is the usual spread of a time over its median,
+    None where it is not known. `links` are the levels of these groups, without their names.
     """
 
     op: str
@@ -85,15 +98,35 @@ class MeasuredTimes:
     links: Levels
     dtype: str = ""
     noise: float | None = None
+    points: tuple[Point, ...] = ()
+
+    @property
+    def over(self) -> str:
+        """``X and Y of X=2,Y=4``."""
+        return f"{' and '.join(self.axes)} of {self.mesh}"
+
+    def near(self, size: float) -> tuple[Point, ...]:
+        """The point of so many bytes, or the two that these lie between; none beyond the points."""
+        below = [point for point in self.points if point.size <= size]
+        above = [point for point in self.points if point.size >= size]
+        return tuple(dict.fromkeys((below[-1], above[0]))) if below and above else ()
 
     def regime(self, size: float) -> Regime:
         """The line on which a size lies."""
         return next((regime for regime in reversed(self.regimes) if regime.start <= size), self.regimes[0])
 
-    def seconds(self, size: float) -> float:
-        """Seconds of so many bytes, which are as few as those of the regimes before, or more."""
-        before = (one.seconds(after.start) for one, after in pairwise(self.regimes) if after.start <= size)
-        return max([self.regime(size).seconds(size), *before])
+    def seconds(self, size: float, formula: float = 0.0) -> float:
+        """Seconds of so many bytes, which are as few as those of fewer bytes, or more; of sizes that neither
+        points nor regimes have those of the `formula`."""
+        before = [one.seconds(after.start) for one, after in pairwise(self.regimes) if after.start <= size]
+        beyond = max([self.regime(size).seconds(size), *before]) if self.regimes else formula
+        if near := self.near(size):
+            (lower, least), (upper, most) = near[0], near[-1]
+            part = math.log(size / lower) / math.log(upper / lower) if upper > lower else 0.0
+            return least * (most / least) ** part
+        smaller = [point.seconds for point in self.points if point.size < size]
+        larger = [point.seconds for point in self.points if point.size > size]
+        return max([min([beyond, *larger]), *smaller])
 
     def toml(self) -> Iterator[str]:
         """The lines of a table that reads back to the same."""
@@ -104,14 +137,17 @@ class MeasuredTimes:
             yield f"dtype = {_quoted(self.dtype)}"
         if self.noise is not None:
             yield f"noise = {self.noise:.3g}"
-        yield "regimes = ["
-        for regime in self.regimes:
-            figures = [f"from = {regime.start}"]
-            for name, quantity in _FIGURES.items():
-                if (value := getattr(regime, name)) or not name.endswith("_error"):
-                    figures.append(f"{name} = {quantity.toml(value)}")
-            yield f"    {{{', '.join(figures)}}},"
-        yield "]"
+        regimes = [[f"from = {regime.start}", *_regime_toml(regime)] for regime in self.regimes]
+        points = [[f"size = {size}", f"time = {MEASURED_TIME.toml(time)}"] for size, time in self.points]
+        for key, rows in (("regimes", regimes), ("points", points)):
+            if rows:
+                yield from (f"{key} = [", *(f"    {{{', '.join(row)}}}," for row in rows), "]")
+
+
+def _regime_toml(regime: Regime) -> Iterator[str]:
+    for name, quantity in _FIGURES.items():
+        if (value := getattr(regime, name)) or not name.endswith("_error"):
+            yield f"{name} = {quantity.toml(value)}"
 
 
 def links_alike(levels: Sequence[LinkLevel]) -> Levels:
@@ -166,20 +202,26 @@ def _times(table: StrictTable, place: Callable[[Mesh], LevelsOf]) -> MeasuredTim
             dtype = canonical_dtype(table.line("dtype", 20))
         except QuestionError as error:
             table.fail("dtype", error.message, error.hint)
-    regimes = tuple(_regimes(table))
+    regimes = tuple(_regimes(table)) if "regimes" in table or "points" not in table else ()
+    points = _points(table) if "points" in table else ()
     noise: Any = table.values.get("noise")
     if "noise" in table and (type(noise) not in (int, float) or not 0 <= noise <= MAX_NOISE):
         shown = quote(str(noise), 30)
         table.fail("noise", f"{shown} is not a number from 0 to {MAX_NOISE:g}", "0.2 is 20 %")
-    return MeasuredTimes(op, str(mesh), axes, regimes, links, dtype, None if noise is None else float(noise))
+    spread = None if noise is None else float(noise)
+    return MeasuredTimes(op, str(mesh), axes, regimes, links, dtype, spread, points)
+
+
+def _rows(table: StrictTable, key: str, most: int) -> list[StrictTable]:
+    rows = table.tables(key)
+    if not 1 <= len(rows) <= most:
+        table.fail(key, f"there are {len(rows):,}", f"write 1 to {most}")
+    return rows
 
 
 def _regimes(table: StrictTable) -> Iterator[Regime]:
-    rows = table.tables("regimes")
-    if not 1 <= len(rows) <= MAX_REGIMES:
-        table.fail("regimes", f"there are {len(rows):,}", f"write 1 to {MAX_REGIMES}")
     before = -1
-    for row in rows:
+    for row in _rows(table, "regimes", MAX_REGIMES):
         row.only(REGIME_KEYS)
         start = int(figure(row, "from", PAYLOAD, 0.0))
         if start <= before:
@@ -193,6 +235,20 @@ def _regimes(table: StrictTable) -> Iterator[Regime]:
         if regime.bandwidth == math.inf and not regime.latency:
             row.fail("bandwidth", "with no latency it takes no time at all", "give one of the two")
         yield regime
+
+
+def _points(table: StrictTable) -> tuple[Point, ...]:
+    """The points of a table; one that took longer than a larger size was slowed down by other work, and takes
+    the larger one's time."""
+    points: list[Point] = []
+    for row in _rows(table, "points", MAX_POINTS):
+        row.only(POINT_KEYS)
+        point = Point(int(figure(row, "size", PAYLOAD)), figure(row, "time", MEASURED_TIME))
+        if point.size <= (points[-1].size if points else 0):
+            row.fail("size", "it is not above that of the point before", "begin with small sizes")
+        points.append(point)
+    least = [*accumulate((point.seconds for point in reversed(points)), min)][::-1]
+    return tuple(Point(point.size, seconds) for point, seconds in zip(points, least, strict=True))
 
 
 def _quoted(text: str) -> str:

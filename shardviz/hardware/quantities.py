@@ -84,6 +84,8 @@ _RATE = "write a number with B/s, kB/s, MB/s, GB/s, TB/s or KiB/s, MiB/s, GiB/s,
 LATENCY = Quantity("latency", _TIMES, "write a number with s, ms, us or ns, as in 1us; 0 needs none",
                    0.0, 1.0, "0 to 1 s", "us")
 TIME = Quantity("time", _TIMES, "write a number with s, ms, us or ns, as in 1.5ms")
+MEASURED_TIME = Quantity("time", _TIMES, "write a number with s, ms, us or ns, as in 33us",
+                         1e-9, 1e4, "1 ns to 10,000 s", "us")
 BANDWIDTH = Quantity("bandwidth", _RATES, _RATE, 1e6, 1e16, "1 MB/s to 10 PB/s, or inf", "GB/s", True)
 MEASURED = Quantity("measured bandwidth", _RATES, _RATE,
                     1e3, 1e16, "1 kB/s to 10 PB/s, or inf", "GB/s", True)

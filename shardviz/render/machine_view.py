@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import replace
+from itertools import pairwise, zip_longest
 
 from rich.style import Style
 from rich.text import Text
@@ -23,6 +24,7 @@ from shardviz.hardware.family import Family
 from shardviz.hardware.links import Dimension, LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.matmuls import MATMULS, measured_matmuls, moved_bytes
+from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hardware.nccl import NCCL, measured_times, ways_over
 from shardviz.hardware.placement import AXES
 from shardviz.render.caption import axes_text, coordinates
@@ -44,8 +46,7 @@ def machine_view(
     verbose: bool = False,
 ) -> list[Text]:
     """A machine; with a mesh, where its axes lie. `placed` is None where no mesh was given. When `verbose`,
-    also on-chip memory, the clock, and
-    NCCL's constants beside measured times."""
+    also on-chip memory, the clock and the way to the host."""
     lines = sentence(machine.family.size_words(), width, lead=f"{machine.name}  ")
     lines += [Text(), Text("one device", "bold"), *_device_lines(machine, width, verbose)]
     lines += [Text(), Text("links, one way", "bold"), *_link_lines(machine, width), Text()]
@@ -54,23 +55,16 @@ def machine_view(
         order = "in the order that is given" if mesh.device_order else "where jax.make_mesh places it"
         lines += [Text(), *sentence(f"{mesh}, {order}", width, lead="mesh  ")]
         lines += _axis_lines(mesh, placed, width, palette)
-    nodes = [one for one in machine.family.dimensions if one.nccl and one.kind == "switch" and one.size > 1]
-    fitted = ["matmuls"] * bool(machine.device.matmuls) + [
-        f"collectives over {one.size} devices" for one in nodes
-    ]
-    if fitted and not verbose:
-        words = f"{' and '.join(fitted)} take times fitted to measurements: -v lists them"
-        lines += [Text(), *sentence(words, width, style="dim")]
-    elif fitted:
-        lines += [
-            *_matmul_lines(machine, width),
-            *(line for one in nodes for line in _nccl_lines(machine, one, width)),
-        ]
+    lines += _matmul_lines(machine, width)
+    for one in machine.family.dimensions:
+        if one.nccl and one.kind == "switch" and one.size > 1:
+            lines += _nccl_lines(machine, one, width)
     if machine.measured:
         lines += [
             Text(),
             Text("measured, in the place of formulas", "bold"),
-            *_measured_lines(machine, width),
+            *_regime_lines(machine, width),
+            *_point_lines(machine, width),
         ]
     source = f"{machine.source}{'' if verbose else '; -v shows all figures'}"
     return [*lines, Text(), *sentence(source, width, lead="figures: ", style="dim")]
@@ -158,10 +152,9 @@ def _link_lines(machine: Machine, width: int) -> list[Text]:
     return table(rows, width, 2)
 
 
-SAMPLED = (2**10, 2**20, 2**30)
-"""Bytes of a collective whose times are shown."""
-
-
+SAMPLED = (2**10, 2**15, 2**20, 2**25, 2**30)
+"""Bytes of a collective whose times are shown; every second one on a page of less than `ROOM` columns."""
+ROOM = 92
 TIMED = {"n = 512": (1, 512, 512, 512), "2 of 2,048": (2, 2048, 2048, 2048), "4,096": (1, 4096, 4096, 4096)}
 """Sizes of matmuls, b, m, n and k, whose times are shown."""
 
@@ -172,59 +165,83 @@ def _matmul_lines(machine: Machine, width: int) -> list[Text]:
     known = {(chip, dtype, sizes): time for chip, dtype, sizes, time in measured_matmuls()}
     rows: list[list[Cell]] = []
     for dtype, time in MATMULS.get(like, {}).items():
-        figures = [seconds(time.start), f"{time.share:.0%}", rate(time.bandwidth)]
-        for sizes in TIMED.values():
-            moved = moved_bytes(dtype, sizes)
-            figures.append(seconds(device.matmul_seconds(2 * math.prod(sizes), moved, dtype) or 0.0))
-        rows.append([dtype, *figures])
+        ours = [
+            seconds(device.matmul_seconds(2 * math.prod(sizes), moved_bytes(dtype, sizes), dtype) or 0.0)
+            for sizes in TIMED.values()
+        ]
+        rows.append([dtype, seconds(time.start), f"{time.share:.0%}", rate(time.bandwidth), OURS, *ours])
         if like == machine.chip:
             times = [seconds(known[like, dtype, sizes]) for sizes in TIMED.values()]
-            rows.append(["  measured", "", "", "", *times])
-    return _fitted(
-        "matmuls n × n × n", like, machine, ("start", "of the peak", "on the chip", *TIMED), rows, width
-    )
+            rows.append(["", "", "", "", MEASURED, *times])
+    heads = ("start", "of the peak", "on the chip", "", *TIMED)
+    return _fitted("matmuls n × n × n", "cuBLAS", like, heads, rows, width)
+
+
+OURS, MEASURED = ("ours", "dim"), ("measured", "dim")
+TABLES = "openxla/xla, xla/service/gpu/model"
+BETWEEN = (
+    "The lines pass between the times: small ones vary by 40% from run to run, and more bytes must not take "
+    "less. [[measured]] points of a machine file hold exactly."
+)
 
 
 def _fitted(
-    what: str, like: str, machine: Machine, heads: Sequence[str], rows: list[list[Cell]], width: int
+    what: str, library: str, like: str, heads: Sequence[str], rows: list[list[Cell]], width: int
 ) -> list[Text]:
-    of = f" of {like.upper()}" if like != machine.chip else ""
-    head = sentence(f"{what}, fitted to the times{of} that XLA ships", width, style="bold")
-    numbers = set(range(1, len(heads) + 1))
-    return [Text(), *head, *table(rows, width, 2, numbers, ("", *heads), style="dim")] if rows else []
+    if not rows:
+        return []
+    head = sentence(f"{what}, fitted to {library} on {like.upper()} ({TABLES})", width, style="bold")
+    numbers = {number for number, name in enumerate(heads, 1) if name}
+    return [Text(), *head, *table(rows, width, 2, numbers, ("", *heads), style="dim")]
 
 
 def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:
-    """The constants of NCCL's collectives over a node, and a few times beside those that were measured."""
+    """The lines of NCCL's collectives over a node, of which the quickest holds, and their times beside those
+    that were measured."""
     known = {
         (op, size): time
         for chip, op, devices, size, time in measured_times()
         if (chip, devices) == (machine.chip, node.size)
     }
+    sizes = SAMPLED if width >= ROOM else SAMPLED[::2]
     rows: list[list[Cell]] = []
     for op in NCCL[node.nccl]:
-        ways = [[seconds(start), f"{share:.0%}"] for start, share in ways_over(node.nccl, op, node.size)]
-        links = [node.level(node.size)]
-        times = [seconds(collective_time(op, size, links).seconds) for size in SAMPLED]
-        rows.append([op, *ways[0], *times])
-        for way in ways[1:]:
-            rows.append(["", *way, "", "", ""])
+        ways = [(seconds(start), f"{share:.0%}") for start, share in ways_over(node.nccl, op, node.size)]
+        ours = [seconds(collective_time(op, size, [node.level(node.size)]).seconds) for size in sizes]
+        times = [[OURS, *ours]]
         if known:
-            rows.append(["  measured", "", "", *(seconds(known[op, size]) for size in SAMPLED)])
-    heads = ("start", "of the links", *map(human_bytes, SAMPLED))
-    what = f"NCCL over {node.size}, the quickest line"
-    return _fitted(what, node.nccl, machine, heads, rows, width)
+            times.append([MEASURED, *(seconds(known[op, size]) for size in sizes)])
+        for way, time in zip_longest(ways, times):
+            name = op if way is ways[0] else ""
+            rows.append([name, *(way or ("", "")), *(time or [""] * (1 + len(sizes)))])
+    heads = ("start", "of the links", "", *map(human_bytes, sizes))
+    lines = _fitted(f"collectives over {node.size}", "NCCL", node.nccl, heads, rows, width)
+    return [*lines, *sentence(BETWEEN, width, 2, style="dim")]
 
 
-def _measured_lines(machine: Machine, width: int) -> list[Text]:
+def _regime_lines(machine: Machine, width: int) -> list[Text]:
     rows = []
     for times in machine.measured:
-        over = f"{','.join(times.axes)} of {times.mesh}"
-        first, *others = map(regime_cells, times.regimes)
-        rows.append([times.op, over, *first, "–" if times.noise is None else f"{times.noise:.0%}"])
-        rows += [["", "", *cells] for cells in others]
+        if times.regimes:
+            first, *others = map(regime_cells, times.regimes)
+            rows.append([times.op, times.over, *first, "–" if times.noise is None else f"{times.noise:.0%}"])
+            rows += [["", "", *cells] for cells in others]
     heads = ("", "over", "from", "latency", "bandwidth", "noise")
-    return table(rows, width, 2, {2, 3, 4, 5}, heads, style="dim")
+    return table(rows, width, 2, {2, 3, 4, 5}, heads, style="dim") if rows else []
+
+
+def _point_lines(machine: Machine, width: int) -> list[Text]:
+    """The measured points, beside the lines or formulas that hold beyond them."""
+    rows = []
+    for times in machine.measured:
+        without = [replace(times, points=())] if times.regimes else []
+        for size, measured in times.points:
+            fit = collective_time(COLLECTIVES[times.op], size, times.links, measured=without)
+            is_first = size == times.points[0].size
+            named = [times.op, times.over] if is_first else ["", ""]
+            rows.append([*named, human_bytes(size), seconds(measured), seconds(fit.seconds)])
+    heads = ("", "over", "size", "measured", "by lines or formula")
+    return table(rows, width, 2, {2, 3, 4}, heads, style="dim") if rows else []
 
 
 def _axis_lines(mesh: Mesh, placed: PlacedMesh, width: int, palette: Palette) -> list[Text]:

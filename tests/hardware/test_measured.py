@@ -6,7 +6,7 @@ import pytest
 
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import place_mesh
-from shardviz.hardware.machine_file import read_machine
+from shardviz.hardware.machine_file import machine_toml, read_machine
 from shardviz.hardware.measured import MeasuredTimes, Regime
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
@@ -83,6 +83,47 @@ def test_more_bytes_never_take_less_time():
     times = [falling.seconds(size) for size in range(0, 3000, 50)]
     assert times == sorted(times)
     assert falling.seconds(1000) == pytest.approx(1e-3 + 1e-6)
+
+
+POINTS = """
+base = "h100:8"
+[[measured]]
+op = "psum"
+mesh = "X=2,Y=4"
+axes = "Y"
+points = [{size = "64KiB", time = "40us"}, {size = "256KiB", time = "39us"}, {size = "4MiB", time = "80us"}]
+"""
+
+
+@pytest.mark.parametrize("regimes", ["", 'regimes = [{latency = "50us", bandwidth = "100GB/s"}]\n'])
+def test_the_price_goes_through_the_points_and_beyond_them_by_the_fit(regimes):
+    def at(size, text=POINTS + regimes):
+        return seconds("psum", size, ("Y",), text=text)
+
+    def beyond(size):
+        return at(size, POINTS[: POINTS.index("points")] + regimes if regimes else 'base = "h100:8"')
+
+    # One that took longer than a larger one was slowed down.
+    assert at(2**16) == at(2**17) == at(2**18) == pytest.approx(39e-6)
+    assert at(2**22) == pytest.approx(80e-6)
+    # Half way in the logarithm of the size.
+    assert at(2**20) == pytest.approx((39e-6 * 80e-6) ** 0.5)
+    assert at(2**10) == pytest.approx(min(beyond(2**10), 39e-6))
+    assert at(2**23) == pytest.approx(max(beyond(2**23), 80e-6))
+    assert at(2**30) == beyond(2**30) > 80e-6
+    times = [at(int(1.3**power)) for power in range(90)]
+    assert times == sorted(times)
+
+
+def test_points_are_written_as_they_are_read_and_say_what_they_are():
+    machine = read_machine(POINTS)
+    assert read_machine(machine_toml(machine)).measured == machine.measured
+    placed = place_mesh(machine, parse_mesh("X=2,Y=4"))
+    between, point, above = (collective_price("psum", 2**size, ("Y",), placed) for size in (20, 22, 30))
+    assert point.convention == "measured over Y of X=2,Y=4: 4 MiB in 80 µs"
+    assert between.convention == "measured over Y of X=2,Y=4: 256 KiB in 39 µs and 4 MiB in 80 µs"
+    assert above.convention.endswith("to start, as other sizes were measured over Y of X=2,Y=4")
+    assert (between.is_measured, point.is_measured, above.is_measured) == (True, True, False)
 
 
 def test_a_permute_of_other_distances_goes_by_the_formula():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.hardware.machine_file import MachineFileError, read_machine
-from shardviz.hardware.measured import KEYS, REGIME_KEYS
+from shardviz.hardware.measured import KEYS, POINT_KEYS, REGIME_KEYS
 
 HEAD = 'base = "v5e:4x4"\n'
 TABLE = """[[measured]]
@@ -100,9 +100,28 @@ def test_tables_that_are_none_are_refused(text, message):
     assert message in error.value.message
 
 
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ("[]", "line 12: measured.1.points: there are 0"),
+        ('[{size = "1MiB"}]', "measured.1.points.1.time: it is missing"),
+        ('[{size = "1MiB", time = "0s"}]', "measured.1.points.1.time: 0s is outside the range"),
+        ('[{size = "1MiB", time = "3m"}]', "measured.1.points.1.time: 'm' is not a unit of time"),
+        ('[{size = 0, time = "3us"}]', "measured.1.points.1.size: it is not above"),
+        ('[{size = 9, time = "3us"}, {size = 9, time = "3us"}]', "measured.1.points.2.size: it is not above"),
+        ('[{bytes = 9, time = "3us"}]', "measured.1.points.1.bytes: there is no such key"),
+    ],
+)
+def test_points_that_are_none_are_refused(points, message):
+    with pytest.raises(MachineFileError) as error:
+        read_machine(f"{HEAD}{TABLE}points = {points}\n")
+    assert message in error.value.message
+
+
 def test_the_page_names_every_key():
     page = (Path(__file__).parents[2] / "docs" / "machines.md").read_text(encoding="utf-8")
     rows = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `measured"))
     keys = {f"measured.{key}" for key in KEYS}
     keys |= {f"measured.regimes.{key}" for key in REGIME_KEYS}
+    keys |= {f"measured.points.{key}" for key in POINT_KEYS}
     assert set(re.findall(r"`([\w.]+)`", rows)) == keys
