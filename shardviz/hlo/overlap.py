@@ -3,7 +3,8 @@
 A collective is under way in one of these forms:
 
 - ``all-gather-start`` and ``all-gather-done``, and the like of every collective; ``send`` and ``recv-done``;
-- ``async-start``, maybe ``async-update``, ``async-done``, with the collective in the computation they name;
+- ``async-start``, maybe ``async-update``, ``async-done``, with the collective in the computation they name,
+  or ``call-start`` and ``call-done``, where the SparseCores of a TPU run it;
 - on TPU three or more fusions of one channel: one ends in a custom call ``AsyncCollectiveStart``, those in
   the middle hold the collective next to the matmul that it overlaps with, one has ``AsyncCollectiveDone``.
 
@@ -25,7 +26,17 @@ from shardviz.hlo.collective import CollectiveMatmul, MatmulOrder, Work
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
 from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, CONTROL, FOLDED, NAMING, RUNNING, base_op, begins
+from shardviz.hlo.text.opcodes import (
+    ASYNC_STARTS,
+    BODIES,
+    COLLECTIVES,
+    CONTROL,
+    FOLDED,
+    NAMING,
+    RUNNING,
+    base_op,
+    begins,
+)
 from shardviz.hlo.text.shapes import is_number
 
 MAX_WORK = 1000
@@ -37,11 +48,11 @@ _FUSED = '"async_collective_fusion_config"'
 STARTS, ENDS = 'custom_call_target="AsyncCollectiveStart"', 'custom_call_target="AsyncCollectiveDone"'
 """Marks of the fusions that begin and end a collective on TPU."""
 _BLOCKING = '"is_sync":true'
-_BEGUN = COLLECTIVES | {"async"}
+_BEGUN = COLLECTIVES | {"async", "call"}
 """Opcodes whose start is work; that of a copy or a slice only fetches memory."""
 _ALWAYS_WORK = _BEGUN | {"fusion", "call", "while", "conditional", "custom-call", "sort", "reduce", "scatter"}
-_RESERVES = re.compile(r'custom_call_target="(?:AllocateBuffer|ConcatBitcast)"')
-"""Custom calls that name memory."""
+_RESERVES = re.compile(r'custom_call_target="(?:AllocateBuffer|ConcatBitcast|PrepareAsyncCall(?:Start|Done))"')
+"""Custom calls that name memory, or prepare a start."""
 ALGORITHM = '"collective_algorithm_config":{'
 """The TPU compiler's words on how it carries out a collective begin so."""
 _GPU = '"collective_backend_config":{'
@@ -100,7 +111,7 @@ class Schedules:
         if transfer is not None:
             return True, ""
         algorithm, site = algorithm_of(line.words), self.site(line.home)
-        is_wrapped = site is not None and site.opcode == "async-start"
+        is_wrapped = site is not None and site.opcode in ASYNC_STARTS
         if site is not None and not algorithm:
             algorithm = algorithm_of(site.words)
         if line in self._dones:

@@ -46,8 +46,10 @@ Channel = tuple[str, int]
 _CYCLES = re.compile(r'"estimated_cycles":"(\d{1,19})"')
 _REIFIED = re.compile(r'"exec_time_us":([\d.eE+-]{1,24})[^{}]*"name":"([^"]{0,40})"')
 _MEMORY = re.compile(
-    r'custom_call_target="(?:AllocateBuffer|ConcatBitcast|AssumeGatherIndicesInBound|Sharding|SPMD\w*)"'
+    r'custom_call_target="(?:AllocateBuffer|ConcatBitcast|AssumeGatherIndicesInBound|Sharding|SPMD\w*|'
+    r'PrepareAsyncCall(?:Start|Done))"'
 )
+"""Custom calls that name memory or say something of it, or prepare the start of a computation beside."""
 _NO_TIME = NAMING | {"bitcast-convert", "token", "infeed-token"}
 
 

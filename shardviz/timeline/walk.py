@@ -1,9 +1,9 @@
 """The computations of a scheduled module, in the order of their instructions, as steps.
 
 Asynchronous are every ``-start`` up to its ``-done``, ``send`` and ``recv`` up to theirs, computations that
-an ``async-start`` runs, and TPU's chains of fusions: one that holds ``AsyncCollectiveStart`` begins a
-collective, those between carry its steps beside their own work, one that holds ``AsyncCollectiveDone`` waits
-for it.
+an ``async-start`` or ``call-start`` runs, and chains of fusions of TPUs: one that holds ``AsyncCollectiveStart``
+begins a collective, those between carry its steps beside their own work, one that holds ``AsyncCollectiveDone``
+waits for it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shardviz.hlo.module import HloModule
 from shardviz.hlo.overlap import ALGORITHM, ENDS, STARTS
 from shardviz.hlo.text.cross_slice import RENDEZVOUS
 from shardviz.hlo.text.instruction import Computation
-from shardviz.hlo.text.opcodes import BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
+from shardviz.hlo.text.opcodes import ASYNC_STARTS, BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
 from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes
 from shardviz.timeline.instruction_work import Path, part_of
 from shardviz.timeline.program_timeline import LINKS, SpanKind
@@ -225,7 +225,7 @@ class _BlockWalk:
 
     def start(self, number: int, form: Form, operands: Sequence[int]) -> Made:
         walker = self._walker
-        callee = self._lines.callee(form.line) if form.opcode == "async-start" else None
+        callee = self._lines.callee(form.line) if form.opcode in ASYNC_STARTS else None
         name = self._rows.names[number]
         record = walker.records.get(name) if callee is None else walker.record_inside(callee)
         if callee is None or record is not None:

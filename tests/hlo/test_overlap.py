@@ -108,6 +108,17 @@ def test_async_wrapper_with_updates():
     assert found == [(True, [("x", "add"), ("y", "matmul")])]
 
 
+def test_a_call_that_the_sparse_cores_run():
+    found = overlapped(
+        '%s = ((f32[8]), f32[32]) call-start(%p), async_execution_thread="sparsecore", to_apply=%gathering',
+        '%w = token[] custom-call(), custom_call_target="PrepareAsyncCallDone"',
+        "%x = f32[8,8] add(%q, %q)",
+        "%done = f32[32] call-done(%s)",
+        helpers=HELPERS + GATHERING,
+    )
+    assert found == [(True, [("x", "add")])]
+
+
 def test_two_at_a_time():
     other = "%other = f32[8] all-reduce-start(%p), to_apply=%sum, " + GROUPS
     lines = [f"%start = {GATHERED}", other, "%x = f32[8,8] add(%q, %q)", DONE]

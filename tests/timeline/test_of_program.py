@@ -100,6 +100,33 @@ def test_a_collective_beside_work_is_exposed_for_the_rest():
     assert found.savings[0].message == "all-gather ag along X is exposed for 35 µs"
 
 
+def test_a_collective_on_the_sparse_cores_takes_the_time_of_its_links():
+    """As libtpu 0.0.42.1 writes it for TPU7x: a call that begins, its collective in the computation, and the
+    preparation of both, whose cycles are 2^63 - 1."""
+    called = (
+        "%called (p: bf16[512,1024], t: token[]) -> bf16[2048,1024] {\n"
+        "  %t = token[] parameter(1)\n  %p = bf16[512,1024]{1,0} parameter(0)\n"
+        f"  ROOT %in = bf16[2048,1024]{{1,0}} all-gather(%p), channel_id=1, {GROUPS}, dimensions={{0}}\n"
+        '}, execution_thread="sparsecore"\n'
+    )
+    prepared = (
+        '  %ps = s32[] custom-call(), custom_call_target="PrepareAsyncCallStart"',
+        '  %pd = token[] custom-call(%ps), custom_call_target="PrepareAsyncCallDone"',
+    )
+    start = (
+        "  %ag = ((bf16[512,1024]{1,0}, token[]), bf16[2048,1024]{1,0}) call-start(%x, %pd), "
+        'async_execution_thread="sparsecore", to_apply=%called'
+    )
+    done = "  %agd = bf16[2048,1024]{1,0} call-done(%ag)"
+    work = fusion("a", "x", 5000), fusion("b", "a", 7000, root=True)
+    found = timeline(module(PARAMETER, *prepared, start, work[0], done, work[1], others=called))
+    beside = timeline(module(PARAMETER, START, work[0], DONE, work[1]))
+    assert [(op.op, op.seconds, op.exposed, op.start) for op in found.ops] == [
+        (op.op, op.seconds, op.exposed, op.start) for op in beside.ops
+    ]
+    assert (found.seconds, found.notes) == (beside.seconds, ())
+
+
 def test_the_text_of_one_of_two_slices():
     mesh = Mesh(("S", "X"), (2, 4))
     found = machine("2*v5e:2x2")

@@ -59,11 +59,13 @@ SLICES = frozenset(("slice", "dynamic-slice", "gather"))
 """Only the result is read of the first operand."""
 MATMULS = ("dot", "convolution")
 
-WRAPPERS = ("fusion", "call", "async-start")
+ASYNC_STARTS = ("async-start", "call-start")
+"""Opcodes that run one computation beside the program: on TPUs the second does so on the SparseCores."""
+WRAPPERS = ("fusion", "call", *ASYNC_STARTS)
 """Opcodes that run one computation, once, with their operands as its parameters."""
 RUNNING = ("fusion", "call", "async")
 """The same, as whole operations."""
-FOLDED = ("fusion", "async-start")
+FOLDED = ("fusion", *ASYNC_STARTS)
 """Those of them that are one piece of work: what they run does not stand in the program."""
 CONTROL = ("while", "call", "conditional")
 """Opcodes whose computations run as if they stood in the program."""
