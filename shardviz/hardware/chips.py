@@ -1,4 +1,4 @@
-"""The chips that targets can have, TPU generations and NVIDIA GPUs: their figures, and how many are linked.
+"""The chips of machines, TPU generations, GPUs and Trainium: their figures, and how many are linked.
 
 Every figure of a chip stands here, once, with its source. A peak is that of dense matrix products, in FLOP/s
 (OP/s of whole numbers), by HLO's dtype; a dtype without one is not published.
@@ -217,30 +217,35 @@ class TpuChip:
 
 @dataclass(frozen=True)
 class Gpu:
-    """One kind of NVIDIA GPU, as an SXM module.
+    """One kind of GPU, as an SXM or OAM module, or another accelerator of which nodes are made.
 
-    `node` of them share a switch; the times of NCCL are those of `nccl` (`hardware.nccl`); `device_kind` is
-    what JAX calls it. `link` are the bytes per second of its NVLinks together and `network` its part of the
-    network between nodes, both one way ("How to Scale Your Model", the chapter on GPUs; A100: the data sheet
-    of DGX A100). `peak`: NVIDIA's data sheets; of f32 it is that of TF32, in which XLA multiplies f32 unless
-    another precision is asked for (`jax.lax.Precision`). `shared` are the bytes of a core's shared memory.
-    The way to the host is PCIe 4 or 5, or with Grace NVLink-C2C. The clock is that at boost: the data
-    sheets, the architecture whitepapers of Ampere, Hopper and Blackwell, and the table of compute
-    capabilities in the CUDA programming guide.
+    `node` of them share a switch, or where that is `direct` each pair has a link; the links are called
+    `fabric`. `link` are the bytes per second of a GPU's links to the switch, or of one to another GPU, None
+    where nobody publishes them, and `network` its part of the network between nodes, all one way ("How to
+    Scale Your Model", the chapter on GPUs; A100: the data sheet of DGX A100). `device_kind` is what JAX calls
+    it. The times of its collectives are those of `nccl` (`hardware.nccl`), with "" by formula.
+
+    `peak`: the data sheets; of f32 on NVIDIA's that of TF32, in which XLA multiplies f32 unless another
+    precision is asked for (`jax.lax.Precision`). `capability`, `cores`, `fpus` and `shared`, the bytes of a
+    core's shared memory, are for XLA's compiler; of the others none is here. The way to the host is PCIe 4 or
+    5, or with Grace NVLink-C2C. The clock is that at boost: the data sheets, the architecture whitepapers of
+    Ampere, Hopper and Blackwell, and the table of compute capabilities in the CUDA programming guide.
     """
 
     name: str
     device_kind: str
     node: int
-    link: float
+    link: float | None
     network: float
     device: DeviceFigures
-    capability: tuple[int, int]
-    cores: int
-    fpus: int
-    shared: int
     source: str
+    capability: tuple[int, int] = (0, 0)
+    cores: int = 0
+    fpus: int = 128
+    shared: int = 0
     nccl: str = USUAL_NCCL
+    fabric: str = "NVLink"
+    direct: bool = False
 
     def names_of_size(self, devices: int, _slices: int = 1) -> list[str]:
         """The name with that many devices, in whole nodes; none where nobody can be asked about so many."""
@@ -275,6 +280,18 @@ def _tensor_cores(
     """A GPU's peaks: of 16 bits, of 8 bits, of TF32, and of whole numbers where it is another."""
     f8: Peak = (("f8e4m3fn", eight), ("f8e5m2", eight)) if has_f8 else ()
     return (("bf16", half), ("f16", half), *f8, *_whole_numbers(whole or eight), ("f32", tf32))
+
+
+def _matrix_cores(half: float, f32: float, *f8: str) -> Peak:
+    """The peaks of an AMD GPU: of 16 bits, of f32, and of 8 bits, in types `f8`, twice that of 16."""
+    eight = tuple((dtype, 2 * half) for dtype in f8)
+    return (("bf16", half), ("f16", half), *eight, *_whole_numbers(2 * half), ("f32", f32))
+
+
+def _part_of_neuron(devices: int, *, peak: Peak, hbm: int, hbm_bandwidth: float) -> DeviceFigures:
+    """A device of a Trainium chip, its part of the chip's figures; the others nobody publishes."""
+    own = tuple((dtype, each / devices) for dtype, each in peak)
+    return DeviceFigures(own, hbm // devices, hbm_bandwidth=hbm_bandwidth / devices)
 
 
 TPUS = {
@@ -384,7 +401,39 @@ GPUS = {
             source="NVIDIA's data sheet of GB300 NVL72 (2025); clock: XLA's description",
             nccl="gb200",
         ),
+        Gpu(
+            "mi300x", "AMD Instinct MI300X", 8, link=6.4e10, network=5e10,
+            device=DeviceFigures(_matrix_cores(1.3074e15, 1.634e14, "f8e4m3fnuz", "f8e5m2fnuz"), host=6.4e10,
+                hbm_bytes=192 * GB, hbm_bandwidth=5.325e12, on_chip_bytes=32 * MIB, clock=2.1e9),
+            source="AMD's data sheet of MI300X (2023); links: AMD, \"Understanding RCCL Bandwidth\" (2025), "
+            "at their raw rate; network: a NIC of 400 Gb/s for each GPU",
+            nccl="", fabric="Infinity Fabric", direct=True,
+        ),
+        Gpu(
+            "mi355x", "AMD Instinct MI355X", 8, link=7.68e10, network=5e10,
+            device=DeviceFigures(_matrix_cores(2.5166e15, 1.573e14, "f8e4m3fn", "f8e5m2"), host=6.4e10,
+                hbm_bytes=288 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=32 * MIB, clock=2.4e9),
+            source="AMD's data sheet of MI355X (2025); network: a NIC of 400 Gb/s for each GPU",
+            nccl="", fabric="Infinity Fabric", direct=True,
+        ),
+        Gpu(
+            "trn1", "AWS Trainium", 32, link=None, network=3.125e9,
+            device=_part_of_neuron(2, peak=(("bf16", 1.9e14), ("f16", 1.9e14), ("s8", 3.8e14),
+                ("f32", 4.75e13)), hbm=32 * GIB, hbm_bandwidth=820 * GIB),
+            source="AWS Neuron's documentation of Trainium and Trn1 (2025); a device is a NeuronCore",
+            nccl="", fabric="NeuronLink",
+        ),
+        Gpu(
+            "trn2", "AWS Trainium2", 64, link=None, network=6.25e9,
+            device=_part_of_neuron(4, peak=(("bf16", 6.67e14), ("f16", 6.67e14), ("f8e4m3fn", 1.299e15),
+                ("f8e5m2", 1.299e15), ("f32", 1.81e14)), hbm=96 * GIB, hbm_bandwidth=2.9e12),
+            source="AWS Neuron's documentation of Trainium2 and Trn2 (2025); a device is two NeuronCores, as "
+            "JAX shows them by default",
+            nccl="", fabric="NeuronLink",
+        ),
     )
 }  # fmt: skip
 
+COMPILED = frozenset((*TPUS, *(gpu.name for gpu in GPUS.values() if gpu.cores)))
+"""The chips that have a compiler here."""
 CHIPS: dict[str, TpuChip | Gpu] = {**TPUS, **GPUS}

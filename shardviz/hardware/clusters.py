@@ -18,6 +18,7 @@ from shardviz.errors import plural, quote
 from shardviz.hardware.chip_torus import ChipTorus
 from shardviz.hardware.chips import (
     CHIPS,
+    COMPILED,
     GPUS,
     MAX_DEVICES,
     MAX_GPUS,
@@ -33,10 +34,10 @@ from shardviz.hardware.machine import Machine, published_machine
 
 
 def machines_of_size(devices: int) -> list[Machine]:
-    """Hardware with so many devices, TPUs first and the newest of them: of every chip the most compact slices
-    of one pod, or whole nodes."""
+    """Hardware that has a compiler, with so many devices, TPUs first and the newest of them: of every chip
+    the most compact slices of one pod, or whole nodes."""
     chips: list[TpuChip | Gpu] = [*reversed(TPUS.values()), *reversed(GPUS.values())]
-    names = (name for chip in chips for name in chip.names_of_size(devices))
+    names = (name for chip in chips if chip.name in COMPILED for name in chip.names_of_size(devices))
     return [machine for name in names if (machine := parse_cluster(name)) is not None]
 
 
@@ -66,12 +67,19 @@ _NAMED = re.compile(rf"(?<![a-wyz0-9]){_CHIP}(?![a-z])(?:[^0-9]?(?P<sizes>[0-9]{
 """A chip anywhere in a name, and sizes behind it."""
 
 _LIKELY = re.compile(
-    r"(?:tpu[-_ ]?)?v?[0-9]{1,2}[a-z]{0,7}|tpu\w{0,6}|(?:gb|[abhlv])[0-9]{2,3}s?|gpus?|cuda|nvidia", re.ASCII
+    r"(?:tpu[-_ ]?)?v?[0-9]{1,2}[a-z]{0,7}|tpu\w{0,6}|(?:gb|mi|[abhlv])[0-9]{2,3}[sx]?"
+    r"|gpus?|cuda|nvidia|amd|trn[0-9]|trainium[0-9]?",
+    re.ASCII,
 )
 """Names that look like a chip's."""
-_A_GPU = f"GPU and how many: h100:8 (also {', '.join(name for name in GPUS if name != 'h100')})"
+_OTHERS = ", ".join(name for name in GPUS if name in COMPILED and name != "h100")
+_A_GPU = f"GPU and how many: h100:8 (also {_OTHERS})"
 _A_TPU = f"generation and its chips: v5e:2x4 (also {', '.join(name for name in TPUS if name != 'v5e')})"
+_AMD = "GPU and how many: mi300x:8 (also mi355x)"
+_TRAINIUM = "generation and its NeuronCores: trn2:64 (also trn1)"
 _MAKERS = {
+    "amd": _AMD,
+    "trainium": _TRAINIUM,
     **dict.fromkeys(("gpu", "gpus", "cuda", "nvidia"), _A_GPU),
     **dict.fromkeys(("tpu", "tpus"), _A_TPU),
 }

@@ -171,7 +171,7 @@ class _Stage:
             kind: LevelKind = "ring" if any(one.size % 2 == 0 or one.closes for one in levels) else "line"
             slowest = min(levels, key=lambda level: level.one_way)
             levels = [replace(slowest, kind=kind, size=self.members, name=_names(levels))]
-        self.carriers = [(level, directions if level.closes else 1) for level in levels]
+        self.carriers = [(level, directions if level.closes else level.peers) for level in levels]
         self.bandwidth = sum(ways * level.one_way for level, ways in self.carriers) / shared
         self.hops = [(level.farthest(ways) * level.hops, level.spec.latency) for level, ways in self.carriers]
 

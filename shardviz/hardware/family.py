@@ -6,8 +6,8 @@ Any machine here is a grid. Three dimensions of chips, the devices of each chip,
     2*tpu7x:2x2x2    x 2, y 2, z 2       core 2     slice 2
     h100:2x8                             gpu 8      node 2
 
-Nodes of GPUs are here: the devices of a node share a switch, and a network joins the nodes. An NVLink domain
-of 72 is one such node; a host of simulated devices one whose switch is its memory.
+Nodes of GPUs are here: the devices of a node share a switch, or each pair has a link, and a network joins the
+nodes. An NVLink domain of 72 is one such node; a host of simulated devices one whose switch is its memory.
 
 A new family is a class in a file of its own, as `chip_torus`: it makes these dimensions, and says how JAX
 places a mesh on them and, where the general answers below do not hold, what joins a group of its devices.
@@ -168,21 +168,26 @@ class SwitchedNodes(Family):
     process: ClassVar[Literal["tpu", "cuda"]] = "cuda"
     words: ClassVar[str] = "nodes"
     network_hop: ClassVar[float] = INFINIBAND_HOP
-    keys: ClassVar[tuple[str, ...]] = ("devices", "count", *LINK_KEYS)
+    keys: ClassVar[tuple[str, ...]] = ("devices", "count", "direct", *LINK_KEYS)
 
     @classmethod
-    def of(cls, chip: str, node: int, nodes: int, node_link: LinkSpec, network: LinkSpec | None) -> Self:
-        """`nodes` of `node` devices; but for simulated ones collectives take the time of NCCL."""
-        nccl = "" if chip == CPU else GPUS[chip].nccl if chip in GPUS else USUAL_NCCL
-        name = "NVLink" if nccl else "host memory"
-        inner = Dimension("gpu", node, 1, "switch", node_link, name, nccl)
+    def of(
+        cls, chip: str, node: int, nodes: int, node_link: LinkSpec | None, network: LinkSpec | None,
+        direct: bool = False,
+    ) -> Self:  # fmt: skip
+        """`nodes` of `node` devices, in which each pair has a link where that is `direct`; collectives over
+        GPUs take the time of NCCL, but for those of others and simulated ones."""
+        gpu = GPUS.get(chip)
+        nccl = "" if chip == CPU else USUAL_NCCL if gpu is None else gpu.nccl
+        name = gpu.fabric if gpu else "NVLink" if nccl else "host memory"
+        inner = Dimension("gpu", node, 1, "switch", node_link, name, nccl, direct)
         return cls(chip, (inner, Dimension("node", nodes, node, "network", network, "network", nccl)))
 
     @classmethod
     def published(cls, gpu: Gpu, nodes: int, gpus: int) -> Self:
         """Nodes of `gpus` with the published figures of their links."""
-        link, network = LinkSpec(NVLINK_HOP, gpu.link), LinkSpec(INFINIBAND_HOP, gpu.network)
-        return cls.of(gpu.name, gpus, nodes, link, network)
+        link = None if gpu.link is None else LinkSpec(NVLINK_HOP, gpu.link)
+        return cls.of(gpu.name, gpus, nodes, link, LinkSpec(INFINIBAND_HOP, gpu.network), gpu.direct)
 
     @property
     def hardware(self) -> str:
@@ -208,11 +213,14 @@ class SwitchedNodes(Family):
         node = count(table, "devices", node, MAX_DEVICES)
         nodes = count(table, "count", nodes, MAX_DEVICES)
         link = read_link(table, links.get("switch"), NVLINK_HOP)
-        return cls.of(chip, node, nodes, link, links.get("network"))
+        direct = before is not None and before.dimensions[0].direct
+        direct = table.typed("direct", bool) if "direct" in table else direct
+        return cls.of(chip, node, nodes, link, links.get("network"), direct)
 
     def toml(self) -> list[str]:
         node, nodes = (one.size for one in self.dimensions)
-        return [f"devices = {node}", f"count = {nodes}", *link_toml(self.links["switch"])]
+        direct = ["direct = true"] * self.dimensions[0].direct
+        return [f"devices = {node}", f"count = {nodes}", *direct, *link_toml(self.links["switch"])]
 
     def jax_order(self, sizes: Sequence[int]) -> Parts | tuple[int, ...] | None:
         # In the order of their ids.

@@ -100,7 +100,7 @@ def group_links(
 def _effective(level: LinkLevel) -> LinkSpec:
     """A link between neighbours of the group, several of the torus one after the other, which the groups in
     between share; the two on opposite sides of a ring use both ways."""
-    ways = 2 if level.kind == "ring" and level.size == 2 and level.hops > 1 else 1
+    ways = 2 if level.kind == "ring" and level.size == 2 and level.hops > 1 else level.peers
     bandwidth = ways * level.spec.bandwidth / level.messages
     return replace(level.spec, latency=level.spec.latency * level.hops, bandwidth=bandwidth)
 

@@ -88,7 +88,8 @@ class LinkLevel:
     call it: "x", "NVLink", "DCN". `hops` are the links between neighbours of the group, above 1 where it
     takes every second chip. The links between are then shared with other groups: `load` is how many messages
     pass the busiest one when all groups send to their neighbours, 0 where that is as many as the hops. GPUs
-    have in `nccl` the key of `nccl.NCCL` by which the times of their collectives go.
+    have in `nccl` the key of `nccl.NCCL` by which the times of their collectives go. Where it is `direct`
+    there is no switch: each pair has a link of `spec`, and a member uses those to all others at once.
     """
 
     kind: LevelKind
@@ -98,6 +99,7 @@ class LinkLevel:
     hops: int = 1
     nccl: str = ""
     load: int = 0
+    direct: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -129,6 +131,11 @@ class LinkLevel:
         """Bytes per second to the next member: links that lead past others are shared with their groups."""
         return self.spec.bandwidth / self.messages
 
+    @property
+    def peers(self) -> int:
+        """The members to which one has a link of its own, or 1."""
+        return self.size - 1 if self.direct else 1
+
     def farthest(self, ways: int) -> int:
         """Steps between members that are farthest apart, where messages go `ways` ways round a ring."""
         if not self.is_torus:
@@ -140,8 +147,8 @@ class LinkLevel:
 class Dimension:
     """One physical dimension of a machine: `size` places, `stride` apart in the devices' ids.
 
-    `name` says what lies along it: "x", "core", "gpu"; `kind`, `link` and `label` are those of a `LinkLevel`
-    along all of it. `link` is None where it has one place, or nobody has given the figures.
+    `name` says what lies along it: "x", "core", "gpu"; `kind`, `link`, `label` and `direct` are those of a
+    `LinkLevel` along all of it. `link` is None where it has one place, or nobody has given the figures.
     """
 
     name: str
@@ -151,6 +158,7 @@ class Dimension:
     link: LinkSpec | None
     label: str
     nccl: str = ""
+    direct: bool = False
 
     @property
     def is_torus(self) -> bool:
@@ -159,10 +167,12 @@ class Dimension:
 
     def level(self, size: int, step: int = 1) -> LinkLevel:
         """The level of so many places, `step` apart: every second of a ring of 8 are a ring of 4, two hops
-        apart; the first four of it are a line."""
-        assert self.link is not None
+        apart; the first four of it are a line. Raises `QuestionError` where nobody publishes its links."""
+        if self.link is None:
+            hint = "give it in a machine file, under [node]: bandwidth"
+            raise QuestionError(f"the bandwidth of {self.label} is not published", hint)
         if not self.is_torus:
-            return LinkLevel(self.kind, size, self.link, self.label, nccl=self.nccl)
+            return LinkLevel(self.kind, size, self.link, self.label, nccl=self.nccl, direct=self.direct)
         closes = self.kind == "ring" and size * step == self.size
         return LinkLevel("ring" if closes else "line", size, self.link, self.label, step)
 

@@ -136,9 +136,12 @@ def assumed_machine(name: str = ASSUMED, devices: int = 0) -> Machine:
     """The machine where nobody has named one, or a chip alone: each mesh axis a ring of its own.
 
     It has as many `devices`, 0 for those of any mesh. No hardware has such rings: they are those of the book,
-    without the start that collectives were measured to have.
+    without the start that collectives were measured to have. Raises `QuestionError` for a chip whose links
+    nobody publishes.
     """
     chip = CHIPS[name]
+    if chip.link is None:
+        raise QuestionError(f"the links of {name} are not published", "give them in a machine file")
     family = AxisRings(name, (), LinkSpec(NVLINK_HOP if name in GPUS else ICI_HOP, chip.link), devices)
     return Machine(name, chip.device, family, assumed=True, source=chip.source)
 

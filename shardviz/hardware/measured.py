@@ -3,9 +3,9 @@
 A collective over a group takes the same time over any other group with the same links. So what was measured
 over an axis of one mesh holds for each axis of another mesh that lies on such links.
 
-A table has `points`, times of single sizes, or `regimes`, lines fitted to such times, or both. A measured size
-takes its time, one between two points lies on the straight line of the logarithms, and beyond the points hold
-the lines, without any the formula: that of a GPU's NCCL is fitted to points, too (`hardware.nccl`).
+A table has `points`, times of single sizes, or `regimes`, lines fitted to such times, or both. A measured
+size takes its time, one between two points lies on the straight line of the logarithms, and beyond the points
+hold the lines, without any the formula: that of a GPU's NCCL is fitted to points, too (`hardware.nccl`).
 
     [[measured]]
     op = "psum"
@@ -123,7 +123,7 @@ class MeasuredTimes:
         if near := self.near(size):
             (lower, least), (upper, most) = near[0], near[-1]
             part = math.log(size / lower) / math.log(upper / lower) if upper > lower else 0.0
-            return least * (most / least) ** part
+            return least * math.pow(most / least, part)
         smaller = [point.seconds for point in self.points if point.size < size]
         larger = [point.seconds for point in self.points if point.size > size]
         return max([min([beyond, *larger]), *smaller])

@@ -51,7 +51,7 @@ _BLOCKING = '"is_sync":true'
 _BEGUN = COLLECTIVES | {"async", "call"}
 """Opcodes whose start is work; that of a copy or a slice only fetches memory."""
 _ALWAYS_WORK = _BEGUN | {"fusion", "call", "while", "conditional", "custom-call", "sort", "reduce", "scatter"}
-_RESERVES = re.compile(r'custom_call_target="(?:AllocateBuffer|ConcatBitcast|PrepareAsyncCall(?:Start|Done))"')
+_RESERVES = re.compile(r'custom_call_target="(?:AllocateBuffer|ConcatBitcast|PrepareAsyncCall\w+)"')
 """Custom calls that name memory, or prepare a start."""
 ALGORITHM = '"collective_algorithm_config":{'
 """The TPU compiler's words on how it carries out a collective begin so."""

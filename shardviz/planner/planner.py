@@ -75,8 +75,11 @@ class Planner:
         # Of equal moves those that a search finds depend on what it was asked before.
         self._searches = {}
         found = self._tree(problem) if problem.is_tree else self._program(problem)
-        # A collective may have been measured that takes less over more devices, which no bound expects.
-        if self.placed.machine.measured and self.objective != "bytes":
+        # A collective that was measured, or on a link between each pair, may take less over more devices,
+        # which no bound expects.
+        machine = self.placed.machine
+        is_unbounded = machine.measured or any(one.direct for one in machine.family.dimensions)
+        if is_unbounded and self.objective != "bytes":
             faster = found.faster and replace(found.faster, optimal=False)
             return replace(found, optimal=False, at_most=None, faster=faster)
         return found

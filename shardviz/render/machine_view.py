@@ -19,6 +19,7 @@ from rich.text import Text
 
 from shardviz.devices.job import GroupSpan, Job, group_span
 from shardviz.errors import plural
+from shardviz.hardware.chips import CHIPS, COMPILED
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import Family
 from shardviz.hardware.links import Dimension, LinkLevel
@@ -59,6 +60,13 @@ def machine_view(
     for one in machine.family.dimensions:
         if one.nccl and one.kind == "switch" and one.size > 1:
             lines += _nccl_lines(machine, one, width)
+    if machine.chip in CHIPS and machine.chip not in COMPILED:
+        words = f"No compiler for {CHIPS[machine.chip].device_kind} is here. "
+        words += "Plans, HLO texts and profiles have times, collectives by formula, without a start."
+        if "switch" not in machine.family.links:
+            words += f" {machine.family.link_name} has no published bandwidth: "
+            words += "collectives need one in a machine file."
+        lines += [Text(), *sentence(words, width)]
     if machine.measured:
         lines += [
             Text(),
@@ -94,12 +102,12 @@ def machine_words(machine: Machine) -> Text:
 def _figures(machine: Machine) -> tuple[str, ...]:
     device, unknown = machine.device, f"not {machine.lacking}"
     peak = device.flops_per_second("bf16")
-    link = machine.family.usual_link
+    link = next((one.link for one in machine.family.dimensions), None)
     return (
         unknown if peak is None else flops(peak, True),
         unknown if device.hbm_bytes is None else memory_words(device.hbm_bytes),
         unknown if device.hbm_bandwidth is None else rate(device.hbm_bandwidth),
-        rate(link.bandwidth),
+        unknown if link is None else rate(link.bandwidth),
         unknown if machine.network is None else rate(machine.network.bandwidth),
     )
 
@@ -140,15 +148,16 @@ def _link_lines(machine: Machine, width: int) -> list[Text]:
     rows: list[list[Cell]] = []
     for one in machine.family.dimensions:
         is_joined = one.size > 1 or one.is_torus or one.kind == "switch"
-        if one.link is None or not is_joined:
+        if not is_joined or (one.link is None and one.size == 1):
             continue
         name, kind = ("network", "") if one.kind == "network" else (one.label, one.kind)
         if one.kind == "line" and one.size == 1:
             kind = ""
+        if one.direct:
+            kind = "each pair"
         size = plural(one.size, MEMBERS.get(one.kind, one.name))
-        rows.append(
-            [(name, "bold"), size, kind, rate(one.link.bandwidth), f"{seconds(one.link.latency)} per hop"]
-        )
+        figures = [rate(one.link.bandwidth), f"{seconds(one.link.latency)} per hop"] if one.link else []
+        rows.append([(name, "bold"), size, kind, *(figures or [f"not {machine.lacking}", ""])])
     return table(rows, width, 2)
 
 
@@ -181,7 +190,7 @@ OURS, MEASURED = ("ours", "dim"), ("measured", "dim")
 TABLES = "openxla/xla, xla/service/gpu/model"
 BETWEEN = (
     "The lines pass between the times: small ones vary by 40% from run to run, and more bytes must not take "
-    "less. [[measured]] points of a machine file hold exactly."
+    "less. The [[measured]] points of a machine file hold exactly."
 )
 
 
@@ -270,6 +279,8 @@ def level_words(level: LinkLevel) -> str:
         return f"{level.kind} of {level.size} along {level.name}{apart} at {bandwidth}{shared}"
     if level.kind == "chip":
         return f"{level.size} on a chip"
+    if level.direct:
+        return f"{level.size} through {level.name}, each pair at {bandwidth}"
     return f"{level.size} over {level.name} at {bandwidth} each"
 
 
@@ -412,11 +423,11 @@ def _node(node: Dimension, labels: _Labels, number: int | None, width: int) -> l
         cell.align("center", wide)
     row = Text("  ").append_text(Text("  ").join(cells))
     row.rstrip()
-    level = node.level(node.size)
-    middle, style = (wide - 1) // 2, labels.link(level.name)
+    middle, style = (wide - 1) // 2, labels.link(node.label)
     bar = ("─" * (wide + 1)).join(["└", *"┴" * (len(devices) - 2), "┘"]) if len(devices) > 1 else DOWN
     joined = Text(" " * (2 + middle)).append(bar, style)
-    switch = Text(f"  {level.name} {rate(level.spec.bandwidth)}", style)
+    bandwidth = rate(node.link.bandwidth) if node.link else ""
+    switch = Text(f"  {node.label} {bandwidth}{' per pair' * node.direct}".rstrip(), style)
     return [Text(f"  node {number}", "bold"), row, joined, switch]
 
 

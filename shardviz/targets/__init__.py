@@ -136,6 +136,7 @@ def _target(piece: str, text: str, start: int, devices: int) -> Target:
         hint = f"write {unsized}; its devices are as many as the mesh's"
         raise TargetError(f"{unsized} takes no size, {where}", hint)
     # Only now: most questions name no hardware.
+    from shardviz.hardware.chips import CHIPS, COMPILED
     from shardviz.hardware.clusters import Fault, hardware_words, parse_cluster
 
     try:
@@ -145,6 +146,10 @@ def _target(piece: str, text: str, start: int, devices: int) -> Target:
         raise TargetError(f"{fault.problem} {where}", fault.hint) from None
     if machine is None:
         raise _unknown(piece, text, start)
+    if machine.chip not in COMPILED:
+        where = place(text, start, start + len(name))
+        hint = f"name it as the machine: --machine {machine.name}"
+        raise TargetError(f"no compiler for {CHIPS[machine.chip].device_kind} is here, {where}", hint)
     words = f"XLA for {hardware_words(machine)}"
     return Target(machine.name, words, machine.devices, machine.family.process, machine)
 

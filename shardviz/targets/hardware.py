@@ -9,6 +9,7 @@ from typing import Any
 
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chips import (
+    COMPILED,
     GPUS,
     HOST,
     KIB,
@@ -169,7 +170,7 @@ def target_groups() -> tuple[TargetGroup, ...]:
         _group(
             "cuda",
             "NVIDIA GPUs, none needed here",
-            tuple(map(_gpu, GPUS.values())),
+            tuple(_gpu(gpu) for gpu in GPUS.values() if gpu.name in COMPILED),
             f"Sizes are GPUs, or nodes x GPUs of each, up to {MAX_GPUS:,} GPUs in all.",
         ),
     )

@@ -1,9 +1,9 @@
 """The computations of a scheduled module, in the order of their instructions, as steps.
 
 Asynchronous are every ``-start`` up to its ``-done``, ``send`` and ``recv`` up to theirs, computations that
-an ``async-start`` or ``call-start`` runs, and chains of fusions of TPUs: one that holds ``AsyncCollectiveStart``
-begins a collective, those between carry its steps beside their own work, one that holds ``AsyncCollectiveDone``
-waits for it.
+an ``async-start`` or a ``call-start`` runs, and TPU's chains of fusions: one that holds
+``AsyncCollectiveStart`` begins a collective, those between carry its steps beside their own work, one that
+holds ``AsyncCollectiveDone`` waits for it.
 """
 
 from __future__ import annotations

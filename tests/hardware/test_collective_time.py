@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.errors import QuestionError
+from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import TIMED, collective_time
 from shardviz.hardware.links import LinkLevel, LinkSpec
 
@@ -286,3 +287,21 @@ def test_the_convention_is_said(op, levels, convention):
 def test_others_have_no_formula():
     with pytest.raises(QuestionError, match="partition-id has no formula"):
         collective_time("partition-id", 8, [ring(4)])
+
+
+@pytest.mark.parametrize("members", [2, 4, 8])
+def test_where_each_pair_has_a_link_a_member_uses_all_at_once(members):
+    """MI355X: a peak of (N-1) × 76.8 GB/s (vllm-project/vllm#39080); a permute goes over one link."""
+    (level,) = parse_cluster(f"mi355x:{members}").family.levels_of_any(members)
+    size = 2**30
+    sent = size * (members - 1) / members
+    links = 7.68e10 * (members - 1)
+    for op, seconds in (
+        ("all-gather", sent / links),
+        ("all-reduce", 2 * sent / links),
+        ("all-to-all", sent / links),
+        ("collective-permute", size / 7.68e10),
+    ):
+        assert collective_time(op, size, [level]).bandwidth_seconds == pytest.approx(seconds), op
+    many = f"{members - 1} × " * (members > 2)
+    assert f"over {many}76.8 GB/s" in collective_time("all-gather", size, [level]).convention

@@ -93,7 +93,7 @@ def test_nodes_of_another_size():
 
 def test_the_files_of_the_page_are_read():
     texts = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    assert [read_machine(text).devices for text in texts] == [16, 72, 16, 8]
+    assert [read_machine(text).devices for text in texts] == [16, 16, 16, 8]
 
 
 def test_a_link_may_be_unlimited():
@@ -291,3 +291,11 @@ def test_texts_are_escaped_and_comments_stand_above():
 )
 def test_a_peak_of_its_own_does_not_keep_the_share_of_published_runs(device, share):
     assert read_machine(f'base = "h100:8"\n[device]\n{device}').reached == share
+
+
+def test_links_between_each_pair_are_written_and_read():
+    machine = named_machine("mi300x:2x8")
+    assert read_machine(machine_toml(machine)).family.dimensions[0].direct
+    assert read_machine('base = "mi300x:8"\n[node]\nbandwidth = "48GB/s"').family.dimensions[0].direct
+    with pytest.raises(MachineFileError, match=r"node\.bandwidth: it is missing"):
+        read_machine('base = "trn2:64"\n[node]\ndevices = 16')

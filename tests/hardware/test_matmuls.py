@@ -47,7 +47,7 @@ def test_two_halves_take_longer_than_the_whole():
         whole, half = (gpu.device.matmul_seconds(2 * n * 4096**2, 2 * n * 8192, "bf16") for n in (4096, 2048))
         assert whole is not None
         assert half is not None
-        assert whole < 2 * half or name == "a100", name
+        assert whole < 2 * half or not gpu.device.matmuls, name
 
 
 def test_what_was_not_measured_reaches_the_peak():

@@ -46,7 +46,7 @@ def test_of_each_gpu_most_times_are_met(chip):
 
 
 def test_more_devices_never_take_less():
-    for gpu in GPUS.values():
+    for gpu in (gpu for gpu in GPUS.values() if gpu.nccl):
         for op in ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", PERMUTE):
             for size in (2**10, 2**16, 2**20, 2**24, 2**30):
                 times = [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.hardware.chips import GPUS, TPUS
+from shardviz.errors import QuestionError
+from shardviz.hardware.chips import COMPILED, GPUS, TPUS
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import named_machine, read_machine
 from shardviz.notation.mesh import parse_mesh
@@ -44,6 +45,17 @@ def test_the_fitted_constants_stand_beside_the_measured_times():
     assert "measured  " not in like
     # More sizes where there is room.
     assert "36.6 µs  36.9 µs  45.4 µs  228 µs  5.28 ms" in text("h100:8", width=100)
+
+
+def test_a_page_says_what_nobody_publishes_and_what_has_no_compiler():
+    amd, trainium = text("mi300x:8", "X=8"), text("trn2:64")
+    assert "  Infinity Fabric  8 devices  each pair  64 GB/s  600 ns per hop" in amd
+    assert "  X=8  8 through Infinity Fabric, each pair at 64 GB/s" in amd
+    assert "No compiler for AMD Instinct MI300X is here" in amd
+    assert "NeuronLink  64 devices  switch  not published" in trainium
+    assert "NeuronLink has no published bandwidth" in " ".join(trainium.split())
+    with pytest.raises(QuestionError, match="the bandwidth of NeuronLink is not published"):
+        text("trn2:64", "X=64")
 
 
 def test_measured_points_stand_beside_the_formula():
@@ -167,7 +179,7 @@ def test_links_have_the_colour_of_the_axis_along_them():
 def test_every_chip_has_a_row_of_figures():
     machines = [choice.machine for group in target_groups() for choice in group.choices if choice.machine]
     lines = [line.plain for line in figures_table(machines, 80)]
-    assert [line.split()[0] for line in lines[1:]] == [*TPUS, *GPUS]
+    assert [line.split()[0] for line in lines[1:]] == [*TPUS, *(name for name in GPUS if name in COMPILED)]
     assert "v5e         197 TFLOP/s   16 GiB  820 GB/s       45 GB/s       3.125 GB/s" in "\n".join(lines)
     assert max(map(len, lines)) <= 80
     assert all(line.cell_len <= 40 for line in figures_table(machines, 40))
