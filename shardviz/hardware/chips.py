@@ -43,6 +43,9 @@ DCN_LATENCY = 1e-6
 """Seconds. Google publishes none: an inter-chip hop's stands in, which is less than any network's."""
 NVLINK_HOP = 0.6e-6
 """Seconds; NCCL 2.30, `tuning.cc`: a hop over NVLink with the protocol LL."""
+RCCL_START = 2.1e-5
+"""Seconds to start a collective over AMD's GPUs: all-gathers and reduce-scatters of 1 KiB over two MI355X
+take 21.8 and 21.9 µs (github.com/pytorch/pytorch/issues/195719, 2026)."""
 REACHED = {
     "v4": 0.76, "v5e": 0.87, "v5p": 0.81, "v6e": 0.68, "tpu7x": 0.72, "a100": 0.69, "h100": 0.63,
 }  # fmt: skip
@@ -223,7 +226,7 @@ class Gpu:
     `fabric`. `link` are the bytes per second of a GPU's links to the switch, or of one to another GPU, None
     where nobody publishes them, and `network` its part of the network between nodes, all one way ("How to
     Scale Your Model", the chapter on GPUs; A100: the data sheet of DGX A100). `device_kind` is what JAX calls
-    it. The times of its collectives are those of `nccl` (`hardware.nccl`), with "" by formula.
+    it. The times of its collectives are those of `nccl` (`hardware.nccl`), with "" by formula, after `start`.
 
     `peak`: the data sheets; of f32 on NVIDIA's that of TF32, in which XLA multiplies f32 unless another
     precision is asked for (`jax.lax.Precision`). `capability`, `cores`, `fpus` and `shared`, the bytes of a
@@ -246,6 +249,7 @@ class Gpu:
     nccl: str = USUAL_NCCL
     fabric: str = "NVLink"
     direct: bool = False
+    start: float = 0.0
 
     def names_of_size(self, devices: int, _slices: int = 1) -> list[str]:
         """The name with that many devices, in whole nodes; none where nobody can be asked about so many."""
@@ -402,18 +406,19 @@ GPUS = {
             nccl="gb200",
         ),
         Gpu(
-            "mi300x", "AMD Instinct MI300X", 8, link=6.4e10, network=5e10,
+            "mi300x", "AMD Instinct MI300X", 8, link=4.8e10, network=5e10, start=RCCL_START,
             device=DeviceFigures(_matrix_cores(1.3074e15, 1.634e14, "f8e4m3fnuz", "f8e5m2fnuz"), host=6.4e10,
                 hbm_bytes=192 * GB, hbm_bandwidth=5.325e12, on_chip_bytes=32 * MIB, clock=2.1e9),
-            source="AMD's data sheet of MI300X (2023); links: AMD, \"Understanding RCCL Bandwidth\" (2025), "
-            "at their raw rate; network: a NIC of 400 Gb/s for each GPU",
+            source='AMD\'s data sheet of MI300X (2023); links: AMD, "Understanding RCCL Bandwidth" (2025): '
+            "about 48 of their 64 GB/s carry data; network: a NIC of 400 Gb/s for each GPU",
             nccl="", fabric="Infinity Fabric", direct=True,
         ),
         Gpu(
-            "mi355x", "AMD Instinct MI355X", 8, link=7.68e10, network=5e10,
+            "mi355x", "AMD Instinct MI355X", 8, link=5.76e10, network=5e10, start=RCCL_START,
             device=DeviceFigures(_matrix_cores(2.5166e15, 1.573e14, "f8e4m3fn", "f8e5m2"), host=6.4e10,
                 hbm_bytes=288 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=32 * MIB, clock=2.4e9),
-            source="AMD's data sheet of MI355X (2025); network: a NIC of 400 Gb/s for each GPU",
+            source="AMD's data sheet of MI355X (2025); links: of their 76.8 GB/s the part that carries data "
+            "on MI300X; network: a NIC of 400 Gb/s for each GPU",
             nccl="", fabric="Infinity Fabric", direct=True,
         ),
         Gpu(

@@ -186,7 +186,7 @@ class SwitchedNodes(Family):
     @classmethod
     def published(cls, gpu: Gpu, nodes: int, gpus: int) -> Self:
         """Nodes of `gpus` with the published figures of their links."""
-        link = None if gpu.link is None else LinkSpec(NVLINK_HOP, gpu.link)
+        link = None if gpu.link is None else LinkSpec(NVLINK_HOP, gpu.link, gpu.start)
         return cls.of(gpu.name, gpus, nodes, link, LinkSpec(INFINIBAND_HOP, gpu.network), gpu.direct)
 
     @property

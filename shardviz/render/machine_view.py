@@ -62,7 +62,7 @@ def machine_view(
             lines += _nccl_lines(machine, one, width)
     if machine.chip in CHIPS and machine.chip not in COMPILED:
         words = f"No compiler for {CHIPS[machine.chip].device_kind} is here. "
-        words += "Plans, HLO texts and profiles have times, collectives by formula, without a start."
+        words += "Plans, HLO texts and profiles have times, collectives by formula."
         if "switch" not in machine.family.links:
             words += f" {machine.family.link_name} has no published bandwidth: "
             words += "collectives need one in a machine file."

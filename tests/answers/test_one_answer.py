@@ -18,7 +18,14 @@ from shardviz.documents.rounds import step_document
 from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
+from shardviz.hardware.machine import place_mesh
+from shardviz.hardware.machine_file import named_machine
+from shardviz.notation.mesh import parse_mesh
+from shardviz.planner.states.prices import Prices
+from shardviz.render.machine_view import machine_view
+from shardviz.render.palette import PLAIN
 from shardviz.stepping.collective_run import pipelined, run_on
+from shardviz.units import seconds
 
 PROGRAMS = Path(__file__).parent.parent / "benchmarks" / "programs"
 EXPLAINED = [
@@ -198,3 +205,37 @@ def test_a_search(program, options, printed):
     assert document == written(asked.document())
     assert asked.found[0].seconds == document["found"][0]["step_seconds"]
     assert "MFU" in repr(asked)
+
+
+@pytest.mark.parametrize("machine", ["h100:8", "v5p:2x2x2"])
+def test_a_collective_has_one_price(machine, printed, tmp_path):
+    """An all-gather of 1 GiB of bf16 over eight devices: `step`, `explain`, `search`, the HLO's time, the
+    application's form, and the page of the machine."""
+    found = named_machine(machine)
+    shown = resolve(form_from_options("ij->ij", mesh="X=8", targets="none", specs="X_->__",
+                                      sizes="i=16384,j=32768", machine=machine))  # fmt: skip
+    (gather,) = (step for step in shown.cost.steps if step.is_collective)
+    price = gather.seconds
+    placed = place_mesh(found, parse_mesh("X=8"))
+    assert Prices(placed).collective_seconds("all_gather", ("X",), 2**30) == pytest.approx(price)
+    stepped = printed("step", "all_gather", "--mesh", "X=8", "--shape", "16384x32768", "--dtype", "bf16",
+                      "--machine", machine, "--on", "none")  # fmt: skip
+    assert stepped["closed_form"]["seconds"] == pytest.approx(price)
+    options = {"mesh": "X=8", "specs": "X_->__", "sizes": "i=16384,j=32768", "machine": machine}
+    explained = printed("explain", "ij->ij", *words(options), "--target", "none")
+    (step,) = (each for each in explained["cost"]["steps"] if each["op"] == "all_gather")
+    assert step["seconds"] == pytest.approx(price)
+    text = tmp_path / "gather.txt"
+    text.write_text(
+        "HloModule m, is_scheduled=true, num_partitions=8\n\n"
+        "ENTRY %main (p: bf16[2048,32768]) -> bf16[16384,32768] {\n"
+        "  %p = bf16[2048,32768]{1,0} parameter(0)\n"
+        "  ROOT %g = bf16[16384,32768]{1,0} all-gather(%p), channel_id=1, dimensions={0}, "
+        "replica_groups={{0,1,2,3,4,5,6,7}}, use_global_device_ids=true\n}\n"
+    )
+    read = printed("hlo", str(text), "--mesh", "X=8", "--machine", machine, "--time")
+    (timed,) = (each for each in read["timeline"]["ops"] if each["op"] == "all-gather")
+    # A program's collective waits for its hops before its bytes; a plan takes the longer, as the book does.
+    assert timed["seconds"] == pytest.approx(price, rel=1e-9 if machine == "h100:8" else 2e-3)
+    page = "\n".join(line.plain for line in machine_view(found, None, None, 100, PLAIN))
+    assert machine != "h100:8" or f"  {seconds(price)}\n" in page

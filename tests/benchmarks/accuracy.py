@@ -1,4 +1,5 @@
-"""Published times beside shardviz's: ``python tests/benchmarks/accuracy.py`` writes ``docs/accuracy.md``.
+"""Published times beside shardviz's: ``python tests/benchmarks/accuracy.py`` writes ``docs/accuracy.md``, and
+all cases to ``docs/accuracy-cases.md``.
 
 Each case of the table `CASES` is a question with a published answer, the commands that ask shardviz the same,
 and the figure in their JSON documents that answers it.
@@ -26,8 +27,10 @@ import training_runs
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "accuracy.md"
 PICTURE = PAGE.with_name("nccl-errors.svg")
+CASES_PAGE = PAGE.with_name("accuracy-cases.md")
 TEMPLATE = Path(__file__).with_name("accuracy_page.md")
 """The page, with {names} where the tables belong."""
+CASES_TEMPLATE = Path(__file__).with_name("accuracy_cases_page.md")
 PROGRAMS = "tests/benchmarks/programs"
 LIBTPU = "0.0.42.1"
 """The release that compiled them: the one that jax 0.10 asks for."""
@@ -38,7 +41,7 @@ Figure = Callable[..., float]
 
 UNITS = {"s": 1.0, "ms": 1e3, "µs": 1e6, "ns": 1e9, "days": 1 / 86400}
 """How many of a unit are a second. Figures in other units are shown as they are."""
-FORMULA, MEASURED = "formula", "measured"
+FORMULA, MEASURED, DOUBTED = "formula", "measured", "doubted"
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,16 @@ class Case:
     """A question with a published answer.
 
     `published` is that answer as it is printed, in `unit`. A "formula" was computed by its author, a
-    "measured" time was taken from real devices. `commands` ask shardviz, `figure` finds our answer, in
-    seconds where `unit` is one of time, and `compiler` the compiler's own. `convention` says how both are
-    counted, `source` is a key of `SOURCES`.
+    "measured" time was taken from real devices; a "doubted" one, too, but its reporter doubts it. `commands`
+    ask shardviz, `figure` finds our answer, in seconds where `unit` is one of time, and `compiler` the
+    compiler's own. `convention` says how both are counted, `source` is a key of `SOURCES`.
     """
 
     id: str
     question: str
     published: str
     unit: str
-    kind: Literal["formula", "measured"]
+    kind: Literal["formula", "measured", "doubted"]
     commands: tuple[str, ...]
     figure: Figure
     convention: str
@@ -115,6 +118,10 @@ SOURCES = {
     "astra-sim": "[ASTRA-sim](https://astra-sim.github.io), its analytical network and its collectives",
     "pallas": "[JAX, collective matmul in Pallas on GPUs]"
     "(https://docs.jax.dev/en/latest/pallas/gpu/collective_matmul.html)",
+    "marin": "[marin #6736](https://github.com/marin-community/marin/issues/6736): v5p-8, v6e-8, 8 H100",
+    "pytorch": "[PyTorch #195719](https://github.com/pytorch/pytorch/issues/195719): RCCL on MI355X",
+    "benchmarks": "[accelerator-microbenchmarks #71]"
+    "(https://github.com/AI-Hypercomputer/accelerator-microbenchmarks/issues/71)",
     "nccl-tests": "[NCCL's tests](https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md)",
 }
 
@@ -586,50 +593,136 @@ CASES = (
         total, "the compiler's cycles and a gather over two chips and their cores", "jax",
         cycles("gather_first", "v2"),
     ),
+    *(
+        Case(
+            f"D32 {chip} {size}", f"{chip}: permute of {size} to the neighbour", published, "µs", MEASURED,
+            (rounds("ppermute", "X=2", "--perm", "(0,1),(1,0)", "--shape", f"2x{count}", "--dtype", "bf16",
+                    "--machine", f"{chip}:{torus}"),),
+            closed_form, "a start, one hop and all bytes over one link", "marin",
+        )
+        for chip, torus, times in (
+            ("v5p", "1x2x1", ("5.0", "16.94", "781.98")), ("v6e", "1x2", ("5.75", "17.45", "776.34"))
+        )
+        for size, count, published in zip(
+            ("1 KiB", "1 MiB", "64 MiB"), (2**9, 2**19, 2**25), times, strict=True
+        )
+    ),
+    Case(
+        "D32 H100", "8 H100: all-reduce of 1 GiB", "4.06", "ms", MEASURED,
+        (rounds("psum", "X=8", "--shape", f"8x{2**29}", "--dtype", "bf16", "--machine", "h100:8"),),
+        closed_form, "as NCCL was measured elsewhere", "marin",
+    ),
+    *(
+        Case(
+            f"D33 {size}", f"tpu7x 2×2×4: all-reduce of {size} of f32 over all 32 cores",
+            published, "µs", DOUBTED,
+            (rounds("psum", "X=32", "--shape", f"32x{count}", "--dtype", "f32", "--machine", "tpu7x:2x2x4"),),
+            closed_form, "the cores of a chip, then three lines at once", "benchmarks",
+        )
+        for size, count, published in (
+            ("2 MiB", 2**19, "123.8"), ("4 MiB", 2**20, "129.9"), ("8 MiB", 2**21, "162.3"),
+        )
+    ),
+    *(
+        Case(
+            f"D34 {size}", f"8 MI355X: all-to-all of {size}", published, "µs", MEASURED,
+            (rounds("all_to_all", "X=8", "--shape", f"64x{count}", "--dtype", "f32",
+                    "--machine", "mi355x:8"),),
+            closed_form, "a start, then 1/8 over each of seven links", "pytorch",
+        )
+        for size, count, published in (
+            ("8 MiB", 2**18, "68.6"), ("64 MiB", 2**21, "340.5"), ("256 MiB", 2**23, "666.4"),
+            ("1 GiB", 2**25, "2485.2"),
+        )
+    ),
 )  # fmt: skip
+
+
+ASTRA_LESS = (
+    "56,600 ns less 600; 58,812 less 600 and 84; 92,440 less 600 and 1,680; 36,818,164 less 600 and "
+    "1,761,564 through the switch; 15,366 less 360; 43,040 less 320 and 1,440; 31,522,268 less 320 and "
+    "1,509,948 on the torus"
+)
 
 
 def page() -> str:
     """The document."""
-    formulas = [case for case in CASES if case.kind == FORMULA]
-    measured = [case for case in CASES if case.kind == MEASURED]
-    errors = [abs(case.error) for case in measured]
-    worst = max(measured, key=lambda case: abs(case.error))
-    missed = [case.id for case in formulas if not case.is_met]
     return TEMPLATE.read_text(encoding="utf-8").format(
-        families="\n".join(_family_rows(measured)),
-        met=f"{len(formulas) - len(missed)} of {len(formulas)}"
-        + (f" (missed: {', '.join(missed)})" if missed else ""),
-        formulas="\n".join(_formula_row(case) for case in formulas),
-        measured="\n".join(_measured_row(case) for case in measured),
-        count=len(measured),
-        median=f"{statistics.median(errors):.0%}",
-        worst=f"{abs(worst.error):.0%}",
-        worst_case=worst.id,
+        met=_met(),
+        families="\n".join(_family_rows()),
+        groups="\n".join(_group_rows()),
         nccl=nccl_errors.table(),
         points=f"{len(nccl_errors.points()):,}",
         matmuls=matmul_fit.table(),
         matmul_points=f"{len(matmul_fit.points()):,}",
+        steps="\n".join(_step_rows()),
+    )
+
+
+def cases_page() -> str:
+    """The document of all cases."""
+    return CASES_TEMPLATE.read_text(encoding="utf-8").format(
+        met=_met(),
+        formulas="\n".join(_formula_row(case) for case in CASES if case.kind == FORMULA),
+        measured="\n".join(_measured_row(case) for case in CASES if case.kind != FORMULA),
+        astra=ASTRA_LESS,
         commands=_commands(),
         libtpu=LIBTPU,
         sources="\n".join(f"- {text}" for text in SOURCES.values()),
     )
 
 
-def _family_rows(measured: list[Case]) -> Iterator[str]:
+def _met() -> str:
+    formulas = [case for case in CASES if case.kind == FORMULA]
+    missed = [case.id for case in formulas if not case.is_met]
+    return f"{len(formulas) - len(missed)} of {len(formulas)}" + (
+        f" (missed: {', '.join(missed)})" if missed else ""
+    )
+
+
+def _on_gpus(case: Case) -> bool:
+    return "H100" in case.question or "MI355X" in case.question
+
+
+GROUPS: dict[str, Callable[[Case], bool]] = {
+    "TPU programs and collectives": lambda case: case.kind == MEASURED and not _on_gpus(case),
+    "H100 gathers, all-reduces and matmuls": lambda case: case.kind == MEASURED and "H100" in case.question,
+    "MI355X all-to-alls, by formula": lambda case: "MI355X" in case.question,
+    "TPU7x all-reduces, doubted": lambda case: case.kind == DOUBTED,
+}
+"""The measured cases, in groups."""
+
+
+def _family_rows() -> Iterator[str]:
     """The median error and the worst of each family of measured times."""
-    on_gpus = [case for case in measured if "H100" in case.question]
-    on_tpus = [case for case in measured if case not in on_gpus]
-    families = {
-        "TPU programs and collectives, [below](#measured-times)": [case.error for case in on_tpus],
-        "H100 gathers and matmuls, [below](#measured-times)": [case.error for case in on_gpus],
+    families: dict[str, list[float]] = {
+        f"[{name}](#tpus-and-single-programs)": [case.error for case in CASES if belongs(case)]
+        for name, belongs in [*GROUPS.items()][:3]
+    }
+    families |= {
         "[collectives over GPUs](#collectives-over-gpus)": [point.error for point in nccl_errors.points()],
         "[matmuls on GPUs](#matmuls-on-gpus)": [point.error for point in matmul_fit.points()],
-        "[train steps](training-runs.md) on TPUs and GPUs": training_runs.errors(),
+        "[train steps](#train-steps) on TPUs and GPUs": training_runs.errors(),
     }
     for name, errors in families.items():
         off = sorted(map(abs, errors))
         yield f"| {name} | {len(off):,} | {statistics.median(off):.0%} | {off[-1]:.0%} |"
+
+
+def _group_rows() -> Iterator[str]:
+    for name, belongs in GROUPS.items():
+        own = sorted((case for case in CASES if belongs(case)), key=lambda case: abs(case.error))
+        median = statistics.median(abs(case.error) for case in own)
+        yield f"| {name} | {len(own)} | {median:.0%} | {abs(own[-1].error):.0%} | {own[-1].id} |"
+
+
+def _step_rows() -> Iterator[str]:
+    ratios: dict[str, list[float]] = {}
+    for run, error in zip(training_runs.RUNS, training_runs.errors(), strict=True):
+        ratios.setdefault(run.machine.partition(":")[0], []).append(1 + error)
+    for chip, own in ratios.items():
+        median = statistics.median(own)
+        yield f"| {chip} | {len(own)} | {median:.2f} | {min(own):.2f} to {max(own):.2f} |"
 
 
 def _formula_row(case: Case) -> str:
@@ -671,6 +764,7 @@ def _commands() -> str:
 
 def main() -> None:
     PAGE.write_text(page(), encoding="utf-8")
+    CASES_PAGE.write_text(cases_page(), encoding="utf-8")
     PICTURE.write_text(nccl_errors.picture(), encoding="utf-8")
 
 

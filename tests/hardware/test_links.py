@@ -37,13 +37,13 @@ ONE_WAY = {
     "b300": 9e11,
     "gb200": 9e11,
     "gb300": 9e11,
-    "mi300x": 6.4e10,
-    "mi355x": 7.68e10,
+    "mi300x": 4.8e10,
+    "mi355x": 5.76e10,
     "trn1": None,
     "trn2": None,
 }
 """Bytes per second of a link one way: "How to Scale Your Model"; v2: Google's page on it; B300, GB300:
-data sheets; MI300X: AMD's blog on RCCL's bandwidth; MI355X: AMD in vllm-project/vllm#39080, (N-1) × 76.8."""
+data sheets; MI300X: AMD's blog on RCCL's bandwidth, 3/4 of 64 GB/s; MI355X: as much of 76.8."""
 
 
 def test_every_chip_has_the_published_figure():

@@ -49,8 +49,8 @@ def test_the_fitted_constants_stand_beside_the_measured_times():
 
 def test_a_page_says_what_nobody_publishes_and_what_has_no_compiler():
     amd, trainium = text("mi300x:8", "X=8"), text("trn2:64")
-    assert "  Infinity Fabric  8 devices  each pair  64 GB/s  600 ns per hop" in amd
-    assert "  X=8  8 through Infinity Fabric, each pair at 64 GB/s" in amd
+    assert "  Infinity Fabric  8 devices  each pair  48 GB/s  600 ns per hop" in amd
+    assert "  X=8  8 through Infinity Fabric, each pair at 48 GB/s" in amd
     assert "No compiler for AMD Instinct MI300X is here" in amd
     assert "NeuronLink  64 devices  switch  not published" in trainium
     assert "NeuronLink has no published bandwidth" in " ".join(trainium.split())
