@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TypeVar
 
 from shardviz.hlo.text.instruction import HEAD, NOWHERE, Computation, Instruction, line_at, parse_instruction
-from shardviz.hlo.text.opcodes import MATMULS, WRAPPERS
+from shardviz.hlo.text.opcodes import CALLING, COMMUNICATING, MATMULS, WRAPPERS
 
 MAX_CALLED = 64
 """No more computations than this are searched for the matmul of one instruction."""
@@ -31,11 +31,25 @@ _MARK = re.compile(
     r"|(?!HloModule)(?P<entry>ENTRY\s++)?%?(?P<name>[^\s%(){}=,]++) (?!= )[^\n]*+(?<=\{)(?=\n|\Z))"
 )
 _INSTRUCTION = re.compile(r"\n[ \t]*+(?:ROOT )?%?[^\s=,(){}]++ = ")
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """A pattern of any of some words, none of which begins another; what several begin with stands once."""
+    rests: dict[str, list[str]] = defaultdict(list)
+    for word in words:
+        rests[word[:1]].append(word[1:])
+    parts = [re.escape(first) + (_any_of(those) if first else "") for first, those in sorted(rests.items())]
+    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
+
+
+_WORDS = {
+    *(f"{opcode}(" for opcode in (*COMMUNICATING, "async-start", "while", "conditional")),
+    *(f"{key}=" for key in CALLING),
+    *("sharding={mesh[", "sharding={devices"),
+}
+# That a letter is the first of some word is asked of all letters at once: most are not, of most of a text.
 NOTABLE = re.compile(
-    r" (?:a(?:ll-(?:gather|reduce|to-all)(?:-start)?\(|sync-start\()|b(?:ody|ranch_computations)="
-    r"|c(?:all(?:s|ed_computations)=|ollective-(?:permute|broadcast)(?:-start)?\(|ondition(?:=|al\())"
-    r"|false_computation=|r(?:educe-scatter|agged-all-to-all|ecv)(?:-start)?\("
-    r"|s(?:end\(|harding=\{(?:mesh\[|devices(?==)))|t(?:o_apply|rue_computation)=|while\()"
+    rf" [{''.join(sorted({word[0] for word in _WORDS}))}]{_any_of(word[1:] for word in _WORDS)}"
     r"(?:(?<==)(?P<list>\{)?%?(?P<called>[^\s,{}()=]++))?"
 )
 """A collective's opcode, one that runs computations, an attribute that names some, with the first of them, or
