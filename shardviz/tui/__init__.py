@@ -2,9 +2,9 @@
 
 app        the application: undo, dialogs, lessons, and which key does what everywhere
 registry   all commands, lines of commands.txt: they feed keys, footer, palette, help and the table in docs/
-state      the form with undo and the problem that it states, which all parts are given; the kept session
+state      the form with undo and the problem that it states, which all parts are given; session: kept on disk
 workspace  the problem beside one of the panes; bars: the lines above and below
-planning   plans that take long, made by another process
+plans      the plans of what is on screen; planning: the process that makes those that take long
 compiler_queries  the queries to the compilers, and their answers as they arrive
 pane       the base of the panes; targets_pane: of those about one of the targets
 lines_view a view of many lines; themes: colours

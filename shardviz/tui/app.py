@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import os
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -18,17 +17,17 @@ from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.wording import as_sentence, error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.render.caption import lens_text
-from shardviz.tui.bars import Headline, KeyFooter, RefusedKeys, ScreenTabs
+from shardviz.tui.bars import Headline, KeyFooter, ScreenTabs
 from shardviz.tui.pane import Pane
 from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import APP, COMMANDS, Command, bindings, keymap
 from shardviz.tui.resilient_app import ResilientApp, is_input
-from shardviz.tui.state import EditorState, LastSession
+from shardviz.tui.session import KeptSession
+from shardviz.tui.state import EditorState
 from shardviz.tui.themes import THEMES, palette_of, set_up_themes
 from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
 
 with LazyImports():
-    from shardviz.forms import enter as entering
     from shardviz.forms import jumps, share
     from shardviz.lessons import attempt
     from shardviz.tui import own_keys
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 
     from textual.dom import DOMNode
     from textual.notifications import SeverityLevel
-    from textual.timer import Timer
 
     from shardviz.compiler import Worker
     from shardviz.forms.examples import Example
@@ -64,10 +62,6 @@ if TYPE_CHECKING:
     from shardviz.tui.opening.kinds import Openable
     from shardviz.tui.time.timelines import OpenedProfile
 
-LOOK_S = 1.0
-"""Seconds between two looks at whether the file of one's own keys has changed."""
-KEEP_AFTER_S = 0.5
-"""Pause after the last edit until the session is kept, in seconds."""
 NO_FILES = "A visitor's session writes no files; c shows the code, y copies it."
 NOT_KEPT = "A visitor's session is not kept; y copies it as a string."
 
@@ -128,10 +122,7 @@ class ShardvizApp(ResilientApp):
         self.lesson: LessonView | None = None
         self._first_lesson, self._is_presenting, self._warning = lesson, present, warning
         self._keys = keys
-        self._keys_as_of: tuple[int, ...] = ()
-        self._last = LastSession()
-        self._last_problem = ""
-        self._keeping: Timer | None = None
+        self._session = KeptSession(self, self.state, may_keep=not is_guest)
 
     own_commands: ClassVar[Sequence[Command]] = ()
     """Commands of one kind of application alone; they work everywhere."""
@@ -158,12 +149,11 @@ class ShardvizApp(ResilientApp):
         yield headline
         yield ScreenTabs()
         yield self.workspace
+        if self._keys is not None:
+            yield own_keys.OwnKeys(self._keys)
         yield KeyFooter()
 
     async def on_mount(self) -> None:
-        if self._keys is not None:
-            self._look_at_keys(self._keys)
-            self.set_interval(LOOK_S, partial(self._look_at_keys, self._keys))
         self.theme_changed_signal.subscribe(self, lambda _theme: self.show_problem())
         self.workspace.is_left = not self.workspace.is_narrow and self.state.area == "layout"
         self.workspace.show_parts()
@@ -174,26 +164,11 @@ class ShardvizApp(ResilientApp):
             self.notify(self._warning, severity="warning", timeout=15)
         self.call_after_refresh(self.begin)
 
-    def _look_at_keys(self, path: Path) -> None:
-        """Use the keys of one's own, at first and whenever their file has changed."""
-        try:
-            result = path.stat()
-            as_of: tuple[int, ...] = (result.st_mtime_ns, result.st_ctime_ns, result.st_size, result.st_ino)
-        except FileNotFoundError:
-            as_of = ()
-        except OSError as error:
-            as_of = (error.errno or 0,)
-        if as_of != self._keys_as_of:
-            self._keys_as_of = as_of
-            refused = own_keys.use_own_keys(path)
-            self.set_keymap(keymap())
-            main = self.screen_stack[0]
-            main.query(RefusedKeys).remove()
-            if refused is not None:
-                main.mount(RefusedKeys(refused), before=main.query_one(KeyFooter))
-            self._show_keys()
-            for screen in self.screen_stack:
-                screen.query("KeyFooter, ScreenTabs").refresh()
+    def on_own_keys_changed(self) -> None:
+        self.set_keymap(keymap())
+        self._show_keys()
+        for screen in self.screen_stack:
+            screen.query("KeyFooter, ScreenTabs").refresh()
 
     async def begin(self) -> None:
         """After the first frame: the plan, what else belongs on screen, and the compilers' process."""
@@ -221,7 +196,7 @@ class ShardvizApp(ResilientApp):
             self.state.follow_shardy()
 
     def problem_changed(self, is_other: bool) -> None:
-        self._keep_soon()
+        self._session.keep_soon()
         if is_other:
             self.ask()
         self.show_problem()
@@ -245,10 +220,10 @@ class ShardvizApp(ResilientApp):
     def on_workspace_pane_shown(self) -> None:
         self._show_headline()
 
-    def on_plan_found(self) -> None:
+    def on_plans_found(self) -> None:
         self.state.look_again()
 
-    def on_answers_changed(self) -> None:
+    def on_compiler_queries_changed(self) -> None:
         self.state.follow_shardy()
         self.workspace.draw_each(lambda pane: pane.show_answers(self.state.queries.answers))
 
@@ -447,22 +422,27 @@ class ShardvizApp(ResilientApp):
         self.push_screen(lists.ExamplesDialog(), self.open_example)
 
     async def open_example(self, example: Example | None) -> None:
-        """Put an example on screen, as one step of undo, and the pane that shows it best; a lesson ends."""
+        """Put an example on the screen that shows it best."""
         if example is not None:
-            await self.leave_lesson()
-            self.state.edit(example.draft)
-            await self.action_show(example.screen)
+            await self._open_problem(example.draft, example.screen)
+
+    async def _open_problem(self, form: ProblemForm, screen: str) -> None:
+        """Put a problem on a screen, empty for the one that is shown, as one step of undo; a lesson ends."""
+        await self.leave_lesson()
+        self.state.edit(form)
+        if screen:
+            await self.action_show(screen)
 
     def action_history(self) -> None:
         if self._is_kept_back():
             return
         self.push_screen(lists.QuestionsDialog(self.state, palette_of(self)), self.open_form)
 
-    def action_model(self) -> None:
+    async def action_model(self) -> None:
         if self.is_guest:
             self.notify(NO_FILES, severity="warning")
         else:
-            self.push_screen(pages.CommandDialog(self._command_of(kinds.Openable("llama-3-8b", "model"))))
+            await self.show_opened(kinds.Openable("llama-3-8b", "model"))
 
     def action_open_file(self) -> None:
         self.push_screen(opening.OpenDialog(self.state, not self.is_guest), self.show_opened)
@@ -474,34 +454,17 @@ class ShardvizApp(ResilientApp):
                 self.state.profile = found
                 await self.action_show("time")
             elif found is not None:
-                await self._show_file(found)
+                shown = pages.shown_by(found, self.state)
+                if isinstance(shown, dialog.Dialog):
+                    self.push_screen(shown)
+                elif isinstance(shown, ProblemForm):
+                    self.state.edit(shown)
+                elif shown.lesson:
+                    await self.open_lesson(attempt.attempt_of(shown))
+                else:
+                    await self._open_problem(shown.draft, shown.screen)
         except ShardvizError as error:
             self.notify(error_words(error), severity="error")
-
-    def _command_of(self, kind: Openable) -> str:
-        resolved = self.state.resolved
-        hardware = (target.name for target in resolved.targets if target.machine is not None)
-        return kind.command(str(resolved.problem.mesh), next(hardware, "cpu"))
-
-    async def _show_file(self, kind: Openable) -> None:
-        draft = self.state.history.draft
-        if kind.kind == "notation":
-            self.push_screen(pages.TranslationDialog(kind.name))
-        elif line := self._command_of(kind):
-            self.push_screen(pages.CommandDialog(line))
-        elif kind.kind == "machine":
-            self.state.edit(entering.enter(draft, "machine", kind.path))
-        elif kind.kind == "line":
-            await self.leave_lesson()
-            self.state.edit(entering.enter(draft, "einsum", kind.name))
-            if self.state.history.draft.collective is not None:
-                await self.action_show("step")
-        elif (shared := share.from_string(kind.name)).lesson:
-            await self.open_lesson(attempt.attempt_of(shared))
-        else:
-            await self.leave_lesson()
-            self.state.edit(shared.draft)
-            await self.action_show(shared.screen)
 
     def action_shardings(self) -> None:
         self._rank(lists.ShardingsDialog)
@@ -613,8 +576,8 @@ class ShardvizApp(ResilientApp):
         self.state.redo()
 
     def action_cancel(self) -> None:
-        if refused := self.query(RefusedKeys):
-            refused.remove()
+        if refused := [line for line in self.query("OwnKeys") if line.display]:
+            refused[0].display = False
         elif self.state.resolved.faults:
             self.state.restore()
         elif self.state.queries.cancel():
@@ -626,9 +589,9 @@ class ShardvizApp(ResilientApp):
         if self.is_guest:
             self.notify(NOT_KEPT, severity="warning")
             return
-        last = await asyncio.to_thread(lambda: self._last.last)
+        last = await self._session.last()
         if last is None:
-            self.notify(self._last.problem or "There is no last session.", severity="warning")
+            self.notify(self._session.problem or "There is no last session.", severity="warning")
             return
         await self.leave_lesson()
         self.state.go_on(last)
@@ -656,33 +619,8 @@ class ShardvizApp(ResilientApp):
         self.clear_notifications()
         super().notify(message, title=title, severity=severity, timeout=timeout, markup=markup)
 
-    def _keep_soon(self) -> None:
-        """Keep the session after a pause in typing, away from the screen's thread."""
-        if self._keeping is not None:
-            self._keeping.stop()
-        self._keeping = self.set_timer(
-            KEEP_AFTER_S, lambda: self.run_worker(self._keep_and_tell, thread=True)
-        )
-
-    def _keep_and_tell(self) -> None:
-        """Keep the session; why the last one could not be read, or this one not be kept, is said once."""
-        before = self._last_problem
-        self._keep_session()
-        self._last_problem = self._last.problem
-        if self._last_problem not in ("", before):
-            self.call_from_thread(self.notify, self._last_problem, severity="warning", timeout=15)
-
-    def _keep_session(self) -> None:
-        """Keep what is on screen for the next time, unless nothing was ever changed; in a lesson, what was
-        there before it."""
-        history, area = self.state.history, self.state.area
-        if self.lesson is not None:
-            history, area = self.lesson.own.history, self.lesson.own.area
-        if history.draft != ProblemForm() and not self.is_guest:
-            self._last.keep(history, area)
-
     def on_unmount(self) -> None:
-        self._keep_session()
+        self._session.keep()
         if "progress" in vars(self):
             self.progress.close()
         self.state.close()

@@ -14,13 +14,11 @@ from textual.style import Style
 from textual.widget import Widget
 
 from shardviz.forms.form import SCREENS
-from shardviz.forms.wording import as_sentence
 from shardviz.render.problem_picture import headline
 from shardviz.tui.registry import APP, Command
 from shardviz.tui.themes import palette_of
 
 if TYPE_CHECKING:
-    from shardviz.errors import QuestionError
     from shardviz.forms.resolve import ResolvedProblem
 
 
@@ -136,20 +134,3 @@ class KeyFooter(Widget):
         if not command.keys:
             return piece
         return piece.stylize(Style.from_meta({"@click": f"app.simulate_key('{command.keys[0]}')"}))
-
-
-class RefusedKeys(Widget):
-    """Why the keys of one's own are not used: until it is dismissed, whatever else is notified."""
-
-    DEFAULT_CSS = """
-    RefusedKeys { height: auto; max-height: 4; padding: 0 1; background: $panel; }
-    """
-
-    def __init__(self, error: QuestionError) -> None:
-        super().__init__()
-        self._error = error
-
-    def render(self) -> Text:
-        said = Text(f"✗ {as_sentence(self._error.message)}", "bold")
-        said.append(" All keys are the usual ones; esc hides this line. ", "not bold")
-        return said.append(as_sentence(self._error.hint), "dim not bold")

@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from textual.message import Message
+
 from shardviz.compiler.requests import Cancelled
 from shardviz.errors import CompilerError, ShardvizError
 from shardviz.forms.wording import as_sentence
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from shardviz.planner.plan import Plan
     from shardviz.stepping.collective_run import Verdict
     from shardviz.stepping.question import CollectiveQuestion
+    from shardviz.tui.plans import MessageReceiver
 
 
 State = Literal["waiting", "asked", "answered", "failed", "cancelled"]
@@ -110,16 +113,16 @@ class _Query(Generic[Known]):
         send: Callable[[Callable[[str], None]], CompilerRequest[Any]],
         read: Callable[[Any], Known],
         without: Callable[[ShardvizError], object] | None,
-        on_change: Callable[[], None],
+        notify: Callable[[], None],
     ) -> None:
         self.is_settled = False
         self._known: Known = waiting
         self._read: Callable[[Any], Known] = read
         self._without = without
-        self._on_change = on_change
+        self._notify = notify
         self.request: CompilerRequest[Any] | None = None
         try:
-            self.request = send(lambda _stage: self._on_change())
+            self.request = send(lambda _stage: self._notify())
         except Exception as error:
             self._fail(error)
         else:
@@ -144,7 +147,7 @@ class _Query(Generic[Known]):
             self.is_settled = True
         except Exception as error:
             self._fail(error)
-        self._on_change()
+        self._notify()
 
     def _fail(self, error: Exception) -> None:
         """Note that there is no answer: each error is said, as somebody waits."""
@@ -164,13 +167,18 @@ class CompilerQueries:
 
     Targets with a machine are asked for their schedule and memory as well, so that Time has them at once.
 
-    `on_change` is called, from any thread, after each change of `answers`, `traced` or `verified`. A `worker`
-    that is given is left open by `close`. The methods are for the screen's thread, and none waits for a
-    compiler.
+    The application is sent `Changed` after each change of `answers`, `traced` or `verified`. A `worker` that
+    is given is left open by `close`. The methods are for the screen's thread, and none waits for a compiler.
     """
 
-    def __init__(self, on_change: Callable[[], object], worker: Worker | None = None) -> None:
-        self._on_change = on_change
+    class Changed(Message):
+        """More is known, or less. Of several that wait, the last says it all."""
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, CompilerQueries.Changed)
+
+    def __init__(self, app: MessageReceiver, worker: Worker | None = None) -> None:
+        self._app = app
         self._worker = worker
         self._is_ours = worker is None
         self._is_closed = False
@@ -351,4 +359,4 @@ class CompilerQueries:
 
     def _notify(self) -> None:
         if not self._is_closed:
-            self._on_change()
+            self._app.post_message(self.Changed())

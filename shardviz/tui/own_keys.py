@@ -2,6 +2,7 @@
 the application, such as ``[step]`` and ``next-round = "l"``.
 
 The registry's commands have them from when the file is read; footer, help and palette have them from there.
+While the application runs, a line above the footer looks after the file, and says why it is refused.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ from collections.abc import Collection, Mapping
 from itertools import combinations
 from pathlib import Path
 
+from rich.text import Text
+from textual.message import Message
+from textual.widget import Widget
+
 from shardviz.errors import QuestionError, did_you_mean, quote
+from shardviz.forms.wording import as_sentence
 from shardviz.tui.registry import AREAS, COMMANDS, set_own_keys, table_of
 
-OwnKeys = Mapping[str, Mapping[str, tuple[str, ...]]]
+ChosenKeys = Mapping[str, Mapping[str, tuple[str, ...]]]
 """The keys by table and command, as a person writes them."""
 
 FILE = "keys.toml"
@@ -35,7 +41,7 @@ def keys_path() -> Path:
     return user_config_path("shardviz", appauthor=False) / FILE
 
 
-def read_own_keys(path: Path) -> OwnKeys:
+def read_own_keys(path: Path) -> ChosenKeys:
     """The keys in a file. Raises `QuestionError` for one that is not such a file."""
     import tomllib  # few people have such a file
 
@@ -101,7 +107,7 @@ def use_own_keys(path: Path) -> QuestionError | None:
     return None
 
 
-def check_names(chosen: OwnKeys, path: Path) -> None:
+def check_names(chosen: ChosenKeys, path: Path) -> None:
     """Raise `QuestionError` for a table or a command that does not exist."""
     where = quote(str(path), 120)
     tables = {table_of(area): area for area in AREAS}
@@ -128,3 +134,51 @@ def check_clashes(chosen: Collection[str], path: Path) -> None:
             )
             problem = f"{quote(str(path), 120)}: {min(keys)} is the key of {both}"
             raise QuestionError(problem, "give one of them another key")
+
+
+LOOK_S = 1.0
+"""Seconds between two looks at whether the file has changed."""
+
+
+class OwnKeys(Widget):
+    """Uses the keys of a file, at first and whenever it has changed. Where they are refused it says why,
+    until it is hidden, whatever else is notified."""
+
+    DEFAULT_CSS = """
+    OwnKeys { height: auto; max-height: 4; padding: 0 1; background: $panel; display: none; }
+    """
+
+    class Changed(Message):
+        """The commands have other keys now."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        self._as_of: tuple[int, ...] = ()
+        self._refused: QuestionError | None = None
+
+    def on_mount(self) -> None:
+        self.look()
+        self.set_interval(LOOK_S, self.look)
+
+    def look(self) -> None:
+        """Read the file if it is another than last time."""
+        try:
+            found = self._path.stat()
+            as_of: tuple[int, ...] = (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+        except FileNotFoundError:
+            as_of = ()
+        except OSError as error:
+            as_of = (error.errno or 0,)
+        if as_of != self._as_of:
+            self._as_of, self._refused = as_of, use_own_keys(self._path)
+            self.display = self._refused is not None
+            self.refresh(layout=True)
+            self.post_message(self.Changed())
+
+    def render(self) -> Text:
+        if self._refused is None:
+            return Text()
+        said = Text(f"✗ {as_sentence(self._refused.message)}", "bold")
+        said.append(" All keys are the usual ones; esc hides this line. ", "not bold")
+        return said.append(as_sentence(self._refused.hint), "dim not bold")

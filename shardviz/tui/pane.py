@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from shardviz.tui.state import EditorState
 
 
+BESIDE, GAP = 110, 3
+"""From so many columns a pane has its second part beside the first, these columns apart; else below it."""
+
+
 class Side(Vertical):
     """The left or the right of the workspace: the problem, a pane, or a lesson's widget in their place."""
 

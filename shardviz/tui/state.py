@@ -1,24 +1,19 @@
-"""The state of the application, which its panes share, and the session that is kept of it on disk."""
+"""The state of the application, which its panes share."""
 
 from __future__ import annotations
 
-import threading
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from textual.message import Message
-
-from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.resolve import ResolvedProblem, resolve, resolve_as_given, resolve_first
 from shardviz.forms.summary import AskedQuestions
-from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import LOCAL_OPS
-from shardviz.tui.planning import Plans
+from shardviz.tui.plans import MessageReceiver, Plans
 
 with LazyImports():
-    from shardviz.forms import state_file
     from shardviz.tui import compiler_queries
 
 if TYPE_CHECKING:
@@ -29,15 +24,7 @@ if TYPE_CHECKING:
     from shardviz.tui.time.timelines import OpenedProfile
 
 
-class AnswersChanged(Message):
-    """A target's answer has changed."""
-
-
-class PlanFound(Message):
-    """A plan is here that was not: `look_again` finds it."""
-
-
-class StateOwner(Protocol):
+class StateOwner(MessageReceiver, Protocol):
     """The application, as its state knows it."""
 
     def problem_changed(self, is_other: bool) -> None:
@@ -50,8 +37,16 @@ class StateOwner(Protocol):
     def step_changed(self) -> None:
         """Another step of the plan is under the cursor of every pane."""
 
-    def post_message(self, message: Message, /) -> bool:
-        """Send a message, from any thread."""
+
+@dataclass(frozen=True)
+class SetAside:
+    """The problem and the place that a lesson comes back to."""
+
+    history: History
+    questions: AskedQuestions
+    resolved: ResolvedProblem
+    area: str
+    step_number: int
 
 
 class EditorState:
@@ -79,7 +74,7 @@ class EditorState:
         self._app = app
         self.history = draft if isinstance(draft, History) else History(draft)
         draft = self.history.draft
-        self.plans = Plans(lambda: app.post_message(PlanFound()))
+        self.plans = Plans(app)
         self.questions = AskedQuestions()
         self._stopgap: Problem | None = None
         given = resolve_as_given(draft) if draws_first else None
@@ -89,6 +84,8 @@ class EditorState:
         self.lens: int | None = None
         self._worker = worker
         self.profile: OpenedProfile | None = None
+        self.set_aside: SetAside | None = None
+        """In a lesson, what was there before it."""
 
     def _resolve_first(self) -> ResolvedProblem:
         draft = self.history.draft
@@ -110,9 +107,7 @@ class EditorState:
     @cached_property
     def queries(self) -> compiler_queries.CompilerQueries:
         """The queries to the compilers: loaded behind the first frame."""
-        return compiler_queries.CompilerQueries(
-            lambda: self._app.post_message(AnswersChanged()), self._worker
-        )
+        return compiler_queries.CompilerQueries(self._app, self._worker)
 
     @property
     def is_empty(self) -> bool:
@@ -162,6 +157,19 @@ class EditorState:
             last = resolve(ProblemForm())
             self._stopgap = last.problem
         self.show(self.history.draft, last, step_number)
+
+    def set_all_aside(self) -> None:
+        """Make room for a lesson, which has questions of its own."""
+        self.set_aside = SetAside(self.history, self.questions, self.resolved, self.area, self.step_number)
+        self.questions = AskedQuestions()
+
+    def take_back(self) -> str:
+        """Put back on screen what was set aside, and return the area that it is to be shown on."""
+        assert self.set_aside is not None
+        own, self.set_aside = self.set_aside, None
+        self.questions = own.questions
+        self.open(own.history, own.resolved, own.step_number)
+        return own.area
 
     def go_on(self, last: SavedSession) -> None:
         """Put another session's form on screen: undo goes through its steps, then back to what is here."""
@@ -220,51 +228,3 @@ class EditorState:
 def _first_collective(plan: Plan) -> int:
     """The number of the first step that sends anything; the first of all where none does."""
     return next((number for number, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS), 1)
-
-
-class LastSession:
-    """Reads the last session before this one takes its place; every method may wait for a disk.
-
-    `problem` says why the last one cannot be read, or this one not be kept; it is empty where all is well.
-    """
-
-    def __init__(self) -> None:
-        self.problem = ""
-        self._lock = threading.Lock()
-        self._is_loaded = False
-        self._may_keep = True
-        self._last: SavedSession | None = None
-        self._kept: SavedSession | None = None
-
-    @property
-    def last(self) -> SavedSession | None:
-        """The session that was left before this one began; None where there is none."""
-        with self._lock:
-            self._load()
-        return self._last
-
-    def keep(self, history: History, screen: str) -> None:
-        """Write this session in place of the last one, unless it stands there already."""
-        session = state_file.SavedSession(history.draft, screen, history.before, history.after)
-        with self._lock:
-            self._load()
-            if session == self._kept or not self._may_keep:
-                return
-            try:
-                state_file.save_session(session)
-                self._kept = session
-            except ShardvizError as error:
-                self.problem = error_words(error)
-
-    def _load(self) -> None:
-        if self._is_loaded:
-            return
-        self._is_loaded = True
-        try:
-            self._last = state_file.load_session()
-        except ShardvizError as error:
-            self.problem = error_words(error)
-            # What another version has saved is not for this one to replace.
-            self._may_keep = not state_file.state_path(state_file.SESSION_NAME).exists()
-            if not self._may_keep:
-                self.problem += " Until then no session is kept."

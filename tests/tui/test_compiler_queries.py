@@ -35,9 +35,9 @@ class Watched(CompilerQueries):
 
     def __init__(self, worker=None):
         self.changed = threading.Condition()
-        super().__init__(self.tell, worker)
+        super().__init__(self, worker)
 
-    def tell(self):
+    def post_message(self, _message):
         with self.changed:
             self.changed.notify_all()
 

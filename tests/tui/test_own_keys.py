@@ -13,8 +13,8 @@ import pytest
 from textual.keys import _character_to_key
 from textual.widgets import Input
 
-from shardviz.tui.bars import KeyFooter, RefusedKeys
-from shardviz.tui.own_keys import keys_path, use_own_keys
+from shardviz.tui.bars import KeyFooter
+from shardviz.tui.own_keys import OwnKeys, keys_path, use_own_keys
 from shardviz.tui.registry import COMMANDS, keymap, set_own_keys, textual_name
 from tests.tui.conftest import drive, text_of, until
 
@@ -149,10 +149,10 @@ def test_a_refused_file_leaves_the_usual_keys_and_a_line_that_stays(path):
         assert app.pane.area == "plan"
         app.notify("something else")
         await pilot.pause()
-        assert app.query(RefusedKeys)
+        assert app.query_one(OwnKeys).display
         await pilot.press("escape")
         await pilot.pause()
-        assert not app.query(RefusedKeys)
+        assert not app.query_one(OwnKeys).display
         await pilot.press("q")
         assert app._exit
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -12,8 +12,6 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from shardviz.errors import ShardvizError
-from shardviz.forms.form import History
-from shardviz.forms.summary import AskedQuestions
 from shardviz.forms.wording import as_sentence, error_words
 from shardviz.lessons.attempt import Attempt, begin, shared_of, with_own
 from shardviz.render.lesson_view import bar, guide_page, strip_lines
@@ -159,36 +157,14 @@ TELLING = {"code", "export", "history", "jump", "ranking", "shardings"}
 """Those that would show the answer."""
 
 
-@dataclass(frozen=True)
-class Own:
-    """The state before the lesson, to come back to."""
-
-    history: History
-    questions: AskedQuestions
-    resolved: ResolvedProblem
-    area: str
-    step_number: int
-    is_left: bool
-    theme: str
-
-
 class LessonView:
     """Puts a lesson's stages into the application's workspace, and keeps what was there before."""
 
     def __init__(self, workspace: Workspace, progress: LessonProgress, controller: LessonController) -> None:
         self.workspace, self.app, self.state = workspace, workspace.app, workspace.state
         self.progress, self.controller = progress, controller
-        state = self.state
-        self.own = Own(
-            state.history,
-            state.questions,
-            state.resolved,
-            state.area,
-            state.step_number,
-            workspace.is_left,
-            self.app.theme,
-        )
-        state.questions = AskedQuestions()
+        self._own_side, self._own_theme = workspace.is_left, self.app.theme
+        self.state.set_all_aside()
         self._bar, self._strip, self._guide = LessonBar(controller), GoalStrip(controller), Guide(controller)
         self._hidden, self._code = HiddenPane(controller.is_presented), CodePage()
 
@@ -287,14 +263,11 @@ class LessonView:
         self.workspace.screen.remove_class("lesson")
         for widget in (self._bar, self._strip, self._guide, self._hidden, self._code):
             await widget.remove()
-        own = self.own
         if self.controller.is_presented:
-            self.app.theme = own.theme
+            self.app.theme = self._own_theme
         self.workspace.covers = None
-        self.state.questions = own.questions
-        self.state.open(own.history, own.resolved, own.step_number)
-        await self.workspace.put_on(own.area)
-        self.workspace.face(own.is_left)
+        await self.workspace.put_on(self.state.take_back())
+        self.workspace.face(self._own_side)
 
     async def do(self, what: str) -> None:
         """Run one of the lesson's commands, where it does something now."""

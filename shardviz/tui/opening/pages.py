@@ -1,4 +1,5 @@
-"""The windows of `o`: what a command prints, and a sharding in every notation."""
+"""The windows of `o`, what a command prints and a sharding in every notation, and which of them, or which
+screen, shows what is opened."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from rich.ansi import AnsiDecoder
 from rich.text import Text
@@ -15,7 +17,8 @@ from textual import on, work
 from textual.widget import Widget
 from textual.widgets import Input
 
-from shardviz.forms.enter import read_any
+from shardviz.forms import enter as entering
+from shardviz.forms.share import Shared, from_string
 from shardviz.notation.notations import write_all
 from shardviz.render.caption import translate_view
 from shardviz.render.lines import printable
@@ -24,7 +27,29 @@ from shardviz.tui.lines_view import LinesView
 from shardviz.tui.registry import TABLES, bindings
 from shardviz.tui.themes import palette_of
 
+if TYPE_CHECKING:
+    from shardviz.forms.form import ProblemForm
+    from shardviz.tui.opening.kinds import Openable
+    from shardviz.tui.state import EditorState
+
 AGAIN, KEEP = TABLES["COMMAND"]
+
+
+def shown_by(opened: Openable, state: EditorState) -> Dialog | ProblemForm | Shared:
+    """The window that shows something, the form that has it, or the problem or lesson that it is, with its
+    screen, empty for the one that is shown. Raises `ShardvizError` for what cannot be read."""
+    draft, name = state.history.draft, opened.name
+    if opened.kind == "notation":
+        return TranslationDialog(name)
+    hardware = (target.name for target in state.resolved.targets if target.machine is not None)
+    if line := opened.command(str(state.resolved.problem.mesh), next(hardware, "cpu")):
+        return CommandDialog(line)
+    if opened.kind == "machine":
+        return entering.enter(draft, "machine", opened.path)
+    if opened.kind == "line":
+        form = entering.enter(draft, "einsum", name)
+        return Shared(form, "" if form.collective is None else "step")
+    return from_string(name)
 
 
 class TranslationDialog(CommandPage):
@@ -37,7 +62,7 @@ class TranslationDialog(CommandPage):
         self._text = text
 
     def lines(self, width: int) -> list[Text]:
-        notation, readings, context = read_any(self._text)
+        notation, readings, context = entering.read_any(self._text)
         written = [write_all(reading, context) for reading in readings]
         return translate_view(readings, notation, written, context.mesh, width, palette_of(self.app))
 

@@ -21,7 +21,7 @@ from shardviz.render.programs.target_answers import wait_lines
 from shardviz.stepping.plan_step import collective_steps, played_steps
 from shardviz.tui.compiler_queries import ShownAnswer, reworded, wait_of
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.pane import Pane
+from shardviz.tui.pane import BESIDE, GAP, Pane
 from shardviz.tui.registry import PLAN, bindings
 
 with LazyImports():
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from shardviz.render.plan_table import PlanTable
     from shardviz.tui.state import EditorState
 
-WIDE = 110
-"""From so many columns the targets stand beside the plan; on fewer they stand below it."""
-GAP = 3
 TICK_S = 0.1
 
 
@@ -104,7 +101,7 @@ class PlanPane(Pane):
         self._clock = self.set_interval(TICK_S, self._tick, pause=True)
 
     def on_resize(self, event: Resize) -> None:
-        self.set_class(event.size.width >= WIDE, "beside")
+        self.set_class(event.size.width >= BESIDE, "beside")
         self._draw()
         if self._begins:
             self._begins = False

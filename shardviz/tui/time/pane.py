@@ -18,6 +18,7 @@ from shardviz.lazy_names import LazyImports
 from shardviz.render.programs.target_answers import TargetTab
 from shardviz.render.times.gantt import FIGURED
 from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.pane import BESIDE, GAP
 from shardviz.tui.registry import TIME, bindings
 from shardviz.tui.targets_pane import TargetsPane
 from shardviz.tui.time import timelines
@@ -38,10 +39,6 @@ if TYPE_CHECKING:
     from shardviz.tui.state import EditorState
     from shardviz.tui.time.timelines import TimelineQuestion, ToldTimelines
 
-WIDE = 110
-"""From so many columns the report stands beside the chart; on fewer it stands below the details."""
-GAP = 3
-"""Columns between chart and report."""
 TALL = 24
 """From so many lines the memory is shown unless somebody says otherwise."""
 DETAILS, FEW_DETAILS, MANY_LINES = 6, 3, 18
@@ -105,7 +102,7 @@ class TimePane(TargetsPane):
         return self._shown.idle
 
     def on_resize(self, event: Resize) -> None:
-        self.set_class(event.size.width >= WIDE, "beside")
+        self.set_class(event.size.width >= BESIDE, "beside")
         self.draw()
 
     @property
@@ -120,7 +117,7 @@ class TimePane(TargetsPane):
     def begin(self, location: AnswerLocation) -> None:
         self._choose(location.target or PLAN)
 
-    def on_pane_instruction_opened(self) -> None:
+    def on_pane_instruction_opened(self, _event: TargetsPane.InstructionOpened) -> None:
         self.remove_class("report")
 
     def draw(self) -> None:
