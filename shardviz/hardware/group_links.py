@@ -52,12 +52,15 @@ class Links:
 
     @property
     def each(self) -> str:
-        """``v5p link``, ``h100 link``, ``device over DCN``; ``link`` of given figures."""
+        """``v5p link``, ``h100 link``, ``device over DCN``, ``mi300x, over 7 links,``; ``link`` of given
+        figures."""
         if self.machine is None:
             return "link"
         slowest = next((level for level in self.levels if _effective(level) == self.spec), None)
         if slowest is not None and slowest.kind == "network":
             return f"device over {slowest.name}"
+        if slowest is not None and slowest.peers > 1:
+            return f"{self.machine.chip}, over {slowest.peers} links,"
         return f"{self.machine.chip} link"
 
 

@@ -147,3 +147,9 @@ def test_a_part_of_an_assumed_ring_is_a_line():
     placed = place_mesh(assumed_machine(), parse_mesh("X=8"))
     assert str(group_links(placed, ("X",), (8,)).topology) == "ring of 8"
     assert str(group_links(placed, ("X:(2)4",), (4,)).topology) == "line of 4"
+
+
+def test_rounds_use_the_links_to_all_others_as_one_to_a_switch():
+    links = links_on("mi300x:8", "X=2,Y=4", ("Y",))
+    assert (links.topology, links.spec.bandwidth) == (Switch(4), 3 * 4.8e10)
+    assert links.each == "mi300x, over 3 links,"
