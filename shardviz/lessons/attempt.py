@@ -20,7 +20,6 @@ TITLES: dict[StageKind, str] = {
     "code": "Code",
 }
 """The names of the stages."""
-_ASKED: tuple[StageKind, ...] = ("predict", "reveal")
 UNKNOWN = "I don't know"
 """An answer to every question."""
 

@@ -76,18 +76,10 @@ def _is_long(dim: str) -> bool:
     return len(dim) > 1 and not dim.startswith("...")
 
 
-def parse_einsum(text: str, ellipsis_rank: int = 0) -> Einsum:
-    """Read one einsum, in which ``...`` stands for `ellipsis_rank` dimensions. Raises `NotationError` for
-    anything that NumPy refuses and for more than two operands."""
-    scanner = _EinsumScanner(text, ellipsis_rank)
-    einsum = scanner.einsum()
-    scanner.expect_end()
-    return einsum
-
-
 def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
-    """Read einsums apart by ``;``, in which each part's first operand is the previous part's result. Raises
-    `NotationError` as `parse_einsum` does, and where two parts do not join."""
+    """Read einsums apart by ``;``, in which each part's first operand is the previous part's result, and
+    ``...`` stands for `ellipsis_rank` dimensions. Raises `NotationError` for anything that NumPy refuses, for
+    more than two operands, and where two parts do not join."""
     scanner = _EinsumScanner(text, ellipsis_rank)
     parts = [scanner.einsum()]
     while scanner.take(";"):

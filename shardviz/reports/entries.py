@@ -219,7 +219,7 @@ class CostSum:
     """The entries of one `name` ("" where it is not known), in all their runs on one device.
 
     The figures are without the `unknown` entries, which are in loops of unknown length. `seconds` and
-    `exposed` are None where none of the entries has an estimate; `untimed` counts those that have none.
+    `exposed` are None where none of the entries has an estimate.
     """
 
     name: str
@@ -230,7 +230,6 @@ class CostSum:
     seconds: float | None
     exposed: float | None
     unknown: int = 0
-    untimed: int = 0
 
 
 _KEYS: dict[By, Callable[[CollectiveEntry], str]] = {
@@ -265,7 +264,6 @@ def cost_sum(entries: Iterable[CollectiveEntry], name: str = "") -> CostSum:
         math.fsum(entry.all_seconds or 0.0 for entry in timed) if timed else None,
         math.fsum(entry.all_exposed or 0.0 for entry in timed) if timed else None,
         len(every) - len(known),
-        len(known) - len(timed),
     )
 
 

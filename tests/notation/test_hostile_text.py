@@ -7,7 +7,7 @@ import pytest
 
 from shardviz.errors import NotationError, ShardvizError
 from shardviz.notation.book import parse_product
-from shardviz.notation.einsum import parse_chain, parse_einsum
+from shardviz.notation.einsum import parse_chain
 from shardviz.notation.mesh import mesh_in_text, parse_axes, parse_mesh
 from shardviz.notation.notations import NOTATIONS, read_sharding, write_all
 from shardviz.notation.numbers import parse_numbers, parse_permutation, parse_send_sizes, parse_sizes
@@ -83,7 +83,6 @@ PARSERS = {
     "permutation": lambda text: parse_permutation(text, 3),
     "send sizes": lambda text: parse_send_sizes(text, 3),
     "sizes": parse_sizes,
-    "einsum": lambda text: parse_einsum(text, 2),
     "chain": lambda text: parse_chain(text, 2),
     "specs": lambda text: (parse_specs(text, SIZES), parse_specs(text)),
     "product": lambda text: (parse_product(text, SIZES).chain, parse_product(text).chain),

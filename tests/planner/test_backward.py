@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.notation.einsum import parse_einsum
+from shardviz.notation.einsum import parse_chain
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.spec_string import parse_specs
 from shardviz.planner.problem import Problem, Statement
@@ -35,7 +35,7 @@ def program(*lines: str, returned: tuple[str, ...] = (), dtype: str = "bf16", **
         name, _, dims = made.rstrip("]").partition("[")
         made_before = {part.result.name for part in parts}
         taken = [array(each, letters) for each, _, letters in operands]
-        einsum = parse_einsum(f"{','.join(letters for _, _, letters in operands)}->{dims}")
+        (einsum,) = parse_chain(f"{','.join(letters for _, _, letters in operands)}->{dims}")
         operands_taken = tuple(each.with_spec(None) if each.name in made_before else each for each in taken)
         parts.append(Statement(einsum, operands_taken, array(name, dims), function))
     return Problem(MESH, tuple(parts), returned=returned)

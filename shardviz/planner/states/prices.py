@@ -11,7 +11,6 @@ plan goes by another dtype's.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -137,11 +136,6 @@ class Prices:
         """One cost over another, by what is made small first; None where the other is nothing."""
         shift = max(self._shift.values())
         return None if not least >> shift else (cost >> shift) / (least >> shift)
-
-    def packed(self, seconds: float = 0.0, wire_bytes: int = 0, collectives: int = 0) -> Cost:
-        """A cost of these fields, the time rounded down, as what another costs at least."""
-        time = math.floor(seconds * NANOSECONDS)
-        return self._packed(time=time, wire_bytes=wire_bytes, collectives=collectives)
 
     def _field(self, cost: Cost, name: str) -> int:
         return (cost >> self._shift[name]) & ((1 << _WIDTHS[name]) - 1)
