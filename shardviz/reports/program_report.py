@@ -17,7 +17,6 @@ from shardviz.timeline.tellers import TellerComparison, compare_tellers
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
-    from shardviz.hardware.placement import Placement
     from shardviz.hlo.dump_files import DumpFile
     from shardviz.reports.target_result import TargetResult
     from shardviz.sharding import Mesh
@@ -40,21 +39,15 @@ def report_of(module: HloModule | ShardyModule, timeline: ProgramTimeline | None
 
 
 def program_report(
-    text: str,
-    machine: Machine | None = None,
-    *,
-    mesh: Mesh | None = None,
-    placement: Placement | None = None,
-    infer: bool = False,
+    text: str, machine: Machine | None = None, *, mesh: Mesh | None = None, infer: bool = False
 ) -> ProgramReport:
     """The report on HLO text, with seconds where there is a machine.
 
     Raises what `read_hlo` and, with a machine, `timed_program` raise.
     """
     if machine is None:
-        slices = None if placement is None else placement.slices
-        return report_of(read_hlo(text, mesh, infer=infer, origins=True, slices=slices))
-    return report_of(*timed_program(text, machine, mesh=mesh, placement=placement, infer=infer, origins=True))
+        return report_of(read_hlo(text, mesh, infer=infer, origins=True))
+    return report_of(*timed_program(text, machine, mesh=mesh, infer=infer, origins=True))
 
 
 @dataclass(frozen=True)
