@@ -40,7 +40,8 @@ measured; the others take the least, tpu7x v6e's. A v5e's all-gather of 128 KiB 
 ("How to Scale Your Model", "Sharded Matrices"), a permute of 1 to 16 KiB to the neighbour 4.5 to 5.5 µs on a
 v5p and 5.6 to 5.9 µs on a v6e (github.com/marin-community/marin/issues/6736, 2026)."""
 DCN_LATENCY = 1e-6
-"""Seconds. Google publishes none: an inter-chip hop's stands in, which is less than any network's."""
+"""Seconds. Google publishes none, and nobody a measured one: an inter-chip hop's stands in, which is less
+than any network's, and answers say so."""
 NVLINK_HOP = 0.6e-6
 """Seconds; NCCL 2.30, `tuning.cc`: a hop over NVLink with the protocol LL."""
 RCCL_START = 2.1e-5

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from shardviz.errors import QuestionError
+from shardviz.hardware.chips import DCN_LATENCY
 from shardviz.hardware.links import LevelKind, LinkLevel
 from shardviz.hardware.measured import MeasuredTimes, measured_times
 from shardviz.hardware.nccl import nccl_time
@@ -43,7 +44,7 @@ class CollectiveTime:
     bytes V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line and through a switch; of
     levels the longest. `bound` is "latency" or the name of the level that takes longest ("x", "x and y",
     "NVLink", "DCN"), "" where nothing is sent. `is_measured` tells that the machine has measured times in the
-    place of the formula.
+    place of the formula. `reached` is the part of the links' bandwidth that NCCL reaches with so many bytes.
     """
 
     seconds: float
@@ -54,6 +55,7 @@ class CollectiveTime:
     convention: str
     is_measured: bool = False
     start_seconds: float = 0.0
+    reached: float = 1.0
 
     @property
     def words(self) -> str:
@@ -105,6 +107,9 @@ def collective_time(
     else:
         by_formula = _in_stages(op, size, _stages([level for level, _ in placed], strategy), in_rounds)
     by_formula = _started(by_formula, max(level.spec.start for level, _ in placed))
+    if any(level.kind == "network" and level.spec.latency == DCN_LATENCY for level, _ in placed):
+        words = f"{by_formula.convention}; the network's own latency is not published, so it takes longer"
+        by_formula = replace(by_formula, convention=words)
     if op in SHIFTS and any(level.is_torus and hops not in (1, level.size - 1) for level, hops in placed):
         return by_formula
     known = measured_times(op, levels, measured)
@@ -383,7 +388,8 @@ def _by_nccl(
     words = f"{words} at {reached:.0%} of that, and {duration(time.latency)} to start"
     bound = "latency" if time.latency >= time.bandwidth else slowest.name
     seconds = time.latency + time.bandwidth
-    return CollectiveTime(seconds, time.latency, time.bandwidth, textbook, bound, words)
+    own = seconds, time.latency, time.bandwidth, textbook, bound, words
+    return CollectiveTime(*own, reached=reached)
 
 
 def _names(levels: Iterable[LinkLevel]) -> str:

@@ -45,6 +45,21 @@ class Links:
         measured = () if self.machine is None else self.machine.measured
         return collective_time(op, size, self.levels, distances=distances, measured=measured)
 
+    def reached_by(self, time: CollectiveTime | None) -> Links:
+        """The links as a collective of this time uses them: over GPUs NCCL takes its start, with all latency,
+        and reaches a part of the bandwidth; others as they are."""
+        if time is None or time.is_measured or not any(level.nccl for level in self.levels):
+            return self
+
+        def used(spec: LinkSpec) -> LinkSpec:
+            return LinkSpec(0.0, spec.bandwidth * time.reached, time.latency_seconds)
+
+        topology = self.topology
+        if isinstance(topology, Hierarchy):
+            levels = tuple(replace(level, spec=used(level.spec)) for level in topology.levels)
+            topology = replace(topology, levels=levels)
+        return replace(self, topology=topology, spec=used(self.spec))
+
     @property
     def assumed(self) -> bool:
         """Nobody has named the machine."""

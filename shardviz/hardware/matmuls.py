@@ -27,6 +27,11 @@ class MatmulTime(NamedTuple):
     share: float
     bandwidth: float
 
+    def bound(self, least: float, otherwise: str) -> str:
+        """The bound of a matmul that takes `least` seconds by the roofline, and is bound `otherwise` there:
+        latency where the start alone takes longer."""
+        return "latency" if least < self.start else otherwise
+
     @property
     def words(self) -> str:
         """``5.7 µs to start and 85% of the peak, as matmuls were measured``."""

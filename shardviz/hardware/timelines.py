@@ -39,7 +39,7 @@ class Timeline:
 
     `chunk_bytes` are the bytes of every chunk, or an array with those of each. `timeline[n - 1]` is round n,
     worked out when it is asked for, without those before it. The sums over all rounds look at alike rounds
-    once, where chunks are equal.
+    once, where chunks are equal. A collective takes its `start` before the first round.
 
     Rounds raise `IndexError`, sums `QuestionError` where a schedule is too long to add up.
     """
@@ -116,9 +116,14 @@ class Timeline:
         return self._totals[1]
 
     @property
+    def start(self) -> float:
+        """Seconds before the first round."""
+        return self.link_spec.start if self.rounds else 0.0
+
+    @property
     def seconds(self) -> float:
-        """Seconds that all rounds take; a lower bound where not `exact`."""
-        return self._totals[0].seconds
+        """Seconds of the start and of all rounds; a lower bound where not `exact`."""
+        return self.start + self._totals[0].seconds
 
     @property
     def waiting(self) -> int | None:
@@ -259,6 +264,7 @@ class CumulativeCost:
             counts.append(count)
             sent.append(sums(load.src, load.bytes, devices))
             seconds.append(timeline[index].seconds)
+        self._start = timeline.start
         self._counts: Ints = np.array(counts, np.int64)
         self._sent: Ints = np.array(sent, np.int64).reshape(-1, devices)
         self._seconds = np.array(seconds)
@@ -268,9 +274,9 @@ class CumulativeCost:
         return int((self._runs(number) @ self._sent).max(initial=0))
 
     def seconds(self, number: int) -> float:
-        """The seconds of rounds 1 to `number`."""
+        """The seconds of the start and of rounds 1 to `number`; of 0 the start."""
         # Added up one after the other, as those of all rounds are.
-        return float(np.cumsum([0.0, *(self._runs(number) * self._seconds)])[-1])
+        return self._start + float(np.cumsum([0.0, *(self._runs(number) * self._seconds)])[-1])
 
     def _runs(self, number: int) -> Ints:
         """The rounds up to that one of each run of alike rounds."""

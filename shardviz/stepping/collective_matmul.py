@@ -87,14 +87,16 @@ class BlockwiseMatmul:
         each = self.matmul_seconds / self.run.schedule.chunks
         counts = [int((self.slot_of == slot).sum(axis=1).max(initial=0)) for slot in range(self.rounds + 1)]
         slots = []
-        worked = sent = 0.0
+        start = self.run.timeline.start
+        worked, sent = 0.0, start if self.is_gather else 0.0
         for slot, count in enumerate(counts):
-            round_begin = sent if self.is_gather else max(sent, worked)
+            # A sum starts when its first block is made.
+            round_begin = sent if self.is_gather else max(sent, worked + start * (slot == 1))
             took = self.run.timeline[slot - 1].seconds if slot else 0.0
-            sent = round_begin + took if slot else 0.0
-            begin = max(worked, sent) if self.is_gather else worked
+            sent = round_begin + took if slot else sent
+            begin = max(worked, sent) if self.is_gather and slot else worked
             worked = begin + count * each
-            slots.append(Slot((begin, worked), (round_begin, sent)))
+            slots.append(Slot((begin, worked), (round_begin, sent) if slot else (0.0, 0.0)))
         return tuple(slots)
 
     @cached_property

@@ -104,7 +104,12 @@ class CollectiveRun:
     @cached_property
     def timeline(self) -> Timeline:
         """The load and the time of every round."""
-        return timeline(self.schedule, self.chunk_bytes, self.links.topology, self.links.spec)
+        return timeline(self.schedule, self.chunk_bytes, self.used_links.topology, self.used_links.spec)
+
+    @cached_property
+    def used_links(self) -> Links:
+        """The links with the start and the bandwidth that the machine's price of the collective has."""
+        return self.links.reached_by(self.closed_form)
 
     @cached_property
     def cost(self) -> CumulativeCost | None:
@@ -155,7 +160,8 @@ class CollectiveRun:
                 f"{self._group_size:,}",
                 f"take up to {MAX_COMPARED:,}: a smaller mesh, or fewer axes in --axis",
             )
-        rows = comparison(self.schedule.pattern, self._chunk_bytes, self.links.topology, self.links.spec)
+        links = self.used_links
+        rows = comparison(self.schedule.pattern, self._chunk_bytes, links.topology, links.spec)
         # This one as it is asked for, with its own pieces.
         mine = (self.schedule.algorithm, Timeline)
         return tuple(self.timeline if (row.algorithm, type(row)) == mine else row for row in rows)

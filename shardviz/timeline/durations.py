@@ -131,7 +131,7 @@ class Durations:
             return replace(told, detail="no bandwidth of HBM is known")
         if flops and (measured := matmul_time(self._device.matmuls, dtype)):
             seconds = max(memory, self._device.matmul_seconds(flops, hbm, dtype, matmuls.passes) or 0.0)
-            told.bound = "latency" if (least or 0.0) < measured.start else bound
+            told.bound = measured.bound(least or 0.0, bound)
             return replace(told, seconds=seconds, estimate="roofline", detail=measured.words, least=least)
         if bound == "compute":
             detail = f"{flops:.4g} FLOPs of {dtype} at {peak:.4g} FLOP/s"

@@ -25,9 +25,9 @@ from shardviz.units import shaped
 def plan_timeline(cost: PlanCost) -> ProgramTimeline:
     """The steps of a plan in their order, local ones on the lane of compute, collectives on a mesh axis'.
 
-    A collective over several axes stands on the lane of the first, and its `detail` names all. Each waits for
-    the step before, so every collective is exposed. A step of which a figure is missing takes as long as the
-    others say, or no room.
+    A collective over several axes has a lane of these, as in a program. Each waits for the step before, so
+    every collective is exposed. A step of which a figure is missing takes as long as the others say, or no
+    room.
     """
     edges = (*accumulate((priced.seconds or 0.0 for priced in cost.steps), initial=0.0),)
     lanes = [*dict.fromkeys((COMPUTE, *map(_lane, cost.steps)))]
@@ -65,7 +65,7 @@ def plan_timeline(cost: PlanCost) -> ProgramTimeline:
 
 
 def _lane(priced: PricedStep) -> Lane:
-    return Lane("axis", priced.step.axes[0]) if priced.is_collective else COMPUTE
+    return Lane("axis", ", ".join(priced.step.axes)) if priced.is_collective else COMPUTE
 
 
 def _timed(priced: PricedStep, problem: Problem, number: int, lane: int, start: float, end: float) -> TimedOp:

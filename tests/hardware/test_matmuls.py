@@ -56,3 +56,8 @@ def test_what_was_not_measured_reaches_the_peak():
     assert GPUS["a100"].device.matmul_seconds(3.12e14, 1e9, "bf16") == 1
     assert GPUS["h100"].device.matmul_seconds(1.979e15, 1e9, "f8e4m3fn") == 1
     assert GPUS["h100"].device.matmul_seconds(1e9, 1e9, "f64") is None
+
+
+@pytest.mark.parametrize(("least", "bound"), [(1e-6, "latency"), (1e-4, "compute")])
+def test_a_measured_start_bounds_a_matmul_that_the_roofline_takes_less_for(least, bound):
+    assert MATMULS["h100"]["bf16"].bound(least, "compute") == bound

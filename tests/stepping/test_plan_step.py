@@ -11,13 +11,18 @@ from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, PSum
 from shardviz.errors import QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve
+from shardviz.hardware.machine import place_mesh
+from shardviz.hardware.machine_file import named_machine
+from shardviz.hardware.timelines import Timeline
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.plan import Plan
 from shardviz.planner.planner import plan
+from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Layout, PartitionSpec
-from shardviz.stepping.collective_run import compare_with_jax
-from shardviz.stepping.plan_step import played_steps, question_of_step
+from shardviz.stepping.collective_matmul import matmul_of_step
+from shardviz.stepping.collective_run import compare_with_jax, run_on
+from shardviz.stepping.plan_step import collective_steps, played_steps, question_of_step
 from shardviz.stepping.question import counted
 from shardviz.targets import TARGETS
 from tests.conftest import one_in
@@ -164,3 +169,30 @@ def test_a_step_over_links_that_close_to_a_ring_goes_both_ways(machine, algorith
     resolved = resolve(ProblemForm(machine=machine, targets="none"))
     question = question_of_step(resolved.plan, 2, None, resolved.placed)
     assert question.schedule.algorithm == algorithm
+
+
+@pytest.mark.parametrize("specs", ["XY,Y_->X_", "XY,_Y->XY"])
+def test_a_step_over_gpus_takes_what_its_plan_says(specs):
+    """NCCL starts, and reaches a part of the links: the rounds of a ring take the price of the plan."""
+    mesh = parse_mesh("X=2,Y=4")
+    placed = place_mesh(named_machine("h100:8"), mesh)
+    found = plan(problem_from_text("bd,df->bf", mesh=mesh, specs=specs), placed)
+    (number,) = collective_steps(found)
+    run = run_on(question_of_step(found, number, placed=placed), placed)
+    (priced,) = (step for step in price(found, placed).steps if step.is_collective)
+    assert run.timeline.seconds == pytest.approx(priced.seconds, rel=1e-6)
+    assert min(row.seconds for row in run.rows if isinstance(row, Timeline)) == pytest.approx(priced.seconds)
+    matmul = matmul_of_step(found, placed, number, run)
+    assert matmul.apart_seconds == pytest.approx(price(found, placed).serial_seconds)
+    assert matmul.seconds > priced.seconds
+
+
+def test_a_step_over_tpus_has_the_start_of_its_collective():
+    mesh = parse_mesh("X=2,Y=4")
+    placed = place_mesh(named_machine("v5e:2x4"), mesh)
+    found = plan(problem_from_text("bd,df->bf", mesh=mesh, specs="XY,_Y->XY"), placed)
+    run = run_on(question_of_step(found, 1, placed=placed), placed)
+    rounds = sum(load.seconds for load in run.timeline)
+    assert run.timeline.seconds == pytest.approx(rounds + 3e-6)
+    assert run.cost.seconds(run.schedule.rounds) == pytest.approx(run.timeline.seconds)
+    assert all(row.start == 3e-6 for row in run.rows if isinstance(row, Timeline))

@@ -110,3 +110,8 @@ def test_a_psum_keeps_its_place():
     memory = plan_timeline(cost_of("bd,df->bf", "XY,Y_->X_")).memory
     assert (memory.temporary_bytes, memory.output_bytes) == (0, 8 * 2**20)
     assert memory.peak_bytes == memory.argument_bytes + memory.output_bytes
+
+
+def test_a_collective_over_two_axes_has_their_lane():
+    found = plan_timeline(cost_of("bd,df->bf", "_(XY),(XY)_->__"))
+    assert [lane.name for lane in found.lanes] == ["compute", "X, Y"]

@@ -163,10 +163,8 @@ def local_bound(flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures) -
     if not peak or not bandwidth:
         return HBM
     at_peak, traffic = flops / peak, hbm_bytes / bandwidth
-    measured = matmul_time(device.matmuls, dtype)
-    if measured and max(at_peak, traffic) < measured.start:
-        return LATENCY
-    return COMPUTE if at_peak >= traffic else HBM
+    bound, measured = COMPUTE if at_peak >= traffic else HBM, matmul_time(device.matmuls, dtype)
+    return measured.bound(max(at_peak, traffic), bound) if measured else bound
 
 
 def _links(axes: tuple[str, ...], level: str) -> str:

@@ -68,6 +68,8 @@ class SearchQuestion:
         return (
             "These times assume the direct way from each sharding to another; explain looks for the "
             "cheapest, and XLA may take a third."
+            + " A search may divide an optimizer's work over all axes, and gathers a parameter again for "
+            "rematerialization; explain does neither." * (self.training is not None)
         )
 
     @property

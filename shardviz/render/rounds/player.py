@@ -315,9 +315,9 @@ def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> 
         return [_fitting([Text("too many rounds to add up", "dim"), Text(fewest, "dim")], width)]
     cost = run.cost
     waiting, least = run.timeline.waiting, bound.wire_bytes
-    latency, closed = rounds * run.links.spec.latency, run.closed_form
+    latency, closed = rounds * run.used_links.spec.latency, run.closed_form
     # What a plan's price, which is the formula's, leaves out; or that price, where another way is played.
-    formula = 0.0 if closed is None else closed.seconds - closed.start_seconds
+    formula = 0.0 if closed is None else closed.seconds
     is_told = closed is not None and isclose(cost.seconds(rounds), formula + latency, rel_tol=0.01)
     is_other = closed is not None and not isclose(cost.seconds(rounds), formula, rel_tol=0.01)
     sent = Text.assemble(
