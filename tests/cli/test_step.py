@@ -394,8 +394,8 @@ def test_whose_links_they_are_is_said(capsys, monkeypatch, words, said):
     ("target", "said"),
     [
         ("none", "on a ring of 4, 1 µs and 45 GB/s per v5e link, assumed"),
-        ("v5p:2x2x1", "on a ring of 4, 1 µs and 90 GB/s per v5p link of v5p:2x2x1\n"),
-        ("h100:4", "on a switch with 4, 600 ns and 450 GB/s per h100 link of h100:4\n"),
+        ("v5p:2x2x1", "8 µs on a ring of 4, 4 µs to start, 1 µs and 90 GB/s per v5p link of v5p:2x2x1\n"),
+        ("h100:4", "23 µs on a switch with 4, 23 µs to start, 187 GB/s per h100 link of h100:4\n"),
     ],
 )
 def test_a_step_of_a_plan_has_the_links_of_its_target(capsys, target, said):
