@@ -328,9 +328,9 @@ def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> 
     )
     took = Text.assemble(
         ("time ", "dim"),
-        (duration(cost.seconds(number), 0).rjust(LONGEST), "bold"),
+        (duration(cost.seconds(number) if number else 0.0, 0).rjust(LONGEST), "bold"),
         f" of {duration(cost.seconds(rounds), waiting)}",
-        (f", {seconds(latency)} of it latency" if is_told else "", "dim"),
+        (f", {seconds(latency)} of it latency" if is_told and latency else "", "dim"),
     )
     on = f"on {links_of}" if links_of else "as given" if run.links.machine is None else "assumed"
     links = Text(f"{run.links.topology} {on}, {rate(run.links.spec.bandwidth)} per {run.links.each}", "dim")
