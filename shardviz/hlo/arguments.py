@@ -95,7 +95,7 @@ class Origins(Generic[_Value]):
         # What is only moved, not computed, from the program's arguments to here ends at the first thing that
         # is computed, and so it is quick in a program of any size.
         most = len(self._moved) + MAX_MOVES
-        moved = _joined([folded(value, self._moved, self._moved_step, _moved, most) for value in values])
+        moved = _joined([folded(value, self._moved, self._moved_step, self._fold, most) for value in values])
         if moved is not None and moved.arguments:
             return moved
         if not values or len(self._known) > MAX_LOOKS:
@@ -104,10 +104,7 @@ class Origins(Generic[_Value]):
 
     def _moved_step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
         made = self._how(value)
-        if isinstance(made, Made):
-            operands = made.operands if made.only_moved else ()
-            return operands, Origin(()) if made.only_moved and not operands else None
-        return (), None if made is None or made.computed else made
+        return self._step(value) if not isinstance(made, Made) or made.only_moved else ((), None)
 
     def _step(self, value: _Value) -> tuple[Sequence[_Value], Origin | None]:
         made = self._how(value)
@@ -120,10 +117,6 @@ class Origins(Generic[_Value]):
     def _fold(self, value: _Value, parts: Sequence[Origin | None]) -> Origin | None:
         made = self._how(value)
         return _joined(parts, isinstance(made, Made) and made.only_moved)
-
-
-def _moved(_: object, parts: Sequence[Origin | None]) -> Origin | None:
-    return _joined(parts)
 
 
 def _joined(origins: Sequence[Origin | None], only_moved: bool = True) -> Origin | None:
