@@ -113,22 +113,39 @@ def test_the_table_of_notations_is_whole():
     assert keys == [notation.key for notation in NOTATIONS]
 
 
-def key_table() -> str:
-    """All commands as Markdown, one table for each part of the application."""
+KEY_PAGES = {
+    "keys.md": ("app", "problem", "lesson"),
+    "screen-keys.md": ("layout", "plan", "step", "compiler", "time"),
+}
+"""The parts of the application whose keys each page lists."""
+
+
+def key_tables(areas: tuple[str, ...]) -> str:
+    """The commands of these parts as Markdown, a heading and a table for each."""
     lines = []
-    for area, name in registry.AREAS.items():
-        rows = [command for command in registry.COMMANDS if command.area == area]
-        if rows:
-            lines += ["", f"| {name} | | |", "|---|---|---|"]
-        for command in rows:
-            key = f"`{command.own_key}`" if command.key_text else ""
-            cells = [cell.replace("|", "\\|") for cell in (key, command.title, command.help)]
-            lines.append(f"| {' | '.join(cells)} |")
+    for area in areas:
+        lines += ["", f"## {registry.AREAS[area]}", "", "| key | command |", "|---|---|"]
+        for command in registry.COMMANDS:
+            if command.area == area:
+                key = f"`{command.own_key}`" if command.key_text else ""
+                lines.append(f"| {key} | **{command.title}**: {command.help} |")
     return "\n".join(lines[1:]) + "\n"
 
 
-def test_the_table_of_keys_is_the_registry():
-    assert PAGES["keys.md"].split("<!-- keys -->\n")[1] == key_table()
+@pytest.mark.parametrize("page", KEY_PAGES)
+def test_the_tables_of_keys_are_the_registry(page):
+    """``SHARDVIZ_SNAPSHOTS=write pytest tests/test_docs.py -k keys`` writes the tables anew."""
+    prose, _, tables = PAGES[page].partition("<!-- keys -->\n")
+    expected = key_tables(KEY_PAGES[page])
+    if os.environ.get("SHARDVIZ_SNAPSHOTS") == "write":
+        (ROOT / "docs" / page).write_text(f"{prose}<!-- keys -->\n{expected}", encoding="utf-8")
+        return
+    assert tables == expected
+
+
+def test_every_key_is_on_one_page():
+    listed = [area for areas in KEY_PAGES.values() for area in areas]
+    assert sorted(listed) == sorted({command.area for command in registry.COMMANDS})
 
 
 @pytest.mark.parametrize("name", PAGES)
