@@ -20,7 +20,7 @@ MATMUL = "shardviz explain 'bd,df->bf' --mesh X=2,Y=4"
 PICTURES = {
     "explain": (96, [f"{MATMUL} --specs 'XY,Y_->X_' --sizes b=8,d=2048,f=8192"]),
     "difference": (96, [f"{MATMUL} --specs 'X_,_X' --sizes b=8,d=2048,f=8192"]),
-    "ranking": (96, [f"{MATMUL} --specs --limit 12"]),
+    "ranking": (96, ["shardviz rank 'bd,df->bf' --mesh X=2,Y=4"]),
     "layouts": (
         72,
         [
@@ -57,18 +57,21 @@ PICTURES = {
     ),
     "passes": (
         104,
-        ["shardviz passes 'bd,df->bf' --specs 'XY,_Y->XY' --sizes b=1024,d=2048,f=8192 --target v5e:2x4"],
+        [
+            "shardviz passes 'bd,df->bf' --mesh X=2,Y=4 --specs 'XY,_Y->XY' --sizes b=1024,d=2048,f=8192"
+            " --target v5e:2x4"
+        ],
     ),
     "schedule": (
         96,
         [
-            "shardviz hlo mlp.txt --mesh X=2,Y=4 --sort order",
+            "shardviz hlo mlp.txt --mesh X=2,Y=4",
             "shardviz hlo mlp.txt --mesh X=2,Y=4 --picture",
         ],
     ),
     "program": (
         96,
-        ["shardviz program train_step --mesh data=4,model=4 --target cpu --machine v5p:4x2x2 --top 8"],
+        ["shardviz program train_step --mesh data=4,model=4 --target cpu --machine v5p:4x2x2"],
     ),
     "model": (
         104,
@@ -78,8 +81,9 @@ PICTURES = {
         112,
         [
             "shardviz explain 'H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]'"
-            " --mesh data=2,tensor=4 --specs 'X=data _,W1=_ tensor,W2=_ tensor,W3=tensor _,Y=data _'"
-            " --sizes b=32Ki,d=4Ki,f=14Ki --backward --optimizer adam --target none --no-layout"
+            " --mesh data=4,tensor=2 --specs 'X=data _,W1=data tensor,W2=data tensor,W3=tensor data,Y=data _'"
+            " --sizes b=65536,d=4096,f=14336 --machine v5p:2x2x2 --backward --optimizer adam"
+            " --target none --no-layout"
         ],
     ),
     "search": (

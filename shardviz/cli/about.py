@@ -18,14 +18,15 @@ with LazyImports():
 
 
 @click.command("targets", cls=ExampleCommand)
-@options.output
+@options.long_output
 def targets(output: CommandOutput) -> None:
     """List the values of --target, and what each needs. The TPUs and GPUs need not be here."""
     groups = hardware.target_groups()
     if output.as_json:
         print_json(KINDS["targets"].document(groups=groups))
     else:
-        output.show(machine_view.targets_view(groups, output.width))
+        output.show(machine_view.targets_view(groups, output.width, output.verbose))
+        output.show_more("the figures of each chip")
 
 
 @click.command("info", cls=ExampleCommand)

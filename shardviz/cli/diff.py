@@ -103,6 +103,8 @@ def command(
         print_json(fields.KINDS["diff"].document(answer.changes, broken_limits=answer.broken))
     else:
         output.show(changes_view.changes_view(answer.changes, answer.broken, output.width, output.verbose))
+        if len(answer.changes.changes) > changes_view.FEW_CHANGES:
+            output.show_more("more of the changes")
     return ExitCode.CHECK_FAILED if answer.broken and code == ExitCode.FINE else code
 
 

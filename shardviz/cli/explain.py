@@ -181,6 +181,7 @@ def _print_ranking(question: PricedProblem, output: CommandOutput, limit: int) -
         output.show(
             plans_compared.ranking_view(question.problem, candidates, *output.page, limit, output.verbose)
         )
+        output.show_more("all that was assumed")
     return ExitCode.FINE
 
 

@@ -49,6 +49,7 @@ def machine(name: str, mesh: str | None, device_order: str | None, output: Comma
         print_json(machines.machine_document(found, asked, placed))
     else:
         output.show(machine_view.machine_view(found, asked, placed, *output.page, output.verbose))
+        output.show_more("all figures")
 
 
 @click.command("layout", cls=ExampleCommand)

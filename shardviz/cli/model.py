@@ -131,4 +131,6 @@ def command(
             print_json(documents.model_document(answer, told, moved))
         elif told:
             output.show(target_answers.targets_table(told, plan.problem, *output.page))
+        if not output.as_json:
+            output.show_more(f"memory by use{'' if answer.step is None else ' and every collective'}")
         return session.exit_code

@@ -91,6 +91,7 @@ def command(
         print_json(programs.passes_document(traced, stated, diffs))
     else:
         output.show(programs_passes_view.passes_view(traced, stated, *output.page, diffs, output.verbose))
+        output.show_more("the collectives of each stage, and the compiler's names of its passes")
     return ExitCode.FINE
 
 

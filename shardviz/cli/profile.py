@@ -53,6 +53,7 @@ def command(output: CommandOutput, **given: Any) -> None:
         print_json(fields.KINDS["profile"].document(profile))
     else:
         output.show(profile_view.profile_view(profile, *output.page, output.verbose))
+        output.show_more("every device and step, and what the columns are")
 
 
 def read_profile(asked: Mapping[str, Any]) -> Profile:

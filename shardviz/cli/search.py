@@ -98,6 +98,8 @@ def command(
         rows = _compiled(answer, compiled or 0, target, timeout)
         if not output.as_json:
             output.show(search_view.compiled_view(answer, rows, *output.page))
+    if not output.as_json:
+        output.show_more("what was assumed")
     if output.as_json:
         print_json(documents.search_document(answer, rows))
     if not answer.is_complete:

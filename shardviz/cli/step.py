@@ -248,6 +248,8 @@ def print_step(
         output.show(step_notes.verdict_lines(verdict, run.mesh, output.width))
     elif verifier.silence:
         output.show(render_lines.sentence(verifier.silence, output.width, style="dim"))
+    if not shown.transfers and run.schedule.rounds:
+        output.show_more("each sum in full, the time by formula and the other algorithms")
     return verifier.exit_code
 
 

@@ -210,7 +210,11 @@ def beside(line: Text, words: str, left: int, width: int, least: int, indent: in
     return lines
 
 
-def shelve(blocks: Sequence[Sequence[Text]], width: int, gap: int = 3) -> list[Text]:
+SHELF_GAP = 3
+"""Columns between blocks on a shelf."""
+
+
+def shelve(blocks: Sequence[Sequence[Text]], width: int, gap: int = SHELF_GAP) -> list[Text]:
     """Blocks of lines, as many beside one another as fit, top-aligned; then the next ones below."""
     lines: list[Text] = []
     shelf: list[Text] = []

@@ -74,8 +74,7 @@ def machine_view(
             *_regime_lines(machine, width),
             *_point_lines(machine, width),
         ]
-    source = f"{machine.source}{'' if verbose else '; -v shows all figures'}"
-    return [*lines, Text(), *sentence(source, width, lead="figures: ", style="dim")]
+    return [*lines, Text(), *sentence(machine.source, width, lead="figures: ", style="dim")]
 
 
 FIGURES = ("bf16", "HBM", "its bandwidth", "link one way", "network")
@@ -529,8 +528,9 @@ def info_view(
     ]
 
 
-def targets_view(groups: Sequence[TargetGroup], width: int) -> list[Text]:
-    """A heading for every group, its targets as a table, and the names that it takes."""
+def targets_view(groups: Sequence[TargetGroup], width: int, verbose: bool = False) -> list[Text]:
+    """A heading for every group, its targets as a table, and the names that it takes; when `verbose`, the
+    figures of each chip."""
     lines: list[Text] = []
     for group in groups:
         versions = ", ".join(f"{name} {version}" for name, version in group.versions)
@@ -541,6 +541,7 @@ def targets_view(groups: Sequence[TargetGroup], width: int) -> list[Text]:
         lines += [Text()] * bool(lines) + sentence(said, width, 0, f"{group.title}  ")
         lines += table([[choice.name, choice.what] for choice in group.choices], width, 2)
         lines += sentence(group.takes, width, 2, style="dim")
-        if machines := [choice.machine for choice in group.choices if choice.machine is not None]:
+        machines = [choice.machine for choice in group.choices if choice.machine is not None]
+        if machines and verbose:
             lines += [Text(), *figures_table(machines, width)]
     return lines

@@ -69,10 +69,9 @@ def model_lines(answer: ModelAnswer, width: int, palette: Palette, verbose: bool
     assumed = (
         []
         if step is None
-        else [f"Tokens sharded {write_spec(question.tokens.spec)}, on {machine_words(step.layer.cost)}"]
+        else [f"Tokens sharded {write_spec(question.tokens.spec)}, on {machine_words(step.layer.cost)}."]
     )
-    more = [] if verbose else ["-v shows memory by use" + ("" if step is None else " and every collective")]
-    return [*lines, *sentence(". ".join([*assumed, *more]) + ".", width, style="dim")]
+    return [*lines, *sentences(assumed, width, style="dim")]
 
 
 def _head_lines(question: ModelQuestion, width: int, palette: Palette) -> list[Text]:

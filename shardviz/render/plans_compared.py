@@ -162,7 +162,7 @@ def ranking_view(
         words += [f"On {machine_words(first)}.", "All figures are per device."]
     else:
         assumed = ", assumed" if first.machine.assumed else ""
-        words.append(f"Per device, on {first.machine.name}{assumed}; -v shows all assumptions.")
+        words.append(f"Per device, on {first.machine.name}{assumed}.")
     if more := len(candidates) - len(shown):
         words.append(f"{plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all.")
     return [

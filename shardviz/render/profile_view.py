@@ -38,7 +38,6 @@ _COPY_WORDS = (
     "copies is the time in which data move only within a device's memory, or between it and the host, and "
     "nothing is computed or communicated"
 )
-_MORE = "-v shows every device and step, and what the columns are."
 _STEP_WORDS = "in all: first device start to last device end; all else, shares too: medians over devices"
 
 
@@ -61,7 +60,6 @@ def profile_view(profile: Profile, width: int, palette: Palette, verbose: bool =
         *tables,
         _timeline(profile, width, palette),
         sentences(profile.notes, width, lead="note: "),
-        [] if verbose else sentence(_MORE, width, style="dim"),
     ]
     lines = [line for block in blocks if block for line in (*block, Text())]
     return lines[:-1]

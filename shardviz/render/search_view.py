@@ -259,7 +259,7 @@ def _space_sentences(answer: MeshRanking, verbose: bool) -> Iterator[str]:
         yield f"{where}; {OVERLAP_WORDS[question.overlap]}."
         yield question.assumes
     else:
-        yield f"{where}; -v shows assumptions."
+        yield f"{where}."
     if question.lacking:
         counted = "arithmetic" if question.machine.device.hbm_bandwidth is not None else "memory traffic"
         yield f"The time of {counted} is not counted: {question.lacking}."

@@ -66,7 +66,7 @@ def test_the_tutorials_results(
     assert found["result"]["values"] == final
     assert found["verified_against"] == "cpu"
     assert found["verdict"] == "equal"
-    out = printed(capsys, name, *words, "--on", "none", "--width", "100")
+    out = printed(capsys, name, *words, "--on", "none", "--width", "100", "-v")
     assert out.index("BEFORE") < out.index("round 1") < out.index("AFTER") < out.index("FINAL RESULT")
     last = out.partition("FINAL RESULT")[2].splitlines()[1]
     assert [int(number) for number in last.split()] == final
@@ -77,7 +77,7 @@ def test_an_all_reduce_is_a_reduce_scatter_then_an_all_gather(capsys: Capture) -
     assert [each["phase"] for each in rounds] == ["reduce-scatter"] * 3 + ["all-gather"] * 3
     scatter = document(capsys, "psum_scatter", *FOUR)
     assert rounds[:3] == scatter["rounds"]
-    out = printed(capsys, "psum", *FOUR, "--on", "none", "--width", "120")
+    out = printed(capsys, "psum", *FOUR, "--on", "none", "--width", "120", "-v")
     assert "5+5+9+3=22" in out.partition("AFTER")[0]
 
 

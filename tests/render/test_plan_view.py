@@ -414,8 +414,8 @@ RANKINGS = [
               specs               time  bound    sent    memory        work
         1  ★  __,_(XY)->_(XY)  5.17 µs  HBM       0 B  4.05 MiB  33.6 MFLOP
         2  ★  X_,_(XY)->_(XY)  6.17 µs  HBM    16 KiB  4.03 MiB  33.6 MFLOP
-        ★ Pareto-optimal: nothing faster uses less memory. Per device, on v5e, assumed;
-        -v shows all assumptions. 79 more shardings: --limit 81 or --json shows all.
+        ★ Pareto-optimal: nothing faster uses less memory. Per device, on v5e, assumed.
+        79 more shardings: --limit 81 or --json shows all.
         """,
     ),
     (
@@ -430,9 +430,8 @@ RANKINGS = [
         2  ★  X_,_(XY)->_(XY)  6.17 µs  16 KiB
         ★ Pareto-optimal: nothing faster uses
         less memory. Per device, on v5e,
-        assumed; -v shows all assumptions. 79
-        more shardings: --limit 81 or --json
-        shows all.
+        assumed. 79 more shardings: --limit 81
+        or --json shows all.
         """,
     ),
 ]

@@ -22,8 +22,8 @@ from shardviz.stepping.collective_run import CollectiveRun
 RunOf = Callable[..., CollectiveRun]
 
 
-def page(run: CollectiveRun, width: int = 100, number: int | None = None) -> str:
-    return "\n".join(line.plain for line in step_view(run, width, PLAIN, number))
+def page(run: CollectiveRun, width: int = 100, number: int | None = None, verbose: bool = False) -> str:
+    return "\n".join(line.plain for line in step_view(run, width, PLAIN, number, verbose))
 
 
 def test_all_gather_as_the_tutorial_has_it(run_of: RunOf) -> None:
@@ -58,8 +58,7 @@ def test_all_gather_as_the_tutorial_has_it(run_of: RunOf) -> None:
 
         ring: 3 rounds, 12 bytes sent by each device
         3 µs on a ring of 4, 1 µs and 45 GB/s per link
-        Lower bound: 12 bytes; 2 rounds at one message per round; -v shows the formula and the other
-        algorithms.
+        Lower bound: 12 bytes; 2 rounds at one message per round.
         """
     assert page(run_of("all_gather", "i=4", (3, 9, 5, 2))) == dedent(expected).strip("\n")
 
@@ -107,7 +106,7 @@ def test_the_tutorials_sixteen_numbers(
     final: str,
 ) -> None:
     """What the tutorial prints under BEFORE, AFTER and FINAL RESULT."""
-    text = page(run_of(name, "i=4", tutorial, algorithm))
+    text = page(run_of(name, "i=4", tutorial, algorithm), verbose=True)
     assert rows_under(text, "BEFORE", 4) == [
         ["3", "1", "4", "1"],
         ["5", "9", "2", "6"],
@@ -122,11 +121,24 @@ def test_the_tutorials_sixteen_numbers(
 def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(
     run_of: RunOf, tutorial: tuple[int, ...]
 ) -> None:
-    text = page(run_of("psum", "i=4", tutorial))
+    text = page(run_of("psum", "i=4", tutorial), verbose=True)
     scatter, gather = text.index("reduce-scatter  3 rounds"), text.index("all-gather  3 rounds")
     assert text.index("BEFORE") < scatter < gather < text.index("AFTER")
     for total in ("5+5+9+3=22", "3+7+1+9=20", "1+4+2+5=12", "1+6+8+2=17"):
         assert scatter < text.index(f"▸{total}") < gather
+
+
+def test_the_short_page_has_every_round_beside_another(run_of: RunOf, tutorial: tuple[int, ...]) -> None:
+    text = page(run_of("psum", "i=4", tutorial), 80)
+    lines = text.splitlines()
+    assert len(lines) <= 38
+    assert max(map(len, lines)) <= 80
+    assert re.findall(r"round (\d)", text) == list("123456")
+    assert "round 2" in next(line for line in lines if line.startswith("round 1"))
+    assert text.index("AFTER") < text.index("reduce-scatter") < text.index("round 1")
+    last = lines[next(i for i, line in enumerate(lines) if line.startswith("round 5")) + 2]
+    assert re.findall(r"▸?\d+", last.partition("i0")[2].partition("i0")[2])[:4] == ["22", "▸20", "12", "17"]
+    assert "FINAL RESULT" not in text  # every device has it
 
 
 def test_a_ring_takes_seven_rounds_and_both_ways_four(run_of: RunOf) -> None:
@@ -142,7 +154,7 @@ def test_a_ring_takes_seven_rounds_and_both_ways_four(run_of: RunOf) -> None:
 
 def test_order_of_axes_makes_a_difference(run_of: RunOf) -> None:
     afters = {
-        axes: rows_under(page(run_of("all_gather", "X=2,Y=4", range(8), axes=axes)), "AFTER", 8)
+        axes: rows_under(page(run_of("all_gather", "X=2,Y=4", range(8), axes=axes), verbose=True), "AFTER", 8)
         for axes in (("X",), ("Y",), ("X", "Y"), ("Y", "X"))
     }
     assert [row[1:] for row in afters["X",]][:2] == [["0", "4"], ["1", "5"]]

@@ -131,8 +131,6 @@ def changes_view(
         lines += records([[head, _figure(change)]], width)
         lines += _where(line, width, short_place(line.source))
     lines += _more(len(changes.changes) - len(shown), "more change")
-    if not verbose and len(changes.changes) > FEW_CHANGES:
-        lines.append(Text("-v shows more of them", "dim"))
     return lines + sentence(", ".join(same_hardware), width, style="dim")
 
 

@@ -24,7 +24,6 @@ from shardviz.units import seconds, shaped
 
 MAX_SPLITS, FEW_SPLITS = 16, 6
 """A larger program has more; the JSON document has them all."""
-MORE = "-v shows the collectives of each stage, and the compiler's names of its passes."
 INDENT = 4
 GONE, NEW = "−", "+"
 
@@ -56,7 +55,7 @@ def passes_view(
             lines += _splits_lines(stage, problem, width, palette, FEW_SPLITS) if number > 1 else []
         if number in diffs:
             lines += diff_lines(stage.diff(), width)
-    return lines if verbose else [*lines, *sentence(MORE, width, style="dim")]
+    return lines
 
 
 def _title_lines(stage: PassStage, number: int, width: int) -> list[Text]:

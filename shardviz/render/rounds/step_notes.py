@@ -171,16 +171,10 @@ def cost_lines(run: CollectiveRun, width: int, verbose: bool = False) -> list[Te
         f"{plural(schedule.rounds, 'round')}{cut}, {sent}", width, lead=f"{schedule.algorithm}: "
     )
     lines += sentence(took, width)
-    others = _other_words(run)
+    lines += sentence(f"{least(run.bound)}.", width, style="dim" * (not verbose))
     if verbose:
-        return [
-            *lines,
-            *sentence(f"{least(run.bound)}.", width),
-            *sentence(others, width),
-            *formula_lines(run, width),
-        ]
-    more = " and the other algorithms" if others else ""
-    return [*lines, *sentence(f"{least(run.bound)}; -v shows the formula{more}.", width, style="dim")]
+        lines += [*sentence(_other_words(run), width), *formula_lines(run, width)]
+    return lines
 
 
 def _other_words(run: CollectiveRun) -> str:

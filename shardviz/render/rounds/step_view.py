@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import groupby
+from itertools import chain, groupby
 
 import numpy as np
 from rich.style import Style
@@ -17,7 +17,17 @@ from shardviz.collectives.values import Values
 from shardviz.errors import QuestionError, plural
 from shardviz.render.canvas import SUMMARY, visible
 from shardviz.render.caption import DeviceLabels
-from shardviz.render.lines import Cell, as_text, fitting_columns, sentence, sentences, shelve, table, trimmed
+from shardviz.render.lines import (
+    SHELF_GAP,
+    Cell,
+    as_text,
+    fitting_columns,
+    sentence,
+    sentences,
+    shelve,
+    table,
+    trimmed,
+)
 from shardviz.render.palette import DIM, PARTIAL, Palette
 from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, shown_groups
 from shardviz.render.rounds.pieces import chunk_style, empty_note, numbers
@@ -26,6 +36,9 @@ from shardviz.render.rounds.step_notes import after_words, cost_lines, duration,
 from shardviz.stepping.collective_run import CollectiveRun
 from shardviz.units import human_bytes, shaped
 
+SHORT, FOR_TWO = 38, 80
+"""Lines of a page, beyond which its rounds take half its width each, and the columns that this takes. A
+command adds two lines."""
 MAX_LINES = 200
 """Lines that the rounds may take one under another; what takes more is summarised."""
 LEAST_WORDS = 36
@@ -43,22 +56,25 @@ TABLE_HEADINGS = ("", "rounds", "who sends what to whom", "per device", "per rou
 def step_view(
     run: CollectiveRun, width: int, palette: Palette, number: int | None = None, verbose: bool = False
 ) -> list[Text]:
-    """BEFORE, every round, AFTER and the final result where they fit a screen or two, else a summary.
-    `number` shows one round alone (0: before any); `QuestionError` for a round that does not exist. When
-    `verbose`, its cost stands beside that of all others."""
+    """BEFORE, every round, AFTER and the final result where they fit a screen or two, else a summary. A page
+    of more than `SHORT` lines is drawn closer, with fewer sums written out, unless `verbose`: then its cost
+    stands beside that of all others, too. `number` shows one round alone (0: before any); `QuestionError` for
+    a round that does not exist."""
     algorithm = ALGORITHMS[run.schedule.algorithm]
     said = [f"{algorithm.name}: {algorithm.summary}"]
     said += ["the numbers 0, 1, 2, … are only examples"] * run.question.counted
-    lines = [*headline(run, width, palette), *sentences(said, width, style="dim"), Text()]
+    above = [*headline(run, width, palette), *sentences(said, width, style="dim"), Text()]
+    below = [Text(), *cost_lines(run, width, verbose)]
     if number is not None:
-        lines += one_round(run, number, width, palette)
+        lines = one_round(run, number, width, palette)
     elif _is_small(run, width, palette):
-        lines += [*_before(run, width, palette, MAX_ROWS), Text(), *_rounds(run, width, palette)]
-        lines += _after(run, width, palette, MAX_ROWS)
+        lines = [*_before(run, width, palette, MAX_ROWS), Text(), *_rounds(run, width, palette)]
+        lines += [*_after(run, width, palette, MAX_ROWS), *_final(run, width, palette)]
+        if not verbose and width >= FOR_TWO and len(above) + len(lines) + len(below) > SHORT:
+            lines = _short(run, width, palette)
     else:
-        lines += _summary(run, width, palette)
-    lines += [Text(), *cost_lines(run, width, verbose)]
-    return [trimmed(line, palette) for line in lines]
+        lines = _summary(run, width, palette)
+    return [trimmed(line, palette) for line in [*above, *lines, *below]]
 
 
 def one_round(run: CollectiveRun, number: int, width: int, palette: Palette) -> list[Text]:
@@ -92,10 +108,22 @@ def _summary(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
         pieces = f"there are more than {MAX_PIECES:,} pieces: their places are not tracked"
         return [*round_table(run, width), *sentence(pieces, width, style="dim")]
     lines = [*_before(run, width, palette, SUMMARY_ROWS), Text(), *round_table(run, width), Text()]
-    lines += _after(run, width, palette, SUMMARY_ROWS)
+    lines += [*_after(run, width, palette, SUMMARY_ROWS), *_final(run, width, palette)]
     hint = "--round N shows one round" + ("" if run.unlisted() else ", --json all of them")
     lines += sentence(empty_note(run), width, style="dim")
     return [*lines, *sentence(hint, width, style="dim")]
+
+
+def _short(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
+    """BEFORE beside AFTER, then the rounds of all phases, two beside one another; then the final result,
+    unless every device has it."""
+    half = (width - SHELF_GAP) // 2
+    ends = [draw(run, half, palette, MAX_ROWS) for draw in (_before, _after)]
+    lines = [*shelve(ends, width), Text(), *_rounds(run, width, palette, half)[:-1]]
+    is_everywhere = run.frames.after is not None and run.final is not None
+    if is_everywhere and run.final.shape == run.frames.after.shape[1:]:
+        return lines
+    return [*lines, *_final(run, width, palette)]
 
 
 def _before(run: CollectiveRun, width: int, palette: Palette, rows: int) -> list[Text]:
@@ -113,22 +141,28 @@ def _after(run: CollectiveRun, width: int, palette: Palette, rows: int) -> list[
         return [Text("AFTER", "bold"), *drawn.lines()]
     title = [Text("AFTER", "bold"), Text(f"{shaped(run.result_dtype, after.shape[1:])} per device")]
     title += [Text(said) for said in after_words(run)]
-    lines = [*table([title], width), *shards_picture(run, True, width, palette, rows)]
+    return [*table([title], width), *shards_picture(run, True, width, palette, rows)]
+
+
+def _final(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
+    after = run.frames.after
     if run.final is not None:
         heading = [Text("FINAL RESULT", "bold"), Text(shaped(run.result_dtype, run.final.shape))]
         heading.append(Text(run.question.final_spec))
-        lines += [Text(), *table([heading], width), *final_picture(run, width, palette)]
-    elif after.ndim == 1 and len(run.question.final_positions) > 1:
+        return [Text(), *table([heading], width), *final_picture(run, width, palette)]
+    if after is not None and after.ndim == 1 and len(run.question.final_positions) > 1:
         said = "no FINAL RESULT: shard_map joins results along a dimension, and these have none"
-        lines += [Text(), *sentence(said, width, style="dim")]
-    return lines
+        return [Text(), *sentence(said, width, style="dim")]
+    return []
 
 
-def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
-    """Every phase with a heading, its rounds beside one another as far as they fit."""
-    lines: list[Text] = []
+def _rounds(run: CollectiveRun, width: int, palette: Palette, limit: int = 0) -> list[Text]:
+    """Every phase with a heading, its rounds beside one another as far as they fit. With a `limit` of columns
+    for each, the rounds of all phases follow the headings."""
+    headings: list[list[Text]] = []
+    blocks: list[list[list[Text]]] = []
+    every: list[BufferTable] = []
     groups = shown_groups(run)
-    every = []
     first = 1
     for name, phases in groupby(run.schedule.phases, key=run.phase_name):
         numbers = range(first, first + sum(phase.rounds for phase in phases))
@@ -138,22 +172,27 @@ def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
         words = [round_words(run, number) for number in numbers]
         alike = len(set(words)) == 1
         heading = plural(len(numbers), "round") + (f"; {words[0]}" if alike else "")
-        lines += sentence(heading, width, lead=f"{name}  ")
-        drawn = [BufferTable(run, number, groups, width, palette, MAX_ROWS) for number in numbers]
+        headings.append(sentence(heading, width, lead=f"{name}  "))
+        drawn = [BufferTable(run, number, groups, limit or width, palette, MAX_ROWS) for number in numbers]
         bodies = [picture.lines() for picture in drawn]
         under: list[list[Text]] = [[] for _ in numbers]
         if not alike:
             wide = max(line.cell_len for body in bodies for line in body)
-            room = max(wide, LEAST_WORDS)
+            room = limit or max(wide, LEAST_WORDS)
             under = [sentence(said, room if 2 * room < width else width) for said in words]
         # Pictures beside one another stand at one height.
         deep = max(map(len, under))
-        blocks = [
-            [Text(f"round {number}", "bold"), *said, *[Text()] * (deep - len(said)), *body, Text()]
-            for number, said, body in zip(numbers, under, bodies, strict=True)
-        ]
-        lines += shelve(blocks, width)
+        blocks.append(
+            [
+                [Text(f"round {number}", "bold"), *said, *[Text()] * (deep - len(said)), *body, Text()]
+                for number, said, body in zip(numbers, under, bodies, strict=True)
+            ]
+        )
         every += drawn
+    if limit:
+        headings, blocks = [[*chain(*headings)]], [[*chain(*blocks)]]
+    shelves = zip(headings, (shelve(phase, width) for phase in blocks), strict=True)
+    lines = [line for heading, shelf in shelves for line in (*heading, *shelf)]
     notes = [*_other_groups(run, groups, width), *sentence(empty_note(run), width, style="dim")]
     notes = [*notes, *legend_lines(run, every, width, palette)]
     return [*lines, *notes, Text()] if notes else lines
