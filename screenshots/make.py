@@ -38,7 +38,7 @@ PICTURES = {
         ],
     ),
     "allreduce": (
-        100,
+        80,
         ["shardviz step psum --mesh i=4 --data 3,1,4,1,5,9,2,6,5,3,5,8,9,7,1,2"],
     ),
     "rings": (
@@ -78,7 +78,7 @@ PICTURES = {
         ["shardviz model llama-3-70b --rules fsdp+tensor --mesh data=16,tensor=4 --machine v5p:4x4x4"],
     ),
     "train-step": (
-        112,
+        128,
         [
             "shardviz explain 'H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]'"
             " --mesh data=4,tensor=2 --specs 'X=data _,W1=data tensor,W2=data tensor,W3=tensor data,Y=data _'"

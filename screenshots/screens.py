@@ -71,7 +71,9 @@ SCREENS = {
     "tui-step": Picture(
         "step", {**MLP, "sizes": "B=4,D=8,F=8"}, ("right", "right"), shows="every value equal"
     ),
-    "tui-compiler": Picture("compiler", TPU, ("j",), awaited=("v5e:2x4",), from_compiler=True),
+    "tui-compiler": Picture(
+        "compiler", TPU, ("j",), size=(138, 36), awaited=("v5e:2x4",), from_compiler=True
+    ),
     "tui-time": Picture(
         "time",
         LAYERS,
@@ -113,7 +115,7 @@ SCREENS = {
         shows="results",
     ),
     "tui-small": Picture("layout", MLP, ("right",), SMALL),
-    "lesson-predict": Picture("layout", lesson="four-cases", keys=("n", "down")),
+    "lesson-predict": Picture("layout", lesson="four-cases", keys=("n", "down"), size=(80, 16)),
     "lesson-reveal": Picture(
         "step", lesson="all-gather-hop-by-hop", keys=("n", "down", "enter"), shows="every value equal"
     ),

@@ -120,27 +120,27 @@ KEY_PAGES = {
 """The parts of the application whose keys each page lists."""
 
 
-def key_tables(areas: tuple[str, ...]) -> str:
-    """The commands of these parts as Markdown, a heading and a table for each."""
+def key_lists(areas: tuple[str, ...]) -> str:
+    """The commands of these parts as Markdown, a heading and a list for each."""
     lines = []
     for area in areas:
-        lines += ["", f"## {registry.AREAS[area]}", "", "| key | command |", "|---|---|"]
+        lines += ["", f"## {registry.AREAS[area]}", ""]
         for command in registry.COMMANDS:
             if command.area == area:
-                key = f"`{command.own_key}`" if command.key_text else ""
-                lines.append(f"| {key} | **{command.title}**: {command.help} |")
+                key = f"`{command.own_key}` " if command.key_text else ""
+                lines.append(f"- {key}**{command.title}**: {command.help}")
     return "\n".join(lines[1:]) + "\n"
 
 
 @pytest.mark.parametrize("page", KEY_PAGES)
-def test_the_tables_of_keys_are_the_registry(page):
-    """``SHARDVIZ_SNAPSHOTS=write pytest tests/test_docs.py -k keys`` writes the tables anew."""
-    prose, _, tables = PAGES[page].partition("<!-- keys -->\n")
-    expected = key_tables(KEY_PAGES[page])
+def test_the_lists_of_keys_are_the_registry(page):
+    """``SHARDVIZ_SNAPSHOTS=write pytest tests/test_docs.py -k keys`` writes the lists anew."""
+    prose, _, lists = PAGES[page].partition("<!-- keys -->\n")
+    expected = key_lists(KEY_PAGES[page])
     if os.environ.get("SHARDVIZ_SNAPSHOTS") == "write":
         (ROOT / "docs" / page).write_text(f"{prose}<!-- keys -->\n{expected}", encoding="utf-8")
         return
-    assert tables == expected
+    assert lists == expected
 
 
 def test_every_key_is_on_one_page():

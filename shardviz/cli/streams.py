@@ -59,6 +59,16 @@ STAND_INS = {
 """ASCII characters for those that a terminal's encoding lacks, one for one, so that columns still line up."""
 
 
+_ARROW = re.compile(r"(?<= )→ (?:( )|([^\n→]*?)(  |$|(?=→)))", re.MULTILINE)
+
+
+def in_ascii_words(text: str) -> str:
+    """The text with ``->`` for an arrow between words, and ``...`` at the end of a list. An arrow takes its
+    second column from the next gap, so that columns still line up."""
+    text = _ARROW.sub(lambda match: f"-> {match[2] or ''}{' ' if match[3] else ''}", text)
+    return text.replace(", …", ", ...")
+
+
 def replaced(error: UnicodeError) -> tuple[str, int]:
     """An error handler for encoders: a stand-in for each character that is lacking, ``?`` for others."""
     if not isinstance(error, UnicodeEncodeError):
@@ -99,7 +109,9 @@ class OutputStream:
         try:
             if self._failure is not None:
                 raise self._failure
-            self._stream.write(escaped(text, self._control))
+            text = escaped(text, self._control)
+            is_ascii = codecs.lookup(self._stream.encoding).name == "ascii"
+            self._stream.write(in_ascii_words(text) if is_ascii else text)
         except OSError as error:
             self._fail(error)
         return len(text)

@@ -23,6 +23,7 @@ from shardviz.cli.streams import (
     STAND_INS,
     MessageStream,
     OutputStream,
+    in_ascii_words,
     open_standard_streams,
     replaced,
 )
@@ -198,6 +199,18 @@ def test_letters_are_those_of_the_shards() -> None:
 
 def test_every_stand_in_is_one_character_and_columns_stay() -> None:
     assert all(len(character) == 1 and character.isascii() for character in STAND_INS.values())
+
+
+def test_an_arrow_between_words_is_two_characters_and_columns_stay() -> None:
+    rows = ("A  8×16 → 4 here  32 B  1", "B  8×16 → 64 here   1 KiB  2", "C  →  D", "a→1  b", "1, 2, … → 3")
+    written = [in_ascii_words(row) for row in rows]
+    assert written == [
+        "A  8×16 -> 4 here 32 B  1",
+        "B  8×16 -> 64 here  1 KiB  2",
+        "C  -> D",
+        "a→1  b",
+        "1, 2, ... -> 3",
+    ]
 
 
 def test_marks_differ_from_one_another_and_from_arrows() -> None:

@@ -120,8 +120,8 @@ def _short(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
     half = (width - SHELF_GAP) // 2
     ends = [draw(run, half, palette, MAX_ROWS) for draw in (_before, _after)]
     lines = [*shelve(ends, width), Text(), *_rounds(run, width, palette, half)[:-1]]
-    is_everywhere = run.frames.after is not None and run.final is not None
-    if is_everywhere and run.final.shape == run.frames.after.shape[1:]:
+    after, final = run.frames.after, run.final
+    if after is not None and final is not None and final.shape == after.shape[1:]:
         return lines
     return [*lines, *_final(run, width, palette)]
 
