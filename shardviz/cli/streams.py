@@ -110,7 +110,7 @@ class OutputStream:
             if self._failure is not None:
                 raise self._failure
             text = escaped(text, self._control)
-            is_ascii = codecs.lookup(self._stream.encoding).name == "ascii"
+            is_ascii = codecs.lookup(self._stream.encoding or "utf-8").name == "ascii"
             self._stream.write(in_ascii_words(text) if is_ascii else text)
         except OSError as error:
             self._fail(error)

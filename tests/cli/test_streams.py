@@ -159,7 +159,7 @@ def test_ascii_pictures_have_frames_and_letters() -> None:
     done = in_shell(("layout", "8x8", "--spec", "X_"), "", PYTHONIOENCODING="ascii")
     assert "I 8 +-----------+" in done.stdout
     assert " X0 | a 0,1,2,3 |" in done.stdout
-    assert "8x8 > 4x8 per device" in done.stdout
+    assert "8x8 -> 4x8 per device" in done.stdout
 
 
 HOSTILE = "\x1b[31mred\x07\r\x9b\u202e\x1b]0;title\x07"
