@@ -71,7 +71,7 @@ PICTURES = {
     ),
     "program": (
         96,
-        ["shardviz program train_step --mesh data=4,model=4 --target cpu --machine v5p:4x2x2"],
+        ["shardviz program train_step --mesh data=4,model=4 --target cpu --machine v5p:4x2x2 --top 8"],
     ),
     "model": (
         104,
