@@ -114,20 +114,29 @@ class Pane(Side):
             assert event.worker.error is not None
             self.post_message(self.Failed(self.area, event.worker.error))
 
-    def show_problem(self, resolved: ResolvedProblem) -> None:
+    def draw(self) -> None:
+        """Draw what the state says now, and have worked out what that needs."""
+
+    def on_show(self) -> None:
+        self.draw()
+
+    def show_problem(self, _resolved: ResolvedProblem) -> None:
         """Draw another problem."""
+        self.draw()
 
     def show_step(self) -> None:
         """Put the cursor on the plan's step of `state.step_number`, or on what it makes."""
 
     def show_lens(self) -> None:
         """Mark the device of `state.lens`, or none: draw only what looks different now."""
+        self.draw()
 
     def begin(self, place: AnswerLocation) -> None:
         """Begin at the location of a lesson's answer."""
 
-    def show_answers(self, answers: Mapping[str, ShownAnswer]) -> None:
+    def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
         """Draw the targets' answers, by target name, in the order of the form."""
+        self.draw()
 
     @property
     def idle(self) -> Collection[str]:

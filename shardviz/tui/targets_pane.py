@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from shlex import join
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.text import Text
 from textual.events import Click
@@ -31,9 +31,6 @@ from shardviz.units import human_bytes, seconds
 
 with LazyImports():
     from shardviz.codegen import problem as problem_program
-
-if TYPE_CHECKING:
-    from shardviz.forms.resolve import ResolvedProblem
 
 TICK_S = 0.1
 """Seconds between two pictures of something under way."""
@@ -69,19 +66,6 @@ class TargetsPane(Pane):
 
     def on_mount(self) -> None:
         self._clock = self.set_interval(TICK_S if self._moving else 1.0, self._tick, pause=True)
-
-    def on_show(self) -> None:
-        self.draw()
-
-    def show_problem(self, _resolved: ResolvedProblem) -> None:
-        self.draw()
-
-    def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
-        self.draw()
-
-    def draw(self) -> None:
-        """Draw everything, and have worked out what that needs."""
-        raise NotImplementedError
 
     def _draw_status(self) -> None:
         names = self._names

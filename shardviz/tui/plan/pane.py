@@ -102,13 +102,10 @@ class PlanPane(Pane):
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width >= BESIDE, "beside")
-        self._draw()
+        self.draw()
         if self._begins:
             self._begins = False
             self._bring_in()
-
-    def on_show(self) -> None:
-        self._draw()
 
     def jax_code(self) -> str:
         try:
@@ -126,7 +123,7 @@ class PlanPane(Pane):
             self._cost, self._has_totals, self._has_alternatives = resolved.cost, False, False
             self._target = 0
             self._find_totals(resolved.cost)
-        self._draw()
+        self.draw()
 
     def begin(self, location: AnswerLocation) -> None:
         if self._cost is not None:
@@ -134,20 +131,14 @@ class PlanPane(Pane):
             self.state.set_step(_first_about(self._cost.plan, location))
             self.show_step()
 
-    def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
-        self._draw()
-
     def _take_totals(self, asked: PlanCost, cost: PlanCost, has_alternatives: bool) -> None:
         """Show a cost that knows more, in place of the same that was `asked` about."""
         if asked is self._cost:
             self._cost, self._has_totals, self._has_alternatives = cost, True, has_alternatives
-            self._draw()
-
-    def show_lens(self) -> None:
-        self._draw()
+            self.draw()
 
     def show_step(self) -> None:
-        self._draw()
+        self.draw()
         self._bring_in()
 
     def action_previous_step(self) -> None:
@@ -217,9 +208,9 @@ class PlanPane(Pane):
             self.state.plans.price(cost.plan, cost.placed, take)
 
     def _tick(self) -> None:
-        self._draw() if self.display else self._clock.pause()
+        self.draw() if self.display else self._clock.pause()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
         width = self.size.width
         if self._cost is None or not width or self._cost.plan is not self.state.resolved.plan:
             return

@@ -205,7 +205,7 @@ class StepPane(Pane):
         index = group.index(self.state.lens) + steps if self.state.lens in group else min(0, steps)
         self.state.set_lens(group[index % len(group)])
 
-    def show_lens(self) -> None:
+    def draw(self) -> None:
         self.page.draw()
 
     def action_pan(self, steps: int) -> None:
