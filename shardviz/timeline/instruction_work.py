@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import NamedTuple, TypeVar
 
 from shardviz.hlo.text.instruction import Computation, Instruction
@@ -76,7 +77,7 @@ class InstructionWork:
         if home not in self._like:
             self._like[home] = home
             pieces = _NAME.split(self._text[home.start : home.stop])
-            numbers: dict[str, int] = defaultdict(lambda: len(numbers))
+            numbers: dict[str, int] = defaultdict(count().__next__)
             marks: list[int | Computation] = [*map(numbers.__getitem__, pieces[1::2])]
             if self._text.find("calls=", home.start, home.stop) >= 0:
                 for index, piece in enumerate(pieces[:-1:2]):
