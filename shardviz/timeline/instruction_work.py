@@ -311,13 +311,13 @@ def _first_arrays(shapes: Iterable[str]) -> list[PlacedArray]:
     return [arrays[0] for arrays in map(placed_arrays, shapes) if arrays]
 
 
+@lru_cache(maxsize=4096)
 def aliased_outputs(attributes: str) -> tuple[tuple[Path, int, Path], ...]:
     """The parts of an instruction's result that are an operand: the path, the operand, the path in it."""
     aliases = _OUTPUT_ALIAS.search(attributes)
     return alias_paths(aliases[1]) if aliases else ()
 
 
-@lru_cache(maxsize=4096)
 def alias_paths(text: str) -> tuple[tuple[Path, int, Path], ...]:
     """``{1}: (0, {}), {2}: (1, {0})``, as XLA writes what shares memory."""
     found = _ALIAS.findall(text)

@@ -105,13 +105,13 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
 
     An instruction that the timeline does not draw, as it takes no time, stands where the one before it ends.
     """
-    drawn: dict[str, TimedOp] = {}
-    again: dict[str, tuple[float, bool]] = {}
-    """Of operations that are drawn several times the end, and whether one of them is asynchronous."""
-    for op in timeline.ops:
-        if (first := drawn.setdefault(op.name, op)) is not op:
-            end, is_async = again.get(op.name, (first.end, first.is_async))
-            again[op.name] = max(end, op.end), is_async or op.is_async
+    drawn = {op.name: (op.start, op.end, op.is_async) for op in timeline.ops}
+    if len(drawn) < len(timeline.ops):
+        # One that is drawn several times is there from its first start to its last end.
+        drawn.clear()
+        for op in timeline.ops:
+            start, end, is_async = drawn.get(op.name, (op.start, op.end, op.is_async))
+            drawn[op.name] = start, max(end, op.end), is_async or op.is_async
     told = {name for buffer in report.buffers for name in (buffer.first, buffer.last)}
     begins: dict[str, float] = {}
     finishes: dict[str, float] = {}
@@ -119,11 +119,7 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
     now = done = 0.0
     before: tuple[float, int] | None = None
     for name, live in report.order:
-        start, end, is_async = done, now, False
-        if (drawn_op := drawn.get(name)) is not None:
-            start, end, is_async = drawn_op.start, drawn_op.end, drawn_op.is_async
-            if name in again:
-                end, is_async = again[name]
+        start, end, is_async = drawn.get(name) or (done, now, False)
         if start > now:
             now = start
         if end < now:

@@ -156,7 +156,15 @@ class _Device:
             run.starts[number] = run.ends[number] = self._now
             run.cause[number] = self._last
             if isinstance(step, TimedWork):
-                self._timed(number, step)
+                duration = step.duration
+                run.busy[duration.lane.name] += duration.ticks
+                run.flops += duration.flops
+                if step.is_async or duration.channels:
+                    self._on_links(number, step)
+                else:
+                    # The device's own work.
+                    run.ends[number] = self._now = self._now + duration.ticks
+                    self._last = number
             elif isinstance(step, RunStep):
                 self._inner(number, step)
             else:
@@ -169,25 +177,21 @@ class _Device:
                 run.leaves[path] = max(0, end - self._now), lane
         return run
 
-    def _timed(self, number: int, step: TimedWork) -> None:
+    def _on_links(self, number: int, step: TimedWork) -> None:
         run, begin, duration = self._run, self._now, step.duration
         for channel in duration.channels:
             if self._free.get(channel, 0) > begin:
                 begin = self._free[channel]
                 run.cause[number] = self._user.get(channel, self._last)
-        ticks, lane = duration.ticks, duration.lane.name
-        end = begin + ticks
+        lane, end = duration.lane.name, begin + duration.ticks
         run.starts[number], run.ends[number] = begin, end
         for channel in duration.channels:
             self._free[channel], self._user[channel] = end, number
-        run.busy[lane] += ticks
-        run.flops += duration.flops
         if step.is_async:
             self._under_way[number, ()] = end, lane
-            return
-        if duration.channels:
+        else:
             self._expose(number, lane, end - self._now)
-        self._now, self._last = end, number
+            self._now, self._last = end, number
 
     def _wait(self, token: Token) -> None:
         end, lane = self._under_way.get(token, (0, ""))
