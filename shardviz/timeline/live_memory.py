@@ -150,7 +150,7 @@ class _Liveness:
         return result
 
     def _parameter(self, rows: Rows, number: int, given: Sequence[Value] | None) -> Value:
-        place = rows.forms[number].parameter
+        place = rows.forms[number].line.parameter_number
         if given is not None and place is not None and place < len(given):
             return given[place]
         value = self._made(rows, number, len(self._order))

@@ -105,13 +105,11 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
 
     An instruction that the timeline does not draw, as it takes no time, stands where the one before it ends.
     """
-    drawn = {op.name: (op.start, op.end, op.is_async) for op in timeline.ops}
-    if len(drawn) < len(timeline.ops):
-        # One that is drawn several times is there from its first start to its last end.
-        drawn.clear()
-        for op in timeline.ops:
-            start, end, is_async = drawn.get(op.name, (op.start, op.end, op.is_async))
-            drawn[op.name] = start, max(end, op.end), is_async or op.is_async
+    drawn: dict[str, tuple[float, float, bool]] = {}
+    """The first start and the last end of each name, and whether it is asynchronous."""
+    for op in timeline.ops:
+        start, end, is_async = drawn.get(op.name) or (op.start, op.end, op.is_async)
+        drawn[op.name] = start, max(end, op.end), is_async or op.is_async
     told = {name for buffer in report.buffers for name in (buffer.first, buffer.last)}
     begins: dict[str, float] = {}
     finishes: dict[str, float] = {}

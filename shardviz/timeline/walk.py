@@ -18,7 +18,7 @@ from shardviz.hlo.overlap import ALGORITHM, ENDS, STARTS
 from shardviz.hlo.text.cross_slice import RENDEZVOUS
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import ASYNC_STARTS, BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
-from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes
+from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes, takes_time
 from shardviz.timeline.instruction_work import Path, part_of
 from shardviz.timeline.program_timeline import LINKS, SpanKind
 from shardviz.timeline.rows import Form, ProgramRows
@@ -188,11 +188,11 @@ class _BlockWalk:
         return self.pass_on(number, form, operands) if work is None else self._timed(number, operands, work)
 
     def _own_work(self, form: Form) -> TimedWork | None:
-        if form.takes_time:
-            durations = self._walker.durations
-            op = "matmul" if durations.work.is_matmul(form.line) else form.opcode
-            return TimedWork(op, durations.of(form.line, form.shapes), form.source)
-        return None
+        durations = self._walker.durations
+        if not takes_time(form.line):
+            return None
+        op = "matmul" if durations.work.is_matmul(form.line) else form.opcode
+        return TimedWork(op, durations.of(form.line, form.shapes), form.source)
 
     def collective(self, number: int, form: Form, operands: Sequence[int]) -> Made:
         record = self._walker.records.get(self._rows.names[number])
@@ -213,7 +213,8 @@ class _BlockWalk:
             duration = Duration(None, detail="it could not be read", lane=LINKS)
             work = TimedWork(base_op(form.opcode), duration, form.source, is_async)
         else:
-            duration = self._walker.link_use(record, *filter(None, (inside, form.line)))
+            places = (form.line,) if inside is None else (inside, form.line)
+            duration = self._walker.link_use(record, *places)
             work = TimedWork(record.op, duration, record.source, is_async, record.name)
         return self._timed(number, operands, work)
 
