@@ -64,16 +64,17 @@ def step_view(
     said = [f"{algorithm.name}: {algorithm.summary}"]
     said += ["the numbers 0, 1, 2, … are only examples"] * run.question.counted
     above = [*headline(run, width, palette), *sentences(said, width, style="dim"), Text()]
-    below = [Text(), *cost_lines(run, width, verbose)]
+    is_drawn = number is None and _is_small(run, width, palette)
     if number is not None:
         lines = one_round(run, number, width, palette)
-    elif _is_small(run, width, palette):
+    elif is_drawn:
         lines = [*_before(run, width, palette, MAX_ROWS), Text(), *_rounds(run, width, palette)]
         lines += [*_after(run, width, palette, MAX_ROWS), *_final(run, width, palette)]
-        if not verbose and width >= FOR_TWO and len(above) + len(lines) + len(below) > SHORT:
-            lines = _short(run, width, palette)
     else:
         lines = _summary(run, width, palette)
+    below = [Text(), *cost_lines(run, width, verbose)]
+    if is_drawn and not verbose and width >= FOR_TWO and len(above) + len(lines) + len(below) > SHORT:
+        lines = _short(run, width, palette)
     return [trimmed(line, palette) for line in [*above, *lines, *below]]
 
 
