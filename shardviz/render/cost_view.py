@@ -12,7 +12,7 @@ from shardviz.hardware.machine import Machine
 from shardviz.hardware.matmuls import matmul_time
 from shardviz.planner.plan import Plan, axes_words
 from shardviz.planner.pricing.costs import Alternative, AlternativeName, PlanCost, Threshold
-from shardviz.planner.pricing.priced_plan import PricedPlan
+from shardviz.planner.pricing.priced_plan import ALIKE, PricedPlan, overtaking
 from shardviz.planner.problem import PaddedDim, Problem
 from shardviz.render.caption import collectives_text
 from shardviz.render.layouts.layout_canvas import array_lines
@@ -141,9 +141,39 @@ def _overlapped_words(cost: PlanCost, layers: int = 1) -> str:
     """``140 µs with perfect overlap``; of a train step also the time where activations are waited for."""
     words = f"{time_words(cost.overlapped_seconds * layers, not cost.unknown)} with perfect overlap"
     step = seconds(cost.step_seconds * layers)
-    if cost.plan.problem.training is None or step == seconds(cost.overlapped_seconds * layers):
+    if cost.plan.problem.training is None:
         return words
-    return f"{words} ({step} where only parameter and gradient communication overlaps)"
+    if step != seconds(cost.overlapped_seconds * layers):
+        words += f" ({step} where only parameter and gradient communication overlaps)"
+    usual = None if cost.unknown else cost.published_seconds
+    if usual is None or _is_alike(usual, cost.overlapped_seconds):
+        return words
+    return f"{words}, {seconds(usual * layers)} as published {cost.machine.chip} runs go"
+
+
+def _optimistic_words(cost: PlanCost) -> str:
+    """``optimistic: no matmul reaches the peak (step 1, 3); …``; "" where all was measured."""
+    steps: dict[str, list[str]] = {}
+    for number, step in enumerate(cost.steps, 1):
+        if step.optimistic:
+            steps.setdefault(step.optimistic, []).append(str(number))
+    said = (f"{why} (step {numbers_words(numbers)})" for why, numbers in steps.items())
+    return f"optimistic: {'; '.join(said)}" if steps else ""
+
+
+def overtaking_words(times: Sequence[tuple[float, float]]) -> str:
+    """``With perfect overlap rows 3 and 7 take less than the row above.``; "" where the order holds."""
+    rows = [str(place) for place in overtaking(times)]
+    if not rows:
+        return ""
+    verb = "row {} takes" if len(rows) == 1 else "rows {} take"
+    return f"With perfect overlap {verb.format(numbers_words(rows))} less than the row above."
+
+
+def numbers_words(numbers: Sequence[str]) -> str:
+    """``1, 3, 7 and 4 more``."""
+    more = len(numbers) - MAX_NUMBERS
+    return ", ".join(numbers[:MAX_NUMBERS]) + f" and {more} more" * (more > 0)
 
 
 def _phases_words(cost: PlanCost) -> str:
@@ -261,12 +291,12 @@ def _percent(share: float) -> str:
     return f"{percent:.0f} %" if percent >= 1 else f"{percent:.2g} %"
 
 
+MAX_NUMBERS = 3
+"""Numbers of rows or steps that a sentence names."""
 LEADS: dict[AlternativeName, str] = {
     "fewest bytes": "The plan with the fewest bytes",
     "fastest": "The fastest plan",
 }
-NEGLIGIBLE = 0.005
-"""Figures that differ by a smaller part are the same to a reader."""
 
 
 def alternatives_view(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
@@ -325,6 +355,8 @@ def faster_words(other: PricedPlan, own: PricedPlan) -> str:
     beside = f" ({', '.join(figures)})" if figures else ""
     ratio = own.serial_seconds / other.serial_seconds
     faster = f"{_times(ratio, 1)} as fast" if ratio >= 2 else f"{_percents(100 - 100 / ratio)} % faster"
+    if overtaking([(each.serial_seconds, each.overlapped_seconds) for each in (other, own)]):
+        faster += ", and slower with perfect overlap"
     return f"A plan that divides the work differently is {faster}{beside}"
 
 
@@ -380,7 +412,7 @@ def _sent_words(other: int, own: int) -> str:
 
 
 def _is_alike(other: float, own: float) -> bool:
-    return abs(other - own) <= NEGLIGIBLE * own
+    return abs(other - own) <= ALIKE * own
 
 
 def _at_most(ratio: float) -> str:
@@ -449,7 +481,7 @@ def full_plan(cost: PlanCost, width: int, palette: Palette) -> list[Text]:
         *alternatives_view(cost, width, palette),
         Text(),
         *time_lines(cost, width),
-        *sentence(cost.assumes, width, INDENT),
+        *sentences(filter(None, (_optimistic_words(cost), cost.assumes)), width, INDENT),
     ]
 
 

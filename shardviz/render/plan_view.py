@@ -385,7 +385,8 @@ def exact_words(priced: PricedStep) -> str:
     time = "of unknown time" if priced.seconds is None else seconds(priced.seconds, DIGITS)
     if priced.bound == UNKNOWN and priced.seconds is not None:
         time = f"at least {time}"
-    return f"{counted}, {time}: {priced.convention}"
+    optimistic = f". Optimistic: {priced.optimistic}" * bool(priced.optimistic)
+    return f"{counted}, {time}: {priced.convention}{optimistic}"
 
 
 def totals(plan: Plan) -> str:

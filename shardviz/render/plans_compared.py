@@ -11,11 +11,11 @@ from shardviz.errors import plural
 from shardviz.notation.spec_string import SpecPart, write_named_specs, write_specs
 from shardviz.planner.plan import LOCAL_OPS, Plan
 from shardviz.planner.pricing.costs import PlanCost
-from shardviz.planner.pricing.priced_plan import PricedPlan
+from shardviz.planner.pricing.priced_plan import PricedPlan, overtaking
 from shardviz.planner.problem import Problem
 from shardviz.planner.ranking import Candidate
 from shardviz.render.caption import collectives_text
-from shardviz.render.cost_view import machine_words
+from shardviz.render.cost_view import machine_words, overtaking_words
 from shardviz.render.lines import GAP, Cell, as_text, fitting_columns, records, sentence, shelve, table
 from shardviz.render.palette import BEST, Palette
 from shardviz.render.plan_view import AT_LEAST, headline, plan_view, statement_lines, time_words
@@ -55,6 +55,11 @@ def versus_table(
         figures.append([title, *told, ("" if any(partial) else _ratio(old, new), "dim")])
     last: list[Cell] = ["collectives", *map(collective_counts, (first, second))]
     lines = _in_columns(figures, last, names, first.plan.problem.layers, width)
+    times = [(cost.serial_seconds, cost.overlapped_seconds) for cost in (first, second)]
+    for other, faster in ((0, 1), (1, 0)):
+        if not (first.unknown or second.unknown) and overtaking([times[other], times[faster]]):
+            named = ORDINALS[other], ORDINALS[faster]
+            lines += sentence(f"the {named[0]} is faster without overlap, the {named[1]} with overlap", width)
     for number, cost in enumerate((first, second)):
         if cost.unknown:
             lines += sentence(
@@ -163,6 +168,8 @@ def ranking_view(
     else:
         assumed = ", assumed" if first.machine.assumed else ""
         words.append(f"Per device, on {first.machine.name}{assumed}.")
+    times = [(one.cost.serial_seconds, one.cost.overlapped_seconds) for one in shown if not one.cost.unknown]
+    words += filter(None, [overtaking_words(times if len(times) == len(shown) else [])])
     if more := len(candidates) - len(shown):
         words.append(f"{plural(more, 'more sharding')}: --limit {len(candidates)} or --json shows all.")
     return [

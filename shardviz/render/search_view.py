@@ -11,7 +11,7 @@ from shardviz.errors import plural
 from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding, without_ones
 from shardviz.render.caption import axes_text, spec_text
 from shardviz.render.command_lines import command_lines
-from shardviz.render.cost_view import matmul_words, own_words
+from shardviz.render.cost_view import matmul_words, overtaking_words, own_words
 from shardviz.render.lines import Cell, fitting_columns, records, sentence, table
 from shardviz.render.palette import Palette
 from shardviz.render.plan_view import AT_LEAST
@@ -111,6 +111,7 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
         )
         lines += sentence(words, width, lead=MAY_FIT)
     lines += sentence(_published_words(answer, shown), width)
+    lines += sentence(overtaking_words([(each.seconds, each.overlapped_seconds) for each in shown]), width)
     lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
     said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)] if opened else []
     return [*lines, *(said if all(line.cell_len <= width for line in said) else []), Text()]

@@ -12,9 +12,11 @@ from shardviz.hardware.chips import GPUS, TPUS
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import place_mesh
+from shardviz.hardware.machine_file import named_machine
 from shardviz.planner.plan import HLO_OPS
 from shardviz.planner.planner import plan
 from shardviz.planner.pricing.costs import price
+from shardviz.planner.pricing.priced_plan import overtaking
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Layout, Mesh
 from shardviz.sharding.array import BITS
@@ -338,3 +340,36 @@ def test_llama_70b_mlp_on_v5p():
     # An all-reduce over Y, eight in a ring: 2 · 7/8 of bf16[4, 2048, 8192] over two links of 90 GB/s.
     assert cost.communication_seconds == pytest.approx(2 * 7 / 8 * 2 * tokens // 16 * 8192 / 1.8e11 + 4e-6)
     assert cost.bound == "compute"
+
+
+def test_a_step_says_why_it_may_take_longer(priced):
+    sent, local = priced("bd,df->bf", "XY,_Y->XY").steps
+    assert local.optimistic == "no matmul reaches the peak"
+    assert sent.optimistic == "no collective reaches its links' full bandwidth, real links take a start"
+
+
+def test_what_was_measured_is_not_optimistic():
+    mesh = Mesh(("X", "Y"), (2, 4))
+    named = {}
+    for name in ("h100:8", "v5e:2x4"):
+        placed = place_mesh(named_machine(name), mesh)
+        found = plan(problem_from_text("bd,df->bf", mesh=mesh, specs="XY,_Y->XY"), placed)
+        named[name] = [step.optimistic for step in price(found, placed).steps]
+    assert named["h100:8"] == ["", ""]
+    assert named["v5e:2x4"] == [
+        "no collective reaches its links' full bandwidth",
+        "no matmul reaches the peak",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("times", "places"),
+    [
+        ([(1.0, 1.0), (2.0, 0.9)], [2]),
+        ([(1.0, 0.9), (2.0, 1.0), (3.0, 0.5)], [3]),
+        ([(1.0, 1.0), (1.001, 0.5)], []),
+        ([(1.0, 1.0), (2.0, 0.999)], []),
+    ],
+)
+def test_neighbours_change_sides_where_the_other_estimate_turns_their_order(times, places):
+    assert overtaking(times) == places

@@ -101,3 +101,17 @@ def test_figures_stay_in_columns_where_the_collectives_do_not_fit():
     lines = [line.plain for line in versus_table(first, second, 60, ("X=2,Y=4", "X=4,Y=2"))]
     assert len({len(line) for line in lines[1:8]}) == 1
     assert lines[8].startswith("collectives")
+
+
+def test_two_plans_that_change_sides_with_overlap_say_so():
+    mesh = parse_mesh("X=2,Y=4")
+    placed = place_mesh(assumed_machine(), mesh)
+    problems = (
+        problem_from_text("bd,df->bf", mesh=mesh, specs=specs, sizes="b=1024,d=2048,f=8192")
+        for specs in ("_Y,__->YX", "XY,_Y->XY")
+    )
+    first, second = (price(plan(problem, placed), placed) for problem in problems)
+    assert first.serial_seconds < second.serial_seconds
+    assert first.overlapped_seconds > second.overlapped_seconds
+    said = " ".join(line.plain for line in versus_table(first, second, 100))
+    assert "the first is faster without overlap, the second with overlap" in said

@@ -13,9 +13,10 @@ parallelism, of 4·D·F bytes in bf16, against the 8·B·D·F FLOPs of the backw
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import pairwise
 from typing import TypeVar
 
 from shardviz.hardware.chips import DeviceFigures
@@ -31,9 +32,14 @@ from shardviz.units import seconds as human_seconds
 
 COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
 """Bounds of a step beside the mesh axes of a collective."""
-ROOFLINE = "the longer of FLOPs over the peak, which no matmul reaches, and HBM bytes over HBM's bandwidth"
+ROOFLINE = "the longer of FLOPs over the peak and HBM bytes over HBM's bandwidth"
+AT_PEAK, ALL_OF_HBM = "no matmul reaches the peak", "nothing reaches all of HBM's bandwidth"
+IN_FULL, NO_START = "no collective reaches its links' full bandwidth", "real links take a start"
+"""Why seconds are too few."""
 IN_PLACE = "read in place by the step that uses it, as XLA fuses it"
 COPY = "bytes read and written over HBM's bandwidth"
+ALIKE = 0.005
+"""Times that differ by a smaller part are the same to a reader."""
 ROUNDING = 1e-9
 """The part by which two times that are equal may differ."""
 K = TypeVar("K")
@@ -69,6 +75,16 @@ def published_step(work: Passes, sent: Passes, share: float) -> float:
     return overlapped((work[0] / share, work[1] / share), sent)
 
 
+def overtaking(times: Sequence[tuple[float, float]]) -> list[int]:
+    """The places, from 1, of rows that take longer than the row above by the first of two estimates and less
+    by the second: such neighbours change sides within their band."""
+    return [
+        place
+        for place, ((above, other), (own, second)) in enumerate(pairwise(times), 2)
+        if own > above * (1 + ALIKE) and second < other * (1 - ALIKE)
+    ]
+
+
 def is_mostly_sent(work: Passes, hidden: Passes, waited: Passes = (0.0, 0.0)) -> bool:
     """Return whether communication is what takes longer: what nothing hides, and that of the passes in which
     it outlasts the work beside it, against the work of the others."""
@@ -99,7 +115,8 @@ class PricedStep:
     `wire_seconds`; `textbook_seconds` takes peak and links as published. `bound` says what is longest:
     "compute" or "HBM" at the peak, "latency" where a start is longer, mesh axes and their links ("Y on x"),
     or "unknown" where a figure is missing: then `seconds` is a lower bound, None where nothing is known.
-    `convention` is a clause on how it is counted. `resident` are all arrays that a device holds while the
+    `convention` is a clause on how it is counted, `optimistic` one on why it may take longer, "" of what was
+    measured. `resident` are all arrays that a device holds while the
     step runs.
     """
 
@@ -114,6 +131,7 @@ class PricedStep:
     seconds: float | None
     bound: str
     convention: str
+    optimistic: str
     resident: tuple[ResidentArray, ...] = ()
 
     @property
@@ -146,14 +164,19 @@ def _priced(
             bound = local_bound(flops, hbm_bytes, dtype, device)
             if flops and (measured := matmul_time(device.matmuls, dtype)):
                 how = f"{measured.words}; {human_seconds(textbook)} by the roofline"
-        return PricedStep(*sizes, arithmetic, traffic, None, textbook, seconds, bound, how, resident)
+        at_most = {COMPUTE: "" if matmul_time(device.matmuls, dtype) else AT_PEAK, HBM: ALL_OF_HBM}
+        told = bound, how, at_most.get(bound, "")
+        return PricedStep(*sizes, arithmetic, traffic, None, textbook, seconds, *told, resident)
     time = collective_price(step.op, step.bytes, step.axes, placed)
     seconds = max(time.seconds, traffic or 0.0)
     bound = LATENCY if time.bound == LATENCY else _links(step.axes, time.bound)
     if seconds > time.seconds:
         bound = HBM
     own = (traffic, time.seconds, time.textbook_seconds)
-    return PricedStep(*sizes, None, *own, seconds, bound, time.convention, resident)
+    is_measured = time.is_measured or time.reached < 1 or not time.bound
+    optimistic = "" if is_measured else IN_FULL if time.start_seconds else f"{IN_FULL}, {NO_START}"
+    told = bound, time.convention, ALL_OF_HBM if bound == HBM else optimistic
+    return PricedStep(*sizes, None, *own, seconds, *told, resident)
 
 
 def local_bound(flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures) -> str:

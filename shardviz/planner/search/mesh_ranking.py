@@ -92,7 +92,8 @@ class MeshSharding:
     `specs` are those of the forward arrays that have a name. `memory_bytes` are held at once, estimated.
     `bound` is what the step takes longest for: "compute", "HBM", or the mesh axes of a communication.
     `utilisation` are the program's FLOPs, nothing counted twice, over the peak of all devices (MFU). No
-    sharding of the rules on this mesh is faster than `least_seconds`. `published_seconds` are those of a
+    sharding of the rules on this mesh is faster than `least_seconds`. With all communication beside the
+    work of its pass it takes `overlapped_seconds`. `published_seconds` are those of a
     train step as published runs of the chip go (`published_step`), for any `overlap`; None where
     no run is known.
     """
@@ -106,6 +107,7 @@ class MeshSharding:
     bound: str
     utilisation: float | None
     least_seconds: float
+    overlapped_seconds: float
     published_seconds: float | None
 
     @property
@@ -259,12 +261,17 @@ def _on_mesh(
         return InfeasibleMesh(mesh, "too many shardings to look at", is_skipped=True), 0
     share = question.machine.reached if question.training else None
     work, sent, _ = overlapping(best.sharding, "all")
-    usual = None if share is None else published_step(work, sent, share) * layers * (1 + bubble)
-    return _row(question, tables, best, usual), tables.shardings
+    runs = layers * (1 + bubble)
+    usual = share and published_step(work, sent, share) * runs
+    return _row(question, tables, best, overlapped(work, sent) * runs, usual), tables.shardings
 
 
 def _row(
-    question: SearchQuestion, tables: ProgramTables, best: StepSharding, usual: float | None
+    question: SearchQuestion,
+    tables: ProgramTables,
+    best: StepSharding,
+    overlapped_seconds: float,
+    usual: float | None,
 ) -> MeshSharding:
     sharding, time = best.sharding, best.time
     arrays = question.problem.arrays
@@ -288,6 +295,7 @@ def _row(
         bound,
         question.flops / (peak * machine.devices * time.seconds) if peak and time.seconds else None,
         best.least,
+        overlapped_seconds,
         usual,
     )
 
