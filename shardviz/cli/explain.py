@@ -128,7 +128,7 @@ def command(
         return _print_sweep(stated(), vary, output)
     links = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if step is not None:
-        ways = ("number", "transfers", "compare")
+        ways = ("number", "compare")
         shown = step_command.StepOptions(output, **{name: given[name] for name in ways})
         if given["with_matmul"]:
             return _print_matmul(lambda: stated().step(step, **links), shown)
@@ -277,7 +277,7 @@ def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
             raise QuestionError(f"{flag} {words}", "ask a compiler, as with --target cpu")
 
 
-STEPPING = ("algorithm", "latency", "bandwidth", "number", "transfers", "with_matmul", "compare")
+STEPPING = ("algorithm", "latency", "bandwidth", "number", "with_matmul", "compare")
 """Options about the rounds of a collective."""
 
 
@@ -346,10 +346,8 @@ def _print_reason(question: PricedProblem, number: int, output: CommandOutput) -
 
 
 def _print_matmul(find_step: Callable[[], PlanStep], shown: StepOptions) -> int:
-    others = {"--transfers": shown.transfers, "--compare": shown.compare}
-    for flag, is_given in others.items():
-        if is_given:
-            raise QuestionError(f"--matmul and {flag} cannot be combined", "leave out one")
+    if shown.compare:
+        raise QuestionError("--matmul and --compare cannot be combined", "leave out one")
     shown.check(None)
     with working("planning"):
         step = find_step()

@@ -216,7 +216,6 @@ links = _all(
 """The links that a collective runs over."""
 rounds = _all(
     count("--round number", "Show one round; 0 is before the first."),
-    flag("--transfers", "List every message: from, to, chunks, values, bytes, links, time."),
     flag("--compare", "Show a table of all algorithms instead."),
 )
 """The part of a collective that is shown, and how."""

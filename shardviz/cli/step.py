@@ -25,10 +25,9 @@ with LazyImports():
     from shardviz.documents import rounds as documents
     from shardviz.render import lines as render_lines
     from shardviz.render import machine_view
-    from shardviz.render.rounds import step_notes, step_view, transfer_table
+    from shardviz.render.rounds import step_notes, step_view
     from shardviz.stepping import collective_run
     from shardviz.stepping import question as stepping_question
-    from shardviz.stepping import transfers as stepping_transfers
     from shardviz.targets import hardware
 
 if TYPE_CHECKING:
@@ -42,14 +41,6 @@ if TYPE_CHECKING:
     from shardviz.stepping.question import CollectiveQuestion
 
 MAX_PIECES = 1024
-MAX_TRANSFERS = 10_000
-_TOGETHER = (
-    ["--compare", "--json"],
-    ["--round", "--transfers"],
-    ["--transfers", "--json"],
-    ["--round", "--transfers", "--json"],
-)
-"""Ways to show a collective that can be combined."""
 
 
 def _parameters(command: Callable[..., int]) -> Callable[..., int]:
@@ -87,7 +78,6 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
 def command(
     operation: str,
     number: int | None,
-    transfers: bool,
     compare: bool,
     on: str | None,
     job: JobAddress,
@@ -102,7 +92,7 @@ def command(
     """
     given |= {"operation": operation}
     check_operation(operation, {name: given[name] for name in PARAMETERS})
-    shown = StepOptions(output, number, transfers, compare)
+    shown = StepOptions(output, number, compare)
     shown.check(on)
     # JAX loads in a process of its own while this one computes and draws.
     with Verifier("none" if compare else on, timeout, job) as verifier:
@@ -130,7 +120,6 @@ class StepOptions:
 
     output: CommandOutput
     number: int | None = None
-    transfers: bool = False
     compare: bool = False
 
     def check(self, verifier: str | None, option: str = "--on") -> None:
@@ -138,12 +127,11 @@ class StepOptions:
         None where it is not given."""
         modes = {
             "--round": self.number is not None,
-            "--transfers": self.transfers,
             "--compare": self.compare,
             "--json": self.output.as_json,
         }
         chosen = [mode for mode, wanted in modes.items() if wanted]
-        if len(chosen) > 1 and chosen not in _TOGETHER:
+        if len(chosen) > 1 and chosen != ["--compare", "--json"]:
             problem = f"{chosen[0]} and {chosen[1]} cannot be combined"
             raise QuestionError(problem, f"leave out one: {chosen[1]} or {chosen[0]}")
         if self.compare and verifier not in (None, "none"):
@@ -213,31 +201,22 @@ def print_step(
         return verifier.exit_code
     if shown.number is not None:
         check_round(run.schedule, shown.number)
-    if shown.output.as_json:
-        if unlisted := run.unlisted(shown.number):
-            # More sends or numbers than anything reads.
-            hint = "take a smaller mesh or array, or leave out --json for a summary"
-            raise QuestionError(f"--json lists {unlisted}", hint)
-    elif shown.transfers:
-        check_transfers(run, shown.number)
+    if shown.output.as_json and (unlisted := run.unlisted(shown.number)):
+        # More sends or numbers than anything reads.
+        hint = "take a smaller mesh or array, or leave out --json for a summary"
+        raise QuestionError(f"--json lists {unlisted}", hint)
     verifier.ask(run.question)
     if shown.output.as_json:
         with working("stepping"):
             _ = run.frames.after
         verdict = verifier.verdict(run)
         with working("writing"):
-            if shown.transfers:
-                document = documents.transfers_document(run, shown.number, verdict, verifier.job)
-            else:
-                document = documents.step_document(run, verdict, verifier.job)
+            document = documents.step_document(run, verdict, verifier.job)
         print_json(document)
         return verifier.exit_code
     number, output = shown.number, shown.output
     with working("stepping"):
-        if shown.transfers:
-            lines = transfer_table.transfer_lines(run, *output.page, number)
-        else:
-            lines = step_view.step_view(run, *output.page, number, output.verbose)
+        lines = step_view.step_view(run, *output.page, number, output.verbose)
     if verifier.job is not None:
         axes = [run.operation.axes]
         heading = [*heading, *machine_view.job_lines(verifier.job, run.mesh, axes, *output.page)]
@@ -248,7 +227,7 @@ def print_step(
         output.show(step_notes.verdict_lines(verdict, run.mesh, output.width))
     elif verifier.silence:
         output.show(render_lines.sentence(verifier.silence, output.width, style="dim"))
-    if not shown.transfers and run.schedule.rounds:
+    if run.schedule.rounds:
         output.show_more("each sum in full, the time by formula and the other algorithms")
     return verifier.exit_code
 
@@ -276,13 +255,3 @@ def check_round(schedule: Schedule, number: int) -> None:
             if schedule.rounds
             else "nothing is sent here; 0 shows what every device holds",
         )
-
-
-def check_transfers(run: CollectiveRun, number: int | None) -> None:
-    """Raise `QuestionError` where the rounds, or one of them, have more messages than anyone reads."""
-    log, most = stepping_transfers.TransferLog(run), f"--transfers lists up to {MAX_TRANSFERS:,} messages"
-    if number is None and (not log.is_countable or log.before[-1] > MAX_TRANSFERS):
-        problem = f"{most}, and {plural(run.schedule.rounds, 'round')} here have more"
-        raise QuestionError(problem, "add --round N for those of one round, or take a smaller mesh")
-    if number and log.count(number) > MAX_TRANSFERS:
-        raise QuestionError(f"{most}, and round {number} here has more", "take a smaller mesh")

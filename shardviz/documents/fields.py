@@ -109,7 +109,7 @@ class DocumentKind:
 _KINDS = (
     "programs.explain plans.ranking plans.versus plans.sweep searches.search programs.passes programs.hlo "
     "programs.modules programs.rematerializations programs.program timelines.profile summaries.summary "
-    "summaries.diff programs.timeline meshes.layout rounds.step rounds.transfers rounds.comparison "
+    "summaries.diff programs.timeline meshes.layout rounds.step rounds.comparison "
     "rounds.matmul meshes.translate course.lessons course.lesson course.lesson_check course.shared "
     "models.model machines.machine machines.measure machines.targets machines.info"
 )

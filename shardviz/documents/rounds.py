@@ -1,8 +1,8 @@
-"""A collective round by round, its messages, its algorithms, and a matmul block by block beside it."""
+"""A collective round by round, its algorithms, and a matmul block by block beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from shardviz.collectives.values import plain_values
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from shardviz.devices.job import Job
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, Verdict
-    from shardviz.stepping.transfers import TransferLog
 
 
 def step_document(run: CollectiveRun, verdict: Verdict | None, job: Job | None = None) -> Document:
@@ -71,50 +70,6 @@ def _sends(run: CollectiveRun, number: int) -> Iterator[tuple[int, int, int, int
         for src, dst, chunk, reduce in zip(*columns, strict=True):
             size = sizes if isinstance(sizes, int) else int(sizes[chunk])
             yield ids[src], ids[dst], chunk, size, reduce
-
-
-def transfers_document(
-    run: CollectiveRun, number: int | None = None, verdict: Verdict | None = None, job: Job | None = None
-) -> Document:
-    """The document of `shardviz step --transfers --json`, of all rounds or of one; 0 has no messages.
-
-    Lists one entry a message: ask for it only where that many fit.
-    """
-    numbers = range(1, run.schedule.rounds + 1) if number is None else [number] if number else []
-    job_groups = job_beside(job, run.mesh, [run.operation.axes])
-    return KINDS["transfers"].document(run, rounds=_rounds(run, numbers), verdict=verdict, job=job_groups)
-
-
-def _rounds(run: CollectiveRun, numbers: Sequence[int]) -> Iterator[Beside]:
-    from shardviz.stepping.transfers import TransferLog
-
-    log = TransferLog(run)
-    for number in numbers:
-        yield Beside(
-            run.timeline[number - 1],
-            round=number,
-            phase=_phase_name(run, number),
-            start_seconds=None if run.cost is None else run.cost.seconds(number - 1),
-            end_seconds=None if run.cost is None else run.cost.seconds(number),
-            transfers=_transfers(log, number),
-        )
-
-
-def _transfers(log: TransferLog, number: int) -> Iterator[Beside]:
-    """Every message of a round, by device ids, one group after the other."""
-    from shardviz.stepping.transfers import carried_values
-
-    run = log.run
-    frame = run.frames[number - 1] if run.has_numbers else None
-    transfers = [log.transfer(number, index) for index in range(log.count(number))]
-    for index, group in enumerate(run.groups):
-        for transfer in transfers:
-            values = None
-            if frame is not None:
-                carried = carried_values(frame, transfer, index)
-                values = [value for chunk in carried for value in plain_values(chunk)]
-            src, dst = (run.mesh.device_id(group[member]) for member in (transfer.source, transfer.target))
-            yield Beside(transfer, src=src, dst=dst, values=values)
 
 
 def matmul_document(matmul: BlockwiseMatmul, step: int) -> Document:

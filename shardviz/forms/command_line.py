@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _VIEW_FLAGS = {"--json", "--compare", "--hlo", "--last", "--no-layout", "--plain", "--time"}
-_VIEW_FLAGS |= {"--matmul", "--transfers", "--verbose", "-v"}
+_VIEW_FLAGS |= {"--matmul", "--verbose", "-v"}
 _VIEW_VALUES = {"--limit", "--step", "--round", "--timeout", "--vary", "--versus", "--width", "--color"}
 _VIEW_VALUES |= {"--screen", "--topology", "--latency", "--bandwidth", "--on", "--algorithm"}
 _VIEW_VALUES |= {"--coordinator", "--processes", "--process", "--why"}

@@ -32,13 +32,6 @@ class Links:
     levels: tuple[LinkLevel, ...]
     machine: Machine | None = None
 
-    @property
-    def linked_levels(self) -> tuple[LinkedLevel, ...]:
-        """The levels of the topology, with their figures."""
-        if isinstance(self.topology, Hierarchy):
-            return self.topology.levels
-        return (LinkedLevel(self.topology, self.spec, 1),)
-
     def collective_time(self, op: str, size: int, distances: Sequence[int] | None = None) -> CollectiveTime:
         """The time of a collective, by HLO's name: as measured on the machine, else by formula. That of a
         schedule's rounds on `topology` is a `Timeline`'s."""

@@ -145,13 +145,6 @@ def links_in_order(torus: Torus, segments: Iterable[RouteSegment]) -> tuple[Ints
     return hops, links
 
 
-def route_hops(topology: Topology, src: Ints, dst: Ints) -> Ints:
-    """The links that each message takes; through a switch that is one hop."""
-    if not isinstance(topology, Torus):
-        return np.ones_like(src)
-    return sum((abs(part.hops) for part in route_segments(topology, src, dst)), np.zeros_like(src))
-
-
 def messages_by_level(
     levels: Iterable[LinkedLevel], messages: Messages
 ) -> Iterator[tuple[LinkedLevel, Bools, Messages]]:

@@ -38,7 +38,6 @@ COMMANDS = {
     "diff": ("diff", str(PROGRAM), str(SMALLER), "--machine", "v5e:2x4", "--fail-on", "memory+1GiB"),
     "layout": ("layout", "8x16", "--spec", "X Y"),
     "step": ("step", "all_gather", "--mesh", "X=2,Y=4", "--on", "none", "--bandwidth", "inf"),
-    "transfers": ("step", "psum", "--mesh", "X=2,Y=4", "--axis", "Y", "--transfers"),
     "comparison": ("step", "psum", "--mesh", "i=6", "--compare"),
     "matmul": ("explain", *EINSUM, "--target", "none", "--step", "2", "--matmul"),
     "translate": ("translate", "A[I_X, J] * B[J, K_Y]"),

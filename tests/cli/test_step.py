@@ -449,17 +449,6 @@ def test_a_machine_of_another_size_is_refused(capsys: Capture) -> None:
     assert "v5e:2x4 has 8 devices, but the mesh X=4 has 4" in capsys.readouterr().err
 
 
-def test_transfers_of_all_rounds_or_of_one(capsys):
-    words = ("psum", *FOUR, "--transfers", "--on", "none")
-    every = printed(capsys, *words)
-    assert every.count(" → ") - 1 == 24 + every.splitlines()[0].count(" → ")
-    one = printed(capsys, *words, "--round", "2")
-    assert "▸ round 2" in one
-    assert one.count("1 link") == 4
-    found = json.loads(printed(capsys, *words, "--round", "2", "--json"))
-    assert [len(each["transfers"]) for each in found["rounds"]] == [4]
-
-
 def test_the_blocks_of_a_matmul_beside_a_step_of_a_plan(capsys):
     words = ["explain", "bd,df->bf", "--specs", "XY,__->X_", "--target", "none", "--step", "1", "--matmul"]
     words += ["--algorithm", "ring"]

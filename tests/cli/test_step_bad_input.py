@@ -177,12 +177,7 @@ CASES = [
     ((*SUM, "--bandwidth", "0B/s"), "is not possible", "or inf"),
     # Ways to answer.
     ((*SUM, "--round", "0", "--compare"), "--round and --compare cannot be combined", "leave out one"),
-    (
-        (*SUM, "--transfers", "--compare", "--json"),
-        "--transfers and --compare cannot be combined",
-        "leave out",
-    ),
-    ((*SUM, "--transfers", "--round", "99"), "round 99 does not exist", "rounds go from 1"),
+    ((*SUM, "--round", "99"), "round 99 does not exist", "rounds go from 1"),
     (
         (*SUM[:4], "--compare", "--on", "cpu"),
         "--compare runs nothing that --on cpu could verify",
@@ -199,16 +194,6 @@ CASES = [
         ("step", "psum", "--mesh", "i=4,j=262144", "--axis", "i", "--data", "1," * 127 + "1", "--spec", "_"),
         "1,048,576 devices would hold 134,217,728 numbers together, more than 256 MiB",
         "leave out --data",
-    ),
-    (
-        ("step", "psum", "--mesh", "i=512", "--transfers"),
-        "--transfers lists up to 10,000 messages, and 1,022 rounds here have more",
-        "--round N",
-    ),
-    (
-        ("step", "all_to_all", "--mesh", "i=1024", "--algorithm", "direct", "--transfers", "--round", "1"),
-        "--transfers lists up to 10,000 messages, and round 1 here has more",
-        "take a smaller mesh",
     ),
     (
         ("step", "psum", "--mesh", "i=1048576", "--compare"),
@@ -252,7 +237,6 @@ CASES = [
     ),
     ((*EXPLAIN, "--step", "2", "--algorithm", "rign"), "unknown algorithm 'rign'", "did you mean ring?"),
     ((*EXPLAIN, "--round", "1"), "--round is about the rounds of one collective", "--step N"),
-    ((*EXPLAIN, "--transfers"), "--transfers is about the rounds of one collective", "--step N"),
     (
         (*EXPLAIN, "--step", "2", "--target", "none", "--matmul", "--round", "1", "--json"),
         "--round and --json cannot be combined",

@@ -271,31 +271,6 @@ def test_without_animation_a_round_is_there_at_once():
     play(["right"], check)
 
 
-def test_every_transfer_is_listed_and_leads_to_its_round():
-    async def script(pilot):
-        pane = pilot.app.pane
-        view = pane.query_one(Rounds)
-        view.focus()
-        await until(pilot, lambda: is_ready(pane))
-        await pilot.press("right", "v")
-        await pilot.pause()
-        check_snapshot("step-transfers", text_of(pilot.app))
-        lines = [view.canvas.line(y, 0, 80).plain for y in range(view.canvas.height)]
-        row = next(y for y, line in enumerate(lines) if line.startswith("  round 2")) + 1
-        await pilot.click(Rounds, offset=(4, row - view.scroll_offset.y))
-        assert pane.player.number == 2
-        await pilot.press("end")
-        await pilot.pause()
-        assert view.scroll_offset.y > 0
-        assert "▸ round 4" in text_of(pilot.app)
-        assert pane.command_line().endswith(" --step 2 --transfers")
-        assert pane.document()["kind"] == "transfers"
-        await pilot.press("v", "v")
-        assert "┌ 0  X0 Y0" in text_of(pilot.app)
-
-    drive(script, draft=SMALL, screen="step")
-
-
 def test_groups_are_shown_one_at_a_time():
     def check(pane):
         text = text_of(pane.app)

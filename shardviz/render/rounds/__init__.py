@@ -5,7 +5,6 @@ buffer_table      that as a table on a page
 device_map        places for devices, so that neighbours stand beside one another
 round_traffic     what moves in a round over every link, and in words
 device_picture    devices as boxes joined by their links
-transfer_table    every message of every round
 matmul_picture    which block of a matmul is multiplied while a collective moves them
 step_notes        headline, marks, verdict; rounds, bytes and times, and all algorithms compared
 step_view         the page that is printed, with whole shards of numbers

@@ -21,14 +21,11 @@ from shardviz.render.rounds.matmul_picture import MatmulPicture
 from shardviz.render.rounds.pieces import NOTHING, FrameStats, drawn_columns, sampled
 from shardviz.render.rounds.round_traffic import link_lines, round_words
 from shardviz.render.rounds.step_notes import SEPARATOR, after_words, duration, marks
-from shardviz.render.rounds.transfer_table import TransferTable, transfer_marks
 from shardviz.stepping.collective_matmul import BlockwiseMatmul
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
-from shardviz.stepping.transfers import TransferLog
 from shardviz.units import human_bytes, rate, seconds, shaped, times
 
-View = Literal["devices", "transfers", "matmul"]
-VIEWS: tuple[View, ...] = ("devices", "transfers", "matmul")
+View = Literal["devices", "matmul"]
 LOW = 18
 """Lines below which a picture that needs them leaves room for nothing but the most important."""
 HIGH = 28
@@ -137,10 +134,8 @@ class PlayerPage:
         places = {} if self.lens is None else self._run.places
         group, member = places.get(self.lens or 0, (-1, -1))
         lens = member if group == self._group else None
-        if self._view == "transfers":
-            width = self._width - 1  # a column is the scrollbar's
-            return TransferTable(self._log, self._drawn, self._group, number, width, self.palette, lens)
         if self._view == "matmul" and self._matmul is not None:
+            # A column is the scrollbar's.
             return MatmulPicture(self._matmul, self._group, number, self._width - 1, self.palette, lens)
         return DevicePicture(self._boxes, number, part, lens)
 
@@ -149,20 +144,6 @@ class PlayerPage:
         canvas = self.canvas(number)
         member = canvas.member_at(x, y) if isinstance(canvas, DevicePicture | MatmulPicture) else None
         return None if member is None else self._run.groups[self._group][member]
-
-    def line_of(self, number: int) -> int | None:
-        """The line at which the transfers of a round begin; None where they are not the picture."""
-        canvas = self.canvas(number)
-        return canvas.line_of(number) if isinstance(canvas, TransferTable) else None
-
-    def round_at(self, number: int, y: int) -> int | None:
-        """The round whose transfers are on a line of the picture of a round; None where none are."""
-        canvas = self.canvas(number)
-        return canvas.round_at(y) if isinstance(canvas, TransferTable) else None
-
-    @cached_property
-    def _log(self) -> TransferLog:
-        return TransferLog(self._run)
 
     @cached_property
     def _boxes(self) -> GroupBoxes:
@@ -187,8 +168,6 @@ class PlayerPage:
         return self._noted[count]
 
     def _marks(self, count: int) -> str:
-        if self._view == "transfers":
-            return transfer_marks(self._drawn)
         if self._view == "matmul":
             return MATMUL_MARKS
         if self._look is None:

@@ -91,26 +91,19 @@ class CollectivePage(Vertical):
         self.group, self._followed, self.player.playing = 0, None, False
 
     def next_view(self) -> None:
-        later = (*player_page.VIEWS[player_page.VIEWS.index(self.view) + 1 :], *player_page.VIEWS)
         self.rounds.scroll_home(animate=False)
-        self.show_group(self.group, next(view for view in later if self._has_view(view)))
-        self.call_after_refresh(self.rounds.follow)
+        self.show_group(self.group, "matmul" if self.view == "devices" and self.matmul else "devices")
 
     def on_rounds_round_changed(self) -> None:
         self.draw()
-        self.rounds.follow()
 
     def on_lines_view_clicked(self, message: Rounds.Clicked) -> None:
-        """A transfer leads to its round, a device is marked."""
+        """Mark a device, or no longer."""
         if self.rounds.page is None or message.view is not self.rounds:
             return
-        number = self.player.number
-        found = self.rounds.page.round_at(number, message.line)
-        position = None if found else self.rounds.page.position_at(number, message.column, message.line)
+        position = self.rounds.page.position_at(self.player.number, message.column, message.line)
         if position is not None:
             self.state.set_lens(None if position == self.state.lens else position)
-        elif found is not None and found != number:
-            self.rounds.go(found)
 
     def draw_anew(self) -> None:
         """Draw what another problem, group, view or size changes."""
@@ -155,7 +148,7 @@ class CollectivePage(Vertical):
         self._followed = self.state.lens
 
     def _new_page(self, prepared: PreparedRun, verdict: int = 1) -> player_page.PlayerPage:
-        if not self._has_view(self.view):
+        if self.matmul is None:
             self.view = "devices"
         return player_page.PlayerPage(
             prepared,
@@ -168,9 +161,6 @@ class CollectivePage(Vertical):
             verdict,
             self.matmul if self.view == "matmul" else None,
         )
-
-    def _has_view(self, view: View) -> bool:
-        return view != "matmul" or self.matmul is not None
 
     def _verdict(self, prepared: PreparedRun) -> list[Text]:
         question = prepared.drawn.question

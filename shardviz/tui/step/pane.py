@@ -41,8 +41,6 @@ PAN = 16
 """Columns of one key press."""
 _OF_ROUNDS = ("play", "round", "algorithm", "compare", "view", "device", "links")
 """Commands that do nothing where nothing is sent."""
-_OPTIONS = {"transfers": " --transfers", "matmul": " --matmul"}
-"""What the command line adds for a view."""
 
 
 class StepPane(Pane):
@@ -118,7 +116,7 @@ class StepPane(Pane):
         played = to_command_line(shown, "explain" if shown.collective is None else "step")
         if not self.chosen.command_line:
             return played
-        return f"{self.chosen.command_line}{_OPTIONS.get(self.page.view, '')}"
+        return f"{self.chosen.command_line}{' --matmul' * (self.page.view == 'matmul')}"
 
     def jax_code(self) -> str:
         if self.page.prepared is not None:
@@ -138,8 +136,6 @@ class StepPane(Pane):
             return rounds.matmul_document(self.page.matmul, self.chosen.step)
         if unlisted := run.unlisted():
             raise QuestionError(f"the document would list {unlisted}", "take a smaller mesh or array")
-        if self.page.view == "transfers":
-            return rounds.transfers_document(run)
         return rounds.step_document(run, None)
 
     def action_play(self) -> None:

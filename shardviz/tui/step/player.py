@@ -134,12 +134,6 @@ class Rounds(LinesView, inherit_bindings=False):
         if self.page is not None:
             self.show(self.page.canvas(self.player.number, next(iter(self.slides), None)))
 
-    def follow(self) -> None:
-        """Scroll to the transfers of the round, where they are the picture."""
-        line = None if self.page is None else self.page.line_of(self.player.number)
-        if line is not None:
-            self.scroll_to(y=max(0, line - 1), animate=False)
-
     def slide(self) -> None:
         """The next picture of chunks on their way."""
         self.slides = self.slides[1:]
