@@ -521,8 +521,6 @@ def test_a_device_is_marked_in_every_view():
         await pilot.press("d")
         assert "┌ ▹1◃  X0 Y1" in text_of(pilot.app)
         await pilot.press("v")
-        assert "▹ 0 → 1" in text_of(pilot.app)
-        await pilot.press("v")
         assert "1  X0 Y1◃" in text_of(pilot.app)
         await pilot.press("v", "D", "D")
         assert pane.state.lens == 3
