@@ -567,7 +567,7 @@ def test_the_last_view_is_the_matmul_beside_the_collective():
         pane = pilot.app.pane
         pane.query_one(Rounds).focus()
         await until(pilot, lambda: is_ready(pane))
-        await pilot.press("right", "v", "v")
+        await pilot.press("right", "v")
         text = text_of(pilot.app)
         assert "device 0 multiplies A[b, d:" in text
         assert "one after the other" in text
