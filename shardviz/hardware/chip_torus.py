@@ -23,9 +23,9 @@ from typing import ClassVar, Self
 from shardviz.errors import plural, quote
 from shardviz.hardware.chips import DCN_LATENCY, ICI_HOP, MAX_DEVICES, TPUS, TpuChip, slices_name
 from shardviz.hardware.family import Family, Parts
-from shardviz.hardware.links import LINK_KEYS, Dimension, LevelKind, LinkSpec
+from shardviz.hardware.links import LINK_FIGURES, Dimension, LevelKind, LinkSpec
 from shardviz.hardware.placement import AXES
-from shardviz.hardware.quantities import BANDWIDTH, LATENCY, count, figure
+from shardviz.hardware.quantities import count, figure
 from shardviz.sharding.digits import numbers, row_major
 from shardviz.strict_table import StrictTable
 
@@ -48,7 +48,7 @@ class ChipTorus(Family):
     table: ClassVar[str] = "torus"
     words: ClassVar[str] = "a torus"
     network_hop: ClassVar[float] = DCN_LATENCY
-    keys: ClassVar[tuple[str, ...]] = ("shape", "wrap", "slices", "devices_per_chip", *LINK_KEYS)
+    keys: ClassVar[tuple[str, ...]] = ("shape", "wrap", "slices", "devices_per_chip", *LINK_FIGURES)
 
     @classmethod
     def of(
@@ -126,9 +126,10 @@ class ChipTorus(Family):
             f"wrap = [{', '.join(str(axis.kind == 'ring').lower() for axis in self.torus)}]",
             f"slices = {self.slices}",
             f"devices_per_chip = {self.devices_per_chip}",
-            f"bandwidth = [{', '.join(BANDWIDTH.toml(link.bandwidth) for link in axis_links)}]",
-            f"latency = [{', '.join(LATENCY.toml(link.latency) for link in axis_links)}]",
-            f"start = [{', '.join(LATENCY.toml(link.start) for link in axis_links)}]",
+            *(
+                f"{key} = [{', '.join(quantity.toml(getattr(link, key)) for link in axis_links)}]"
+                for key, quantity in LINK_FIGURES.items()
+            ),
         ]
 
     def jax_order(self, sizes: Sequence[int]) -> Parts | tuple[int, ...] | None:
@@ -183,7 +184,8 @@ def _wrap(table: StrictTable, rank: int) -> tuple[bool, ...]:
 def _axis_links(table: StrictTable, rank: int, before: Sequence[LinkSpec]) -> list[LinkSpec]:
     """The link of each axis: each figure one for all, or a list."""
     columns = []
-    for key, quantity in (("latency", LATENCY), ("bandwidth", BANDWIDTH), ("start", LATENCY)):
+    for key in ("latency", "bandwidth", "start"):
+        quantity = LINK_FIGURES[key]
         if isinstance(table.values.get(key), list):
             own = table.listed(key, rank)
             if len(own.values) != rank:

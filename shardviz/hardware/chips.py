@@ -174,10 +174,8 @@ class TpuChip:
 
         So the TPU compiler has it in every generation: 1 or even along x and y, any number along z.
         """
-        for axis, (size, host) in enumerate(zip(torus, HOST, strict=False)):
-            if size != 1 and size % host:
-                return axis
-        return None
+        unfilled = (axis for axis, size in enumerate(torus) if size != 1 and size % HOST[axis])
+        return next(unfilled, None)
 
     def fits_a_pod(self, torus: tuple[int, ...]) -> bool:
         """A slice of these sizes can be a part of a pod."""

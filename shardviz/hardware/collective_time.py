@@ -376,7 +376,7 @@ def _by_nccl(
     slowest, longest = max(loads, key=lambda load: load[1])
     # A ring passes from node to node once less than there are nodes; other messages once.
     crossed = {level: GATHERS[op] * (level.size - 1) if op in GATHERS else 1 for level, _ in outside}
-    time = nccl_time(
+    latency, bandwidth = nccl_time(
         slowest.nccl,
         op,
         math.prod(level.size for level, _ in inside),
@@ -384,12 +384,11 @@ def _by_nccl(
         max((seconds for _, seconds in outside), default=0.0),
         sum(count * level.spec.latency for level, count in crossed.items()),
     )
-    reached = longest / time.bandwidth if time.bandwidth else 1.0
-    words = f"{words} at {reached:.0%} of that, and {duration(time.latency)} to start"
-    bound = "latency" if time.latency >= time.bandwidth else slowest.name
-    seconds = time.latency + time.bandwidth
-    own = seconds, time.latency, time.bandwidth, textbook, bound, words
-    return CollectiveTime(*own, reached=reached)
+    reached = longest / bandwidth if bandwidth else 1.0
+    words = f"{words} at {reached:.0%} of that, and {duration(latency)} to start"
+    bound = "latency" if latency >= bandwidth else slowest.name
+    seconds = latency + bandwidth
+    return CollectiveTime(seconds, latency, bandwidth, textbook, bound, words, reached=reached)
 
 
 def _names(levels: Iterable[LinkLevel]) -> str:

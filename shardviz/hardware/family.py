@@ -25,7 +25,7 @@ from typing import ClassVar, Literal, Self
 
 from shardviz.errors import plural
 from shardviz.hardware.chips import GPUS, INFINIBAND_HOP, MAX_DEVICES, NVLINK_HOP, USUAL_NCCL, Gpu, nodes_name
-from shardviz.hardware.links import LINK_KEYS, Dimension, LinkLevel, LinkSpec, link_toml, read_link
+from shardviz.hardware.links import LINK_FIGURES, Dimension, LinkLevel, LinkSpec, link_toml, read_link
 from shardviz.hardware.placement import DeviceCoords, Placement
 from shardviz.hardware.quantities import count
 from shardviz.sharding.digits import Digit, pieces, row_major
@@ -168,7 +168,7 @@ class SwitchedNodes(Family):
     process: ClassVar[Literal["tpu", "cuda"]] = "cuda"
     words: ClassVar[str] = "nodes"
     network_hop: ClassVar[float] = INFINIBAND_HOP
-    keys: ClassVar[tuple[str, ...]] = ("devices", "count", "direct", *LINK_KEYS)
+    keys: ClassVar[tuple[str, ...]] = ("devices", "count", "direct", *LINK_FIGURES)
 
     @classmethod
     def of(

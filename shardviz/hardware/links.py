@@ -17,8 +17,8 @@ from shardviz.strict_table import StrictTable
 
 ASSUMED = "v5e"
 """The chip whose links are assumed where none is named."""
-LINK_KEYS = ("bandwidth", "latency", "start")
-"""The keys of a link in a machine's file."""
+LINK_FIGURES = {"bandwidth": BANDWIDTH, "latency": LATENCY, "start": LATENCY}
+"""The figures of a link by their keys in a machine's file, which are the fields of `LinkSpec`."""
 _BOUNDS = {
     "latency": (0.0, 1e6, "latencies are from 0 to 1e+06 s"),
     "bandwidth": (1.0, 1e18, "bandwidths are from 1 to 1e+18 B/s, or inf"),
@@ -63,20 +63,16 @@ def link_as_given(before: LinkSpec, latency: str | None = None, bandwidth: str |
 
 def read_link(table: StrictTable, before: LinkSpec | None, hop: float) -> LinkSpec:
     """The link of a table; its bandwidth has to be there where none was `before`, with `hop` of latency."""
-    usual = LinkSpec(hop) if before is None else before
-    bandwidth = figure(table, "bandwidth", BANDWIDTH, None if before is None else before.bandwidth)
-    latency, start = (figure(table, key, LATENCY, getattr(usual, key)) for key in ("latency", "start"))
-    return LinkSpec(latency, bandwidth, start)
+    usual = {"latency": hop, "start": 0.0} if before is None else vars(before)
+    return LinkSpec(
+        **{key: figure(table, key, quantity, usual.get(key)) for key, quantity in LINK_FIGURES.items()}
+    )
 
 
 def link_toml(link: LinkSpec) -> list[str]:
     """The lines of a table that `read_link` reads."""
-    start = [f"start = {LATENCY.toml(link.start)}"] * (link.start > 0)
-    return [
-        f"bandwidth = {BANDWIDTH.toml(link.bandwidth)}",
-        f"latency = {LATENCY.toml(link.latency)}",
-        *start,
-    ]
+    figures = [(key, quantity.toml(getattr(link, key))) for key, quantity in LINK_FIGURES.items()]
+    return [f"{key} = {text}" for key, text in figures if key != "start" or link.start > 0]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ A text has a unit; a plain number is in bytes, bytes per second, seconds, FLOP/s
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -34,11 +33,11 @@ from shardviz.hardware.chip_torus import ChipTorus
 from shardviz.hardware.chips import ICI_HOP, MAX_DEVICES, DeviceFigures
 from shardviz.hardware.clusters import Fault, parse_cluster
 from shardviz.hardware.family import Family, SwitchedNodes
-from shardviz.hardware.links import LINK_KEYS, link_toml, read_link
+from shardviz.hardware.links import LINK_FIGURES, link_toml, read_link
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.matmuls import MATMULS
 from shardviz.hardware.measured import read_measured
-from shardviz.hardware.quantities import BANDWIDTH, CLOCK, PEAK, SIZE, figure
+from shardviz.hardware.quantities import BANDWIDTH, CLOCK, PEAK, SIZE, figure, quoted
 from shardviz.sharding import canonical_dtype
 from shardviz.strict_table import StrictTable, parsed_table
 from shardviz.user_files import open_file
@@ -138,14 +137,12 @@ def _content(path: Path) -> str:
 
 
 def _machine(table: StrictTable, stem: str) -> Machine:
-    name = _words(table, "name", MAX_NAME) if "name" in table else stem
+    name = _words(table, "name", stem)
     base = _base(table)
     source = table.line("source", 200).strip() if "source" in table else ""
     if not source:
         source = f"{name}.toml" if base is None else f"{name}, over the figures of {base.name}: {base.source}"
-    chip = name if base is None else base.chip
-    if "chip" in table:
-        chip = _words(table, "chip", MAX_NAME)
+    chip = _words(table, "chip", name if base is None else base.chip)
     device = DeviceFigures(()) if base is None else base.device
     if "device" in table:
         device = _device(table.table("device"), device)
@@ -177,9 +174,11 @@ def _family(table: StrictTable, before: Family | None, chip: str) -> Family:
     return kind.read(table.table(kind.table, {}), before, chip)
 
 
-def _words(table: StrictTable, key: str, most: int) -> str:
-    """A line with a word in it."""
-    text = table.line(key, most).strip()
+def _words(table: StrictTable, key: str, otherwise: str) -> str:
+    """A line with a word in it; `otherwise` where there is none."""
+    if key not in table:
+        return otherwise
+    text = table.line(key, MAX_NAME).strip()
     if not text:
         table.fail(key, "the text is empty", "write a name, or leave it out")
     return text
@@ -237,7 +236,7 @@ def _with_links_between(table: StrictTable, family: Family) -> Family:
     for key, name in BETWEEN.items():
         if key in table:
             own = table.table(key)
-            own.only(LINK_KEYS)
+            own.only([*LINK_FIGURES])
             links[name] = read_link(own, links.get(name), hops[key])
         elif name not in links and family.reaches(name):
             # Says that it is missing.
@@ -266,16 +265,15 @@ def _line_of(text: str, key: str) -> int | None:
 def machine_toml(machine: Machine, comment: str = "") -> str:
     """The text of a file that `read_machine` reads back to an equal machine: all of its figures and no base;
     each line of `comment` stands above."""
-    # TOML's basic strings have the escapes of JSON.
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     texts = {key: getattr(machine, key) for key in ("name", "chip", "source")}
-    lines += [f"{key} = {json.dumps(text, ensure_ascii=False)}" for key, text in texts.items()]
+    lines += [f"{key} = {quoted(text)}" for key, text in texts.items()]
     lines += ["", "[device]"]
     for key, (quantity, field) in _DEVICE_FIGURES.items():
         if (value := getattr(machine.device, field)) is not None:
             lines.append(f"{key} = {value if quantity is SIZE else quantity.toml(value)}")
     if machine.device.matmuls:
-        lines.append(f"matmuls = {json.dumps(machine.device.matmuls)}")
+        lines.append(f"matmuls = {quoted(machine.device.matmuls)}")
     lines += (f"peak.{dtype} = {PEAK.toml(peak)}" for dtype, peak in machine.device.peak)
     family = machine.family
     if family.table:

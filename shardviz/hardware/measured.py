@@ -22,7 +22,6 @@ hold the lines, without any the formula: that of a GPU's NCCL is fitted to point
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from typing import Any, NamedTuple
 
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.links import LinkLevel
-from shardviz.hardware.quantities import LATENCY, MEASURED, MEASURED_TIME, PAYLOAD, SPREAD, figure
+from shardviz.hardware.quantities import LATENCY, MEASURED, MEASURED_TIME, PAYLOAD, SPREAD, figure, quoted
 from shardviz.notation.mesh import parse_mesh
 from shardviz.sharding import Mesh, canonical_dtype
 from shardviz.strict_table import StrictTable, closest
@@ -130,11 +129,8 @@ class MeasuredTimes:
 
     def toml(self) -> Iterator[str]:
         """The lines of a table that reads back to the same."""
-        yield f"op = {_quoted(self.op)}"
-        yield f"mesh = {_quoted(self.mesh)}"
-        yield f"axes = {_quoted(','.join(self.axes))}"
-        if self.dtype:
-            yield f"dtype = {_quoted(self.dtype)}"
+        texts = {"op": self.op, "mesh": self.mesh, "axes": ",".join(self.axes), "dtype": self.dtype}
+        yield from (f"{key} = {quoted(text)}" for key, text in texts.items() if text)
         if self.noise is not None:
             yield f"noise = {self.noise:.3g}"
         regimes = [[f"from = {regime.start}", *_regime_toml(regime)] for regime in self.regimes]
@@ -249,8 +245,3 @@ def _points(table: StrictTable) -> tuple[Point, ...]:
         points.append(point)
     least = [*accumulate((point.seconds for point in reversed(points)), min)][::-1]
     return tuple(Point(point.size, seconds) for point, seconds in zip(points, least, strict=True))
-
-
-def _quoted(text: str) -> str:
-    # TOML's basic strings have the escapes of JSON.
-    return json.dumps(text, ensure_ascii=False)

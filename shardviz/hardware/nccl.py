@@ -32,20 +32,6 @@ class Line(NamedTuple):
     share: float
 
 
-class Ways(NamedTuple):
-    """The lines of a collective."""
-
-    ramp: float
-    lines: tuple[Line, ...]
-
-
-class NcclTime(NamedTuple):
-    """Seconds of start and of bytes."""
-
-    latency: float
-    bandwidth: float
-
-
 PERMUTE = "collective-permute"
 SMALLEST = 1024
 """Bytes of the first size that was measured."""
@@ -58,8 +44,8 @@ _LIKE = {
 """Operations that nobody has measured, by those whose figures stand in."""
 
 
-def _ways(ramp: float, *lines: tuple[float, float, float]) -> Ways:
-    return Ways(ramp, tuple(Line(start * 1e-6, hop * 1e-6, share) for start, hop, share in lines))
+def _ways(ramp: float, *lines: tuple[float, float, float]) -> tuple[float, list[Line]]:
+    return ramp, [Line(start * 1e-6, hop * 1e-6, share) for start, hop, share in lines]
 
 
 NCCL = {
@@ -85,11 +71,13 @@ NCCL = {
         PERMUTE: _ways(0, (10.3, 0, 0.0061), (48.1, 0, 0.029), (763, 0, 0.74)),
     },
 }
-"""The lines by the GPUs that they were measured on and HLO's operation: starts and hops in µs."""
+"""The ramp and the lines, starts and hops in µs, by the GPUs that were measured and HLO's operation."""
 
 
-def nccl_time(like: str, op: str, members: int, seconds: float, outside: float, hops: float) -> NcclTime:
-    """The time of an operation, by HLO's name, over `members` GPUs of each node.
+def nccl_time(
+    like: str, op: str, members: int, seconds: float, outside: float, hops: float
+) -> tuple[float, float]:
+    """The seconds of start and of bytes of an operation, by HLO's name, over `members` GPUs of each node.
 
     `like` is a key of `NCCL`. `seconds` are those of a node's bytes at the links' full bandwidth, `outside`
     those of the network's, and `hops` the seconds of messages between nodes.
@@ -103,7 +91,7 @@ def nccl_time(like: str, op: str, members: int, seconds: float, outside: float, 
         if op == PERMUTE and line is lines[-1]:
             # Large messages go in pieces, and all but the first are on their way while others start.
             latency = max(0.0, latency - bandwidth)
-        times.append(NcclTime(latency, bandwidth))
+        times.append((latency, bandwidth))
     return min(times, key=sum)
 
 

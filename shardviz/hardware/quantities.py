@@ -5,6 +5,7 @@ The figures of a machine's file are such numbers, within what hardware has.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
@@ -100,6 +101,11 @@ PEAK = Quantity("peak", _WORK, "write a number with TFLOP/s or TOP/s, as in 197T
 CLOCK = Quantity("clock", _CLOCKS, "write a number with MHz or GHz, as in 1.5GHz",
                  1e6, 1e12, "1 MHz to 1,000 GHz", "MHz")
 # fmt: on
+
+
+def quoted(text: str) -> str:
+    """A text as a value of TOML, whose basic strings have the escapes of JSON."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def figure(table: StrictTable, key: str, quantity: Quantity, default: float | None = None) -> float:

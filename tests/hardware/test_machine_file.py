@@ -17,7 +17,7 @@ from shardviz.hardware.chip_torus import ChipTorus
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.family import SwitchedNodes
-from shardviz.hardware.links import LINK_KEYS, LinkSpec
+from shardviz.hardware.links import LINK_FIGURES, LinkSpec
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import MachineFileError, machine_toml, named_machine, read_machine
 from shardviz.hardware.measured import MeasuredTimes, Regime, links_alike
@@ -109,9 +109,9 @@ def test_the_page_names_every_key():
     for table, own in (
         ("device", file.DEVICE_KEYS),
         ("torus", ChipTorus.keys),
-        ("cores", LINK_KEYS),
+        ("cores", LINK_FIGURES),
         ("node", SwitchedNodes.keys),
-        ("network", LINK_KEYS),
+        ("network", LINK_FIGURES),
     ):
         keys |= {f"{table}.{key}" for key in own}
     rows = "\n".join(line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `"))
