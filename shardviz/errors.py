@@ -72,7 +72,7 @@ class JobLost(CompilerError):
     there and tells the user."""
 
     def __init__(self, message: str, process: int, is_told: bool = False) -> None:
-        super().__init__(message, "all processes of the job have ended with it: start the job again")
+        super().__init__(message, "the whole job has ended: start it again")
         self.process, self.is_told = process, is_told
 
 

@@ -128,7 +128,8 @@ def key_lists(areas: tuple[str, ...]) -> str:
         for command in registry.COMMANDS:
             if command.area == area:
                 key = f"`{command.own_key}` " if command.key_text else ""
-                lines.append(f"- {key}**{command.title}**: {command.help}")
+                named = f" (`{command.named}`)" if command.named else ""
+                lines.append(f"- {key}**{command.title}**{named}: {command.help}")
     return "\n".join(lines[1:]) + "\n"
 
 

@@ -20,7 +20,7 @@ with LazyImports():
 @click.command("targets", cls=ExampleCommand)
 @options.long_output
 def targets(output: CommandOutput) -> None:
-    """List the values of --target, and what each needs. The TPUs and GPUs need not be here."""
+    """List the values of --target and what each needs. No TPU or GPU has to be present."""
     groups = hardware.target_groups()
     if output.as_json:
         print_json(KINDS["targets"].document(groups=groups))

@@ -52,7 +52,7 @@ def answer_shell(instruction: str, commands: click.Command) -> int:
     shell, _, wanted = instruction.partition("_")
     found = get_completion_class(shell)
     if found is None or wanted not in ("source", "complete"):
-        problem = f"{COMPLETION} is {quote(instruction)}, which no shell asks for"
+        problem = f"{COMPLETION} is {quote(instruction)}, not a completion request"
         raise QuestionError(problem, "write bash_source, zsh_source or fish_source")
     completion = found(commands, {}, "shardviz", COMPLETION)
     try:

@@ -13,7 +13,7 @@ from shardviz.cli.hlo import STDIN, note_unread, read_text
 from shardviz.cli.output import CommandOutput, print_json
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import ProgramSession
-from shardviz.errors import QuestionError, TargetError, quote
+from shardviz.errors import QuestionError, TargetError, plural, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import Target, check_mesh, parse_targets
@@ -42,13 +42,15 @@ if TYPE_CHECKING:
 @click.argument("old")
 @click.argument("new")
 @options.option("--mesh", "NAME=SIZE,…", "Axes of the mesh; default: inferred from the texts' groups.")
-@options.field("targets", default=None, help="Target of functions; with a comma those of OLD and of NEW.")
+@options.field(
+    "targets", default=None, help="Target of functions; OLD's and NEW's, separated by a comma, may differ."
+)
 @options.field("axis_types")
 @options.machine
 @options.option(
     "--fail-on",
     "LIMIT,…",
-    "Exit with 1 where one is broken, such as new-collective, bytes+5%, seconds+2ms, memory+1GiB.",
+    "Exit with 1 if a limit is exceeded, such as new-collective, bytes+5%, seconds+2ms, memory+1GiB.",
 )
 @options.timeout
 @options.long_output
@@ -63,21 +65,21 @@ def command(
     timeout: float,
     output: CommandOutput,
 ) -> int:
-    """List what has changed from the program OLD to NEW: collectives, bytes, seconds and memory.
+    """List what changed from the program OLD to NEW: collectives, bytes, seconds and memory.
 
     OLD and NEW are each a file of HLO text, a folder of XLA's dumps, a file of --save or of
     shardviz.testing.check_baseline, or FILE.py:FUNCTION, which runs the file as shardviz program does.
-    Functions need --mesh and --target. Names of files, lines and instructions make no difference.
+    Functions need --mesh and --target. Names of files, lines and instructions are ignored.
     """
     limits = () if fail_on is None else report_changes.parse_limits(fail_on)
     if old == new == STDIN:
-        raise QuestionError("standard input holds one program", "name a file for the other")
+        raise QuestionError("standard input holds only one program", "give a file for the other")
     given = None if mesh is None else parse_mesh(mesh)
     on = None if machine is None else machine_file.named_machine(machine)
     functions = [_is_function(each) for each in (old, new)]
     targets = _targets(target, functions)
     if any(functions) and given is None:
-        problem = "a function is called with a mesh, and none is named"
+        problem = "a function needs a mesh"
         raise QuestionError(problem, "add --mesh data=4,model=4")
     code, saved = ExitCode.FINE, 0
     found: dict[int, ReportSummary] = {}
@@ -94,7 +96,7 @@ def command(
         found |= zip(asked, compiled, strict=True)
     if on is not None and saved == len(found):
         raise QuestionError(
-            "--machine is about compiled programs, and both of these are saved with a machine of their own",
+            "--machine does not apply: both programs were saved with their own machine",
             "leave it out, or renew the baseline with another target",
         )
     answer = programs.diff(found[0], found[1], limits)
@@ -118,14 +120,14 @@ def _is_function(text: str) -> bool:
 def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | None]:
     if not any(functions):
         if named is not None:
-            raise TargetError("--target is for functions, and neither program is one", "leave it out")
+            raise TargetError("--target needs a function, and neither program is one", "leave it out")
         return [None, None]
     targets = parse_targets(named) if named else ()
     if not targets:
-        raise TargetError("a function is compiled for a target, and none is named", "add --target v5e:4x4")
+        raise TargetError("a function needs a target", "add --target v5e:4x4")
     if len(targets) > sum(functions):
-        problem = f"there are {len(targets)} targets for {sum(functions)} of the programs"
-        raise TargetError(problem, "name one for each")
+        problem = f"{len(targets)} targets for {plural(sum(functions), 'function')}"
+        raise TargetError(problem, "give one for each")
     left = [*targets] * (1 if len(targets) == 2 else 2)
     return [left.pop(0) if function else None for function in functions]
 
@@ -163,7 +165,7 @@ def _of_files(
         question.check_compiled("--machine", quote(name))
     report = question.answer(machine).report
     if report is None:
-        raise QuestionError(f"{quote(name)} is a log alone, without its program", text_file.HOW)
+        raise QuestionError(f"{quote(name)} is only a log, without its program", text_file.HOW)
     return programs.summary_of(report), note_unread(report.module)
 
 
@@ -181,5 +183,5 @@ def _check_figures(limits: Sequence[Limit], changes: ReportChanges) -> None:
     for limit in limits:
         for number, program in (("OLD", changes.before), ("NEW", changes.after)):
             if limit.quantity in ("seconds", "memory") and getattr(program, limit.quantity) is None:
-                problem = f"{quote(limit.text)} is a limit of {limit.quantity}, which {number} does not have"
+                problem = f"{quote(limit.text)} limits {limit.quantity}, which {number} does not have"
                 raise QuestionError(problem, "add --machine v5e:2x4, or renew the baseline with a target")

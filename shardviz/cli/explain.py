@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
-_limit = options.count("--limit", "Lines of a ranking.", 1, default=20)
+_limit = options.count("--limit", "Number of shardings to list.", 1, default=20)
 
 
 @click.command("explain", cls=ExampleCommand)
@@ -55,28 +55,28 @@ _limit = options.count("--limit", "Lines of a ranking.", 1, default=20)
     )
 )
 @_limit
-@options.count("--why", "Show step N of the plan in full: its reason, arithmetic, links and arrays.", 1)
+@options.count("--why", "Show step N of the plan in full: reason, arithmetic, links, arrays.", 1)
 @options.count("--step", "Step through the plan's step N, a collective.")
 @options.option(
     "--vary",
     "NAME=FIRST:LAST",
-    "Chart compute and communication over sizes of a dimension or a mesh axis, in powers of two; "
-    "b=1Ki:1Mi:4 in powers of four.",
+    "Chart compute and communication over sizes of a dimension or mesh axis, by powers of two; b=1Ki:1Mi:4: "
+    "by powers of four.",
 )
 @options.option(
     "--versus",
     "SPECS",
-    "Compare with the same arrays split so: time, bytes, memory and collectives side by side.",
+    "Compare with these shardings of the same arrays: time, bytes, memory, collectives.",
 )
 @options.links
 @options.flag("--time with_times", "Show when each operation runs on the targets' hardware, and live memory.")
-@options.flag("--no-layout", "Leave out the pictures of the arrays.")
-@options.flag("--hlo with_hlo", "Show each target's final program as well.")
+@options.flag("--no-layout", "Omit the pictures of the arrays.")
+@options.flag("--hlo with_hlo", "Also show each target's final program.")
 @options.algorithm
 @options.rounds
 @options.flag(
     "--matmul with_matmul",
-    "With --step: which block is multiplied when, if the matmul beside the collective overlaps it.",
+    "With --step: show when each block is multiplied if the matmul overlaps the collective.",
 )
 @options.job
 @options.timeout
@@ -155,7 +155,7 @@ def command(
     options.option(
         "--specs",
         "SPECS",
-        "How arrays are split; of an operand or a dimension that is ? all ways are ranked.",
+        "Shardings to rank; ? stands for every sharding of that operand or dimension.",
     ),
     without=("targets", "backward", "remat", "optimizer"),
 )
@@ -164,9 +164,9 @@ def command(
 def rank(
     einsum: str, specs: str | None, machine: str | None, limit: int, output: CommandOutput, **problem: Any
 ) -> int:
-    """Rank all ways to split the arrays of EINSUM over a mesh: time, bytes sent, memory, collectives.
+    """Rank all shardings of EINSUM's arrays over a mesh: time, bytes sent, memory, collectives.
 
-    The planner alone answers. EINSUM is what shardviz explain takes.
+    Only the planner answers. EINSUM is what shardviz explain takes.
     """
     question = plans.PricedProblem(options.stated_problem(einsum, specs, problem, ranked=True), machine)
     return _print_ranking(question, output, limit)
@@ -195,8 +195,8 @@ def sweep(
 ) -> int:
     """Chart compute and communication of EINSUM over sizes of a dimension or of a mesh axis.
 
-    Sizes go from FIRST to LAST in powers of two; b=1Ki:1Mi:4 in powers of four. The plan is made anew for
-    each. EINSUM is what shardviz explain takes.
+    Sizes go from FIRST to LAST by powers of two; b=1Ki:1Mi:4: by powers of four. Each size has its own
+    plan. EINSUM is what shardviz explain takes.
     """
     question = plans.PricedProblem(options.stated_problem(einsum, specs, problem), machine)
     return _print_sweep(question, over, output)
@@ -221,8 +221,8 @@ def _print_sweep(question: PricedProblem, over: str, output: CommandOutput) -> i
 def versus(
     einsum: str, specs: str, others: str, machine: str | None, output: CommandOutput, **problem: Any
 ) -> int:
-    """Compare the plan of EINSUM split as SPECS say with the same arrays split as OTHERS: time, bytes, memory
-    and collectives side by side.
+    """Compare EINSUM sharded as SPECS with the same arrays sharded as OTHERS: time, bytes, memory and
+    collectives.
 
     EINSUM is what shardviz explain takes.
     """
@@ -245,7 +245,9 @@ def is_ranking(einsum: str, specs: str | None, given: Mapping[str, Any]) -> bool
     or result is the compiler's choice. Raises `QuestionError` for empty specs, and for a problem that cannot
     be read, where that must be known."""
     if specs == "":
-        raise QuestionError("--specs is empty", "write 'XY,Y_->X_', or --specs alone to rank all ways")
+        raise QuestionError(
+            "--specs is empty", "write 'XY,Y_->X_', or --specs without a value to rank all shardings"
+        )
     if specs is None or specs == RANKED:
         return specs == RANKED or "[" not in einsum
     if "?" not in specs and "UNCONSTRAINED" not in specs:
@@ -274,7 +276,7 @@ def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
         if way:
             raise QuestionError(f"{flag} {words}", one if ranked else "leave out --step")
         if flag == "--hlo" and given["target"] == "none":
-            raise QuestionError(f"{flag} {words}", "ask a compiler, as with --target cpu")
+            raise QuestionError(f"{flag} {words}", "add a compiler, such as --target cpu")
 
 
 STEPPING = ("algorithm", "latency", "bandwidth", "number", "with_matmul", "compare")
@@ -286,8 +288,8 @@ def refuse_stepping(ctx: click.Context) -> None:
     flags = {param.name: param.opts[0] for param in ctx.command.params}
     for name in STEPPING:
         if options.is_given(ctx, name):
-            problem = f"{flags[name]} is about the rounds of one collective"
-            raise QuestionError(problem, "choose one of the plan with --step N")
+            problem = f"{flags[name]} applies to the rounds of one collective"
+            raise QuestionError(problem, "choose a step of the plan with --step N")
 
 
 def _print_answer(
@@ -339,7 +341,7 @@ def _print_reason(question: PricedProblem, number: int, output: CommandOutput) -
     if number > len(cost.steps):
         many = len(cost.steps)
         raise QuestionError(
-            f"the plan has no step {number}: it has {many}", f"ask for a step from 1 to {many}"
+            f"step {number} does not exist: the plan has {many}", f"give a step from 1 to {many}"
         )
     output.show(cost_view.step_page(cost, number, *output.page))
     return ExitCode.FINE

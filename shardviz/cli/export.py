@@ -60,15 +60,13 @@ PRINTED |= {"verbose", "why", "with_hlo"}
 @options.option(
     "--as part",
     None,
-    "The part to export. Of an einsum: jit's program of the problem, the plan by hand, or its "
-    "collective's rounds; of a lesson also its start.",
+    "The part to export: the jit program (problem), the plan in jax.shard_map (plan), a collective's rounds, "
+    "or a lesson's start.",
     type=click.Choice(["problem", "plan", "rounds", "start"]),
 )
-@options.option(
-    "--from shared", "STRING", "A share string, in place of a command: a problem, or a lesson as it stands."
-)
-@options.option("-o --output", "FILE", "The file to write; default: standard output, as for -.")
-@options.flag("--force", "Write over a file that exists.")
+@options.option("--from shared", "STRING", "A share string of a problem or a lesson, in place of a command.")
+@options.option("-o --output", "FILE", "The file to write; default: - (standard output).")
+@options.flag("--force", "Overwrite an existing file.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -81,20 +79,22 @@ def command(
 ) -> int:
     """Write what a COMMAND shows in a FORMAT that needs no shardviz: python, notebook, svg, html or trace.
 
-    COMMAND is explain, sweep, step, layout, lesson, hlo or profile with its words and options, as you would
-    type it. A lesson gives its own program, or else its solution; --as start does not give the solution away.
-    Of hlo, of a profile, and of explain with --time, it is the timeline; a trace is one for Perfetto,
-    https://ui.perfetto.dev.
+    COMMAND is explain, sweep, step, layout, lesson, hlo or profile with its arguments and
+    options. A lesson exports its program, or else its solution; --as start omits the solution.
+    hlo, profile and explain --time export the timeline; a trace opens in Perfetto, https://ui.perfetto.dev.
     """
     output = None if output == "-" else output
     if force and output is None:
-        raise QuestionError("--force is about a file, and none is named", "add --output FILE")
+        raise QuestionError("--force needs a file to write", "add --output FILE")
     if bool(words) == (shared is not None):
         hint = "write for example: shardviz export python explain 'bd,df->bf' --specs 'XY,Y_->X_'"
-        raise QuestionError("an export is of one thing: a command or a share string", hint)
+        raise QuestionError("give either a command or a share string, not both", hint)
     path = None if output is None else target_path(output)
     if path is not None and os.path.lexists(path) and not force:
-        raise QuestionError(f"there is a file {quote(str(path))} already", "use another name, or add --force")
+        raise QuestionError(
+            f"the file {quote(str(path))} already exists",
+            "choose another name, or add --force to overwrite it",
+        )
     subject, width = (
         subject_of_words(ctx, words, part) if shared is None else (_of_string(shared, part), None)
     )
@@ -117,13 +117,13 @@ def written(subject: Subject, columns: int | None, form: str) -> str:
         raise QuestionError(f"a timeline cannot be written as {form}", "take svg, html or trace")
     if form == "trace":
         hint = "add --time to explain, or take a compiled program: hlo FILE --machine v5e:2x4"
-        raise QuestionError("a trace is of what runs when, and this has no times", hint)
+        raise QuestionError("a trace needs a timeline, which this command does not show", hint)
     if form == "python":
         return script.script(subject)
     if form == "notebook":
         return script.notebook(subject)
     if isinstance(subject.shown, JaxProgram):
-        problem = f"{form} is a picture, and a program of its own has none"
+        problem = f"--as does not apply to the picture {form}"
         raise QuestionError(problem, "take python or notebook, or add --as problem")
     width = {} if columns is None else {"width": columns}
     return svg.svg(subject, **width) if form == "svg" else html.html(subject, **width)
@@ -146,7 +146,7 @@ def subject_of_words(
     subject = replace(_subject_of_command(given, part), command=shlex.join(["shardviz", name, *rest]))
     for option in command.params:
         if option.name in PRINTED and options.is_given(given, option.name):
-            problem = f"{option.opts[0]} chooses what a terminal shows, and an export has all of it"
+            problem = f"{option.opts[0]} affects only the terminal; an export shows everything"
             raise QuestionError(problem, f"leave out {option.opts[0]}")
     return subject, given.params.get("width")
 
@@ -186,7 +186,9 @@ def _of_string(text: str, part: Part | None) -> Subject:
     """The subject of a share string. Raises `ShardvizError` for one that cannot be read, and for an unknown
     lesson."""
     if part == "start":
-        raise QuestionError("a share string is of a lesson as it stands, not of its start", "name the lesson")
+        raise QuestionError(
+            "a share string holds a lesson's current state, not its start", "give the lesson's name"
+        )
     shared = share.from_string(text)
     draft, title = shared.draft, ""
     if shared.lesson:
@@ -200,12 +202,14 @@ def _of_string(text: str, part: Part | None) -> Subject:
 def _explained(ctx: click.Context, part: Part | None) -> Subject:
     given = ctx.params
     if explain_command.is_ranking(given["einsum"], given["specs"], given):
-        raise QuestionError("a ranking is many plans, and an export shows one", "give --specs 'XY,Y_->X_'")
+        raise QuestionError("an export shows one plan, not a ranking", "give --specs 'XY,Y_->X_'")
     problem = options.stated_problem(given["einsum"], given["specs"], given)
     targets = options.asked_targets(given["target"], given["mesh"])
     chosen = targets if options.is_given(ctx, "target") else ()
     if given["versus"] is not None:
-        raise QuestionError("--versus shows two plans, and an export one", "export each by its --specs")
+        raise QuestionError(
+            "an export shows one plan; --versus shows two", "export each with its own --specs"
+        )
     question = plans.PricedProblem(problem, given["machine"], targets)
     if given["vary"] is not None:
         options.refuse_both({"--vary": True, f"--as {part}": part is not None})
@@ -219,7 +223,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
     stepping = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if given["step"] is not None:
         if part not in (None, "rounds"):
-            complaint = f"--step is one step, and --as {part} is all of them"
+            complaint = f"--step is one step, but --as {part} exports all of them"
             raise QuestionError(complaint, "leave out one of them")
         run = question.step(given["step"], **stepping).fastest
         return Subject(run, f"Step {given['step']} of {title_of(problem)}: {title_of(run)}")
@@ -232,7 +236,7 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
             shown = question.cost().plan
     if len(chosen) > 1:
         names = ", ".join(target.name for target in chosen)
-        raise QuestionError(f"a program is compiled for one target, not for {names}", "name one of them")
+        raise QuestionError(f"a program is compiled for one target, not for {names}", "choose one of them")
     return Subject(shown, title_of(shown), target=next(iter(chosen), None), placed=question.placed)
 
 
@@ -259,7 +263,7 @@ def _timed(question: PricedProblem, targets: Sequence[Target], timeout: float) -
 
 def _lesson(lessons: Sequence[str], part: Part | None) -> Subject:
     if len(lessons) != 1:
-        raise QuestionError("an export shows one lesson", "give its number or its name: lesson 11")
+        raise QuestionError("an export needs one lesson", "give its number or its name: lesson 11")
     lesson = course.find(lessons[0])
     if lesson.program and part is None:
         return Subject(JaxProgram(lesson.program), _title(lesson))

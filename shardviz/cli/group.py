@@ -26,36 +26,36 @@ with LazyImports():
 
 GROUPS = {
     "Ask": {
-        "tui": "The application: build a mesh, split the arrays, watch what happens.",
-        "explain": "The collectives that a matmul needs, and those that the compilers insert.",
-        "rank": "All ways to split a matmul's arrays, the fastest first.",
-        "sweep": "Compute and communication over sizes, and where they cross.",
-        "versus": "Two shardings of the same arrays, side by side.",
-        "step": "A collective round by round: every message, value by value.",
-        "layout": "The slice of an array on every device of a mesh, as a picture.",
+        "tui": "Open the application: build a mesh, shard the arrays, see what moves.",
+        "explain": "Explain the collectives of a matmul: which it needs, which compilers insert.",
+        "rank": "Rank all shardings of a matmul's arrays, fastest first.",
+        "sweep": "Chart compute and communication over sizes, and where they cross.",
+        "versus": "Compare two shardings of the same arrays.",
+        "step": "Step through a collective round by round, message by message.",
+        "layout": "Draw which slice of an array each device holds.",
         "translate": "Convert a sharding between notations.",
-        "search": "The best meshes and shardings of a program on a machine.",
-        "model": "Every parameter of a model, split by rules: memory and collectives of a step.",
-        "machine": "Chips, links and figures of hardware, and where a mesh lies on it.",
+        "search": "Search for the fastest mesh and shardings on a machine.",
+        "model": "Shard a whole model by rules: memory and collectives of a step.",
+        "machine": "Show a machine's chips, links and figures, and where a mesh maps to it.",
     },
     "Look": {
-        "program": "Your own function on hardware that you do not have: its collectives, times and memory.",
-        "hlo": "The collectives of any compiled program, from its text.",
+        "program": "Compile your function for hardware you don't have: collectives, times, memory.",
+        "hlo": "List the collectives of a compiled program, from its text.",
         "passes": "Follow shardings and collectives through a compiler, pass by pass.",
-        "profile": "What ran on real devices, from their profile: times, bandwidths, who was waited for.",
-        "export": "Any of this as a program, a notebook, a picture, a page or a trace.",
+        "profile": "Read a profile of real devices: times, bandwidths, stragglers.",
+        "export": "Export an answer as a program, notebook, picture, page or trace.",
     },
     "Learn": {
-        "lesson": "The course: see, predict, change; how shardings work, lesson by lesson.",
-        "serve": "The application in a browser, for a class on this machine or network.",
+        "lesson": "Take the course: see, predict, change a sharding, lesson by lesson.",
+        "serve": "Serve the application to browsers, such as those of a class.",
     },
     "Check": {
-        "diff": "What has changed from one version of a program to the next; for a CI, with limits.",
-        "measure": "Collectives on your own devices, against the clock; a machine's file of that.",
-        "launch": "Try a job of several processes on this machine, with simulated devices.",
+        "diff": "Compare two versions of a program, with limits for CI.",
+        "measure": "Measure collectives on your devices, and write a machine file.",
+        "launch": "Run a job of several processes on this machine, with simulated devices.",
         "targets": "List targets and how to install them: simulated devices, TPUs and GPUs.",
-        "info": "The versions that answers depend on.",
-        "schema": "JSON Schemas of what --json prints, one for each kind of document.",
+        "info": "Show the versions that answers depend on.",
+        "schema": "Print the JSON Schema of each kind of --json document.",
     },
 }
 """Every command by what one wants to do, in the order people meet them, with its line in the list."""
@@ -201,7 +201,7 @@ class LazyGroup(ExampleCommand, click.Group):
 
             close = get_close_matches(args[0], (*COMMANDS, "--help", "--version"), n=1)
             hint = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(COMMANDS)}"
-            raise QuestionError(f"there is no command {quote(args[0])}", hint)
+            raise QuestionError(f"unknown command {quote(args[0])}", hint)
         return super().resolve_command(ctx, args)
 
 
@@ -255,7 +255,7 @@ def run(args: Sequence[str] | None = None) -> int:
             return ExitCode.FINE
         print_error(
             f"cannot write to standard output: {error.reason}",
-            "see where stdout goes, or print to a terminal",
+            "redirect it elsewhere, or print to a terminal",
         )
         return ExitCode.QUESTION
     return result if isinstance(result, int) else ExitCode.FINE
@@ -266,12 +266,12 @@ def _reworded(error: click.ClickException) -> tuple[str, str]:
     close = getattr(error, "possibilities", None)
     message = " ".join((error.message if close else error.format_message()).split()).rstrip(".")
     if isinstance(error, click.NoSuchOption) and error.option_name[1:2].isdigit():
-        return f"a number cannot be negative, and {error.option_name} is not an option", NEGATIVE_HINT
+        return f"unknown option {error.option_name}; a number cannot be negative", NEGATIVE_HINT
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "shardviz"
-    hint = f"did you mean {close[0]}?" if close else f"{command} --help lists what it takes"
+    hint = f"did you mean {close[0]}?" if close else f"{command} --help lists its arguments"
     if message.startswith("Got unexpected extra") or getattr(error, "option_name", "")[:2] == "->":
-        hint = f"put a value with spaces or -> in quotes; {hint}"
+        hint = f"quote a value with spaces or ->; {hint}"
     elif isinstance(error, click.NoSuchOption):
         name = error.option_name
         is_near = any(each.startswith(name) or name.startswith(each) for each in (close or ())[:1])
@@ -283,5 +283,5 @@ def _reworded(error: click.ClickException) -> tuple[str, str]:
 def _hint(error: ShardvizError) -> str:
     """The error's hint; for text whose ``->`` has lost its end to the shell, what keeps it together."""
     if isinstance(error, NotationError) and error.text.endswith("-") and error.start == len(error.text) - 1:
-        return "put text with -> in quotes, as in 'bd,df->bf': without them the shell writes to a file"
+        return "quote text with ->, as in 'bd,df->bf'; otherwise the shell writes to a file"
     return error.hint

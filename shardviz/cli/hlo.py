@@ -53,10 +53,10 @@ HINT = "save all of compiled.as_text() again, as it is"
 @click.command("hlo", cls=ExampleCommand)
 @click.argument("file")
 @options.option("--mesh", "NAME=SIZE,…", "Axes of the mesh; default: inferred from the program's groups.")
-@options.option("--device-order", "ID,…", "Device ids in the mesh's order, to show groups with.")
+@options.option("--device-order", "ID,…", "Device ids in the mesh's order, for showing groups.")
 @options.selection
 @options.trips
-@options.flag("--why", "Show why collectives are there, as shapes and groups tell it.")
+@options.flag("--why", "Show why each collective is there, inferred from shapes and groups.")
 @options.machine
 @options.flag("--picture", "Show the program line by line instead.")
 @options.flag("--time with_times", "Show when each instruction runs instead, and live memory.")
@@ -75,15 +75,15 @@ def command(
     save: Path | None,
     output: CommandOutput,
 ) -> ExitCode:
-    """List the collectives of the program in FILE: how many, how large, along which axes, from which line.
+    """List the collectives of the program in FILE: count, size, mesh axes and source line.
 
     FILE holds HLO, StableHLO or Shardy text, as compiled.as_text() or XLA's dumps have it; - reads standard
-    input, and gzip is unpacked. mlp.txt and four-layers.txt ship as examples. A log, alone or around the
-    text, may have XLA's warnings of an involuntary full rematerialization: they are read too. Of a folder of
-    dumps it lists the final program of each module, of a file of --save what was kept. Counts include loops.
-    Text that cannot be read is reported, and then the exit code is 2.
+    input, and gzip is unpacked. mlp.txt and four-layers.txt ship as examples. XLA's warnings of involuntary
+    full rematerialization, in a log alone or around the text, are read too. A folder of dumps lists the final
+    program of each module; a file of --save lists its report. Counts include loops.
+    Unreadable text is reported, with exit code 2.
 
-    --json has the collectives that the page has, in program order.
+    --json lists the same collectives in program order.
     """
     if picture:
         others = {"--json": output.as_json, "--time": with_times, "--machine": bool(machine)}
@@ -91,7 +91,7 @@ def command(
     if not output.as_json:
         options.refuse_both({"--why": why, "--time": with_times}, "leave out one of them, or add --json")
     if mesh is None and device_order is not None:
-        raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
+        raise QuestionError("--device-order needs a mesh", "add --mesh X=2,Y=4")
     given = None if mesh is None else parse_mesh(mesh, device_order)
     priced = with_times or machine is not None
     if file not in (STDIN, "") and is_folder(Path(file)):
@@ -108,8 +108,8 @@ def command(
             for option, is_given in of_one.items():
                 if is_given:
                     raise QuestionError(
-                        f"{option} is about one program, and {quote(file)} has those of {len(files)} modules",
-                        f"name one: {files[-1].path}",
+                        f"{option} needs one program; {quote(file)} has {len(files)} modules",
+                        f"choose one: {files[-1].path}",
                     )
             return _list_modules(files, given, machine, selection, save, output)
         file = files[0].path
@@ -137,7 +137,7 @@ def command(
             output.show([drawn.line(number) for number in range(start, min(start + LINES_AT_ONCE, count))])
         return code
     if save is not None and question.is_log_alone:
-        raise QuestionError("--save keeps a program, and this is a log alone", "leave out --save")
+        raise QuestionError("--save needs a program, and this is only a log", "leave out --save")
     answer = question.answer(pricing_machine(machine) if priced else None)
     del question
     report, remade = answer.report, answer.remade
@@ -163,7 +163,7 @@ def command(
     if with_times and timeline is not None:
         output.show(program_view.module_lines(module, given, *page))
         output.show_below(time_report.timeline_view(timeline, *page, output.verbose))
-        output.show_more("every saving, the critical path and the largest buffers")
+        output.show_more("all savings, the critical path and the largest buffers")
         return code
     output.show(program_view.hlo_view(report, given, *page, selection, output.verbose))
     if timeline is not None and timeline.memory is not None:
@@ -182,7 +182,7 @@ def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitC
     given = (param for param in ctx.command.params if param.name and options.is_given(ctx, param.name))
     for parameter in given:
         if isinstance(parameter, click.Option) and parameter.name not in OF_OUTPUT:
-            problem = f"{parameter.opts[0]} is about a program, and {quote(name)} is a saved report"
+            problem = f"{parameter.opts[0]} needs a program; {quote(name)} is a saved report"
             raise QuestionError(problem, "leave it out")
     if output.as_json:
         print_json(fields.KINDS["summary"].document(saved))

@@ -28,14 +28,13 @@ LOOK_S = 0.05
 
 
 @click.command("launch", cls=ExampleCommand)
-@options.count("-n number", "How many processes.", 1, MAX_PROCESSES, default=2)
-@options.count("--devices", "Simulated CPU devices of each process.", 1, default=1)
+@options.count("-n number", "Number of processes.", 1, MAX_PROCESSES, default=2)
+@options.count("--devices", "Simulated CPU devices per process.", 1, default=1)
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND [ARGS]")
 def command(number: int, devices: int, words: tuple[str, ...]) -> int:
     """Run a command of shardviz in N processes on this machine, as one job.
 
-    Process 0 prints, and all end when one of them is lost: as under srun or mpirun on a cluster, where
-    launch is not needed.
+    Process 0 prints; all end when one is lost. On a cluster, use srun or mpirun instead.
     """
     _check(words)
     job = _LaunchedJob(number, devices, words)
@@ -50,14 +49,14 @@ def _check(words: tuple[str, ...]) -> None:
     name, *rest = words
     able = commands_with("--coordinator")
     if name not in able:
-        problem = f"there is no command {quote(name)}"
+        problem = f"unknown command {quote(name)}"
         if name in COMMANDS:
             problem = f"{name} cannot run in several processes"
         example = command_named("launch").examples[0][1]
-        raise QuestionError(problem, f"launch takes {', '.join(able)}, as in {example}")
+        raise QuestionError(problem, f"launch runs {', '.join(able)}, as in {example}")
     given = [word for word in ("--coordinator", "--processes", "--process") if word in rest]
     if given:
-        raise QuestionError(f"{given[0]} is launch's to give", f"leave out {given[0]}")
+        raise QuestionError(f"launch sets {given[0]} itself", f"leave out {given[0]}")
     command_named(name).make_context(f"shardviz {name}", rest)
 
 
@@ -131,7 +130,7 @@ class _LaunchedJob:
                 number, code = lost
                 print_error(
                     f"process {number} of {len(self._processes)} was killed by {Signals(-code).name}",
-                    "all processes of the job have ended with it: start the job again",
+                    "the whole job has ended: start it again",
                 )
         code = first or lost[1]
         return code if code >= 0 else ExitCode.COMPILER

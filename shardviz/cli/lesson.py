@@ -23,8 +23,8 @@ with LazyImports():
 
 @click.command("lesson", cls=ExampleCommand)
 @click.argument("lessons", nargs=-1, metavar="[LESSON]…")
-@options.flag("--present", "For a class: large and light, answers hidden until space.")
-@options.flag("--check", "Check lessons, all of them without LESSON. This runs the programs in their files.")
+@options.flag("--present", "For a class: large text, light theme, answers hidden until space is pressed.")
+@options.flag("--check", "Check LESSON, or all lessons; this runs the programs in their files.")
 @options.output
 def command(
     lessons: tuple[str, ...],
@@ -40,12 +40,12 @@ def command(
     if check:
         return lesson_check.check_lessons(lessons, output.as_json)
     if present and output.as_json:
-        hint = "leave out --json; shardviz lesson --json is the whole course"
+        hint = "leave out --json; shardviz lesson --json prints the course"
         raise QuestionError("--present prints no JSON", hint)
     if present and not lessons:
         raise QuestionError("--present needs a lesson", "give its number or its name: --present 4")
     if len(lessons) > 1:
-        problem = f"{len(lessons)} lessons are named, and one is opened at a time"
+        problem = f"{len(lessons)} lessons are given, but only one can be opened"
         raise QuestionError(problem, "only --check takes several")
     return _open_lesson(lessons[0], present, output) if lessons else _list_lessons(output)
 

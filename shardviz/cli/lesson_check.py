@@ -98,7 +98,7 @@ class Checked:
         assert self.lesson is not None
         answers = len(self.lesson.predictions)
         checked = len({asked.key for asked in self.asked if asked.is_of_answer})
-        others = ", the others consistent" if checked < answers else ""
+        others = ", the others are consistent" if checked < answers else ""
         goal = ["goal checked by JAX"] if any(key.startswith("goal.") for key in self.asked_of_jax) else []
         ran = ["its program runs"] * self.asked_of_jax.count("program")
         said = f"{checked} of {plural(answers, 'answer')} checked by JAX{others}"
@@ -122,7 +122,7 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
         with working("loading JAX"):
             silence = verifier.silence()
         if silence:
-            print_note(f"JAX was not asked, and no program ran: {silence}")
+            print_note(f"JAX checked nothing, and no program ran: {silence}")
         for each in checked:
             # Asked where shardviz finds nothing wrong.
             if each.lesson is not None and not each.complaints and not silence:

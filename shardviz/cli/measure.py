@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 USUAL = "all_gather,psum,psum_scatter,all_to_all,ppermute"
 LACKING = {
-    "matmul,copy": "Of arithmetic and memory it says nothing",
-    "matmul": "Of arithmetic it says nothing",
-    "copy": "Of memory it says nothing",
+    "matmul,copy": "It has no figures for arithmetic and memory",
+    "matmul": "It has no figures for arithmetic",
+    "copy": "It has no figures for memory",
 }
 """What a machine's file has no figures of, by the operations that were not measured."""
 LEAST_PASSES = 6
@@ -58,10 +58,10 @@ LEAST_PASSES = 6
     "--sizes", "SIZES", "Bytes: 4KiB:256MiB by twos, 4KiB:256MiB:4 by fours.", default="4KiB:64MiB:4"
 )
 @options.dtype
-@options.count("--runs", "Runs of each size.", 1, 1000, default=10)
+@options.count("--runs", "Runs per size.", 1, 1000, default=10)
 @options.count("--devices", "Simulate N devices on this host's CPU.", 1, 2048)
-@options.field("machine", help="Hardware, or a file, whose predictions are to stand beside.")
-@options.option("-o --save", "FILE.toml", "Write a machine's file of what was measured.")
+@options.field("machine", help="Hardware or FILE.toml whose predictions are shown as well.")
+@options.option("-o --save", "FILE.toml", "Write the measurements to a machine file.")
 @options.job
 @options.timeout
 @options.output
@@ -79,10 +79,10 @@ def command(
     timeout: float,
     output: CommandOutput,
 ) -> int:
-    """Measure collectives on JAX's devices: time, bandwidth, and the line through them.
+    """Measure collectives on JAX's devices: time, bandwidth and a fitted line.
 
-    OP is all_gather, psum, psum_scatter, all_to_all or ppermute, or matmul or copy, which each device does by
-    itself; several with commas between them.
+    OP is all_gather, psum, psum_scatter, all_to_all or ppermute, or matmul or copy, which each device runs
+    alone; several are separated by commas.
     """
     # Refused before JAX loads.
     path = None if save is None else target_path(save)
@@ -91,8 +91,8 @@ def command(
     devices_question.parse_operations(operations)
     devices_question.parse_sizes(sizes)
     if devices is not None and job.is_given:
-        problem = "--devices simulates devices in one process, and a job measures those of all its processes"
-        hint = "leave it out, or let launch simulate them: shardviz launch -n 2 --devices 4 -- measure psum"
+        problem = "--devices simulates devices in one process, so it does not apply to a job"
+        hint = "leave it out, or simulate them with launch: shardviz launch -n 2 --devices 4 -- measure psum"
         raise QuestionError(problem, hint)
     target = TARGETS["real" if devices is None else "cpu"]
     with started_worker(timeout, target, job=job) as worker:
@@ -199,10 +199,10 @@ class _Session:
             rows = plural(len(self.question.cases), "row")
             print_note(f"interrupted after {len(self.rows):,} of {rows}: not complete")
         elif any(row.wrong for row in self.rows):
-            print_error("some results are wrong: see #wrong", "report it to who maintains these devices")
+            print_error("some results are wrong: see #wrong", "report it to the maintainers of these devices")
             return ExitCode.CHECK_FAILED
         elif not self.rows:
-            print_error("nothing was measured: all sizes are too large", "take smaller sizes")
+            print_error("nothing was measured: all sizes are too large", "use smaller sizes")
             return ExitCode.QUESTION
         return code
 
@@ -234,7 +234,7 @@ class _Session:
                 yield found
             else:
                 left_out.add(case.group)
-                self._note(f"{found.reason}: left out, and all that is larger")
+                self._note(f"{found.reason}: skipped, with all larger sizes")
 
     def _too_long(self, case: Case) -> str:
         """The reason why a case is left out that would not end in time, by the size before it; or ""."""
@@ -246,7 +246,7 @@ class _Session:
         if expected <= self._timeout:
             return ""
         words = f"it would take {seconds(expected)}, and --timeout is {self._timeout:g} s"
-        return f"{case.op} of {human_bytes(case.size)} is left out, and all that is larger: {words}"
+        return f"{case.op} of {human_bytes(case.size)} and larger sizes are skipped: {words}"
 
     def _note(self, words: str) -> None:
         self._line.clear()
@@ -301,9 +301,9 @@ def _check_writable(path: Path, job: Job | None) -> None:
     """Raise `QuestionError` where the folder takes no file, and for hosts that no machine's file tells: that
     is not to be found out after all was measured."""
     if not os.access(path.resolve().parent, os.W_OK):
-        raise QuestionError(f"cannot write {quote(str(path))}", "name a file in a folder that can be written")
+        raise QuestionError(f"cannot write {quote(str(path))}", "choose a file in a writable folder")
     if job is not None and not job.devices_per_host:
-        problem = "-o writes a machine whose hosts have equally many devices, one host after the other"
+        problem = "-o needs hosts with equally many devices, in order of the hosts"
         raise QuestionError(problem, "start as many processes on each host, or leave out -o")
 
 
@@ -317,7 +317,7 @@ def _save(path: Path, session: _Session, is_partial: bool) -> str:
     comment = "written by shardviz measure"
     if is_partial:
         comment += f"\nnot complete: {len(session.rows)} of {plural(len(question.cases), 'row')}"
-    words = [f"{path} is written: --machine {path} uses it."]
+    words = [f"Wrote {path}; use it with --machine {path}."]
     guessed = fitting.links_not_measured(base, question, session.fits) if session.placed is None else {}
     for links, spec in guessed.items():
         where = "between hosts" if links == "network" else "between the devices of a host"
@@ -326,6 +326,6 @@ def _save(path: Path, session: _Session, is_partial: bool) -> str:
         words.append(f"{guess}.")
     figures = {"matmul": machine.device.peak, "copy": machine.device.hbm_bandwidth}
     if lacking := [op for op, found in figures.items() if not found]:
-        words.append(f"{LACKING[','.join(lacking)]} before you measure {','.join(lacking)} as well.")
+        words.append(f"{LACKING[','.join(lacking)]} until you also measure {','.join(lacking)}.")
     write_file(path, machine_file.machine_toml(machine, comment))
     return " ".join(words)

@@ -32,7 +32,7 @@ MAX_LISTED = 2**15
 
 @click.command("machine", cls=ExampleCommand)
 @click.argument("name", shell_complete=options.targets)
-@options.field("mesh", default=None, help="A mesh to place on it; default: none.")
+@options.field("mesh", default=None, help="A mesh to place on the machine; default: none.")
 @options.device_order
 @options.long_output
 def machine(name: str, mesh: str | None, device_order: str | None, output: CommandOutput) -> None:
@@ -41,7 +41,7 @@ def machine(name: str, mesh: str | None, device_order: str | None, output: Comma
     NAME is hardware such as v5p:4x4x8, 2*v5e:4x4 or h100:2x8, or a TOML file such as my-cluster.toml.
     """
     if mesh is None and device_order is not None:
-        raise QuestionError("--device-order is the order of a mesh, and there is none", "add --mesh X=4,Y=8")
+        raise QuestionError("--device-order needs a mesh", "add --mesh X=4,Y=8")
     asked = None if mesh is None else parse_mesh(mesh, device_order)
     found = machine_file.named_machine(name, asked.size if asked else 0)
     placed = None if asked is None else hardware_machine.place_mesh(found, asked)
@@ -57,18 +57,18 @@ def machine(name: str, mesh: str | None, device_order: str | None, output: Comma
 @options.mesh
 @options.device_order
 @options.option(
-    "--spec", None, "How it is split, in any notation: 'X _', \"P('X', None)\", 'A[I_X, J]'.", required=True
+    "--spec", None, "Its sharding, in any notation: 'X _', \"P('X', None)\", 'A[I_X, J]'.", required=True
 )
 @options.dtype
 @options.flag("--devices", "Also list every device with its slices.")
 @options.output
 @click.pass_context
 def layout(ctx: click.Context, /, devices: bool, output: CommandOutput, **_: Any) -> None:
-    """Draw which slice of an array of SHAPE, such as 16384x16384, every device of a mesh holds."""
+    """Draw which slice of an array each device holds; SHAPE is such as 16384x16384."""
     found = asked_layout(ctx)
     if output.as_json:
         if found.mesh.size > MAX_LISTED:
-            problem = f"--json lists every device, and the mesh {found.mesh} has {found.mesh.size:,}"
+            problem = f"--json lists every device, but the mesh {found.mesh} has {found.mesh.size:,}"
             hint = f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary"
             raise QuestionError(problem, hint)
         print_json(fields.KINDS["layout"].document(found))
@@ -87,27 +87,27 @@ def asked_layout(ctx: click.Context) -> Layout:
 
 @click.command("translate", cls=ExampleCommand)
 @click.argument("text")
-@options.option("--to", "NOTATION", "Print that notation alone, such as book or gspmd.")
-@options.option("--from origin", "NOTATION", "The notation of TEXT, where several fit.")
+@options.option("--to", "NOTATION", "Print only this notation, such as book or gspmd.")
+@options.option("--from origin", "NOTATION", "The notation of TEXT, if several fit.")
 @options.option(
     "--mesh",
     "NAME=SIZE,…",
     f"Axes of the mesh; default: TEXT's own, or {ProblemForm.mesh} if that has TEXT's axes.",
 )
-@options.count("--rank", "The number of dimensions, where TEXT does not say it, as in '{replicated}'.", 0)
+@options.count("--rank", "The number of dimensions, if TEXT does not show it, as in '{replicated}'.", 0)
 @options.output
 def translate(
     text: str, to: str | None, origin: str | None, mesh: str | None, rank: int | None, output: CommandOutput
 ) -> None:
-    """Translate a sharding from any notation into one other, or into all of them.
+    """Convert a sharding from any notation to another, or to all of them.
 
-    In a product, or in the specs of an einsum, every array is translated.
+    Every array of a product, or of an einsum's specs, is converted.
     """
     notation, readings, context = enter.read_any(text, origin, mesh, rank)
     for reading in readings:
         if rank is not None and reading.spec.rank != rank:
             problem = f"--rank is {rank}, but {quote(text)} has an array of rank {reading.spec.rank}"
-            raise QuestionError(problem, "leave out --rank: the text says it")
+            raise QuestionError(problem, "leave out --rank: the text has it")
     written: list[dict[str, str | ShardvizError]] = []
     for reading in readings:
         if to is not None:

@@ -34,35 +34,34 @@ if TYPE_CHECKING:
 @options.option(
     "--rules",
     "NAMES|FILE",
-    "How parameters are split: data, fsdp, tensor, expert, sequence, some with +, or a file.",
+    "Sharding rules: data, fsdp, tensor, expert, sequence, joined by +, or a file.",
     required=True,
 )
 @options.option(
     "--change changes",
     "PATTERN=SPEC",
-    "A split that decides before the rules, and what moves by it; may be given several times.",
+    "A spec that overrides the rules, and what it changes; may be given several times.",
     multiple=True,
 )
 @options.mesh
 @options.device_order
-@options.field("targets", default="none", help="Compilers that are asked about one layer, comma-separated.")
+@options.field("targets", default="none", help="Compilers to ask about one layer, comma-separated.")
 @options.machine
 @options.field("dtype", default=None, help="Dtype of the weights; default: the source's.")
-@options.count("--batch", "Sequences of a step; default: one for each part.", 1)
-@options.count("--sequence", "Tokens of a sequence; default: up to 4096.", 1)
+@options.count("--batch", "Sequences per step; default: one per shard of the batch.", 1)
+@options.count("--sequence", "Tokens per sequence; default: up to 4096.", 1)
 @options.option(
     "--inputs",
     "SPEC",
-    "How the tokens [batch, sequence] are split; default: as the rules say, else the batch over the "
-    "axes data and fsdp.",
+    "Spec of the tokens [batch, sequence]; default: from the rules, else the batch over data and fsdp.",
     default="",
 )
-@options.flag("--no-backward", "Plan the forward pass alone: no gradients, no optimizer.")
+@options.flag("--no-backward", "Plan only the forward pass: no gradients, no optimizer.")
 @options.field(
     "remat",
     default="layer",
-    help="What the backward pass computes again of a layer: all (layer), all but its matrix products (dots), "
-    "or nothing (none).",
+    help="What the backward pass recomputes: all of a layer (layer), all but its matmuls (dots), or nothing "
+    "(none).",
 )
 @options.field(
     "optimizer",
@@ -89,10 +88,10 @@ def command(
     timeout: float,
     output: CommandOutput,
 ) -> int:
-    """Split every parameter of a model by rules, and show memory and collectives of a step.
+    """Shard every parameter of a model by rules, and show a step's memory and collectives.
 
     SOURCE is a name such as llama-3-70b, a config.json of Hugging Face, a .safetensors file or the index of
-    many, or a folder with these. No weights are read. A Python file among the rules is read and not run.
+    many, or a folder with these. No weights are read. Python files of rules are read, not run.
     """
     targets = options.asked_targets(target, mesh)
     with TargetSession(targets, timeout, may_drop=False) as session:
@@ -114,7 +113,7 @@ def command(
             answer = model_answer.answered(question)
             moved = model_answer.change(model_answer.answered(unchanged), answer) if changes else None
         if answer.step is None:
-            print_note(f"nothing says how {question.model.name} uses its parameters: no step is planned")
+            print_note(f"no step is planned: the program of {question.model.name} is unknown")
         if not output.as_json:
             lines = model_view.model_lines(answer, *output.page, output.verbose)
             if moved is None:

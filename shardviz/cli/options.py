@@ -189,7 +189,7 @@ collective = _all(
 timeout = option(
     "--timeout",
     "SECONDS",
-    "Time limit of each target; inf for none.",
+    "Time limit per target; inf for none.",
     type=Seconds(0, min_open=True),
     default=300.0,
 )
@@ -200,22 +200,22 @@ job = _gathered(
     option(
         "--coordinator",
         "HOST:PORT",
-        "Where the processes of a job meet: process 0's host and a free port of it; "
-        "default: found by JAX under srun, mpirun, Kubernetes and on Cloud TPU.",
+        "Address of process 0: its host and a free port; default: JAX's, under srun, mpirun, Kubernetes and "
+        "on Cloud TPU.",
     ),
-    count("--processes", "How many processes the job has.", 1),
-    count("--process", "The number of this one, from 0.", 0),
+    count("--processes", "Number of processes in the job.", 1),
+    count("--process", "Number of this process, from 0.", 0),
 )
 """The options of a job of several processes, which a command gets as a `JobAddress`."""
 links = _all(
-    option("--latency", "TIME", "Latency of one hop of a collective; default: 1us."),
+    option("--latency", "TIME", "Latency per hop of a collective; default: 1us."),
     option(
-        "--bandwidth", "RATE", "Bandwidth of one link, one way; default: the target's, or a TPU v5e's 45GB/s."
+        "--bandwidth", "RATE", "Bandwidth per link, one way; default: the target's, or a TPU v5e's 45GB/s."
     ),
 )
 """The links that a collective runs over."""
 rounds = _all(
-    count("--round number", "Show one round; 0 is before the first."),
+    count("--round number", "Show one round; 0 is the state before the first."),
     flag("--compare", "Show a table of all algorithms instead."),
 )
 """The part of a collective that is shown, and how."""
@@ -235,23 +235,23 @@ selection = _gathered(
     option(
         "--sort",
         None,
-        "The most expensive first, or in the program's order, or by bytes sent.",
+        "Order: most expensive first, program order, or most bytes sent.",
         type=click.Choice(("cost", "order", "bytes")),
         default="cost",
     ),
-    count("--top", "Show so many lines of collectives.", 1),
-    option("--op ops", "OP", "Only this operation; may be given again.", multiple=True),
-    option("--axis axes", "AXIS", "Only over this mesh axis; may be given again.", multiple=True),
-    option("--min-bytes least_bytes", "SIZE", "Only what moves at least 1MiB, say, in all its runs."),
+    count("--top", "Number of lines of collectives to show.", 1),
+    option("--op ops", "OP", "Show only this operation; may be repeated.", multiple=True),
+    option("--axis axes", "AXIS", "Show only this mesh axis; may be repeated.", multiple=True),
+    option("--min-bytes least_bytes", "SIZE", "Show only what moves at least SIZE over all runs."),
     option(
         "--source",
         "PLACE",
-        "Only from a file, a line such as step.py:12, a scope or an argument.",
+        "Show only what comes from a file, a line such as step.py:12, a scope or an argument.",
         default="",
     ),
 )
 """The options of what is listed of a program, which a command gets as a `Selection`."""
-trips = option("--trips", "LOOP=N,…", "How often loops run whose length the program does not tell.")
+trips = option("--trips", "LOOP=N,…", "Trip counts of loops, if the program does not show them.")
 
 
 def _summary_path(ctx: click.Context, param: click.Parameter, name: str | None) -> Path | None:
@@ -280,7 +280,7 @@ def _summary_path(ctx: click.Context, param: click.Parameter, name: str | None) 
 save = option(
     "--save",
     "FILE",
-    "Keep all collectives, seconds and memory in FILE too, for shardviz diff.",
+    "Also save all collectives, seconds and memory to FILE, for shardviz diff.",
     callback=_summary_path,
 )
 
@@ -290,7 +290,7 @@ def keep(path: Path, summary: ReportSummary, unread: Sequence[str]) -> None:
     where not all of them could be read: what is kept would be short."""
     if unread:
         problem = f"{quote(str(path))} is not written: {unread[0]}"
-        raise QuestionError(problem, "it would not have the whole program")
+        raise QuestionError(problem, "it would be incomplete")
     summaries.save_summary(summary, path)
 
 
@@ -302,7 +302,7 @@ def _write_plainly(ctx: click.Context, _param: click.Parameter, wanted: bool) ->
 plain = option(
     "--plain",
     None,
-    "Write ASCII alone: no box drawing, no Greek letters.",
+    "Write only ASCII: no box drawing, no Greek letters.",
     is_flag=True,
     is_eager=True,
     expose_value=False,
@@ -325,7 +325,7 @@ def _take_example(ctx: click.Context, _param: click.Parameter, name: str | None)
 def _refuse_beside_example(ctx: click.Context, param: click.Parameter, given: str) -> str:
     source = ctx.get_parameter_source(param.name or "")
     if ctx.default_map and source is click.core.ParameterSource.COMMANDLINE:
-        raise QuestionError(f"{quote(given)} and --example are two programs", "leave out one of them")
+        raise QuestionError(f"{quote(given)} and --example cannot be combined", "leave out one of them")
     return given
 
 
@@ -337,7 +337,7 @@ def program(name: str) -> Callable[[F], F]:
         option(
             "--example",
             "[NAME]",
-            "A layer that ships, with its mesh, sizes and specs; without a name, list all.",
+            "An example layer with its mesh, sizes and specs; without a name, list all.",
             is_flag=False,
             flag_value="",
             is_eager=True,
@@ -350,7 +350,7 @@ def program(name: str) -> Callable[[F], F]:
 
 _OUTPUT = (
     flag("--json as_json", "Print one JSON object instead."),
-    count("--width", "Columns to use instead of the terminal's.", MIN_WIDTH, 1000),
+    count("--width", "Columns to use; default: the terminal's.", MIN_WIDTH, 1000),
     option("--color", None, "Colours.", type=click.Choice(["auto", "always", "never"]), default="auto"),
     plain,
 )
@@ -377,7 +377,7 @@ def stated_problem(einsum: str, specs: str | None, given: Mapping[str, Any], ran
     if sizes is not None and not sizes.strip():
         raise QuestionError("--sizes is empty", "write b=8,d=2048,f=8192, or leave out --sizes")
     if ranked and backward:
-        problem = "--backward is about one sharding of the arrays, and a ranking has many"
+        problem = "--backward needs one sharding of the arrays, not a ranking"
         raise QuestionError(problem, "give --specs 'XY,Y_->X_'")
     return plans.problem_of(
         einsum, mesh, specs=specs, sizes=sizes or "", backward=backward, ranked=ranked, **words

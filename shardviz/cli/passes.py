@@ -43,12 +43,12 @@ class StageNumber(click.ParamType):  # type: ignore[type-arg]
     of_field(SPECS, is_flag=False, flag_value="", type=click.UNPROCESSED),
     without=("machine", "objective"),
     default="cpu",
-    help="The compiler to follow: one, such as v5e:2x4.",
+    help="The one compiler to follow, such as v5e:2x4.",
 )
 @options.option(
     "--diff",
     "[N]",
-    "Show what stage N changed in the program; without N every stage.",
+    "Show what stage N changed in the program; without N, all stages.",
     is_flag=False,
     flag_value=ALL,
     type=StageNumber(),
@@ -64,7 +64,7 @@ def command(
     output: CommandOutput,
     **problem: Any,
 ) -> int:
-    """Follow EINSUM through a compiler: the passes that changed its shardings or its collectives.
+    """Follow EINSUM through a compiler: the passes that changed its shardings or collectives.
 
     EINSUM is an einsum, a chain of them with semicolons, or a product as the scaling book writes it.
     """
@@ -75,7 +75,7 @@ def command(
     (asked,) = targets
     if not (specs or "").strip() and "[" not in einsum:
         raise QuestionError(
-            "a compiler follows one sharding, and without --specs there are many",
+            "passes needs --specs: it follows one sharding",
             "give --specs 'XY,Y_->X_'; shardviz explain ranks all of them",
         )
     with started_worker(timeout, asked) as worker:
@@ -102,5 +102,5 @@ def _chosen(diff: int | str | None, count: int) -> frozenset[int]:
         return frozenset(range(1, count + 1))
     if not 1 <= int(diff) <= count:
         problem = f"stage {diff} does not exist"
-        raise QuestionError(problem, f"the stages are 1 to {count}; --diff alone shows the diffs of all")
+        raise QuestionError(problem, f"stages are 1 to {count}; --diff without a number shows all")
     return frozenset((int(diff),))

@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 
 @click.command("profile", cls=ExampleCommand)
 @click.argument("path")
-@options.option("--hlo", "FILE", "The program's text, where the profile does not bring it along.")
+@options.option("--hlo", "FILE", "The program's text, if the profile does not include it.")
 @options.option("--mesh", "NAME=SIZE,…", "Axes of the mesh; default: inferred from the program.")
 @options.option("--device-order", "ID,…", "Device ids in the mesh's order.")
 @options.field(
-    "machine", help="Hardware to predict the same program on, or FILE.toml; default: nothing is predicted."
+    "machine", help="Hardware to predict the same program on, or FILE.toml; default: no prediction."
 )
-@options.count("--step", "The step that the timeline shows.", 0)
-@options.option("--device", "NAME", "The device that the timeline shows, such as 'TPU 3' or 3.")
+@options.count("--step", "The step for the timeline.", 0)
+@options.option("--device", "NAME", "The device for the timeline, such as 'TPU 3' or 3.")
 @options.timeout
 @options.long_output
 def command(output: CommandOutput, **given: Any) -> None:
-    """Show what ran on CPUs, GPUs or TPUs: PATH is a folder of jax.profiler or a *.xplane.pb.
+    """Show what ran on CPUs, GPUs or TPUs. PATH is a folder of jax.profiler or a *.xplane.pb.
 
-    For each device and step: compute, communication, the part of it beside which nothing is computed, and
-    idle time; for each collective its time and its bandwidth; the devices for which others waited. With
-    --machine what is predicted of the same program stands below what was measured.
+    For each device and step: compute, communication, exposed communication and idle time. For each
+    collective: time, bandwidth and the stragglers. --machine adds the predicted times below the measured
+    ones.
     """
     profile = read_profile(given)
     if output.as_json:
@@ -59,7 +59,7 @@ def command(output: CommandOutput, **given: Any) -> None:
 def read_profile(asked: Mapping[str, Any]) -> Profile:
     """The profile that a command's options ask for; raises what cannot be had of it."""
     if asked["mesh"] is None and asked["device_order"] is not None:
-        raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
+        raise QuestionError("--device-order needs a mesh", "add --mesh X=2,Y=4")
     mesh = None if asked["mesh"] is None else parse_mesh(asked["mesh"], asked["device_order"])
     machine = machine_file.named_machine(asked["machine"]) if asked["machine"] else None
     text = "" if asked["hlo"] is None else hlo_command.read_text(asked["hlo"])
@@ -83,7 +83,7 @@ def read_profile(asked: Mapping[str, Any]) -> Profile:
             try:
                 return wait_for(worker.module_texts(protos), "the programs' text")
             except CompilerError as error:
-                print_note(f"the text of the programs cannot be had: {error.message}")
+                print_note(f"no program text: {error.message}")
                 return [""] * len(protos)
 
         return answers.profile_with_texts(

@@ -57,7 +57,7 @@ def _compiler_options(ctx: click.Context, param: click.Parameter, given: Sequenc
 @options.option(
     "--option compiler_options",
     "NAME=VALUE",
-    "An option of the compiler, such as xla_enable_async_all_gather=true; may be given again.",
+    "A compiler option, such as xla_enable_async_all_gather=true; may be repeated.",
     multiple=True,
     callback=_compiler_options,
 )
@@ -82,7 +82,7 @@ def command(
     timeout: float,
     output: CommandOutput,
 ) -> int:
-    """List the collectives of your own function on hardware that you do not have.
+    """List the collectives of your own function on hardware you don't have.
 
     FUNCTION takes a jax mesh of the axes and sizes of --mesh, and returns the function to compile and its
     arguments: return step, params, batch. Arguments are arrays or jax.ShapeDtypeStruct, with shardings, or
@@ -94,15 +94,15 @@ def command(
     """
     targets = options.asked_targets(target, mesh)
     if not targets:
-        raise TargetError("a program is compiled for a target, and none is named", "give --target v5e:4x4")
+        raise TargetError("a program needs a target", "add --target v5e:4x4")
     if mesh is None:
         raise QuestionError("a program needs a mesh", "add --mesh data=4,model=4, or another")
     if save is not None and len(targets) > 1:
-        problem = f"--save keeps the program of one target, and {len(targets)} are named"
-        raise QuestionError(problem, "name one")
+        problem = f"--save needs one target, not {len(targets)}"
+        raise QuestionError(problem, "choose one")
     if with_reasons and len(targets) > 1 and not output.as_json:
-        problem = f"--why is about the program of one target, and {len(targets)} are named"
-        raise QuestionError(problem, "name one, or add --json")
+        problem = f"--why needs one target, not {len(targets)}"
+        raise QuestionError(problem, "choose one, or add --json")
     if not output.as_json:
         both = {"--why": with_reasons, "--time": with_times}
         options.refuse_both(both, "leave out one of them, or add --json")
@@ -140,14 +140,14 @@ def _note_machine(machine: Machine, reported: Reported, told: Sequence[TimesAnsw
         if report is None:
             continue
         if report.timeline is not None and report.timeline.machine != machine.name:
-            print_note(f"{program.target}: its seconds are its own, since {machine.name} has another chip")
+            print_note(f"{program.target}: its times stay its own: {machine.name} has another chip")
         elif report.timeline is None and times.error is not None:
             print_note(f"{program.target}: no seconds: {times.error.message}")
 
 
 def _save(path: Path, program: TargetProgram, report: ProgramReport | None) -> None:
     if report is None or program.answer.status != "ok":
-        print_note(f"{path} is not written: there is no program that runs")
+        print_note(f"{path} was not written: no program runs")
         return
     options.keep(path, programs.summary_of(report, program), report.module.unread)
 

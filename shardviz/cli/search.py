@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 @options.option(
     "--axes",
     "NAME,…",
-    "Axes of the meshes, by kind: data, fsdp, tensor, sequence, expert, pipeline; others split any "
-    "dimension. X=fsdp gives a kind, tensor=8 a size.",
+    "Mesh axes, by kind: data, fsdp, tensor, sequence, expert, pipeline; others shard any dimension. X=fsdp "
+    "sets a kind, tensor=8 a size.",
     default="data,fsdp,tensor",
 )
 @options.field("sizes")
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @options.option(
     "--keep",
     "ARRAY=SPEC,…",
-    "Shardings that may not change.",
+    "Shardings to keep.",
     default="",
 )
 @options.field("backward")
@@ -56,17 +56,15 @@ if TYPE_CHECKING:
 @options.option(
     "--overlap",
     None,
-    "Communication that work can hide: that of parameters and their gradients, none, or all.",
+    "Communication assumed to overlap: of parameters and gradients, none, or all.",
     type=click.Choice(["parameters", "none", "all"]),
     default="parameters",
 )
+@options.count("--microbatches", "Microbatches of a pipeline.", 1, default=8)
 @options.count(
-    "--microbatches", "Parts of the batch that follow one another through a pipeline.", 1, default=8
+    "--compile compiled", "Compile the best N for the machine, and rank them by the compiler's schedule.", 1
 )
-@options.count(
-    "--compile compiled", "Have the machine's compiler compile the best N, and rank them by its schedule.", 1
-)
-@options.count("--limit", "Meshes to show.", 1, default=10)
+@options.count("--limit", "Number of meshes to show.", 1, default=10)
 @options.timeout
 @options.long_output
 def command(
@@ -82,7 +80,7 @@ def command(
     """Search for the mesh and the shardings that run PROGRAM fastest on a machine.
 
     PROGRAM is an einsum, a chain of them, or statements such as H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d],
-    and ends with x 32 where it is a layer that runs so often.
+    and ends with x 32 for a layer that runs 32 times.
     """
     if machine is None:
         raise QuestionError("a search needs a machine", "add --machine v5p:4x4x8, or another")
@@ -125,7 +123,7 @@ def _target(machine: str) -> Target:
     try:
         (target,) = parse_targets(machine)
     except QuestionError as error:
-        problem = f"no compiler knows the machine {quote(machine)}"
+        problem = f"no compiler for the machine {quote(machine)}"
         raise QuestionError(problem, "leave out --compile, or name hardware such as v5e:4x4") from error
     check_installed(target)
     return target
@@ -159,7 +157,7 @@ def _searched(question: SearchQuestion) -> tuple[MeshRanking, int]:
             if interrupted():
                 break
         if answer.is_complete and not answer.found:
-            line.show("looking for a machine that is large enough")
+            line.show("looking for a large enough machine")
             answer = mesh_ranking.with_smallest_machine(answer)
     line.clear()
     return answer, interrupted()

@@ -33,19 +33,19 @@ KEY_BYTES = 16
 @options.count("--port", "The port to listen on; 0 for any free one.", 0, 65535, default=8000)
 @options.count(
     "--sessions",
-    "Visitors at a time; each needs 50 MB, and 200 MB more with compilers.",
+    "Maximum number of visitors; each needs 50 MB, or 250 MB with compilers.",
     1,
     200,
     default=SESSIONS,
 )
 @options.option("--lesson", "LESSON", "Begin with this lesson: its number or name.")
 @options.option("--from shared", "STRING", "Begin with a shared problem or lesson.")
-@options.flag("--follow", "Pupils' pages follow the teacher's, which has a secret address.")
+@options.flag("--follow", "Pupils' pages follow the teacher's page, which has a secret address.")
 def command(host: str, port: int, sessions: int, lesson: str | None, shared: str | None, follow: bool) -> int:
-    """Serve the application to browsers, on this machine unless told otherwise.
+    """Serve the application to browsers, by default on this machine only.
 
-    Visitors can use the whole application except files, and of the compilers Shardy and XLA for
-    simulated devices. A session ends with its page, or after 60 minutes without a key.
+    Visitors can use everything except files; compilers are Shardy and XLA for simulated
+    devices. A session ends with its page, or after 60 minutes without a key press.
     """
     if os.name != "posix":
         raise QuestionError("shardviz serve needs Linux or macOS", "on Windows, start it in WSL")
@@ -65,8 +65,8 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
     for url in urls:
         click.echo(url)
     if follow:
-        print_note(f"the teacher's page leads, and its address is a secret: {urls[0]}{key}/")
-        print_note(f"where the class is, and what it predicts: {urls[0]}{key}/class")
+        print_note(f"the teacher's page leads; keep its address secret: {urls[0]}{key}/")
+        print_note(f"the class's progress and predictions: {urls[0]}{key}/class")
     print_note(f"{plural(sessions, 'visitor')} at a time; Ctrl-C ends it")
     if bound != "::1" and not bound.startswith("127."):
         print_note("no password: anyone who can reach this machine over its network can open a session")
@@ -78,7 +78,7 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
 
 def _beginning(lesson: str | None, shared: str | None) -> str:
     if lesson is not None and shared is not None:
-        raise QuestionError("--lesson and --from both say how to begin", "leave out one of them")
+        raise QuestionError("--lesson and --from cannot be combined", "leave out one of them")
     if lesson is not None:
         found = find(lesson, may_read_files=False)
         return to_string(Shared(found.setup, found.screen, found.name))

@@ -61,7 +61,7 @@ def _parameters(command: Callable[..., int]) -> Callable[..., int]:
 @options.mesh
 @options.machine
 @options.collective
-@options.count("--pieces", "How many pieces a pipeline sends; default: the fastest.", 1, MAX_PIECES)
+@options.count("--pieces", "Number of chunks in a pipeline; default: the fastest.", 1, MAX_PIECES)
 @_parameters
 @options.rounds
 @options.option("--topology", "NAME", "Links: ring, line, torus, switch, 4x4; default: a ring or a torus.")
@@ -85,7 +85,7 @@ def command(
     output: CommandOutput,
     **given: Any,
 ) -> int:
-    """Step through a collective: which device sends what to which in every round, and what each then holds.
+    """Step through a collective: what each device sends and holds, round by round.
 
     OP is JAX's name: all_gather, psum, pmean, pmax, pmin, psum_scatter, all_to_all, ppermute, pbroadcast or
     ragged_all_to_all.
@@ -135,7 +135,7 @@ class StepOptions:
             problem = f"{chosen[0]} and {chosen[1]} cannot be combined"
             raise QuestionError(problem, f"leave out one: {chosen[1]} or {chosen[0]}")
         if self.compare and verifier not in (None, "none"):
-            problem = f"--compare runs nothing that {option} {verifier} could verify"
+            problem = f"--compare runs no collective, so {option} {verifier} has nothing to verify"
             raise QuestionError(problem, f"leave out --compare or {option}")
 
 
@@ -188,7 +188,7 @@ class Verifier(WorkerSession):
         return verdict
 
     def _or_none(self, hint: str) -> str:
-        return f"{hint}{', or ' if hint else ''}leave out the comparison with {self._option} none"
+        return f"{hint}{', or ' if hint else ''}skip verification with {self._option} none"
 
 
 def print_step(
@@ -251,7 +251,7 @@ def check_round(schedule: Schedule, number: int) -> None:
         raise QuestionError(
             f"round {number} does not exist: {schedule.algorithm} has {plural(schedule.rounds, 'round')} "
             f"here",
-            f"0 is before the first, then rounds go from 1 to {schedule.rounds}"
+            f"0 is before the first, then rounds are 1 to {schedule.rounds}"
             if schedule.rounds
-            else "nothing is sent here; 0 shows what every device holds",
+            else "nothing is sent; 0 shows what each device holds",
         )

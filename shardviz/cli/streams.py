@@ -175,7 +175,7 @@ def no_terminal() -> str:
     term = os.environ.get("TERM", "")
     if term in ("", "dumb"):
         said = "TERM is dumb" if term else "TERM is not set"
-        return f"the application needs a terminal that can place its letters; {said}"
+        return f"the application needs a full terminal; {said}"
     streams = (("input", sys.stdin), ("output", sys.stdout), ("error", sys.stderr))
     missing = [name for name, stream in streams if stream is None or not stream.isatty()]
-    return f"the application needs a terminal, and standard {missing[0]} is not one" if missing else ""
+    return f"the application needs a terminal; standard {missing[0]} is not one" if missing else ""

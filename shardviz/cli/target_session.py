@@ -181,7 +181,7 @@ class TargetSession(WorkerSession):
             except TargetError as error:
                 if not self._may_drop:
                     raise
-                print_note(f"{target.name} is left out: {error.message}")
+                print_note(f"{target.name} is skipped: {error.message}")
         self._requests.ask(asked, submit, lambda _error: None)
 
     @property

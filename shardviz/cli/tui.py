@@ -47,12 +47,10 @@ def command(
     as_json: bool,
     **problem: Any,
 ) -> int:
-    """Open the application: build a mesh, split the arrays of EINSUM, watch what happens."""
+    """Open the application: build a mesh, shard the arrays of EINSUM, see what moves."""
     chosen = {name for name in ctx.params if options.is_given(ctx, name)}
     if as_json and shared is None:
-        raise QuestionError(
-            "--json prints what a shared string says", "add --from STRING, or leave out --json"
-        )
+        raise QuestionError("--json needs a shared string", "add --from STRING, or leave out --json")
     if shared is not None:
         _check_alone("--from", chosen - {"shared", "screen", "as_json"})
         return _open_shared(shared, screen if "screen" in chosen else None, as_json)
@@ -70,7 +68,7 @@ def command(
             # It was damaged, and is set aside.
             return open_app(None, screen, warning=error_words(error))
         if session is None:
-            raise QuestionError("no session is saved", "leave out --last to begin a new one")
+            raise QuestionError("no session is saved", "leave out --last to start a new one")
         shown = screen if "screen" in chosen else session.screen
         return open_app(session.history, shown)
     problem["targets"] = problem.pop("target")
@@ -82,7 +80,7 @@ def command(
 def _check_alone(option: str, others: set[str]) -> None:
     if others:
         named = "EINSUM" if "einsum" in others else f"--{min(others).replace('_', '-')}"
-        raise QuestionError(f"{option} opens a problem, and so does {named}", "leave out one of them")
+        raise QuestionError(f"{option} and {named} cannot be combined", "leave out one of them")
 
 
 def _open_shared(string: str, screen: str | None, as_json: bool) -> int:

@@ -80,7 +80,7 @@ class Schedule:
                 return phase, number - first
             first += phase.rounds
         problem = f"round {number} does not exist: {self.algorithm} has {plural(self.rounds, 'round')} here"
-        hint = f"rounds go from 1 to {self.rounds}" if self.rounds else "one device alone has nothing to send"
+        hint = f"rounds are 1 to {self.rounds}" if self.rounds else "one device sends nothing"
         raise QuestionError(problem, hint)
 
     def round(self, number: int) -> Sends:

@@ -127,7 +127,7 @@ def _extended(array: ShardedArray, placed: list[tuple[str, int | None]]) -> Part
 
 def _too_many(problem: Problem) -> QuestionError:
     return QuestionError(
-        f"there are more than {MAX_PLANS:,} ways to split the arrays on the mesh {problem.mesh}",
+        f"there are more than {MAX_PLANS:,} shardings on the mesh {problem.mesh}",
         "give the specs, or use a mesh with fewer axes",
     )
 

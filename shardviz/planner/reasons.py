@@ -26,18 +26,18 @@ def explain_einsum(choice: PlannedStatement) -> Reason:
     doing = f"Every device {_doing(part, pieces)}"
     pending = split.largest or split.result[1]
     if not pending:
-        short = f"each device computes its own piece of {part.result.name}"
-        return short, f"{doing} and has its piece of {part.result.name}: no byte moves."
+        short = f"each device computes its own shard of {part.result.name}"
+        return short, f"{doing} and holds its shard of {part.result.name}: nothing is sent."
     over = axes_words(pending)
     summed = [dim for dim in part.summed if split.assignment.get(dim)]
     if not (split.largest or summed):
-        short = f"each device works locally; the sum over {over} stays pending"
-        return short, f"{doing} locally; the sum over {over} is still pending."
+        short = f"each device works locally; the result stays a partial sum over {over}"
+        return short, f"{doing} locally; the result stays a partial sum over {over}."
     cutting = split.largest or tuple(axis for dim in summed for axis in split.assignment[dim])
     share = f"1/{choice.mesh.group_size(cutting)} of"
     short, what = f"partial sums over {over}", f"the result is a partial sum over {over}"
     if split.largest:
-        short, what = f"partial maxima over {over}", f"the maximum over {over} is still pending"
+        short, what = f"partial maxima over {over}", f"the result is a partial maximum over {over}"
     parts = f"{share} {' and '.join(summed)}"
     return (
         f"each covers {share} {'·'.join(summed)}: {short}",
@@ -91,7 +91,7 @@ class MoveReason:
         self.price = f"each device sends {self.sent}"
         self.passing = (
             f"on the way to {array.name}'s final sharding",
-            f"On the way to the wanted split of {array.name}",
+            f"On the way to {array.name}'s final sharding",
         )
 
     def _cut_further(self, fewer: PartitionSpec, more: PartitionSpec) -> dict[int, Axes]:
@@ -112,9 +112,9 @@ class MoveReason:
     def gather(self) -> Reason:
         assert self.move.dim is not None
         before, after = (shape[self.move.dim] for shape in self.shapes)
-        doing = f"gather its {self.n} pieces of {before:,} into {after:,}"
+        doing = f"gather its {self.n} shards of {before:,} into {after:,}"
         if len(self.lost) > 1:
-            doing = f"gather its {self.n} pieces of {times(self.shapes[0])} into {times(self.shapes[1])}"
+            doing = f"gather its {self.n} shards of {times(self.shapes[0])} into {times(self.shapes[1])}"
         short, why = self._why_gathered()
         return short, f"{why}: {doing}; {self.price}."
 
@@ -134,16 +134,16 @@ class MoveReason:
         dims = [array.dims[index] for index in lost]
         if not self.is_operand:
             is_whole = all(self.shapes[1][index] == array.shape[index] for index in lost)
-            wanted = f"{'All' if is_whole else 'More'} of {' and of '.join(dims)} of {name} is wanted"
-            given = f" on every device of {self.axes}{self._given()}"
-            return f"{name} is wanted replicated over {self.axes}", wanted + given
+            needs = f"needs {'all' if is_whole else 'more'} of {name}'s {' and '.join(dims)}"
+            why = f"Every device along {self.axes} {needs}{self._given()}"
+            return f"{name} must be replicated over {self.axes}", why
         if needed := [dim for dim in dims if dim in self.part.whole]:
             short = f"{self.part.function} needs all of {name}'s {'·'.join(needed)}"
             every = f"all of {name}'s {' and '.join(needed)} for {self.part.function}"
             return short, f"Each device needs {every}"
         return (self._why_dim_gathered(*lost) if len(lost) == 1 else None) or (
             f"no cheaper plan found with {name} sharded along {self._named(lost)}",
-            f"No cheaper plan was found that leaves {name} split along {self._splits(lost)}",
+            f"No cheaper plan was found that keeps {name} sharded along {self._splits(lost)}",
         )
 
     def _why_dim_gathered(self, index: int) -> Reason | None:
@@ -151,7 +151,7 @@ class MoveReason:
         choice, array, dim, name = self.choice, self.array, self.array.dims[index], self.array.name
         others = choice.others(array)
         if one := next((one for one in (array, *dict(others)) if one.dims.count(dim) > 1), None):
-            why = f"{one.name} has {dim} twice, and no axis can split both at once"
+            why = f"{one.name} has {dim} twice, and no axis can shard both"
             short = f"the diagonal of {one.name} needs all of {name}'s {dim}"
             return short, f"{why}, so every device needs all of {name}'s {dim}"
         for other, state in others:
@@ -160,23 +160,26 @@ class MoveReason:
                     tuple(axis for axis in self.move.axes if axis in held and choice.dim_of(axis) == own)
                 )
                 if shared:
-                    why = f"Both {name} (along {dim}) and {other.name} (along {own}) want {shared}"
+                    why = f"Both {name} (along {dim}) and {other.name} (along {own}) use {shared}"
                     short = f"{shared} can shard only one: {other.name}'s {own}, not {name}'s {dim}"
-                    return short, f"{why}, and the product can keep only one"
+                    return short, f"{why}, but the product can keep only one"
         for axis in self.move.axes:
             if (split := choice.dim_of(axis)) is not None:
-                why = f"Over {axis} the devices split {split}, which {name} does not have, and not {dim}"
-                return f"the devices split {split} over {axis}, not {name}'s {dim}", why
+                why = (
+                    f"Over {axis}, the work is divided along {split}, which {name} does not have, not along "
+                    f"{dim}"
+                )
+                return f"devices divide {split} over {axis}, not {name}'s {dim}", why
         if dim not in self.part.einsum.contracted:
             return None
         mates = [(other, held[other.dims.index(dim)]) for other, (held, _) in others if dim in other.dims]
         if mates and not {axis for _, held in mates for axis in held} & set(self.move.axes):
             before, after = (shape[index] for shape in self.shapes)
-            along = f"along it over {self.axes} ({before:,} of {after:,} on a device)"
-            why = f"The product sums over {dim}, but only {name} is split {along}"
+            along = f"along it over {self.axes} ({before:,} of {after:,} per device)"
+            why = f"The product contracts {dim}, but only {name} is sharded {along}"
             return f"only {name} shards the contracted dimension {dim}", why
         if alike := [other.name for other, held in mates if held == choice.start(array)[0][index]]:
-            why = f"{' and '.join((name, *alike))} are split alike along {dim} over {self.axes}"
+            why = f"{' and '.join((name, *alike))} are both sharded along {dim} over {self.axes}"
             dearer = (
                 f"but no cheaper plan adds partial sums, so every device multiplies {self.n} times as much"
             )
@@ -184,12 +187,12 @@ class MoveReason:
         return None
 
     def _given(self) -> str:
-        """Where an intermediate result is given to be so; "" for the last, which is what is wanted."""
+        """Where an intermediate result is given to be so; "" for the last."""
         array, given, mesh = self.array, self.next_input, self.choice.mesh
         if given is None or array is not self.part.result:
             return ""
         splits = " and ".join(_places(array, self.goal.dims))
-        placed = f"split by {splits}" if splits else "whole"
+        placed = f"sharded along {splits}" if splits else "replicated"
         goal = state_of(self.goal, mesh)
         if array.spec is not None and state_of(array.spec, mesh) == goal:
             return f", as {array.name} is given {placed}"
@@ -198,7 +201,7 @@ class MoveReason:
         return ""
 
     def _splits(self, changed: Mapping[int, Axes], verb: str = "") -> str:
-        """Such as ``b over X and d over Y``, or with a verb ``b is split over X and d over Y``."""
+        """Such as ``b over X and d over Y``, or with a verb ``b is sharded over X and d over Y``."""
         first, *rest = [(self.array.dims[index], axes_words(axes)) for index, axes in changed.items()]
         return " and ".join(
             [f"{first[0]}{verb} over {first[1]}", *(f"{dim} over {axes}" for dim, axes in rest)]
@@ -209,20 +212,20 @@ class MoveReason:
         dims = " and ".join(self.array.dims[index] for index in self.gained)
         short, why = self._purpose()
         keeps = f"each device keeps its own 1/{self.n} of {dims} ({sizes})"
-        return short, f"{why}, {keeps}; it already has it, so no byte moves."
+        return short, f"{why}, {keeps}; it already holds it, so nothing is sent."
 
     def exchange(self) -> Reason:
         names = " and ".join(self.array.dims[index] for index in self.gained)
         short, why = self._purpose()
         if not self.is_operand and self._stays():
             along = f"along {self._named(self.gained)}, not {self._named(self.lost)}"
-            short = f"{self.array.name} is wanted sharded {along}"
-            why = f"With a split along {names} wanted{self._given()}"
+            short = f"{self.array.name} must be sharded {along}"
+            why = f"Because a sharding along {names} is needed{self._given()}"
         return (
             short,
-            f"{why}, {self.array.name} trades its split of {self._splits(self.lost)} for one of "
+            f"{why}, {self.array.name} moves its sharding from {self._splits(self.lost)} to "
             f"{names if len(self.gained) == 1 else self._splits(self.gained)}: each device keeps 1/{self.n} "
-            f"of what it holds and sends every other piece to its new owner; {self.price}.",
+            f"of what it holds and sends the other pieces to their new owners; {self.price}.",
         )
 
     def _purpose(self) -> Reason:
@@ -232,7 +235,7 @@ class MoveReason:
         reasons = dict(self._purpose_of(index, axes) for index, axes in self.gained.items())
         (short, first), *rest = reasons.items()
         if rest:
-            short = f"{name} is needed sharded over {self.axes} along {self._named(self.gained)}"
+            short = f"{name} must be sharded over {self.axes} along {self._named(self.gained)}"
         return short, " and ".join([first, *(why[0].lower() + why[1:] for _, why in rest)])
 
     def _purpose_of(self, index: int, axes: Axes) -> Reason:
@@ -240,15 +243,15 @@ class MoveReason:
         for other, (placed, _) in self.choice.others(self.array) if self.is_operand else ():
             splits = zip(other.dims, placed, strict=True)
             if any(name == dim and set(axes) <= set(held) for name, held in splits):
-                match = f"{other.name}'s split of {dim} over {over}"
+                match = f"{other.name}'s sharding of {dim} over {over}"
                 return f"matches {match}", f"To match {match}"
         if dim in self.part.einsum.contracted:
             return (
                 f"shards the contracted dimension {dim} over {over}",
-                f"To sum over {dim} in parts over {over}",
+                f"To shard the contracted dimension {dim} over {over}",
             )
         result = self.part.result.name
-        return f"{result} needs {dim} sharded over {over}", f"To have {result} split along {dim} over {over}"
+        return f"{result} needs {dim} sharded over {over}", f"To shard {result} along {dim} over {over}"
 
     def _stays(self) -> bool:
         return all(
@@ -265,27 +268,27 @@ class MoveReason:
     def permute(self) -> Reason:
         array, move = self.array, self.move
         ends = move.from_spec, move.to_spec
-        before, after = (", ".join(_places(array, spec.dims)) or "whole" for spec in ends)
-        end = "" if self.goal == move.to_spec else ", where the next step can work on them"
+        before, after = (", ".join(_places(array, spec.dims)) or "replicated" for spec in ends)
+        end = "" if self.goal == move.to_spec else ", where the next step needs them"
         return (
             f"the blocks of {array.name} are on the wrong devices",
-            f"The blocks of {array.name} are right but on the wrong devices ({before}, not {after}): a "
-            f"device whose block belongs elsewhere sends all {exact_bytes(move.wire_bytes)} of it to one "
-            f"other{end}.",
+            f"The blocks of {array.name} are on the wrong devices ({before}, not {after}): each device whose "
+            f"block belongs elsewhere sends all {exact_bytes(move.wire_bytes)} of it to one other "
+            f"device{end}.",
         )
 
     def mask(self) -> Reason:
         return (
-            f"{self.array.name} is wanted as a partial sum over {self.axes}",
-            f"{self.array.name} is wanted as a partial sum over {self.axes}: the first of the {self.n} "
-            "devices along it keeps its copy, the others have zeros; no byte moves.",
+            f"{self.array.name} must be a partial sum over {self.axes}",
+            f"{self.array.name} must be a partial sum over {self.axes}: the first of the {self.n} "
+            "devices along it keeps its copy, the others hold zeros; nothing is sent.",
         )
 
     def largest(self) -> Reason:
         return (
             f"takes the maximum of {self.array.name} over {self.axes}",
-            f"Each of the {self.n} devices along {self.axes} holds the largest of its own part: give every "
-            f"device the largest of all; each sends 2×{self.sent}.",
+            f"Each of the {self.n} devices along {self.axes} holds the maximum of its shard: every device "
+            f"gets the maximum of all; each sends 2×{self.sent}.",
         )
 
     def reduce(self) -> Reason:
@@ -293,21 +296,21 @@ class MoveReason:
         held = f"Each of the {self.n} devices along {self.axes} holds a partial sum of {self.array.name}"
         short = f"adds partial sums of {self.array.name}"
         if move.op == "psum":
-            total = "add them up and give every device the total"
+            total = "they are added, and every device gets the total"
             return f"{short} over {self.axes}", f"{held}: {total}; each sends 2×{self.sent}."
         if self._stays():
             short += f", shards {self._named(gained)} over {self.axes}"
-            why = f", and {self._splits(gained, ' is wanted split')}{self._given()}"
+            why = f", and {self._splits(gained, ' must be sharded')}{self._given()}"
         elif following is not None and following.op == "all_gather" and set(move.axes) <= set(following.axes):
-            short += "; the pieces are gathered next"
-            why = ", and the next step gathers the pieces along with others"
+            short += "; the shards are gathered next"
+            why = ", and the next step gathers the shards with others"
         else:
             short += "; the next step is cheaper"
-            why = f", and with {self._splits(gained, ' split')} the next step is cheaper"
+            why = f", and with {self._splits(gained, ' sharded')} the next step is cheaper"
         return (
             short,
-            f"{held}{why}: add them up and let each device keep its 1/{self.n} of the total; each sends "
-            f"{self.sent}, half of what a psum would.",
+            f"{held}{why}: they are added, and each device keeps its 1/{self.n} of the total; each sends "
+            f"{self.sent}, half of a psum.",
         )
 
 

@@ -165,7 +165,7 @@ class _Backward:
         """Take the gradient of a result, or the first summand of it, as an argument."""
         given = self._gradients[name]
         if given.spec is None:
-            problem = f"the sharding of {name} is open, but its gradient is given, and split as {name} is"
+            problem = f"the sharding of {name} is open, but its given gradient has the same sharding"
             raise QuestionError(problem, f"give {name} a spec")
         if self._left[name] > 1:
             given = replace(given, name=self._unused(f"{given.name}_given"))

@@ -174,9 +174,7 @@ def notes(layout: Layout) -> list[str]:
     said = []
     spec, mesh = layout.spec, layout.mesh
     if spec.only_device is not None and mesh.size > 1:
-        said.append(
-            f"Device {spec.only_device} alone holds {layout.array.name}; the others hold nothing of it."
-        )
+        said.append(f"Device {spec.only_device} alone holds {layout.array.name}.")
     if spec.unreduced:
         axes = ", ".join(spec.unreduced)
         group = mesh.group_size(spec.unreduced)
@@ -190,9 +188,9 @@ def notes(layout: Layout) -> list[str]:
         padding = "one is padding" if uneven.padding == 1 else f"{uneven.padding} are padding"
         padded, held = uneven.size + uneven.padding, uneven.shard_size
         said.append(
-            f"{PADDING} {name}: {uneven.size} does not divide by the {uneven.parts} parts over {axes}."
-            f" jit pads it to {padded}, {held} a device, and the last {padding};"
-            " a JAX array refuses it (IndivisibleError)."
+            f"{PADDING} {name}: {uneven.size} is not divisible by the {uneven.parts} shards over {axes}."
+            f" jit pads it to {padded}, {held} per device; the last {padding}."
+            " jax.device_put raises IndivisibleError."
         )
     return said
 

@@ -46,26 +46,23 @@ def fit_lines(cost: PlanCost, width: int) -> list[Text]:
         return []
     step = cost.steps.index(cost.peak_step) + 1
     limit = human_bytes(cost.limit_bytes or 0)
-    needs = f"at step {step} a device holds {human_bytes(cost.peak_bytes)}"
+    needs = f"at step {step} each device holds {human_bytes(cost.peak_bytes)}"
     if cost.layers > 1:
-        needs = f"with all {cost.layers} layers a device holds {human_bytes(cost.layers_peak_bytes)}"
+        needs = f"with all {cost.layers} layers each device holds {human_bytes(cost.layers_peak_bytes)}"
     words = f"{human_bytes(cost.over_bytes)} over the {limit} of {cost.machine.chip}: {needs}"
     return sentence(words, width, lead="✗ does not fit: ")
 
 
 def padding_lines(cost: PlanCost, width: int) -> list[Text]:
-    """The dimensions that are padded; nothing where none is."""
+    """The dimensions that are padded; "" if none is."""
     padding = cost.plan.problem.padding
     return sentence(padding_words(padding), width, lead="padded: ") if padding else []
 
 
 def padding_words(padding: Iterable[PaddedDim]) -> str:
-    """``v=50,257 to 50,260, which the axes divide. JAX refuses …``"""
+    """``v=50,257 to 50,260, divisible by the axes. JAX rejects …``"""
     dims = ", ".join(f"{dim.dim}={dim.size:,} to {dim.padded:,}" for dim in padding)
-    return (
-        f"{dims}, which the axes divide. JAX refuses arguments that are not padded; compilers are asked "
-        "about the padded ones"
-    )
+    return f"{dims}, divisible by the axes. JAX rejects unpadded arguments; compilers get the padded ones"
 
 
 def machine_words(cost: PlanCost) -> str:
@@ -117,9 +114,9 @@ def _unknown_words(cost: PlanCost) -> str:
         return ""
     numbers = ", ".join(str(cost.steps.index(step) + 1) for step in cost.unknown)
     if any(step.seconds is None for step in cost.unknown):
-        return f"the time of step {numbers} is unknown: the totals leave it out"
+        return f"the time of step {numbers} is unknown and not in the totals"
     counted = "HBM" if cost.machine.device.hbm_bandwidth else "FLOPs"
-    return f"the time of step {numbers} is by {counted} alone: the totals are lower bounds"
+    return f"the time of step {numbers} counts only {counted}: the totals are lower bounds"
 
 
 def _seconds_words(cost: PlanCost) -> str:
@@ -128,9 +125,9 @@ def _seconds_words(cost: PlanCost) -> str:
     is_known = not cost.unknown
     serial = time_words(cost.serial_seconds, is_known)
     if not sent:
-        return f"{serial} in all: nothing is sent"
+        return f"{serial} total: nothing is sent"
     if not cost.compute_seconds:
-        return f"{serial} in all: {', '.join(sent)}"
+        return f"{serial} total: {', '.join(sent)}"
     return (
         f"{serial} without overlap, {_overlapped_words(cost)}: "
         f"compute {time_words(cost.compute_seconds, is_known)}, {', '.join(sent)}"
@@ -144,7 +141,7 @@ def _overlapped_words(cost: PlanCost, layers: int = 1) -> str:
     if cost.plan.problem.training is None:
         return words
     if step != seconds(cost.overlapped_seconds * layers):
-        words += f" ({step} where only parameter and gradient communication overlaps)"
+        words += f" ({step} if only parameter and gradient communication overlaps)"
     usual = None if cost.unknown else cost.published_seconds
     if usual is None or _is_alike(usual, cost.overlapped_seconds):
         return words
@@ -183,7 +180,7 @@ def _phases_words(cost: PlanCost) -> str:
     words = ", ".join(
         f"{phase} {time_words(each, not cost.unknown)}" for phase, each in cost.seconds_by_phase.items()
     )
-    hidden = "; a pass hides only its own communication" if cost.communication_seconds else ""
+    hidden = "; each pass overlaps only its own communication" if cost.communication_seconds else ""
     return words + hidden
 
 
@@ -262,7 +259,7 @@ def own_words(problem: Problem) -> str:
     if not problem.own_arguments:
         words = f"the {problem.layers} layers have no arguments of their own"
     if passed is None:
-        return f"{words}; a layer's result is not an argument of the next"
+        return f"{words}; no layer takes the result of the layer before"
     return f"{words}; {passed.name} passes through all"
 
 
@@ -333,7 +330,7 @@ def division_words(plan: Plan) -> str:
         return ""
     if plan.as_given is not None:
         longer = _change(plan.as_given, 1, "longer", "less")
-        return f"The work is not divided as the given arrays are: that would take {longer}."
+        return f"The work is not divided as the given arrays are; that would take {longer}."
     if plan.objective == "time" or plan.optimal:
         return ""
     return "The work is divided as the given arrays are, as compilers and textbooks do."
@@ -386,7 +383,7 @@ def bound_words(cost: PlanCost) -> str:
         return f"The search was not exhaustive; {better} may exist."
     does, what = ("takes", "time") if by_time else ("sends", "bytes")
     most = _at_most(plan.at_most)
-    return f"The search was not exhaustive; this plan {does} at most {most} × the least {what}."
+    return f"The search was not exhaustive; this plan {does} at most {most} × the minimum {what}."
 
 
 def comparison_words(other: PricedPlan, own: PricedPlan) -> str:

@@ -19,9 +19,9 @@ from shardviz.render.lines import sentence, sentences
 
 MADE = "This is what you made, as a JAX program."
 SEEN = "This is what you saw, as a JAX program."
-RUNS = "It runs as it is, on devices that your machine simulates."
+RUNS = "It runs unchanged, on simulated devices."
 COPY = "c opens it to copy or to save."
-PLAYED = "The collective in the picture is yours to change."
+PLAYED = "You can change the collective in the picture."
 WAYS = {
     "a": "plays the next algorithm",
     "i": "opens it as a form: axis, data, algorithm, …",
@@ -29,8 +29,8 @@ WAYS = {
 }
 """The keys that change a collective, where that is the sandbox."""
 CURSOR, RIGHT, WRONG = "▸", "✓", "✗"
-MET = "The goal is met. n goes on."
-MET_ONCE = "n goes on: the goal was met."
+MET = "The goal is met. n continues."
+MET_ONCE = "The goal was met. n continues."
 LEAST = 2
 """Lines that a difference has at least, if it needs them."""
 DONE, HERE, TO_COME = "●", "◉", "○"
@@ -262,7 +262,7 @@ def course_page(entries: Sequence[CourseEntry], width: int) -> list[Text]:
     begun = next((entry for entry in entries if entry.state == "begun"), None)
     following = begun or next((entry for entry in entries if entry.state == "new"), None)
     if following is None:
-        return [*lines, *sentence("All are solved; shardviz lesson 1 opens the first one again.", width)]
+        return [*lines, *sentence("All lessons are solved; shardviz lesson 1 opens the first again.", width)]
     verb = "goes on with" if begun else "opens"
     return [*lines, *sentence(f"shardviz lesson {following.number} {verb} “{following.title}”.", width)]
 
@@ -285,5 +285,5 @@ def lesson_page(lesson: Lesson, width: int) -> list[Text]:
     lines += sentence("  ".join(answers), width, lead="Answers  ")
     lines += sentences(lesson.explain.split("\n"), width)
     opened = f"shardviz lesson {lesson.number}" if lesson.number else "the same command"
-    end = f"In a terminal, {opened} has the pictures, hints, and a sandbox for the change."
+    end = f"In a terminal, {opened} shows the pictures, hints and a sandbox."
     return [*lines, Text(), *sentence(end, width, style="dim")]

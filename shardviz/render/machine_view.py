@@ -53,7 +53,7 @@ def machine_view(
     lines += [Text(), Text("links, one way", "bold"), *_link_lines(machine, width), Text()]
     lines += machine_picture(machine, mesh, placed, width, palette)
     if mesh is not None and placed is not None:
-        order = "in the order that is given" if mesh.device_order else "where jax.make_mesh places it"
+        order = "in the given order" if mesh.device_order else "as placed by jax.make_mesh"
         lines += [Text(), *sentence(f"{mesh}, {order}", width, lead="mesh  ")]
         lines += _axis_lines(mesh, placed, width, palette)
     lines += _matmul_lines(machine, width)
@@ -70,7 +70,7 @@ def machine_view(
     if machine.measured:
         lines += [
             Text(),
-            Text("measured, in the place of formulas", "bold"),
+            Text("measured, instead of formulas", "bold"),
             *_regime_lines(machine, width),
             *_point_lines(machine, width),
         ]
@@ -264,7 +264,7 @@ def _axis_lines(mesh: Mesh, placed: PlacedMesh, width: int, palette: Palette) ->
     lines = table(rows, width, 2)
     each = placed.machine.family.devices_per_chip
     if shares and each > 1:
-        words = f"{each} devices of a chip share its links: a group with one of them has 1/{each} of each"
+        words = f"{each} devices per chip share its links: a group with one of them gets 1/{each} of each"
         lines += sentence(words, width, 2, style="dim")
     return lines
 
@@ -515,9 +515,9 @@ def info_view(
     """`versions` are (name, version); `warning` says what is wrong with them, or is empty. `cache` has the
     folder of compiled programs, how many they are, and their bytes."""
     folder, programs, size = cache
-    cure = f"{pip('install', '-U', 'jax[tpu]')} installs the version that it needs."
+    cure = f"{pip('install', '-U', 'jax[tpu]')} installs the required version."
     warned = [Text(), *sentence(f"{warning}. {cure}", width, style="bold")] if warning else []
-    elsewhere = "shardviz targets lists the targets, and how to install those that are missing."
+    elsewhere = "shardviz targets lists the targets and how to install missing ones."
     kept = f"{plural(programs, 'program')}, {human_bytes(size)}, in {folder}"
     return [
         *table(versions, width),

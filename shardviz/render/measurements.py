@@ -113,17 +113,15 @@ def rows_words(rows: Sequence[Measurement]) -> Iterator[str]:
     """Sentences on the clock, on what the compiler made of the operations, and on the devices."""
     on = rows[0].device
     if {row.clock for row in rows} == {"device"}:
-        yield f"Time by the clock of the devices, {on}, from their profile: the median of a loop's passes."
+        yield f"Device time on {on}, from a profile: the median over a loop's iterations."
     else:
-        yield f"Wall time on {on}: a pass of a jitted loop, the median of the runs, excluding compilation."
+        yield f"Wall time on {on}: one iteration of a jitted loop, median over runs, excluding compilation."
     yield from (f"{note}." for note in dict.fromkeys(row.note for row in rows) if note)
 
 
 HEADINGS = ("", "over", "from", "latency", "bandwidth", "off", "held back", "noise")
 RIGHT = frozenset({2, 3, 4, 5, 6, 7})
-TITLE = (
-    "time = latency + size / bandwidth, as fitted; held back: every second size, predicted from the others"
-)
+TITLE = "fitted: time = latency + size / bandwidth; held back: every second size, predicted from the others"
 LOOSE = 0.5
 """A standard error of a bandwidth, as a part of it, that is to be said."""
 HEIGHT, MAX_WIDTH, LEAST_WIDTH = 10, 90, 32
@@ -217,19 +215,19 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
     """Sentences on fits that do not hold, have several regimes, are noisy, or tell no bandwidth."""
     if several := [fit for fit in fits if len(fit.regimes) > 1]:
         yield (
-            f"One line does not hold for {_names(several)}: a cache is full, or another algorithm begins; "
-            "each regime has a line."
+            f"One line does not fit {_names(several)}, because of a cache size or a change of algorithm; "
+            "each regime has its own."
         )
     if noisy := [fit for fit in fits if (fit.noise or 0.0) > NOISY]:
         yield (
             f"Noise over {NOISY:.0%} for {_names(noisy)}: other work runs on these devices; measure again, "
-            "or with more --runs."
+            "or use more --runs."
         )
     if slowed := [fit for fit in fits if fit.slowed]:
         sizes = plural(sum(fit.slowed for fit in slowed), "size")
         yield (
-            f"{sizes} took longer than a larger one, slowed down by other work, which the lines leave "
-            f"out: {_names(slowed)}."
+            f"{sizes} took longer than a larger one, slowed by other work; the fits exclude them: "
+            f"{_names(slowed)}."
         )
     wrong = [fit for fit in fits if not fit.holds]
     if forbidden := [fit for fit in wrong if fit.is_noisy]:
@@ -238,12 +236,12 @@ def doubts(fits: Sequence[TimeFit]) -> Iterator[str]:
         yield f"No line fits within {HOLDS:.0%} for {_names(others)}."
     if loose := [fit for fit in fits if fit.bandwidth_spread > LOOSE]:
         yield (
-            f"A bandwidth is uncertain by more than {LOOSE:.0%} for {_names(loose)}: measure larger sizes, "
-            "or with more --runs."
+            f"The bandwidth is uncertain by more than {LOOSE:.0%} for {_names(loose)}: measure larger sizes, "
+            "or use more --runs."
         )
     if blind := [fit for fit in fits if fit.regimes[-1].bandwidth == float("inf")]:
         yield (
-            f"These sizes tell no bandwidth for {_names(blind)}: measure larger ones. A machine's file has "
+            f"These sizes show no bandwidth for {_names(blind)}: measure larger ones. A machine file uses "
             "formulas for them."
         )
 
@@ -253,7 +251,7 @@ def too_few_sizes(cases: Sequence[Case]) -> str:
     if not cases:
         return ""
     return (
-        f"One size tells no latency and no bandwidth of {_names(cases)}: measure two sizes or more, as with "
+        f"One size shows neither latency nor bandwidth of {_names(cases)}: measure two or more, such as "
         "--sizes 4KiB:1MiB."
     )
 

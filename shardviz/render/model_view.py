@@ -38,15 +38,13 @@ SHOWN = 4
 _LAYERS = re.compile(r"(.*?\d+[–,][\d–,]*\d)[./](.*)")
 NAME, SIZE = 18, 9
 """Columns of a memory bar's name and of its bytes."""
-NOT_THE_SUM = (
-    "gradients and activations are not all held at the same time: a step counts its peak, not their sum"
-)
+NOT_THE_SUM = "gradients and activations are not all live at once: a step counts its peak, not their sum"
 TEXT_WIDTH = 100
 """Columns of the message of a test."""
 ARROW = "→"
 PHASES: dict[Phase, str] = {
     "forward": "forward",
-    "recomputed": "computed again",
+    "recomputed": "recomputed",
     "backward": "backward",
     "optimizer": "optimizer",
 }
@@ -143,11 +141,11 @@ def _rule_lines(split: SplitModel, width: int) -> list[Text]:
     unused = _some(
         [quote(rule.subject) + (f" ({rule.place})" if rule.place else "") for rule in split.unused]
     )
-    words = f"{unmatched}; every device has all of it" if unmatched else ""
+    words = f"{unmatched}; every device has a full copy" if unmatched else ""
     return [
         *sentences([words], width, lead="no rule matches: "),
-        *sentences([unused], width, lead="rules that match nothing: "),
-        *sentences(map(_uneven_words, folded(split.uneven)), width, lead="does not divide: "),
+        *sentences([unused], width, lead="rules without a match: "),
+        *sentences(map(_uneven_words, folded(split.uneven)), width, lead="not divisible: "),
     ]
 
 
@@ -157,20 +155,20 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _uneven_words(parameter: FoldedParameter) -> str:
-    """``lm_head.weight: 50,257 over tensor=4 is padded to 50,260; JAX refuses it …``."""
+    """``lm_head.weight: 50,257 over tensor=4 is padded to 50,260; JAX rejects it …``."""
     first = parameter.first
     said = []
     for dim in first.uneven:
         axes = ", ".join(f"{axis}={first.mesh.axis_size(axis)}" for axis in first.spec.dims[dim.place])
         said.append(f"{dim.size:,} over {axes} is padded to {dim.padded:,}")
-    hint = "jax.device_put refuses it: pad the parameter, or split another dimension"
+    hint = "jax.device_put rejects it: pad the parameter, or shard another dimension"
     return f"{parameter.name}: {', '.join(said)}; {hint}"
 
 
 def memory_lines(memory: ModelMemory, question: ModelQuestion, width: int, palette: Palette) -> list[Text]:
     """A bar for each use of memory."""
     chip, limit = question.placed.machine.chip, memory.limit
-    has = "" if limit is None else f", of the {human_bytes(limit)} that {chip} has for a program"
+    has = "" if limit is None else f", of {human_bytes(limit)} per {chip}"
     lines = sentence(f"bytes per device{has}", width, lead="memory  ")
     rows = _memory_rows(memory, question)
     most = max([memory.limit or 0, *(size for _, size in rows)])
@@ -226,7 +224,7 @@ def memory_text(answer: ModelAnswer) -> str:
     question, memory = answer.question, answer.memory
     rules, mesh = question.split.rules.name, question.mesh
     verb = "does" if memory.over(memory.serving if question.training is None else memory.training) else "may"
-    head = f"{question.model.name} {verb} not fit with the rules {rules} on the mesh {mesh}"
+    head = f"{question.model.name} {verb} not fit with rules {rules} on mesh {mesh}"
     lines = memory_lines(memory, question, TEXT_WIDTH, PLAIN)
     lines += sentences(_fit_words(memory, question), TEXT_WIDTH, 2)
     return "\n".join([head, *(line.plain for line in lines)])
@@ -327,7 +325,7 @@ def _step_words(step: ModelStep, question: ModelQuestion) -> Iterator[str]:
         yield f"{what} of {size} tokens takes {at_peak}"
     else:
         usual, chip = seconds(step.published_seconds), question.placed.machine.chip
-        yield f"{what} of {size} tokens takes {usual} as published {chip} runs go"
+        yield f"{what} of {size} tokens takes {usual}, scaled to published {chip} runs"
         yield f"at peak FLOP/s: {at_peak}"
     yield (
         f"{plural(step.count, 'collective')} send {human_bytes(step.wire_bytes)} per device in "
@@ -339,9 +337,9 @@ def _step_words(step: ModelStep, question: ModelQuestion) -> Iterator[str]:
 
 def change_lines(change: ModelChange, width: int, palette: Palette) -> list[Text]:
     """The parameters that are split otherwise, then what that changes: memory, collectives, seconds."""
-    lines = [Text("what moves", "bold")]
+    lines = [Text("changes", "bold")]
     if not change.parameters:
-        return [*lines, *sentence("nothing: no parameter is split otherwise", width, 2)]
+        return [*lines, *sentence("none: every parameter keeps its sharding", width, 2)]
     before, after = change.before, change.after
     moved: list[Sequence[Cell]] = [
         [
@@ -374,7 +372,7 @@ def change_lines(change: ModelChange, width: int, palette: Palette) -> list[Text
         took = (before.step.seconds, after.step.seconds)
         waited = (before.step.communication_seconds, after.step.communication_seconds)
         whole, part = (f" {ARROW} ".join(map(seconds, pair)) for pair in (took, waited))
-        lines += sentence(f"a step takes {whole}, of which its collectives {part}", width, 2)
+        lines += sentence(f"a step takes {whole}, its collectives {part}", width, 2)
     return lines
 
 

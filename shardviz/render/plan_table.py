@@ -108,7 +108,7 @@ class PlanTable:
     @cached_property
     def _total(self) -> list[Text]:
         cost = self._cost
-        layers = f"in each of {cost.layers} layers" if cost.layers > 1 else "in all"
+        layers = f"in each of {cost.layers} layers" if cost.layers > 1 else "total"
         sent = f"{human_bytes(cost.wire_bytes)} sent" if self._plan.collectives else ""
         time = time_words(cost.serial_seconds, not cost.unknown)
         return [Text(word, "bold") for word in ("", layers, "", sent, time, "")]
@@ -222,7 +222,7 @@ def below_table(
         faster = [faster_words(one, cost).partition(":")[0].removesuffix(".") + "." for one in fastest]
         unknown = total_words(cost)[:1] if cost.unknown else []
         return lines + sentences([*unknown, bound, *faster], width, INDENT)
-    words = "Looking for the plans that others would choose …"
+    words = "Searching for alternative plans …"
     others = sentence(words, width, INDENT, style="dim")
     if has_alternatives:
         others = alternatives_view(cost, width, palette)

@@ -339,7 +339,7 @@ def case_lines(plan: Plan, width: int, time: str = "") -> list[Text]:
     if repeated is not None:
         work = _repeated_words(repeated.parts, plan.problem)
         words = (
-            f"every device repeats {work} {repeated.factor} ×, which the specs divide over "
+            f"every device repeats {work} {repeated.factor} ×, though the specs divide it over "
             f"{axes_words(repeated.axes)}; {words}"
         )
     return sentence(words, width, lead="plan  ", style="bold")
@@ -382,7 +382,7 @@ def exact_words(priced: PricedStep) -> str:
         counted = f"{priced.hbm_bytes:,} bytes of HBM"
         if priced.flops:
             counted = f"{priced.flops:,} FLOP, {counted}"
-    time = "of unknown time" if priced.seconds is None else seconds(priced.seconds, DIGITS)
+    time = "unknown time" if priced.seconds is None else seconds(priced.seconds, DIGITS)
     if priced.bound == UNKNOWN and priced.seconds is not None:
         time = f"at least {time}"
     optimistic = f". Optimistic: {priced.optimistic}" * bool(priced.optimistic)
@@ -406,9 +406,5 @@ def adopted_lines(plan: Plan, width: int) -> list[Text]:
     if plan.teller == "planner":
         return []
     is_one = len(plan.question.parts) == 1
-    does = (
-        "The array is resharded as Shardy does it"
-        if is_one
-        else "The arrays in between are split as Shardy splits them"
-    )
-    return sentence(f"{does}: priced alike, that costs less than the best that the planner found.", width)
+    does = "The array is resharded as by Shardy" if is_one else "Intermediates are sharded as by Shardy"
+    return sentence(f"{does}, because that costs less than the planner's own best plan.", width)

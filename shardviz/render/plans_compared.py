@@ -63,13 +63,13 @@ def versus_table(
     for number, cost in enumerate((first, second)):
         if cost.unknown:
             lines += sentence(
-                f"some times of the {ORDINALS[number]} are not known: "
+                f"some times of the {ORDINALS[number]} are unknown: "
                 f"{cost.missing_figure}; the totals are lower bounds",
                 width,
             )
         if cost.over_bytes:
             over = human_bytes(cost.over_bytes)
-            lines += sentence(f"the {ORDINALS[number]} does not fit: it is {over} over", width)
+            lines += sentence(f"the {ORDINALS[number]} does not fit: {over} too much", width)
     return lines
 
 

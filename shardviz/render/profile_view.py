@@ -25,7 +25,7 @@ from shardviz.units import seconds as human_seconds
 MOST_DEVICES, MOST_STEPS = 16, 12
 """Rows of a table; what is more, --json lists."""
 _PARTS: dict[str, Callable[[DeviceActivity], float]] = {
-    "in all": lambda activity: activity.seconds,
+    "total": lambda activity: activity.seconds,
     "compute": lambda activity: activity.compute,
     "communication": lambda activity: activity.communication,
     "exposed": lambda activity: activity.exposed,
@@ -34,11 +34,8 @@ _PARTS: dict[str, Callable[[DeviceActivity], float]] = {
 }
 _SHARES = ("exposed", "copies", "idle")
 """What is given as a share of the whole, too: with compute they add up to it."""
-_COPY_WORDS = (
-    "copies is the time in which data move only within a device's memory, or between it and the host, and "
-    "nothing is computed or communicated"
-)
-_STEP_WORDS = "in all: first device start to last device end; all else, shares too: medians over devices"
+_COPY_WORDS = "copies: time in which data only moves within device memory or to and from the host"
+_STEP_WORDS = "total: first device start to last device end; all else, shares too: medians over devices"
 
 
 def profile_view(profile: Profile, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
@@ -100,7 +97,7 @@ def _timeline(profile: Profile, width: int, palette: Palette) -> list[Text]:
         lines += [Text(), *totals_table(tellers, width)]
         if predicted.unknown:
             count = plural(len(predicted.unknown), "operation")
-            words = f"the prediction is not of the whole step: the model has no estimate (?) of {count}"
+            words = f"the prediction is incomplete: no estimate (?) for {count}"
             lines += sentence(words, width, 2)
     lines += stacked_pictures(tellers, width, palette)
     for _, timeline in tellers:
@@ -112,7 +109,7 @@ def _timeline(profile: Profile, width: int, palette: Palette) -> list[Text]:
 def _median_lines(profile: Profile, width: int) -> list[Text]:
     """``compute 1.89 ms, exposed 30.5 ms (77 %), idle 7.08 ms (18 %) of 39.9 ms``."""
     values = {part: median(map(value, profile.devices)) for part, value in _PARTS.items()}
-    whole = values["in all"]
+    whole = values["total"]
     told = ["compute", "exposed", *["copies"] * _has_copies(profile), "idle"]
     words = [
         f"{part} {human_seconds(values[part])}" + (f" ({percent(values[part] / whole)})" if whole else "")
@@ -166,8 +163,8 @@ def _activity_cells(name: str, activities: Sequence[DeviceActivity]) -> list[Cel
     cells: list[Cell] = [(name, "bold")]
     for part, value in values.items():
         cell = Text(human_seconds(value))
-        if part in _SHARES and values["in all"]:
-            cell.append(f" {percent(value / values['in all']):>5}", "dim")
+        if part in _SHARES and values["total"]:
+            cell.append(f" {percent(value / values['total']):>5}", "dim")
         cells.append(cell)
     return cells
 
@@ -180,7 +177,7 @@ MOST, FEW = 20, 5
 """Collectives that are listed in full, and on a short page; --json has all."""
 MOST_STRAGGLERS = 5
 _FILE = re.compile(r".*/([^/]+:\d+)")
-_GIVING_WAY = ("least to most", "source", "algbw", "runs", "bytes")
+_GIVING_WAY = ("min to max", "source", "algbw", "runs", "bytes")
 """Columns that narrower pages are without, the first ones first."""
 _LEFT = frozenset(("collective", "axes", "source"))
 
@@ -227,7 +224,7 @@ def _timing_cells(timing: CollectiveTiming, profile: Profile, palette: Palette) 
         "bytes": Text("" if collective is None else human_bytes(collective.bytes)),
         "runs": runs,
         "time": Text(human_seconds(timing.seconds), "bold"),
-        "least to most": Text(f"{human_seconds(timing.least)} to {human_seconds(timing.most)}"),
+        "min to max": Text(f"{human_seconds(timing.least)} to {human_seconds(timing.most)}"),
         "algbw": Text(measured_rate(timing.algbw) if timing.algbw else ""),
         "busbw": Text(measured_rate(timing.busbw) if timing.busbw else ""),
         "predicted": predicted,
@@ -243,21 +240,20 @@ def _straggler_lines(profile: Profile, width: int, most: int = MOST_STRAGGLERS) 
     for straggler in profile.stragglers[:most]:
         share = percent(straggler.times / straggler.runs)
         words = (
-            f"was the last in {straggler.times:,} of {plural(straggler.runs, 'run')} ({share}) "
-            f"of {straggler.collective}; others waited {human_seconds(straggler.seconds)} in all"
+            f"was last in {straggler.times:,} of {plural(straggler.runs, 'run')} ({share}) "
+            f"of {straggler.collective}; others waited {human_seconds(straggler.seconds)}"
         )
         lines += sentence(words, width, 2, f"{straggler.device} ")
     return lines
 
 
 def _wait_words(timings: Sequence[CollectiveTiming]) -> str:
-    words = "time is from the last device's arrival to the last one's end; waited is the time before"
+    words = "time: from the last device's start to the last device's end; waited: the time before"
     if any(timing.waited is None for timing in timings):
         words += (
-            "; ? where devices of a group are not in the profile, or not known: then time includes the wait "
-            "for them"
+            "; ? if devices of a group are missing from the profile: time then includes the wait for them"
         )
     elif any(timing.waited for timing in timings):
-        words += ", for the last to arrive"
+        words += ", for the last device"
     has_groups = any(timing.groups > 1 for timing in timings)
     return f"runs × groups of devices; {words}" if has_groups else words

@@ -73,16 +73,16 @@ def compiled_view(
     for row in rows:
         number = answer.found.index(row.found) + 1
         said = [
-            f"{name} is {seconds(real)}, and not {seconds(estimate)}"
-            for name, estimate, real in row.differences
+            f"{name} is {seconds(real)}, not {seconds(estimate)}" for name, estimate, real in row.differences
         ]
         lines += sentence(
             row.error or "; ".join(said), width, 3, lead=f"{number} " if row.error or said else ""
         )
     if all(row.seconds is None for row in rows):
-        words = f"None could be compiled for {answer.question.machine.name}."
+        words = f"None compiled for {answer.question.machine.name}."
     else:
-        words = f"Compiled for {answer.question.machine.name}, one layer each, in the compiler's order."
+        chip = answer.question.machine.name
+        words = f"One layer of each, compiled for {chip}, ranked by the compiler's schedule."
     return [*lines, *sentence(words, width, style="dim")]
 
 
@@ -118,16 +118,16 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
 
 
 def _published_words(answer: MeshRanking, shown: Sequence[MeshSharding]) -> str:
-    """``As published v5e runs go, row 1 takes 8.4 ms, 65% MFU, and row 3 less, 8.1 ms.``; "" where no run is
-    known."""
+    """``Scaled to published v5e runs, row 1 takes 8.4 ms, 65% MFU; row 3 is faster, 8.1 ms.``; "" if no
+    run is known."""
     first, usual = shown[0], shown[0].published_seconds
     if usual is None:
         return ""
-    words = f"As published {answer.question.machine.chip} runs go, row 1 takes {seconds(usual)}"
+    words = f"Scaled to published {answer.question.machine.chip} runs, row 1 takes {seconds(usual)}"
     if first.utilisation is not None:
         words += f", {first.utilisation * first.seconds / usual:.0%} MFU"
     least, number = min((each.published_seconds or usual, number) for number, each in enumerate(shown, 1))
-    return f"{words}, and row {number} less, {seconds(least)}." if least < usual * 0.99 else f"{words}."
+    return f"{words}; row {number} is faster, {seconds(least)}." if least < usual * 0.99 else f"{words}."
 
 
 def _may_fit(sharding: MeshSharding) -> bool:
@@ -207,11 +207,11 @@ def infeasible_words(answer: MeshRanking) -> str:
     skipped = [str(without_ones(mesh.mesh)) for mesh in answer.infeasible if mesh.is_skipped]
     words = []
     if said:
-        words.append(f"{plural(len(said), 'mesh is', 'meshes are')} not possible: {_first(said)}.")
+        words.append(f"{plural(len(said), 'mesh is', 'meshes are')} ruled out: {_first(said)}.")
     if skipped:
         words.append(
             f"{plural(len(skipped), 'mesh has', 'meshes have')} too many shardings to search: "
-            f"{_first(skipped)}. Axes of a kind have fewer: --axes X=fsdp,Y=tensor."
+            f"{_first(skipped)}. Axes with a kind have fewer: --axes X=fsdp,Y=tensor."
         )
     return " ".join(words)
 
@@ -219,9 +219,9 @@ def infeasible_words(answer: MeshRanking) -> str:
 def larger_machine_words(answer: MeshRanking) -> str:
     """Which machine of the same chips would do where this one is too small, or that none would."""
     if answer.smallest_machine:
-        return f"The smallest machine that would do is {answer.smallest_machine}."
+        return f"The smallest machine that fits is {answer.smallest_machine}."
     if answer.largest_machine_tried:
-        return f"{answer.largest_machine_tried}, the largest machine tried, is too small as well."
+        return f"{answer.largest_machine_tried}, the largest machine tried, is also too small."
     return ""
 
 
@@ -256,7 +256,7 @@ def _space_sentences(answer: MeshRanking, verbose: bool) -> Iterator[str]:
         if own := own_words(question.problem):
             yield f"Memory: {own}."
         if question.training is not None:
-            yield "A gradient is split as its array, the optimizer's state as its parameter."
+            yield "Gradients are sharded like their arrays, optimizer state like its parameters."
         yield f"{where}; {OVERLAP_WORDS[question.overlap]}."
         yield question.assumes
     else:

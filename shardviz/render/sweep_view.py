@@ -124,7 +124,7 @@ def _words(sweep: Sweep) -> Iterator[str]:
         longer = first.compute_seconds >= first.communication_seconds
         yield f"{'compute' if longer else 'communication'} takes longer at all of these sizes"
     elif any(cost.wire_bytes for cost in sweep.costs):
-        yield "what is sent takes no time here"
+        yield "communication takes no time here"
     else:
         yield "nothing is sent at any of these sizes"
     if sweep.plans_change:
@@ -135,7 +135,7 @@ def _words(sweep: Sweep) -> Iterator[str]:
 def _crossing_words(sweep: Sweep, crossing: Crossing) -> str:
     """``compute takes longer from b = 12,240``: exact where the plan stays the same."""
     longer, size = "compute" if crossing.compute_grows else "communication", crossing.size
-    exact = "" if crossing.same_plan else " (the next size looked at)"
+    exact = "" if crossing.same_plan else " (the next size tried)"
     exact = " at the latest" if sweep.costs[0].unknown else exact
     words = f"{longer} takes longer from {sweep.name} = {size:,}{exact}"
     if size not in sweep.sizes:

@@ -84,7 +84,7 @@ def _collective(plan: Plan, number: int) -> Step:
     """The step with that number, which can be played."""
     collectives = collective_steps(plan)
     if not 1 <= number <= len(plan.steps):
-        problem = f"the plan has no step {number}: it has {len(plan.steps)}"
+        problem = f"step {number} does not exist: the plan has {len(plan.steps)}"
         raise QuestionError(problem, _which(plan, collectives))
     step = plan.steps[number - 1]
     if number not in played_steps(plan):

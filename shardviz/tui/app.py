@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from shardviz.tui.opening.kinds import Openable
     from shardviz.tui.time.timelines import OpenedProfile
 
-NO_FILES = "A visitor's session writes no files; c shows the code, y copies it."
+NO_FILES = "A visitor's session cannot write files; c shows the code, y copies it."
 NOT_KEPT = "A visitor's session is not kept; y copies it as a string."
 
 
@@ -305,7 +305,7 @@ class ShardvizApp(ResilientApp):
 
     def on_paste(self) -> None:
         """No field was open for the pasted text."""
-        self.notify("No field is open: enter opens the one under the cursor, then paste.")
+        self.notify("No field is open: press enter on a field, then paste.")
 
     async def on_pane_step_opened(self, event: Pane.StepOpened) -> None:
         await self._show_step(event.number)
@@ -370,7 +370,7 @@ class ShardvizApp(ResilientApp):
             self.notify("No lesson is open; L lists them.")
             return
         if widget is self.panel and self.workspace.left is not self.panel:
-            self.notify("The problem opens with the sandbox, later in the lesson.")
+            self.notify("The problem panel opens with the sandbox, later in the lesson.")
             return
         await self.run_action(command.name, widget)
 
@@ -480,7 +480,7 @@ class ShardvizApp(ResilientApp):
             said = as_sentence(resolved.faults[0].message)
             self.notify(f"{said} esc restores the last valid problem.", severity="warning")
         elif resolved.planning is not None:
-            self.notify("What you entered is still being planned; ask again in a moment.")
+            self.notify("Your problem is still being planned; try again in a moment.")
         else:
             self.push_screen(dialog(resolved, palette_of(self)), self.open_form)
 
@@ -567,7 +567,7 @@ class ShardvizApp(ResilientApp):
             shared = self.shared()
             self.push_screen(export.CommandLineDialog(line or self.pane.command_line(), shared))
             if self.lesson is not None and not shared.lesson:
-                self.notify("The lesson's file is not in the string, only its problem is.")
+                self.notify("The string holds only the problem, not the lesson's file.")
 
     def action_undo(self) -> None:
         self.state.undo()
@@ -581,7 +581,7 @@ class ShardvizApp(ResilientApp):
         elif self.state.resolved.faults:
             self.state.restore()
         elif self.state.queries.cancel():
-            self.notify("The compilers are stopped; r asks again.")
+            self.notify("The compilers are stopped; r recompiles.")
         else:
             self.state.set_lens(None)
 
@@ -591,7 +591,7 @@ class ShardvizApp(ResilientApp):
             return
         last = await self._session.last()
         if last is None:
-            self.notify(self._session.problem or "There is no last session.", severity="warning")
+            self.notify(self._session.problem or "No last session is saved.", severity="warning")
             return
         await self.leave_lesson()
         self.state.go_on(last)

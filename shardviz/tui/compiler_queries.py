@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 State = Literal["waiting", "asked", "answered", "failed", "cancelled"]
 """Waiting for a pause in typing, or for its turn; asked; answered; failed; or cancelled before that."""
 
-CANCELLED = "cancelled; r asks again"
-NEXT = "waits for its turn"
-LATER = "waits for a pause in typing; r asks now"
+CANCELLED = "cancelled; r recompiles"
+NEXT = "queued"
+LATER = "waits for a pause in typing; r compiles now"
 T = TypeVar("T")
 
 

@@ -66,7 +66,7 @@ def unread(path: Path, error: OSError) -> QuestionError:
 
 def _table(where: str, table: str, rows: object) -> dict[str, tuple[str, ...]]:
     if not isinstance(rows, dict):
-        problem = f"{where}: {quote(table)} stands in no table"
+        problem = f"{where}: {quote(table)} is outside any table"
         raise QuestionError(problem, 'write [step] and below it play = "p"')
     found = {}
     for name, value in rows.items():
@@ -113,12 +113,12 @@ def check_names(chosen: ChosenKeys, path: Path) -> None:
     tables = {table_of(area): area for area in AREAS}
     for table, rows in chosen.items():
         if table not in tables:
-            problem = f"{where}: there is no table [{table}]"
-            raise QuestionError(problem, f"{did_you_mean(table, tables)}there are {', '.join(tables)}")
+            problem = f"{where}: unknown table [{table}]"
+            raise QuestionError(problem, f"{did_you_mean(table, tables)}the tables are {', '.join(tables)}")
         names = [command.setting for command in COMMANDS if command.area == tables[table]]
         for name in rows:
             if name not in names:
-                hint = f"{did_you_mean(name, names)}its commands are {', '.join(names)}"
+                hint = f"{did_you_mean(name, names)}the commands are {', '.join(names)}"
                 raise QuestionError(f"{where}: [{table}] has no command {quote(name)}", hint)
 
 
@@ -180,5 +180,5 @@ class OwnKeys(Widget):
         if self._refused is None:
             return Text()
         said = Text(f"✗ {as_sentence(self._refused.message)}", "bold")
-        said.append(" All keys are the usual ones; esc hides this line. ", "not bold")
+        said.append(" The default keys apply; esc hides this line. ", "not bold")
         return said.append(as_sentence(self._refused.hint), "dim not bold")

@@ -117,7 +117,7 @@ class PlanningProcess:
         how, log = child.reap() if child is not None else ("was closed", "")
         said = f": {words}" if (words := child_process.stderr_tail(log)) else ""
         problem = f"the planner's process {how}{said}"
-        return CompilerError(problem, "enter the problem again to plan it anew", log)
+        return CompilerError(problem, "enter the problem again", log)
 
 
 def main(read_fd: int, write_fd: int) -> None:

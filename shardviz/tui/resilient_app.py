@@ -146,7 +146,7 @@ class ResilientApp(App[None]):
         frame, line = [*walk_tb(error.__traceback__)][-1]
         place = f"{Path(frame.f_code.co_filename).name}, line {line}"
         said = one_line(f"{type(error).__name__}: {error}")
-        words = f"{what} failed: {said} ({place}). That is a defect of shardviz; the rest goes on."
+        words = f"{what} failed: {said} ({place}). This is a bug in shardviz; everything else continues."
         if words not in self._failures:
             self._failures.add(words)
             self.notify(words, severity="error", timeout=30, markup=False)

@@ -89,4 +89,4 @@ class KeptSession:
                 # What another version has saved is not for this one to replace.
                 self._may_keep = not state_file.state_path(state_file.SESSION_NAME).exists()
                 if not self._may_keep:
-                    self.problem += " Until then no session is kept."
+                    self.problem += " Until then, no session is saved."

@@ -127,7 +127,7 @@ class TargetsPane(Pane):
         self.state.queries.ask_now(self._chosen if self._chosen in self._answers else "")
 
 
-NO_TARGETS = "No compiler is asked: name targets in the problem, such as shardy,cpu."
+NO_TARGETS = "No targets: add some to the problem, such as shardy,cpu."
 
 
 def tab(answer: ShownAnswer, moving: bool) -> TargetTab:
@@ -144,7 +144,7 @@ def tab(answer: ShownAnswer, moving: bool) -> TargetTab:
 
 
 def state_words(answer: ShownReply[Any]) -> str:
-    """``compiling, 3.2 s``, ``cancelled; r asks again``; empty where the answer is there."""
+    """``compiling, 3.2 s``, ``cancelled; r recompiles``; empty where the answer is there."""
     if answer.state in ("answered", "failed"):
         return ""
     wait = wait_of(answer)
@@ -154,7 +154,7 @@ def state_words(answer: ShownReply[Any]) -> str:
 def program_heading(
     answer: ShownAnswer, program: ListedProgram | ShardvizError | None, folded: bool, width: int
 ) -> Text:
-    """``cpu  1 collective  192 KiB sent  on each device``; of the problem before, how it is now.
+    """``cpu  1 collective  192 KiB sent  on each device``; of the previous problem, how it is now.
 
     What does not fit is left out.
     """
@@ -165,7 +165,7 @@ def program_heading(
     if not isinstance(program, ListedProgram):
         return Text.assemble((answer.target.name, "bold"), f"  {state or 'reading…'}")
     if program.compiled is not compiled:
-        return Text.assemble(("of the problem before", "bold"), f"  {state or 'reading…'}")
+        return Text.assemble(("of the previous problem", "bold"), f"  {state or 'reading…'}")
     moving = [collective for collective in program.compiled.collectives if collective.op != "slice"]
     sent = sum(collective.wire_bytes * (collective.count or 1) for collective in moving)
     how = "on all devices at once" if answer.target.name == "shardy" else "on each device"

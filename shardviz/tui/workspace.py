@@ -127,10 +127,10 @@ class Workspace(Horizontal):
         if self.covers is not None:
             return "A lesson shows one screen at a time."
         if self.state.area not in (ABOVE, BESIDE, *LAST):
-            return "This screen takes all of the room."
+            return "This screen needs all of the room."
         columns, lines = self.app.size
         if columns < DASHBOARD[0] or lines < DASHBOARD[1]:
-            return "Screens stand beside one another from {}×{} on.".format(*DASHBOARD)
+            return "Screens are shown together from {}×{} on.".format(*DASHBOARD)
         return ""
 
     @property
@@ -216,7 +216,7 @@ class Workspace(Horizontal):
         self.room.visible = not self.state.is_empty
         self.room.set_class(bool(self.state.resolved.faults), "of-before")
         self.mark_size(self.screen)
-        self._waiting.clear()  # what they waited to draw is of the problem before
+        self._waiting.clear()  # what they waited to draw is of the previous problem
         pane, *others = self._drawings(lambda pane: pane.show_problem(self.state.resolved))
         first, second = (self._draw_fields, pane) if self.is_left else (pane, self._draw_fields)
         first()

@@ -103,7 +103,7 @@ def test_a_model_that_fits_and_one_that_does_not():
     assert_fits("llama-3-70b", "tensor", "tensor=16", "v5e", backward=False, batch=1)
     with pytest.raises(AssertionError) as raised:
         assert_fits("llama-3-70b", "fsdp", "data=16", "v5e", batch=16)
-    assert "llama-3-70b does not fit with the rules fsdp on the mesh data=16" in str(raised.value)
+    assert "llama-3-70b does not fit with rules fsdp on mesh data=16" in str(raised.value)
     assert "does not fit, 62 GiB too much" in str(raised.value)
     with pytest.raises(AssertionError, match="does not fit"):
         assert_fits("llama-3-70b", "tensor", "tensor=8", "v5e", backward=False)

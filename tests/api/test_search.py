@@ -19,7 +19,7 @@ def test_a_machine_is_needed():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"overlap": "some"}, "'some' is not what can overlap"),
+        ({"overlap": "some"}, "'some' is not an overlap policy"),
         ({"microbatches": 0}, "a step has at least 1 microbatch, not 0"),
     ],
 )

@@ -77,8 +77,8 @@ def test_an_empty_instruction_is_none(
 @pytest.mark.parametrize(
     ("instruction", "words"),
     [
-        ("csh_source", "COMPLETE is 'csh_source', which no shell asks for"),
-        ("bash_sauce", "COMPLETE is 'bash_sauce', which no shell asks for"),
+        ("csh_source", "COMPLETE is 'csh_source', not a completion request"),
+        ("bash_sauce", "COMPLETE is 'bash_sauce', not a completion request"),
         ("bash_complete", "bash_complete reads the command line in COMP_WORDS and COMP_CWORD"),
     ],
 )

@@ -81,7 +81,7 @@ def test_a_saved_summary_and_its_program_are_the_same(capsys, tmp_path):
     assert "no collective changes" in answer(capsys, str(saved), OLD).out
     assert "no collective changes" in answer(capsys, OLD, str(saved)).out
     err = answer(capsys, str(saved), str(saved), *V4, code=2).err
-    assert "--machine is about compiled programs, and both of these are saved with a machine" in err
+    assert "both programs were saved with their own machine" in err
     saved.write_text(saved.read_text(encoding="utf-8")[:200], encoding="utf-8")
     assert "old.json': line " in answer(capsys, OLD, str(saved), code=2).err
 
@@ -113,20 +113,20 @@ def test_functions(capsys, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("-", "-"), "standard input holds one program"),
+        (("-", "-"), "standard input holds only one program"),
         ((OLD, "nowhere.txt"), "file 'nowhere.txt' does not exist"),
         ((OLD, "nowhere"), "file 'nowhere' does not exist"),
         ((OLD, NEW, "--fail-on", "bites+5%"), "there is no limit 'bites'"),
         (
             (OLD, NEW, "--fail-on", "seconds+5%"),
-            "'seconds+5%' is a limit of seconds, which OLD does not have",
+            "'seconds+5%' limits seconds, which OLD does not have",
         ),
-        ((OLD, NEW, "--target", "cpu"), "--target is for functions, and neither program is one"),
-        ((OLD, "step.py:f", "--target", "cpu"), "a function is called with a mesh, and none is named"),
-        ((OLD, "step.py:f", "--mesh", "X=8"), "a function is compiled for a target, and none is named"),
+        ((OLD, NEW, "--target", "cpu"), "--target needs a function, and neither program is one"),
+        ((OLD, "step.py:f", "--target", "cpu"), "a function needs a mesh"),
+        ((OLD, "step.py:f", "--mesh", "X=8"), "a function needs a target"),
         (
             (OLD, "step.py:f", "--mesh", "X=8", "--target", "cpu,v5e:2x4"),
-            "there are 2 targets for 1 of the programs",
+            "2 targets for 1 function",
         ),
         ((OLD, "step.py:f", "--mesh", "X=4", "--target", "cpu"), "file 'step.py' does not exist"),
     ],

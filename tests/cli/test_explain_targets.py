@@ -45,7 +45,7 @@ def test_one_step_in_full(capsys: pytest.CaptureFixture[str]) -> None:
     assert "2,097,152 bytes, 1,572,864 sent," in text
     assert "both directions" in text
     assert run([*BOOK, "--why", "9"]) == 2
-    assert "error: the plan has no step 9: it has 2\n" in capsys.readouterr().err
+    assert "error: step 9 does not exist: the plan has 2\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_program_needs_one_plan_and_a_compiler(
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("--specs", "XY,Y_", "--target", "none"), "hint: ask a compiler, as with --target cpu\n"),
+        (("--specs", "XY,Y_", "--target", "none"), "hint: add a compiler, such as --target cpu\n"),
         (("--specs", "--target", "cpu"), "hint: give --specs 'XY,Y_->X_'\n"),
         (("--specs", "XY,Y_", "--step", "1", "--target", "cpu"), "hint: leave out --step\n"),
     ],

@@ -153,42 +153,42 @@ def test_a_wrong_word_is_told_as_the_command_tells_it(words, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("python", "an export is of one thing: a command or a share string"),
-        (f"python {WORDS['shared']} {EXPLAIN}", "an export is of one thing: a command or a share string"),
+        ("python", "give either a command or a share string, not both"),
+        (f"python {WORDS['shared']} {EXPLAIN}", "give either a command or a share string, not both"),
         ("pdf step psum", "'pdf' is not one of 'python'"),
         ("python translate x", "'translate' is not a command that can be exported"),
         ("trace hlo nowhere.txt", "file 'nowhere.txt' does not exist"),
         (f"python hlo {PROGRAM}", "a timeline cannot be written as python"),
         (f"svg {EXPLAIN} --time --as plan", "--time and --as plan cannot be combined"),
         (f"svg hlo {PROGRAM} --as plan", "hlo has no plan to choose"),
-        (f"svg hlo {PROGRAM} --picture", "--picture chooses what a terminal shows"),
-        (f"trace {EXPLAIN}", "a trace is of what runs when, and this has no times"),
+        (f"svg hlo {PROGRAM} --picture", "--picture affects only the terminal"),
+        (f"trace {EXPLAIN}", "a trace needs a timeline, which this command does not show"),
         (f"trace {EXPLAIN} --time --target shardy", "shardy divides a program and does not compile it"),
         (f"trace {EXPLAIN} --time --machine v9:2x2", "v9"),
         ("python 'bd,df->bf'", "'bd,df->bf' is not a command that can be exported"),
-        ("python explain 'bd,df->bf'", "a ranking is many plans, and an export shows one"),
+        ("python explain 'bd,df->bf'", "an export shows one plan, not a ranking"),
         (
             f"python {EXPLAIN} --target cpu,v5e:2x4",
             "a program is compiled for one target, not for cpu, v5e:2x4",
         ),
         (f"svg {EXPLAIN} --step 1", "step 1 is einsum, which sends nothing"),
-        (f"svg {EXPLAIN} --step 2 --as plan", "--step is one step, and --as plan is all of them"),
+        (f"svg {EXPLAIN} --step 2 --as plan", "--step is one step, but --as plan exports all of them"),
         ("svg step psum --as plan", "step has no plan to choose"),
         (f"svg {EXPLAIN} --as start", "explain has no start to choose"),
-        (f"svg --from {SANDBOX} --as start", "a share string is of a lesson as it stands"),
+        (f"svg --from {SANDBOX} --as start", "a share string holds a lesson's current state"),
         ("svg explain 'bd,df->bf' --specs X_,_Y --as rounds", "this plan has no collectives"),
-        (f"svg {EXPLAIN} --algorithm ring", "--algorithm is about the rounds of one collective"),
-        ("svg layout 8x8 --spec XY --plain", "--plain chooses what a terminal shows"),
-        (f"svg {EXPLAIN} --no-layout", "--no-layout chooses what a terminal shows"),
-        (f"svg {EXPLAIN} --latency 1us", "--latency is about the rounds of one collective"),
-        (f"python {EXPLAIN} --hlo", "--hlo chooses what a terminal shows, and an export has all of it"),
-        ("svg step psum --round 1", "--round chooses what a terminal shows, and an export has all of it"),
-        ("svg lesson 7 --present", "--present chooses what a terminal shows"),
-        ("python lesson 1 2", "an export shows one lesson"),
-        ("python lesson", "an export shows one lesson"),
+        (f"svg {EXPLAIN} --algorithm ring", "--algorithm applies to the rounds of one collective"),
+        ("svg layout 8x8 --spec XY --plain", "--plain affects only the terminal"),
+        (f"svg {EXPLAIN} --no-layout", "--no-layout affects only the terminal"),
+        (f"svg {EXPLAIN} --latency 1us", "--latency applies to the rounds of one collective"),
+        (f"python {EXPLAIN} --hlo", "--hlo affects only the terminal"),
+        ("svg step psum --round 1", "--round affects only the terminal"),
+        ("svg lesson 7 --present", "--present affects only the terminal"),
+        ("python lesson 1 2", "an export needs one lesson"),
+        ("python lesson", "an export needs one lesson"),
         (f"svg --from {to_string(Shared(ProblemForm(), lesson='nope'))}", "there is no lesson 'nope'"),
         ("python --from shardviz1-AAAA", "the shared string was cut or altered on its way"),
-        ("python step psum --force", "--force is about a file, and none is named"),
+        ("python step psum --force", "--force needs a file to write"),
         ("python step psum -o .", "'.' is a folder"),
         ("python step psum -o no/such/folder.py", "cannot be written: No such file or directory"),
         ("python layout 7x16 --spec X_", "JAX places no array that its axes do not divide"),
@@ -207,7 +207,7 @@ def test_what_cannot_be_exported_is_one_sentence(words, message, capsys, tmp_pat
 def test_a_program_of_its_own_has_no_picture():
     asked = Subject(JaxProgram("print(1)\n"), "one")
     assert written(asked, None, "python").endswith("print(1)\n")
-    with pytest.raises(QuestionError, match="svg is a picture, and a program of its own has none"):
+    with pytest.raises(QuestionError, match="--as does not apply to the picture svg"):
         written(asked, None, "svg")
 
 
@@ -217,7 +217,7 @@ def test_a_file_that_exists_is_kept_unless_it_may_go(capsys, tmp_path, monkeypat
     file.write_text("mine")
     words = ["export", "python", "step", "all_gather", "-o", "gather.py"]
     assert run(words) == 2
-    assert "there is a file 'gather.py' already" in capsys.readouterr().err
+    assert "the file 'gather.py' already exists" in capsys.readouterr().err
     assert file.read_text() == "mine"
     assert run([*words, "--force"]) == 0
     assert capsys.readouterr().out == f"gather.py: {file.stat().st_size:,} bytes\n"

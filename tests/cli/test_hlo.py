@@ -384,7 +384,7 @@ def test_a_module_that_cannot_be_read_leaves_the_others(dumps: Path, capsys: Cap
 
 @pytest.mark.parametrize("option", ["--picture", "--time", "--why", "--trips a=3", "--top 2", "--sort order"])
 def test_options_for_one_program_of_a_folder(option: str, dumps: Path, capsys: Capture) -> None:
-    words = f"{option.split()[0]} is about one program"
+    words = f"{option.split()[0]} needs one program"
     refused(capsys, words, FINAL.format(4, "g"), str(dumps), *option.split())
 
 
@@ -442,7 +442,7 @@ def test_a_saved_report_is_printed(tmp_path: Path, capsys: Capture) -> None:
     page = capsys.readouterr().out
     assert all(each["op"] in page and each["place"] in page for each in saved["collectives"])
     assert "machine v5e:2x4" in page
-    refused(capsys, "--mesh is about a program, and", "leave it out", kept, "--mesh", "X=8")
+    refused(capsys, "--mesh needs a program;", "leave it out", kept, "--mesh", "X=8")
     (tmp_path / "kept.json").write_text('{"kind": "summary"}')
     refused(capsys, "kept.json'", "write it anew", kept)
 

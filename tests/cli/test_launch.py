@@ -26,8 +26,8 @@ PSUM = ("step", "psum", "--mesh", "i=4", "--on", "real")
     ("words", "error"),
     [
         (("layout", "8x8"), "layout cannot run in several processes"),
-        (("lanch", "8x8"), "there is no command 'lanch'"),
-        ((*PSUM, "--process", "1"), "--process is launch's to give"),
+        (("lanch", "8x8"), "unknown command 'lanch'"),
+        ((*PSUM, "--process", "1"), "launch sets --process itself"),
         (("step", "psum", "--msh", "i=4"), "no such option '--msh'"),
     ],
 )

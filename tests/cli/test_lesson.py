@@ -117,7 +117,7 @@ WRONG = {
     "\x1b[31m": "there is no lesson '\\x1b[31m'",
     "nowhere.toml": "nowhere.toml: it cannot be read: No such file or directory",
     "--present": "--present needs a lesson",
-    "1 2": "2 lessons are named, and one is opened at a time",
+    "1 2": "2 lessons are given, but only one can be opened",
     "--check --present 1": "--check and --present cannot be combined",
     "--present 1 --json": "--present prints no JSON",
     "--check 40": f"there is no lesson 40: the course has {len(course())}",

@@ -125,8 +125,8 @@ def test_without_jax_the_rest_is_checked(tmp_path, capsys, monkeypatch):
     path = lesson(tmp_path, "fails", "[setup]", FAILS)
     assert run(["lesson", "--check", path]) == 0
     out, err = capsys.readouterr()
-    assert out == f"{path}: 0 of 1 answer checked by JAX, the others consistent\n1 lesson, no errors\n"
-    assert err == "shardviz: note: JAX was not asked, and no program ran: JAX cannot be imported\n"
+    assert out == f"{path}: 0 of 1 answer checked by JAX, the others are consistent\n1 lesson, no errors\n"
+    assert err == "shardviz: note: JAX checked nothing, and no program ran: JAX cannot be imported\n"
 
 
 ENDS = {

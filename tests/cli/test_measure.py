@@ -125,7 +125,10 @@ def test_predictions_stand_beside_measurements(capsys, tmp_path):
         (("psum", "--devices", "1"), "the mesh X=1 has one device, which sends nothing"),
         (("psum", "--devices", "2", "--machine", "h100:8"), "h100:8 has 8 devices, but the mesh X=2 has 2"),
         (("psum", "--devices", "0"), "invalid value for '--devices'"),
-        (("psum", "--devices", "2", *JOB), "--devices simulates devices in one process, and a job measures"),
+        (
+            ("psum", "--devices", "2", *JOB),
+            "--devices simulates devices in one process, so it does not apply to a job",
+        ),
     ],
 )
 def test_what_cannot_be_measured(words, message, capsys):
@@ -140,7 +143,7 @@ def test_sizes_that_do_not_fit_are_left_out(capsys):
     assert run(["measure", "psum", "--devices", "2", "--sizes", "4KiB,8TiB", "--timeout", "inf", *QUICK]) == 0
     out, err = capsys.readouterr()
     assert " 4 KiB " in out
-    assert re.search(r"note: psum of 8 TiB needs .* on each device, and .* are free: left out", err)
+    assert re.search(r"note: psum of 8 TiB needs .* on each device, and .* are free: skipped", err)
     assert run(["measure", "psum", "--devices", "2", "--sizes", "8TiB", *QUICK]) == 2
     assert "nothing was measured: all sizes are too large" in capsys.readouterr().err
 
@@ -148,7 +151,7 @@ def test_sizes_that_do_not_fit_are_left_out(capsys):
 def test_sizes_that_would_take_too_long_are_left_out(capsys):
     words = ["measure", "matmul", "--devices", "1", "--sizes", "4KiB,16TiB", "--timeout", "60", *QUICK]
     assert run(words) == 0
-    assert "matmul of 16 TiB is left out, and all that is larger: it would take " in capsys.readouterr().err
+    assert "matmul of 16 TiB and larger sizes are skipped: it would take " in capsys.readouterr().err
 
 
 def test_results_that_are_wrong_are_said(capsys, monkeypatch):

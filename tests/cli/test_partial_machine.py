@@ -28,7 +28,7 @@ def asked(tmp_path, capsys):
 def test_a_search_needs_the_time_of_work(asked):
     code, said = asked("", "search", *MATMUL)
     assert code == 2
-    assert f"the time of work is not known: {NEITHER} hint: use a --machine that has them" in said
+    assert f"the compute time is unknown: {NEITHER} hint: use a --machine that has them" in said
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ def test_the_readmes_example_as_text_and_as_json(capsys):
 
 
 CASES = [
-    (QUESTION, "without --specs there are many", "--specs 'XY,Y_->X_'"),
-    ((*QUESTION, "--specs"), "without --specs there are many", "--specs 'XY,Y_->X_'"),
+    (QUESTION, "passes needs --specs", "--specs 'XY,Y_->X_'"),
+    ((*QUESTION, "--specs"), "passes needs --specs", "--specs 'XY,Y_->X_'"),
     ((*QUESTION, *SPECS, "--target", "cpu,shardy"), "2 targets are given", "--target cpu"),
     ((*QUESTION, *SPECS, "--target", "none"), "none is given", "--target cpu"),
     ((*QUESTION, *SPECS, "--target", "abacus"), "unknown target 'abacus'", ""),
@@ -61,7 +61,7 @@ def test_a_wrong_question(words, message, hint, capsys):
 def test_a_stage_that_is_not_there(capsys):
     words = ("passes", "bd,df->bf", "--specs", "XY,Y_->X_", "--target", "shardy", "--diff", "99")
     assert run(words) == 2
-    assert "stage 99 does not exist\nhint: the stages are 1 to 3" in capsys.readouterr().err
+    assert "stage 99 does not exist\nhint: stages are 1 to 3" in capsys.readouterr().err
 
 
 def test_what_the_compiler_refuses(capsys):

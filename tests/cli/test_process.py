@@ -41,7 +41,7 @@ def test_both_compilers_answer() -> None:
 def test_a_mesh_too_large_for_the_cpu_leaves_it_out_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:
     mesh = "data=1024,model=16,x=8"
     words = ["explain", "bd,df->bf", "--mesh", mesh, "--specs", "data model, model _", "--json"]
-    left_out = f"shardviz: note: cpu is left out: the mesh {mesh} has 131,072"
+    left_out = f"shardviz: note: cpu is skipped: the mesh {mesh} has 131,072"
     for more, note in ((["--target", "shardy"], ""), ([], left_out)):
         assert run([*words, *more]) == 0
         out, err = capsys.readouterr()

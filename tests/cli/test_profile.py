@@ -64,7 +64,7 @@ def test_what_was_measured_stands_above_the_prediction(form: str, tpu: list[str]
     [
         (["nowhere"], "file 'nowhere' does not exist"),
         (["{}", "--hlo", "nowhere.txt"], "file 'nowhere.txt' does not exist"),
-        (["{}", "--device-order", "0,1"], "--device-order is the order of a mesh's devices"),
+        (["{}", "--device-order", "0,1"], "--device-order needs a mesh"),
         (["{}", "--machine", "v99"], "v99"),
         (["{}", "--step", "12"], "the profile has no step 12"),
     ],

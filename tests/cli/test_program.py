@@ -87,7 +87,7 @@ def test_times_and_options(capfd):
     assert run([*words, "--time", "-v", "--option", "xla_enable_async_all_gather=true"]) == 0
     page = capfd.readouterr().out
     assert "jit_mlp on v5e:2x4: " in page
-    assert "memory at the peak: " in page
+    assert "peak memory: " in page
     assert run([*words, "--option", "--xla_no_such=1"]) == 3
     assert "No such compile option: 'xla_no_such'" in capfd.readouterr().err
 
@@ -126,18 +126,18 @@ def test_what_the_options_cannot_change_is_noted(capfd, tmp_path):
     [
         (["mine.py:step"], "a program needs a mesh"),
         (["mine.py:stop", *MESH], "has no function stop"),
-        (["mine.py:step", *MESH, "--target", "none"], "none is named"),
+        (["mine.py:step", *MESH, "--target", "none"], "a program needs a target"),
         (["mine.py:step", *MESH, "--target", "v5e:4x4"], "v5e:4x4 has 16 devices"),
         (["mine.py:step", *MESH, "--option", "xla"], "'xla' is not an option with its value"),
         (["mine.py:step", *MESH, "--machine", "v99"], "v99"),
         (
             ["mine.py:step", *MESH, "--target", "cpu,shardy", "--save", "x.json"],
-            "--save keeps the program of one",
+            "--save needs one target",
         ),
         (["mine.py:step", *MESH, "--save", "mine.py"], "'mine.py' holds something else"),
         (
             ["mine.py:step", *MESH, "--target", "cpu,shardy", "--why"],
-            "--why is about the program of one target",
+            "--why needs one target",
         ),
         (["mine.py:step", *MESH, "--why", "--time"], "--why and --time cannot be combined"),
         (["mine.py:step", "--mesh", "data=2,model"], "model"),

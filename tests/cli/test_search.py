@@ -55,7 +55,7 @@ def test_where_nothing_could_be_compiled_nothing_is_said_of_an_order(monkeypatch
     monkeypatch.setattr("shardviz.cli.target_session.started_worker", lambda *_: nullcontext(DeadWorker()))
     assert run(["search", "bd,df->bf", "--machine", "h100:8", "--compile", "2"]) == 3
     page = capsys.readouterr().out
-    assert "None could be compiled for h100:8." in page
+    assert "None compiled for h100:8." in page
     assert "order" not in page.partition("it has died")[2]
 
 
@@ -115,10 +115,10 @@ def test_what_does_not_fit_says_so(capsys):
     [
         (("--axes", "data,data"), "the axis data stands twice"),
         (("--keep", "W9=_"), "no array is called 'W9'"),
-        (("--remat", "layer"), "--remat is about a train step"),
+        (("--remat", "layer"), "--remat needs a train step"),
         (("--backward", "--optimizer", "lion"), "'lion' is not an optimizer"),
         (("--axes", "data=3"), "no mesh of 8 devices has data=3"),
-        (("--axes", "pp,data"), "a pipeline splits layers"),
+        (("--axes", "pp,data"), "a pipeline needs several layers"),
     ],
 )
 def test_what_is_refused(words, message, capsys):

@@ -51,10 +51,10 @@ def test_a_lesson_opens_at_the_stage_that_was_shared():
     [
         (["--from", "shardviz1-x"], "was cut or altered"),
         (["--from", "shardviz9-x"], "has version 9"),
-        (["--from", to_string(SHARED), "bd,df->bf"], "--from opens a problem, and so does EINSUM"),
-        (["--from", to_string(SHARED), "--mesh", "X=2"], "--from opens a problem, and so does --mesh"),
-        (["--from", to_string(SHARED), "--last"], "--from opens a problem, and so does --last"),
-        (["--json"], "--json prints what a shared string says"),
+        (["--from", to_string(SHARED), "bd,df->bf"], "--from and EINSUM cannot be combined"),
+        (["--from", to_string(SHARED), "--mesh", "X=2"], "--from and --mesh cannot be combined"),
+        (["--from", to_string(SHARED), "--last"], "--from and --last cannot be combined"),
+        (["--json"], "--json needs a shared string"),
         (["--from", to_string(Shared(ProblemForm(), lesson="no-such"))], "there is no lesson 'no-such'"),
     ],
 )

@@ -407,20 +407,21 @@ def test_a_step_of_a_plan_has_the_links_of_its_target(capsys, target, said):
 # All published times: tests/hardware/test_published_times.py.
 TIMED = {
     "all_gather --axis X,Y --mesh X=4,Y=4,Z=4 --shape 1024x4096 --spec XY --machine v4:4x4x4": (
-        "The book counts 46.6 µs"
+        "The scaling book counts 46.6 µs"
     ),
-    "all_gather --mesh X=8 --shape 1024x16384 --spec X_ --machine h100:8": "The book counts 65.2 µs",
+    "all_gather --mesh X=8 --shape 1024x16384 --spec X_ --machine h100:8": "The scaling book counts 65.2 µs",
     "all_gather --axis X --mesh X=4,Y=4,Z=4 --shape 128 --spec X --machine v4:4x4x4": (
-        "or 2 hops of 1 µs, if longer, and 3 µs to start. The book counts 2 µs"
+        "or 2 hops of 1 µs, if longer, and 3 µs to start. The scaling book counts 2 µs"
     ),
     "all_gather --axis Y --mesh X=8,Y=4 --shape 2048x8192 --spec Y_ --machine v5e:4x8": (
-        "3/4 of 32 MiB over 45 GB/s; or 3 hops of 1 µs, if longer, and 3 µs to start. The book counts 559 µs"
+        "3/4 of 32 MiB over 45 GB/s; or 3 hops of 1 µs, if longer, and 3 µs to start. The scaling book "
+        "counts 559 µs"
     ),
     "all_gather --axis Y --mesh X=8,Y=4 --shape 256x256 --spec Y_ --machine v5e:4x8": (
         "6 µs by formula, bound by latency: a line of 4 along x"
     ),
     "ppermute --perm (0,15) --mesh X=4,Y=4 --shape 128x128x8192 --spec (XY)__ --machine v5e:4x4": (
-        "6 µs, then 16 MiB over 2 links at once, 90 GB/s, and 3 µs to start. The book counts 192 µs"
+        "6 µs, then 16 MiB over 2 links at once, 90 GB/s, and 3 µs to start. The scaling book counts 192 µs"
     ),
 }
 
@@ -455,6 +456,6 @@ def test_the_blocks_of_a_matmul_beside_a_step_of_a_plan(capsys):
     assert run([*words, "--round", "1"]) == 0
     out = capsys.readouterr().out
     assert "device 0 multiplies A[b, d:δ] × W[d:δ, f], added to Out[b, f]" in out
-    assert "one after the other" in out
+    assert "without overlap" in out
     assert run([*words, "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["slots"]) == 4

@@ -155,7 +155,7 @@ CASES = [
     ),
     ((*SUM, "--pieces", "0"), "0 is not in the range", "--help"),
     ((*SUM, "--pieces", "3"), "3 pieces", "or choose bidirectional-ring or double-binary-tree"),
-    ((*SUM, "--round", "9"), "round 9 does not exist: ring has 6 rounds here", "from 1 to 6"),
+    ((*SUM, "--round", "9"), "round 9 does not exist: ring has 6 rounds here", "rounds are 1 to 6"),
     (
         (*SUM, "--round", "-1"),
         "round -1 does not exist: ring has 6 rounds here",
@@ -164,9 +164,9 @@ CASES = [
     (
         ("step", "ppermute", "--mesh", "i=4", "--perm", "[]", "--round", "1"),
         "round 1 does not exist: direct has 0 rounds here",
-        "0 shows what every device holds",
+        "0 shows what each device holds",
     ),
-    ((*SUM, "--round", MANY * 2), f"round {MANY * 2} does not exist", "from 1 to 6"),
+    ((*SUM, "--round", MANY * 2), f"round {MANY * 2} does not exist", "rounds are 1 to 6"),
     ((*SUM, "--round", "two"), "'two' is not a valid whole number", "--help"),
     ((*SUM, "--topology", "moebius"), "'moebius' is not a topology", "ring, line, torus, switch"),
     ((*SUM, "--topology", "3x3"), "a topology of 3x3 has 9 devices, but the group has 4", "multiply to 4"),
@@ -177,10 +177,10 @@ CASES = [
     ((*SUM, "--bandwidth", "0B/s"), "is not possible", "or inf"),
     # Ways to answer.
     ((*SUM, "--round", "0", "--compare"), "--round and --compare cannot be combined", "leave out one"),
-    ((*SUM, "--round", "99"), "round 99 does not exist", "rounds go from 1"),
+    ((*SUM, "--round", "99"), "round 99 does not exist", "rounds are 1"),
     (
         (*SUM[:4], "--compare", "--on", "cpu"),
-        "--compare runs nothing that --on cpu could verify",
+        "so --on cpu has nothing to verify",
         "leave out",
     ),
     ((*SUM[:4], "--on", "tpu"), "'tpu' is not one of 'cpu', 'real', 'none'", "--help"),
@@ -213,7 +213,7 @@ CASES = [
     (
         ("step", "psum", "--mesh", "i=4", "--shape", "16384x16384", "--on", "cpu"),
         "the 268,435,456 elements are followed without numbers",
-        "up to 65,536, or leave out the comparison with --on none",
+        "up to 65,536, or skip verification with --on none",
     ),
     (
         ("step", "psum", "--mesh", "i=4096", "--axis", "i", "--shape", "4096", "--spec", "_", "--on", "cpu"),
@@ -222,8 +222,8 @@ CASES = [
     ),
     # Steps of a plan.
     ((*EXPLAIN, "--step", "1"), "step 1 is einsum, which sends nothing", "its collective is step 2 (psum)"),
-    ((*EXPLAIN, "--step", "7"), "the plan has no step 7: it has 2", "its collective is step 2 (psum)"),
-    ((*EXPLAIN, "--step", "0"), "the plan has no step 0: it has 2", "its collective is step 2 (psum)"),
+    ((*EXPLAIN, "--step", "7"), "step 7 does not exist: the plan has 2", "its collective is step 2 (psum)"),
+    ((*EXPLAIN, "--step", "0"), "step 0 does not exist: the plan has 2", "its collective is step 2 (psum)"),
     ((*EXPLAIN, "--step", "two"), "'two' is not a valid whole number", "--help"),
     (
         ("explain", "bd,df->bf", "--specs", "__,__", "--step", "1", "--target", "none"),
@@ -236,7 +236,7 @@ CASES = [
         "0 is before",
     ),
     ((*EXPLAIN, "--step", "2", "--algorithm", "rign"), "unknown algorithm 'rign'", "did you mean ring?"),
-    ((*EXPLAIN, "--round", "1"), "--round is about the rounds of one collective", "--step N"),
+    ((*EXPLAIN, "--round", "1"), "--round applies to the rounds of one collective", "--step N"),
     (
         (*EXPLAIN, "--step", "2", "--target", "none", "--matmul", "--round", "1", "--json"),
         "--round and --json cannot be combined",
@@ -247,20 +247,20 @@ CASES = [
         "--matmul and --compare cannot be combined",
         "leave out one",
     ),
-    ((*EXPLAIN, "--matmul"), "--matmul is about the rounds of one collective", "--step N"),
-    ((*EXPLAIN, "--compare"), "--compare is about the rounds of one collective", "--step N"),
-    ((*EXPLAIN, "--latency", "1us"), "--latency is about the rounds of one collective", "--step N"),
-    ((*EXPLAIN, "--bandwidth", "1GB/s"), "--bandwidth is about the rounds of one collective", "--step N"),
+    ((*EXPLAIN, "--matmul"), "--matmul applies to the rounds of one collective", "--step N"),
+    ((*EXPLAIN, "--compare"), "--compare applies to the rounds of one collective", "--step N"),
+    ((*EXPLAIN, "--latency", "1us"), "--latency applies to the rounds of one collective", "--step N"),
+    ((*EXPLAIN, "--bandwidth", "1GB/s"), "--bandwidth applies to the rounds of one collective", "--step N"),
     ((*EXPLAIN, "--step", "2", "--latency", "5"), "'5' has no unit of latency", "as in 1us"),
     (
         (*EXPLAIN[:-1], "cpu", "--step", "2", "--compare"),
-        "--compare runs nothing that --target cpu could verify",
+        "so --target cpu has nothing to verify",
         "leave out --compare or --target",
     ),
     (
         (*EXPLAIN[:-1], "shardy,cpu,real", "--sizes", "b=1024,d=2048,f=8192", "--step", "2"),
         "elements are followed without numbers",
-        "up to 65,536, or leave out the comparison with --target none",
+        "up to 65,536, or skip verification with --target none",
     ),
     (
         ("explain", "bd,df->bf", "--step", "1"),

@@ -34,7 +34,7 @@ def test_a_program_is_drawn_at_any_width(printed, width: str, plain: tuple[str, 
     assert out.isascii() == bool(plain)
     words = " ".join(out.split())
     assert "jit_four_layers on v4:2x2x1: " in words
-    for said in ("what would save most", "critical path", "memory at the peak", "measured_programs.py:86"):
+    for said in ("largest savings", "critical path", "peak memory", "measured_programs.py:86"):
         assert said in words
     chart = [line for line in out.splitlines() if line.startswith(("compute", "axis"))]
     assert len(chart) == 2
@@ -47,7 +47,7 @@ def test_the_short_page_is_its_answer_and_the_chart(printed) -> None:
     assert "measured_programs.py:86" in out
     assert "critical path" in out
     assert "largest buffers" not in out.removesuffix(out.splitlines()[-1] + "\n")
-    assert out.endswith("-v shows every saving, the critical path and the largest buffers.\n")
+    assert out.endswith("-v shows all savings, the critical path and the largest buffers.\n")
 
 
 def test_the_total_without_the_chart_is_beside_the_collectives(printed) -> None:

@@ -204,8 +204,8 @@ def test_a_terminal_that_places_nothing_gets_help(tmp_path):
     ("words", "message"),
     [
         (["--last"], "no session is saved"),
-        (["bd,df->bf", "--last"], "--last opens a problem, and so does EINSUM"),
-        (["--mesh", "X=2", "--last"], "--last opens a problem, and so does --mesh"),
+        (["bd,df->bf", "--last"], "--last and EINSUM cannot be combined"),
+        (["--mesh", "X=2", "--last"], "--last and --mesh cannot be combined"),
         (["bd,df->?"], "bd,df->?"),
         (["bd,df->bf", "--specs", "XZ,__"], "unknown mesh axis"),
         (["--target", "v9:2x2"], "v9"),

@@ -259,7 +259,7 @@ def test_a_train_step_has_the_rows_of_its_forward_pass():
     ("field", "text", "message"),
     [
         ("backward", "perhaps", "'perhaps' is neither yes nor no"),
-        ("remat", "all", "'all' does not say what the backward pass computes again"),
+        ("remat", "all", "'all' is not a remat policy"),
         ("optimizer", "adam,over=Z", "'Z' is not an axis of the mesh"),
     ],
 )

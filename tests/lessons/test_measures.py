@@ -281,7 +281,7 @@ def test_texts_that_mean_the_same_are_the_same_answer(ask, draft, same, other):
         ),
         ("loads A 4 2", MATMUL, "there is no process 4", "there are 4 processes"),
         ("loads A 0 4", SCATTERED, "the parts of A on the devices of process 0 are apart", "take another"),
-        ("held 2 7", SUM, "round 7 does not exist: ring has 6 rounds here", "rounds go from 1 to 6"),
+        ("held 2 7", SUM, "round 7 does not exist: ring has 6 rounds here", "rounds are 1 to 6"),
     ],
 )
 def test_what_cannot_be_asked_is_said(ask, draft, message, hint):

@@ -140,7 +140,7 @@ BAD = [
     (
         BOOK,
         {"specs": "XY,Y_->X_"},
-        f"'{BOOK}' says how its arrays are split, and so do the specs 'XY,Y_->X_'",
+        f"'{BOOK}' has specs in its brackets, but the specs 'XY,Y_->X_' are given as well",
         "give the specs once",
     ),
     (
@@ -279,7 +279,7 @@ def test_a_book_product_brings_names_and_specs():
 @pytest.mark.parametrize("specs", ["A=XY,W=Y_,Out=X_", "XY,Y_->X_", "[P('X','Y'), P('Y')] -> P('X')"])
 def test_a_book_product_without_subscripts_takes_specs_by_name_or_in_order(specs):
     assert problem("A[B, D] * W[D, F] -> Out[B, F]", specs=specs) == problem(BOOK)
-    with pytest.raises(QuestionError, match="says how its arrays are split, and so do the specs"):
+    with pytest.raises(QuestionError, match="has specs in its brackets, but the specs"):
         problem("A[B_X, D] * W[D, F] -> Out[B, F]", specs=specs)
 
 

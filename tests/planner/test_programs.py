@@ -233,7 +233,7 @@ def test_layers_and_results_that_nothing_takes():
         (
             "Q = X[b,t,d]*WQ[d,n,h]; K = X*WK[d,k,h]; Y = causal_attention(Q, K, K)",
             "n=32,k=8",
-            "Y attends along n=32 of Q[b, t, n, h] and k=8 of K[b, t, k, h], which are one sequence in "
+            "Y attends along n=32 of Q[b, t, n, h] and k=8 of K[b, t, k, h], which must be one sequence in "
             "causal attention,",
             "Q",
         ),
@@ -254,7 +254,7 @@ def test_layers_and_results_that_nothing_takes():
         ("Y = Z * X[b,d]", "", "'Z' has no dimensions yet,", "Z"),
         ("Y = foo(X[b,d])", "", "'foo' is not a function,", "foo(X[b,d])"),
         ("Y = silu(X[b,d], W[d])", "", "silu takes 1 array, not 2,", "silu(X[b,d], W[d])"),
-        ("Y = multiply(X[b,d])", "", "multiply takes 2 arrays or more, not 1,", "multiply(X[b,d])"),
+        ("Y = multiply(X[b,d])", "", "multiply takes 2 or more arrays, not 1,", "multiply(X[b,d])"),
         (
             "Y = sum_exp(X[b,d], M[b])",
             "",
@@ -270,7 +270,7 @@ def test_layers_and_results_that_nothing_takes():
         ),
         ("H = X[b,d]; H = H * W[d,f]", "", "'H' is made before,", "H"),
         ("silu = X[b,d]", "", "'silu' is a function,", "silu"),
-        ("Y = X[b,d] + 1", "", "a number stands where an array is expected,", "1"),
+        ("Y = X[b,d] + 1", "", "expected an array but found a number,", "1"),
         ("H = X[b,d]*W[d,f]; Y = take(W, H)", "", "H holds no whole numbers,", "take(W, H)"),
         (
             "Y = attention(Q[b,n,g,t,h], K[b,n,s,h], V[b,n,s,h])",
@@ -305,9 +305,9 @@ def test_what_does_not_fit_shows_the_statement_the_dimension_and_the_sizes(text,
 @pytest.mark.parametrize(
     ("specs", "message"),
     [
-        ("X_,_Y->X_", "the arrays of a program are given specs by name"),
+        ("X_,_Y->X_", "a program's specs need array names"),
         ("Z=X_", "no array is called 'Z'"),
-        ("X=X_", "the subscripts of X say how it is split, and so do the specs,"),
+        ("X=X_", "the subscripts of X give its spec, but the specs do so as well,"),
     ],
 )
 def test_specs_that_do_not_fit(specs, message):

@@ -43,7 +43,7 @@ def test_one_sentence_over_all_combinations(matmul_specs):
                 assert f"{step.wire_bytes:,}" in reason, reason
                 assert step.array in reason, reason
             elif step.op in ("slice", "einsum"):
-                assert "no byte" in reason or " locally; " in reason, reason
+                assert "nothing is sent" in reason or " locally; " in reason, reason
     assert seen == {"einsum", "slice", "all_gather", "all_to_all", "ppermute", "psum", "psum_scatter"}
 
 
@@ -57,7 +57,7 @@ def test_what_a_split_is_wanted_for_is_true_over_all_combinations(matmul_specs):
         found = planner.plan(problem)
         arrays = {array.name: array for array in (*problem.arguments, problem.result)}
         for step in found.steps:
-            for name, dim, axes in re.findall(r"(\w+)'s split of (\w) over (\w+)", step.reason):
+            for name, dim, axes in re.findall(r"(\w+)'s sharding of (\w) over (\w+)", step.reason):
                 array = arrays[name]
                 claims += 1
                 assert set(axes) <= set(array.spec.dims[array.dims.index(dim)]), (specs, step.reason)
@@ -81,58 +81,55 @@ SENTENCES = [
     (
         "XY,Y_->X_",
         "psum Out",
-        "Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the "
+        "Each of the 4 devices along Y holds a partial sum of Out: they are added, and every device gets the "
         "total; each sends 2×3/4 of 65,536 bytes = 98,304.",
     ),
     (
         "XY,Y_->XY",
         "psum_scatter Out",
-        "Each of the 4 devices along Y holds a partial sum of Out, and f is wanted split over Y: add them "
-        "up and let each device keep its 1/4 of the total; each sends 3/4 of 65,536 bytes = 49,152, half "
-        "of what a psum would.",
+        "Each of the 4 devices along Y holds a partial sum of Out, and f must be sharded over Y: they are added, and each device keeps its 1/4 of the total; each sends 3/4 of 65,536 bytes = 49,152, half of "
+        "a psum.",
     ),
     (
         "XY,_Y->XY",
         "all_gather A",
-        "Both A (along d) and W (along f) want Y, and the product can keep only one: gather its 4 pieces of "
+        "Both A (along d) and W (along f) use Y, but the product can keep only one: gather its 4 shards of "
         "512 into 2,048; each device sends 3/4 of 16,384 bytes = 12,288.",
     ),
     (
         "X_,_X",
         "all_gather A",
-        "Both A (along b) and W (along f) want X, and the product can keep only one: gather its 2 pieces of "
+        "Both A (along b) and W (along f) use X, but the product can keep only one: gather its 2 shards of "
         "4 into 8; each device sends 1/2 of 32,768 bytes = 16,384.",
     ),
     (
         "_Y,__->__",
         "all_gather A",
-        "The product sums over d, but only A is split along it over Y (512 of 2,048 on a device): gather "
-        "its 4 pieces of 512 into 2,048; each device sends 3/4 of 32,768 bytes = 24,576.",
+        "The product contracts d, but only A is sharded along it over Y (512 of 2,048 per device): gather its 4 shards of 512 into 2,048; each device sends 3/4 of 32,768 bytes = 24,576.",
     ),
     (
         "__,Y_->__",
         "slice A",
-        "To match W's split of d over Y, each device keeps its own 1/4 of d (512); it already has it, so "
-        "no byte moves.",
+        "To match W's sharding of d over Y, each device keeps its own 1/4 of d (512); it already holds it, so "
+        "nothing is sent.",
     ),
     (
         "__,_Y->__",
         "all_gather Out",
-        "All of f of Out is wanted on every device of Y: gather its 4 pieces of 2,048 into 8,192; each "
+        "Every device along Y needs all of Out's f: gather its 4 shards of 2,048 into 8,192; each "
         "device sends 3/4 of 131,072 bytes = 98,304.",
     ),
     (
         "X_,_X->X_",
         "all_to_all Out",
-        "With a split along b wanted, Out trades its split of f over X for one of b: each device keeps 1/2"
-        " of what it holds and sends every other piece to its new owner; each device sends 1/2 of 65,536 "
+        "Because a sharding along b is needed, Out moves its sharding from f over X to b: each device keeps 1/2"
+        " of what it holds and sends the other pieces to their new owners; each device sends 1/2 of 65,536 "
         "bytes = 32,768.",
     ),
     (
         "(XY)_,__->(YX)_",
         "ppermute A",
-        "The blocks of A are right but on the wrong devices (b over XY, not b over YX): a device whose block "
-        "belongs elsewhere sends all 4,096 bytes of it to one other.",
+        "The blocks of A are on the wrong devices (b over XY, not b over YX): each device whose block belongs elsewhere sends all 4,096 bytes of it to one other device.",
     ),
 ]
 
@@ -144,9 +141,9 @@ SHORT = [
     "Y can shard only one: W's f, not A's d",
     "X can shard only one: W's f, not A's b",
     "only A shards the contracted dimension d",
-    "matches W's split of d over Y",
-    "Out is wanted replicated over Y",
-    "Out is wanted sharded along b, not f",
+    "matches W's sharding of d over Y",
+    "Out must be replicated over Y",
+    "Out must be sharded along b, not f",
     "the blocks of A are on the wrong devices",
 ]
 
@@ -161,11 +158,11 @@ def test_sentence_and_its_short_form(specs, step, sentence, short):
 
 
 ALIKE = (
-    "A and W are split alike along d over Y, but no cheaper plan adds partial sums, so every device multiplies "
-    "4 times as much: gather its 4 pieces of 2 into 8; each device sends 3/4 of 128 bytes = 96."
+    "A and W are both sharded along d over Y, but no cheaper plan adds partial sums, so every device multiplies "
+    "4 times as much: gather its 4 shards of 2 into 8; each device sends 3/4 of 128 bytes = 96."
 )
 LEAVING = (
-    "No cheaper plan was found that leaves A split along b over Y: gather its 4 pieces of 2 into 8; each "
+    "No cheaper plan was found that keeps A sharded along b over Y: gather its 4 shards of 2 into 8; each "
     "device sends 3/4 of {} bytes = {}."
 )
 
@@ -185,13 +182,13 @@ def test_sentence_where_it_is_cheaper_to_gather_first(text, specs, sizes, senten
 @pytest.mark.parametrize(
     ("specs", "step", "start"),
     [
-        ("X_,_Y->_Y;_Y,Y_->X_", "all_gather H1", "All of b of H1 is wanted on every device of X, as H1 is given split by f over Y: "),
-        ("X_,__->X_;__,_Y->_Y", "all_gather H1", "All of b of H1 is wanted on every device of X, as the next einsum is given H1 whole: "),
-        ("_X,__->__;__,__->__", "all_gather A", "The product sums over d, but only A is split along it over X (1,024 of 2,048 on a device): "),
-        ("_X,X_->_X;_X,X_->X_", "psum_scatter H1", "Each of the 2 devices along X holds a partial sum of H1, and f is wanted split over X, as H1 is given split by f over X: "),
-        ("X_,_Y->XY;YX,X_->__", "all_to_all H1", "With a split along f wanted, as the next einsum is given H1 split by b over Y and f over X, H1 trades "),
-        ("X_,_X->X_;_X,X_->__", "all_to_all H1", "With a split along f wanted, as the next einsum is given H1 split by f over X, H1 trades "),
-        ("X_,__->X_;X_,__->__", "all_gather Out", "All of b of Out is wanted on every device of X: "),
+        ("X_,_Y->_Y;_Y,Y_->X_", "all_gather H1", "Every device along X needs all of H1's b, as H1 is given sharded along f over Y: "),
+        ("X_,__->X_;__,_Y->_Y", "all_gather H1", "Every device along X needs all of H1's b, as the next einsum is given H1 replicated: "),
+        ("_X,__->__;__,__->__", "all_gather A", "The product contracts d, but only A is sharded along it over X (1,024 of 2,048 per device): "),
+        ("_X,X_->_X;_X,X_->X_", "psum_scatter H1", "Each of the 2 devices along X holds a partial sum of H1, and f must be sharded over X, as H1 is given sharded along f over X: "),
+        ("X_,_Y->XY;YX,X_->__", "all_to_all H1", "Because a sharding along f is needed, as the next einsum is given H1 sharded along b over Y and f over X, H1 moves "),
+        ("X_,_X->X_;_X,X_->__", "all_to_all H1", "Because a sharding along f is needed, as the next einsum is given H1 sharded along f over X, H1 moves "),
+        ("X_,__->X_;X_,__->__", "all_gather Out", "Every device along X needs all of Out's b: "),
     ],
 )  # fmt: skip
 def test_where_an_intermediate_is_given_to_be_so_is_why_it_moves(specs, step, start):
@@ -201,7 +198,7 @@ def test_where_an_intermediate_is_given_to_be_so_is_why_it_moves(specs, step, st
 def test_names_of_axes_and_arrays_keep_their_case():
     mesh = Mesh(("axis",), (4,))
     found = reasons("axis _, axis _", "bi,ij->bj", mesh, "b=16,i=16,j=16")
-    assert found["all_gather W"].startswith("Both W (along i) and A (along b) want axis")
+    assert found["all_gather W"].startswith("Both W (along i) and A (along b) use axis")
 
 
 def test_a_part_of_the_wanted_axis_is_wanted():
@@ -209,18 +206,18 @@ def test_a_part_of_the_wanted_axis_is_wanted():
     problem = problem_from_text("bd,df->bf", mesh=parse_mesh("X=8"), specs="X:(1)2 _,X:(2)4 _->X_")
     last = plan(problem).steps[-1]
     assert (last.op, last.axes) == ("psum_scatter", ("X:(2)4",))
-    assert "and b is wanted split over X:(2)4" in last.reason
+    assert "and b must be sharded over X:(2)4" in last.reason
 
 
 def test_what_a_function_takes_whole_is_gathered_for_it():
     found = reasons("X=XY,Y=XY", "Y = top_k(X[b,d], d, 2)", sizes="b=8,d=2048")
-    assert found["all_gather X"].startswith("Each device needs all of X's d for top_k: gather its 4 pieces")
+    assert found["all_gather X"].startswith("Each device needs all of X's d for top_k: gather its 4 shards")
 
 
 def test_the_largest_of_all_parts_is_found_where_a_softmax_is_split():
     found = reasons("X=XY,Y=XY", "Y = softmax(X[b,d], d)", sizes="b=8,d=2048")
     assert [name for name in found if not name.startswith("apply")] == ["pmax Y_1", "psum Y_2"]
     assert found["apply Y_1"].endswith(
-        "locally; each covers 1/4 of d, so the maximum over Y is still pending."
+        "locally; each covers 1/4 of d, so the result is a partial maximum over Y."
     )
-    assert found["pmax Y_1"].startswith("Each of the 4 devices along Y holds the largest of its own part")
+    assert found["pmax Y_1"].startswith("Each of the 4 devices along Y holds the maximum of its shard")

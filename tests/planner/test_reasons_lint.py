@@ -21,20 +21,20 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from tests.planner.test_plan_proved import Draw, planned_unless_impossible
 
 NAME = r"(\w+)"
-BOTH = re.compile(rf"^Both {NAME} \(along (\w)\) and {NAME} \(along (\w)\) want (\S+), and the product can")
-ONLY = re.compile(rf"^The product sums over (\w), but only {NAME} is split along it over (\S+) ")
-IDLE = re.compile(rf"^No cheaper plan was found that leaves {NAME} split along (\w) over (\S+): ")
+BOTH = re.compile(rf"^Both {NAME} \(along (\w)\) and {NAME} \(along (\w)\) use (\S+), but the product can")
+ONLY = re.compile(rf"^The product contracts (\w), but only {NAME} is sharded along it over (\S+) ")
+IDLE = re.compile(rf"^No cheaper plan was found that keeps {NAME} sharded along (\w) over (\S+): ")
 ALIKE = re.compile(
-    rf"^{NAME} and {NAME} are split alike along (\w) over (\S+), .*, so every device multiplies (\d+) times"
+    rf"^{NAME} and {NAME} are both sharded along (\w) over (\S+), .*, so every device multiplies (\d+) times"
 )
 TWICE = re.compile(rf"^{NAME} has (\w) twice")
-OTHERWISE = re.compile(rf"^Over (\S+) the devices split (\w), which {NAME} does not have, and not (\w): ")
-MATCH = re.compile(rf"^To match {NAME}'s split of (\w) over (\S+),")
-HAVE = re.compile(rf"^To have {NAME} split along (\w) over (\S+),")
-IN_PARTS = re.compile(r"^To sum over (\w) in parts over (\S+),")
-WANTED = re.compile(
-    rf"^(?:All|More) of (\w)(?: and of \w)* of {NAME} is wanted on every device of (\S+?)[:,]"
+OTHERWISE = re.compile(
+    rf"^Over (\S+), the work is divided along (\w), which {NAME} does not have, not along (\w): "
 )
+MATCH = re.compile(rf"^To match {NAME}'s sharding of (\w) over (\S+),")
+HAVE = re.compile(rf"^To shard {NAME} along (\w) over (\S+),")
+IN_PARTS = re.compile(r"^To shard the contracted dimension (\w) over (\S+),")
+WANTED = re.compile(rf"^Every device along (\S+) needs (?:all|more) of {NAME}'s (\w)(?: and \w)*[:,]")
 CLAIMS = (BOTH, ONLY, IDLE, TWICE, OTHERWISE, MATCH, HAVE, WANTED)
 """What a corpus has to hold; the others are too rare for the short one."""
 
@@ -151,7 +151,7 @@ def check_words(part: Stretch, step: Step, seen: Counter[re.Pattern[str]]) -> No
         assert part.splits(*found.groups(), made), context
     if (found := WANTED.search(said)) and found[2] == part.plan.problem.result.name:
         seen[WANTED] += 1
-        place = part.array(found[2]).dims.index(found[1])
+        place = part.array(found[2]).dims.index(found[3])
         assert set(part.plan.result_spec.dims[place]) <= set(step.to_spec.dims[place]), context
     if found := IN_PARTS.search(said):
         seen[IN_PARTS] += 1

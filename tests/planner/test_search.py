@@ -178,7 +178,7 @@ def test_what_is_kept_does_not_change():
 def test_a_batch_that_does_not_divide_is_a_reason():
     answer = best_meshes(asked(axes="data", sizes="b=8,t=256,d=1024,f=4096"))
     assert answer.found == ()
-    assert answer.infeasible[0].reason == "b=8 of A does not divide over data=16"
+    assert answer.infeasible[0].reason == "b=8 of A is not divisible by data=16"
 
 
 def test_too_little_memory_is_a_reason():
@@ -265,7 +265,7 @@ def test_where_no_machine_would_do_the_largest_that_was_tried_is_named():
     assert (named.smallest_machine, named.largest_machine_tried) == ("", "v5e:16x16")
     assert with_smallest_machine(best_meshes(asked())).largest_machine_tried == ""
     lines = " ".join(line.plain for line in search_view(named, 100, PLAIN, 10))
-    assert "v5e:16x16, the largest machine tried, is too small as well." in lines
+    assert "v5e:16x16, the largest machine tried, is also too small." in lines
 
 
 @pytest.mark.parametrize("machine", ["h100:1024x8", "h100:2048x8", "32*v2:2x2"])
@@ -353,20 +353,20 @@ def test_a_pipeline_waits():
     assert found.time.bubble == pytest.approx(found.seconds * 3 / 7)
     assert best_meshes(replace(question, microbatches=32)).found[0].time.bubble < found.time.bubble
     assert ("pipeline",) in [axes for axes, _ in found.time.communication]
-    with pytest.raises(QuestionError, match="a pipeline splits layers"):
+    with pytest.raises(QuestionError, match="a pipeline needs several layers"):
         asked(axes="pipeline,fsdp")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("data,data", "the axis data stands twice"),
+        ("data,data", "the axis data is given twice"),
         ("1x", "is not an axis name"),
         ("X=speed", "neither a kind of axis nor a size"),
         ("X=0", "neither a kind of axis nor a size"),
         ("a,b,c,d,e,f", "at most 5 axes"),
-        ("a,b,c,d", "more than 3 axes may split anything"),
-        ("pp,stage", "several axes split the layers"),
+        ("a,b,c,d", "more than 3 axes have no kind"),
+        ("pp,stage", "several pipeline axes"),
     ],
 )
 def test_axes_that_cannot_be_read(text, message):

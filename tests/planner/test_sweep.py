@@ -87,8 +87,8 @@ def test_no_crossing_where_nothing_is_sent():
     ("sizes", "message"),
     [
         ("q=1:8", "'q' is neither a dimension nor a mesh axis"),
-        ("b=1:8", "b=1 of A does not divide over X=2"),
-        ("X=2:4096", "b=1,024 of A does not divide over X=2048"),
+        ("b=1:8", "b=1 of A is not divisible by X=2"),
+        ("X=2:4096", "b=1,024 of A is not divisible by X=2048"),
     ],
 )
 def test_what_does_not_fit_is_refused_at_its_place(sizes, message):
@@ -115,5 +115,5 @@ def test_times_that_are_not_known_and_other_meshes_are_refused():
     cluster = parse_cluster("v5e:2x4")
     assert cluster is not None
     machine = cluster
-    with pytest.raises(QuestionError, match="v5e:2x4 has a fixed size, and that of X varies"):
+    with pytest.raises(QuestionError, match="v5e:2x4 has a fixed size, but X varies"):
         swept("bd,df->bf", "XY,Y_->X_", "X=2:8", on=lambda mesh: place_mesh(machine, mesh))

@@ -191,7 +191,7 @@ def test_a_prediction_without_its_largest_part_is_not_told_as_whole(tmp_path: Pa
     page = "\n".join(line.plain for line in profile_view(found, 100, PLAIN, verbose=True))
     (row,) = (line for line in page.splitlines() if line.startswith("  predicted on v6e:2x4 "))
     assert row.split(" + ")[1].startswith("? ")
-    assert "the prediction is not of the whole step: the model has no estimate (?) of 2 operations" in page
+    assert "the prediction is incomplete: no estimate (?) for 2 operations" in page
     assert "2 operations without an estimate" in svg(Subject(Timelines(found.timelines), "a step"))
     heads = next(line.split() for line in page.splitlines() if "in all" in line)
     assert heads == ["device", "in", "all", "compute", "communication", "exposed", "copies", "idle"]

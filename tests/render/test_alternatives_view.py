@@ -116,7 +116,7 @@ def test_a_bound_is_never_rounded_below_itself(at_most, expected):
     cost = cost_of("bd,df->bf", "X_,_Y->XY", "X=2,Y=4", "b=1024,d=2048,f=8192")
     cost = replace(cost, plan=replace(cost.plan, optimal=False, at_most=at_most))
     assert bound_words(cost) == (
-        f"The search was not exhaustive; this plan takes at most {expected} × the least time."
+        f"The search was not exhaustive; this plan takes at most {expected} × the minimum time."
     )
 
 
@@ -161,7 +161,7 @@ def test_the_plan_by_time_is_that_faster_one():
     assert fastest.plan.steps == faster.plan.steps
     assert words(given)[0] == " The work is divided as the given arrays are, as compilers and textbooks do."
     assert words(fastest)[0] == (
-        " The work is not divided as the given arrays are: that would take 28 % longer."
+        " The work is not divided as the given arrays are; that would take 28 % longer."
     )
 
 
@@ -169,4 +169,4 @@ def test_a_plan_that_takes_more_than_twice_as_long_is_not_the_one_given():
     cost = cost_of("bd,df->bf", "XY,__->X_", "X=4,Y=4", "b=8,d=16384,f=16384")
     assert cost.plan.as_given is not None
     assert cost.plan.as_given > 2
-    assert words(cost)[0].startswith(" The work is not divided as the given arrays are: that would take ")
+    assert words(cost)[0].startswith(" The work is not divided as the given arrays are; that would take ")

@@ -114,8 +114,8 @@ WORDS = [
         """
          δ  A    b 9:10  1 of 10 bf16, padded to 3  6 B
         devices  3, 7  X0–1 Y3  2 copies
-        ░ b of A: 10 does not divide by the 4 parts over Y. jit pads it to 12, 3 a device, and the last 2
-        are padding; a JAX array refuses it (IndivisibleError).
+        ░ b of A: 10 is not divisible by the 4 shards over Y. jit pads it to 12, 3 per device; the last 2
+        are padding. jax.device_put raises IndivisibleError.
         """,
     ),
 ]

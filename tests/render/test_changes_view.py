@@ -36,13 +36,13 @@ def page(before, after):
             GATHER,
             LOOP,
             "≠ other runs: all-gather over data\n"
-            "  bf16[64]→[256], ×4 before, in a loop of unknown length now, 384 B a run sent",
+            "  bf16[64]→[256], ×4 before, in a loop of unknown length now, 384 B sent per run",
         ),
         (
             LOOP,
             replace(LOOP, bytes=1024, wire_bytes=768),
             "↑ grown: all-gather over data\n"
-            "  bf16[64]→[256], in a loop of unknown length, 384 B to 768 B a run sent",
+            "  bf16[64]→[256], in a loop of unknown length, 384 B to 768 B sent per run",
         ),
         (
             GATHER,
@@ -63,4 +63,6 @@ def test_what_is_not_counted_is_said():
 
 def test_another_place_is_not_the_same_line():
     told = page(GATHER, replace(GATHER, place="v"))
-    assert "no collective changes: 1 line of the summary is the same, 1 of them but for the place" in told
+    assert (
+        "no collective changes: 1 line of the summary is the same, 1 of them except the source line" in told
+    )

@@ -152,7 +152,7 @@ def test_the_rest_is_told() -> None:
     assert top[1].endswith("model.py:15")
     assert top[2] == "and 2 more lines, 18 % of the bytes"
     filtered = shown(PROGRAM, 80, selection=Selection(axes=("X",))).splitlines()
-    assert "2 collectives are left out" in filtered
+    assert "2 collectives are not shown" in filtered
     none = shown(PROGRAM, 80, selection=Selection(ops=("all-to-all",))).splitlines()
     assert none[0] == "no such collective: the program has all-gather, collective-permute, all-reduce"
 
@@ -160,8 +160,8 @@ def test_the_rest_is_told() -> None:
 def test_a_loop_of_unknown_length_is_named_and_can_be_told() -> None:
     text = " ".join(shown(LAYERS, 100).split())
     assert (
-        "1 collective runs an unknown number of times, and is not in the sums; "
-        "--trips layers=N tells how often the loops run" in text
+        "1 collective runs an unknown number of times and is not in the sums; --trips layers=N sets the trip "
+        "counts" in text
     )
     for name in ("layers", "body"):
         told = shown(with_trip_counts(LAYERS, {name: 32}), 100)

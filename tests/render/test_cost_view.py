@@ -69,7 +69,7 @@ CASES = [
         100,
         """
         time  v5e, assumed, each mesh axis a ring: no peak in f64 is published, HBM 820 GB/s
-         the time of step 1 is by HBM alone: the totals are lower bounds
+         the time of step 1 counts only HBM: the totals are lower bounds
          ≥ 644 µs without overlap, ≥ 559 µs with perfect overlap: compute ≥ 84.4 µs, Y 559 µs
          62 FLOPs per HBM byte, 85 per byte sent
          memory at most 66 MiB, at step 1, of 15.8 GiB
@@ -80,7 +80,7 @@ CASES = [
         100,
         """
         time  v5e, assumed, each mesh axis a ring: 197 TFLOP/s in bf16, HBM 820 GB/s
-         10.3 µs in all: nothing is sent
+         10.3 µs total: nothing is sent
          compute-bound from b = 628 on (now 16); at no size of d, f
          7.9 FLOPs per HBM byte (v5e is compute-bound above 240); 3 % of the peak
          memory at most 8.06 MiB, at step 1, of 15.8 GiB
@@ -110,7 +110,9 @@ def test_no_line_is_wider_than_the_page(width: int) -> None:
 def test_what_does_not_fit_says_so_first() -> None:
     cost = priced(("bd,df->bf", "X_,_Y", "b=512Ki,d=32Ki,f=64Ki"))
     (line,) = fit_lines(cost, 100)
-    assert line.plain == "✗ does not fit: 9.25 GiB over the 15.8 GiB of v5e: at step 1 a device holds 25 GiB"
+    assert (
+        line.plain == "✗ does not fit: 9.25 GiB over the 15.8 GiB of v5e: at step 1 each device holds 25 GiB"
+    )
     assert fit_lines(priced(BOTH), 100) == []
 
 
@@ -141,4 +143,4 @@ def test_what_is_padded() -> None:
         return " ".join(line.plain.strip() for line in padding_lines(price(found, placed), 80))
 
     assert lines("b=8,d=16,f=8") == ""
-    assert lines("b=7,d=16,f=16").startswith("padded: b=7 to 8, which the axes divide.")
+    assert lines("b=7,d=16,f=16").startswith("padded: b=7 to 8, divisible by the axes.")

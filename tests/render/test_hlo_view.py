@@ -77,8 +77,8 @@ def test_a_narrow_page() -> None:
             """
             jit_step  8 partitions, scheduled
             mesh axis_0=2, axis_1=4  8 devices
-              found in the text; name it yourself to
-              see your axes
+              found in the text; --mesh names your
+              axes
 
             share   sent  collective
             9.1 %  1 MiB  all-gather axis_0
@@ -93,7 +93,7 @@ def test_unknown_counts_are_in_no_sum() -> None:
     assert "    ?     ?      ?  all-reduce Y          model.py:15" in text
     assert "all-reduce            0 %  0 + ?    0 B + ?" in text
     assert "all                 100 %  2 + ?  2 MiB + ?" in text
-    assert "1 collective runs an unknown number of times, and is not in the sums; --trips" in text
+    assert "1 collective runs an unknown number of times and is not in the sums; --trips" in text
 
 
 def test_alike_collectives_of_one_line_share_a_line() -> None:
@@ -114,20 +114,20 @@ def test_what_is_not_there_is_said() -> None:
         "HloModule empty, num_partitions=8\n\nENTRY %e (p: f32[]) -> f32[] {\n  %p = f32[] parameter(0)\n"
     )
     assert viewed(f"{nothing}}}\n", 80).endswith("no collective: nothing is sent")
-    assert viewed(nothing, 80).endswith("no collective in what can be read")
+    assert viewed(nothing, 80).endswith("no collective in the readable part")
     assert viewed(f"{nothing}}}\n", 80, mesh=None).splitlines()[1:] == ["", "no collective: nothing is sent"]
     alone = viewed(nothing.replace(", num_partitions=8", "") + "}\n", 80, mesh=None)
     assert alone.splitlines()[0] == "empty  1 partition, not scheduled"
     assert "mesh" not in alone
     unread = viewed(PROGRAM.replace("[2,4]<=[8]", "[2,4]<=[9]"), 80)
-    assert "\nnot read: 1 collective, not in the sums" in unread
+    assert "\nunreadable and not in the sums: 1 collective" in unread
     loose = (
         "%a = f32[4] all-reduce(%b), replica_groups={{0,3},{1,2}}, channel_id=1, use_global_device_ids=true"
     )
     assert "source line unknown" not in viewed(loose, 80, mesh=None), "its row says all"
     other = loose.replace("%a", "%c").replace("{{0,3},{1,2}}", "{{0,1},{2,3}}")
     text = viewed(f"{loose}\n{other}", 80, mesh=None)
-    assert text.startswith("a program without a name")
+    assert text.startswith("unnamed program")
     assert "source line unknown" in text
     assert "all-reduce {0,3} +1" in text
 
@@ -153,14 +153,14 @@ LOWERED = """module @jit_f {
 )
 def test_a_program_before_the_partitioner_has_no_collective_yet(text: str) -> None:
     shown = viewed(text, 120, mesh=None)
-    assert "\nno collective yet: the partitioner, which inserts them, runs later" in shown
+    assert "\nno collective yet: the partitioner inserts them later" in shown
     assert ("mesh X=2, Y=4" in shown) == ("devices=" not in text)
     assert hlo_document(report_of(read(text)))["awaits_partitioner"]
     for later in (text.replace("main.1", "main.1_spmd"), text.replace("jit_f,", "jit_f, is_scheduled=true,")):
         assert later == text or "no collective: nothing is sent" in viewed(later, 120, mesh=None)
     reduced = "  %s = f32[8] all-reduce(%a.1), replica_groups={}\n  ROOT"
     some = viewed(text.replace("  ROOT", reduced), 120, mesh=None)
-    assert text is LOWERED or "the partitioner runs later and may insert more" in some
+    assert text is LOWERED or "the partitioner may insert more later" in some
 
 
 def test_parts_of_axes_are_explained() -> None:

@@ -592,13 +592,13 @@ def test_many_slices_are_summarised() -> None:
 NOTES = [
     (
         layout_of((10, 8), "X=2,Y=4", "YX"),
-        "░ I of A: 10 does not divide by the 4 parts over Y. jit pads it to 12, 3 a device, and the last 2 "
-        "are padding; a JAX array refuses it (IndivisibleError).",
+        "░ I of A: 10 is not divisible by the 4 shards over Y. jit pads it to 12, 3 per device; the last 2 "
+        "are padding. jax.device_put raises IndivisibleError.",
     ),
     (
         layout_of((7, 8), "X=2,Y=4", "XY"),
-        "░ I of A: 7 does not divide by the 2 parts over X. jit pads it to 8, 4 a device, and the last one "
-        "is padding; a JAX array refuses it (IndivisibleError).",
+        "░ I of A: 7 is not divisible by the 2 shards over X. jit pads it to 8, 4 per device; the last one "
+        "is padding. jax.device_put raises IndivisibleError.",
     ),
     (
         layout_of((8, 8), "X=2,Y=4", "Out[b_X, f]{U_Y}"),

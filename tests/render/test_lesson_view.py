@@ -92,8 +92,8 @@ def test_the_strip_has_what_matters_most():
         "Hint 1 of 2  The first letter is for rows.",
         "✗ A differs.",
     ]
-    assert strip(None)[-1] == "✓ The goal is met. n goes on."
-    assert strip("A differs.", is_solved=True)[-1] == "n goes on: the goal was met."
+    assert strip(None)[-1] == "✓ The goal is met. n continues."
+    assert strip("A differs.", is_solved=True)[-1] == "The goal was met. n continues."
     few = {"most": 3, "width": 40}
     assert strip("A differs.", 1, **few)[0].startswith("Goal")
     assert strip("A differs.", 1, is_asked=True, **few)[0].startswith("Hint 1")

@@ -108,7 +108,7 @@ def test_two_devices_of_a_chip():
     assert "  0·1──2·3\n" in text("v2:2x2", "X=8")
     assert "8 devices, 2 a chip" in text("v2:2x2")
     assert "share its links" not in text("v2:2x2", "X=8")
-    assert "a group with one of them has 1/2 of each" in text("tpu7x:4x4x4", "X=2,Y=64")
+    assert "a group with one of them gets 1/2 of each" in text("tpu7x:4x4x4", "X=2,Y=64")
 
 
 def test_nodes_hang_on_their_switches():

@@ -49,7 +49,7 @@ def test_a_sum_is_made_in_the_order_of_its_sends():
 
 def test_on_a_narrow_page_the_times_stand_below_one_another():
     lines = [line.plain for line in matmul_lines(matmul(), 40, PLAIN)]
-    totals = [line for line in lines if line.startswith(("together", "one after"))]
+    totals = [line for line in lines if line.startswith(("together", "without"))]
     assert [line.endswith(" µs") for line in totals] == [True, True]
 
 
@@ -67,7 +67,7 @@ def test_a_prefetched_gather_stands_beside_the_matmul_before_it():
     found = matmul_of_step(resolved.plan, placed, 3, run_on(question_of_step(resolved.plan, 3), placed))
     assert found is not None
     lines = [line.plain for line in matmul_lines(found, 100, PLAIN)]
-    assert "or prefetched whole while step 2 multiplies: all of it is hidden" in lines
+    assert "or fully prefetched while step 2 multiplies: all of it is hidden" in lines
     assert any(line.startswith("with step 2 prefetched 2.79 ms   block by block 2.79 ms") for line in lines)
 
 

@@ -79,7 +79,7 @@ def test_good_times_leave_no_doubt():
 def test_two_regimes_are_said():
     _, rows = measured(time=lambda size: 10e-6 + size / (10e9 if size < 2**21 else 1e9))
     (said,) = doubts(fits(rows))
-    assert said.startswith("One line does not hold for psum (X; Y; X, Y): ")
+    assert said.startswith("One line does not fit psum (X; Y; X, Y), ")
 
 
 def test_noise_is_said():
@@ -100,7 +100,7 @@ def test_the_noise_forbids_a_prediction():
 def test_sizes_that_tell_no_bandwidth():
     _, rows = measured("copy", sizes="4KiB:16KiB", time=lambda _: 1e-3)
     (said,) = doubts(fits(rows))
-    assert said.startswith("These sizes tell no bandwidth for copy: measure larger ones.")
+    assert said.startswith("These sizes show no bandwidth for copy: measure larger ones.")
 
 
 def test_a_matmul_has_no_line_over_its_bytes():
@@ -113,7 +113,7 @@ def test_a_matmul_has_no_line_over_its_bytes():
 def test_a_bandwidth_that_is_hardly_known():
     _, rows = measured("copy", sizes="4KiB:64KiB", spread=0.15, time=lambda size: 1e-3 + size / 1e9)
     (said,) = doubts(fits(rows))
-    assert said.startswith("A bandwidth is uncertain by more than 50% for copy: measure larger sizes")
+    assert said.startswith("The bandwidth is uncertain by more than 50% for copy: measure larger sizes")
     _, rows = measured("copy", sizes="4KiB:64MiB", spread=0.15, time=lambda size: 1e-3 + size / 1e9)
     assert not [*doubts(fits(rows))]
 
@@ -121,14 +121,14 @@ def test_a_bandwidth_that_is_hardly_known():
 def test_the_clock_and_what_the_compiler_made_of_it_are_said():
     _, rows = measured(sizes="4KiB")
     assert list(rows_words(rows)) == [
-        "Wall time on cpu: a pass of a jitted loop, the median of the runs, excluding compilation."
+        "Wall time on cpu: one iteration of a jitted loop, median over runs, excluding compilation."
     ]
     rows = [
         Measurement(row.case, row.seconds, "device", 0, "XLA moves bf16 as f32 here", "TPU v9")
         for row in rows
     ]
     assert list(rows_words(rows)) == [
-        "Time by the clock of the devices, TPU v9, from their profile: the median of a loop's passes.",
+        "Device time on TPU v9, from a profile: the median over a loop's iterations.",
         "XLA moves bf16 as f32 here.",
     ]
 
@@ -136,7 +136,7 @@ def test_the_clock_and_what_the_compiler_made_of_it_are_said():
 def test_one_size_is_said_to_tell_no_line():
     _, rows = measured("psum,copy", sizes="1MiB")
     assert too_few_sizes(of_one_size(rows)) == (
-        "One size tells no latency and no bandwidth of psum (X; Y; X, Y): measure two sizes or more, as with "
+        "One size shows neither latency nor bandwidth of psum (X; Y; X, Y): measure two or more, such as "
         "--sizes 4KiB:1MiB."
     )
     _, rows = measured("psum,copy", sizes="1MiB,2MiB")

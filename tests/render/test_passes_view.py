@@ -94,7 +94,7 @@ def test_it_fits(width):
 def test_a_diff_stands_under_its_stage():
     shown = "\n".join(lines(100, frozenset((4,))))
     assert "    -%x = bf16[4] all-reduce(%y)\n    +%x = f32[4] all-reduce(%y)" in shown
-    assert "the lines differ only in what is folded away" in "\n".join(lines(100, frozenset((1,))))
+    assert "the lines differ only in folded text" in "\n".join(lines(100, frozenset((1,))))
 
 
 def test_many_tensors_are_counted():

@@ -45,7 +45,7 @@ TABLES = [
          1  einsum bd,df->bf   4.29 GFLOP  21.8 µs  ███▊
         ▌2  psum Out over Y   12 MiB sent   140 µs  ████████████████████████
         ▌   WHY
-            in all            12 MiB sent   162 µs
+            total             12 MiB sent   162 µs
         """,
     ),
     (
@@ -56,7 +56,7 @@ TABLES = [
         ▌1  einsum bd,df->bf  21.8 µs
         ▌   WHY
          2  psum Out over Y    140 µs
-            in all             162 µs
+            total              162 µs
         """,
     ),
 ]

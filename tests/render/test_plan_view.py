@@ -76,8 +76,8 @@ EXPLANATIONS = [
             Every device multiplies its A[4×512] by its W[512×8192] locally; each covers
             1/4 of d, so the result is a partial sum over Y.
          2  psum Out over Y   → Out[b_X, f]           96 KiB sent     4 µs  latency
-            Each of the 4 devices along Y holds a partial sum of Out: add them up and
-            give every device the total; each sends 2×3/4 of 65,536 bytes = 98,304.
+            Each of the 4 devices along Y holds a partial sum of Out: they are added,
+            and every device gets the total; each sends 2×3/4 of 65,536 bytes = 98,304.
             a ring of 4 along Y, both directions: twice 3/4 of 64 KiB over 2 × 45 GB/s;
             or twice 2 hops of 1 µs, if longer
          1 collective; each device sends 98,304 bytes (96 KiB)
@@ -139,10 +139,10 @@ EXPLANATIONS = [
          2  psum Out over Y  → Out[b_X, f]
            96 KiB sent  4 µs  latency
             Each of the 4 devices along Y holds
-            a partial sum of Out: add them up
-            and give every device the total;
-            each sends 2×3/4 of 65,536 bytes =
-            98,304.
+            a partial sum of Out: they are
+            added, and every device gets the
+            total; each sends 2×3/4 of
+            65,536 bytes = 98,304.
             a ring of 4 along Y, both
             directions: twice 3/4 of 64 KiB over
             2 × 45 GB/s; or twice 2 hops of
@@ -182,8 +182,8 @@ EXPLANATIONS = [
         plan  case 1
          case 1: no axis shards the contracted dimension; textbook: multiply
          1  einsum bd,df->bf  → Out[b_X, f_Y]  8.03 MiB of HBM  10.3 µs  HBM
-            Every device multiplies its A[4×2048] by its W[2048×2048] and has its piece of Out: no byte
-            moves.
+            Every device multiplies its A[4×2048] by its W[2048×2048] and holds its shard of Out: nothing is
+            sent.
          no collective: nothing is sent
          The work is divided as the given arrays are, as compilers and textbooks do.
          A plan that divides the work differently is 30 % faster (24 KiB sent, where this plan sends
@@ -232,20 +232,20 @@ EXPLANATIONS = [
          case 3: both operands shard the contracted dimension over the same axis; textbook: multiply, then
          add partial sums
          1  einsum bx,xy->by      → H1[b_X, y_Y]         448 B of HBM  0.546 ns  HBM
-            Every device multiplies its A[4×16] by its W1[16×8] and has its piece of H1: no byte moves.
+            Every device multiplies its A[4×16] by its W1[16×8] and holds its shard of H1: nothing is sent.
          2  all_gather H1 over X  → H1[b, y_Y]              64 B sent      1 µs  latency
-            All of b of H1 is wanted on every device of X, as the next einsum is given H1 split by y over Y:
-            gather its 2 pieces of 4 into 8; each device sends 1/2 of 128 bytes = 64.
+            Every device along X needs all of H1's b, as the next einsum is given H1 sharded along y over Y:
+            gather its 2 shards of 4 into 8; each device sends 1/2 of 128 bytes = 64.
             two along X: 1/2 of 128 B over 45 GB/s; or 1 hop of 1 µs, if longer
          3  slice H1 over X       → H1[b_X, y_Y]                       in place
-            To have Out split along b over X, each device keeps its own 1/2 of b (4); it already has it, so
-            no byte moves.
+            To shard Out along b over X, each device keeps its own 1/2 of b (4); it already holds it, so
+            nothing is sent.
          4  einsum by,yz->bz      → Out[b_X, z]{U_Y}  1.56 KiB of HBM   1.95 ns  HBM
             Every device multiplies its H1[4×8] by its W2[8×64] locally; each covers 1/4 of y, so the result
             is a partial sum over Y.
          5  psum Out over Y       → Out[b_X, z]            768 B sent      4 µs  latency
-            Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the
-            total; each sends 2×3/4 of 512 bytes = 768.
+            Each of the 4 devices along Y holds a partial sum of Out: they are added, and every device gets
+            the total; each sends 2×3/4 of 512 bytes = 768.
             a ring of 4 along Y, both directions: twice 3/4 of 512 B over 2 × 45 GB/s; or twice 2 hops of
             1 µs, if longer
          2 collectives; each device sends 832 bytes
@@ -500,8 +500,8 @@ def test_a_program_is_its_statements_with_their_splits_and_only_moves_have_words
         " 2  Y_1[b_X, f_Y] = silu(H)",
         " 3  Y_2[b_X, d]{U_Y} = Y_1 * W2",
         " 4  psum Y_2 over Y → Y_2[b_X, d]  12 MiB sent",
-        "    Each of the 4 devices along Y holds a partial sum of Y_2: add them up and",
-        "    give every device the total; each sends 2×3/4 of 8,388,608 bytes =",
+        "    Each of the 4 devices along Y holds a partial sum of Y_2: they are added,",
+        "    and every device gets the total; each sends 2×3/4 of 8,388,608 bytes =",
         "    12,582,912.",
         " 5  Y[b_X, d] = X + Y_2",
     ]
@@ -562,7 +562,8 @@ def test_of_a_program_it_is_said_whose_work_is_repeated():
     )
     words = " ".join(line.plain.strip() for line in case_lines(plan(problem, None, "bytes"), 80))
     assert words == (
-        "plan  every device repeats the work of H 8 ×, which the specs divide over data·tensor; program of 3 "
+        "plan  every device repeats the work of H 8 ×, though the specs divide it over data·tensor; program "
+        "of 3 "
         "statements"
     )
 

@@ -37,33 +37,33 @@ def test_before_after_and_the_final_result(run):
     before = state_line(run, run, 0, 80)
     after = state_line(run, run, 6, 80)
     assert before is not None
-    assert before.plain == "BEFORE  each device has its own addend, 4"
+    assert before.plain == "BEFORE  each device has one addend, 4"
     assert state_line(run, run, 3, 80) is None
     assert after is not None
-    assert after.plain == "AFTER  s32[4] a device   FINAL RESULT  s32[4] P()"
+    assert after.plain == "AFTER  s32[4] per device   FINAL RESULT  s32[4] P()"
 
 
 def test_the_account_runs_and_never_moves(run):
     lines = [[line.plain for line in cost_summary(run, "", number, 100)] for number in range(7)]
     assert lines[3] == [
-        "sent     12 B of 24 B per device, the least   time     3 µs of 6 µs",
-        "ring of 4 as given, 45 GB/s per link   4 µs by formula   least 2 rounds",
+        "sent     12 B of 24 B per device, optimal   time     3 µs of 6 µs",
+        "ring of 4 as given, 45 GB/s per link   4 µs by formula   min 2 rounds",
     ]
     assert len({tuple(map(len, each)) for each in lines}) == 1
     assert lines[6][0].startswith("sent     24 B of 24 B")
     assert cost_summary(run, "v5e:2x4", 3, 100)[1].plain.startswith("ring of 4 on v5e:2x4, 45 GB/s per link")
-    assert cost_summary(run, "", 3, 40)[0].plain == "sent     12 B of 24 B, the least"
+    assert cost_summary(run, "", 3, 40)[0].plain == "sent     12 B of 24 B, optimal"
 
 
 def test_without_sums_the_least_is_told(run_of, monkeypatch):
     monkeypatch.setattr(timelines, "MAX_NUMBERS", 0)
     (line,) = cost_summary(run_of("psum", "i=4", range(16), shard=(4,)), "", 3, 80)
-    assert line.plain == "too many rounds to add up   least 24 B, 2 rounds"
+    assert line.plain == "too many rounds to sum   min 24 B, 2 rounds"
 
 
 def test_the_title_says_as_much_as_fits(run, run_of):
     whole = title_line(run, 80, PLAIN, "step 2  ").plain
-    assert whole == "step 2  psum over i   by ring   A[d0_i]   s32[16], 4 a device"
+    assert whole == "step 2  psum over i   by ring   A[d0_i]   s32[16], 4 per device"
     assert title_line(run, 30, PLAIN).plain == "psum over i   by ring"
     # What `a` switches is always said.
     assert title_line(

@@ -42,7 +42,7 @@ def test_every_figure_is_told(profile: Profile, width: int) -> None:
         "15 µs",
         "6.55 GB/s",
         "7.5 µs",
-        "TPU 3 was the last in 2 of 2 runs (100 %) of all-reduce.3; others waited 60 µs in all",
+        "TPU 3 was last in 2 of 2 runs (100 %) of all-reduce.3; others waited 60 µs",
         "step 0 of jit_step on TPU 0: 150 µs",
         "predicted on v5e:2x2",
     ):
@@ -56,7 +56,7 @@ def test_the_short_page_says_what_waits_and_where(profile: Profile) -> None:
     for said in (
         "2 steps of 150 µs",
         "median device: compute 135 µs (42 %), exposed 105 µs (33 %), idle 80 µs (25 %) of 320 µs",
-        "TPU 3 was the last in 2 of 2 runs (100 %) of all-reduce.3; others waited 60 µs in all",
+        "TPU 3 was last in 2 of 2 runs (100 %) of all-reduce.3; others waited 60 µs",
         "predicted on v5e:2x2",
     ):
         assert said in words
@@ -71,8 +71,8 @@ def test_the_charts_have_one_scale(profile: Profile) -> None:
 
 def test_wider_pages_have_more_columns(profile: Profile) -> None:
     heads = [next(line for line in page(profile, width) if "busbw" in line) for width in (100, 200)]
-    assert "least to most" not in heads[0]
-    assert all(words in heads[1] for words in ("least to most", "algbw", "source", "predicted"))
+    assert "min to max" not in heads[0]
+    assert all(words in heads[1] for words in ("min to max", "algbw", "source", "predicted"))
 
 
 def test_many_devices_and_steps_are_counted(profile: Profile) -> None:

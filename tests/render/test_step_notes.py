@@ -22,8 +22,8 @@ VERDICTS = [
     (
         ExecutionResult("cpu", "ok", versions=(("jax", "0.10.2"),), note="an equal program stands in"),
         VerificationResult("rounding", 16, 3, 2, 1, (0, 2), "1.5", "1.25"),
-        "JAX 0.10.2 on 4 simulated CPU devices: 3 of 16 values differ by rounding, as another order of the\n"
-        "  additions gives; at most 2 ulps, on device 1 at [0, 2] 1.5 here, 1.25 in JAX\n"
+        "JAX 0.10.2 on 4 simulated CPU devices: 3 of 16 values differ by rounding, from another order of\n"
+        "  additions; at most 2 ulps, on device 1 at [0, 2] 1.5 here, 1.25 in JAX\n"
         "  an equal program stands in",
     ),
     (

@@ -210,7 +210,7 @@ def test_without_numbers(run_of: RunOf) -> None:
 def test_one_device_sends_nothing(run_of: RunOf) -> None:
     text = page(run_of("psum", "i=1", (3, 1)))
     assert "round 1" not in text
-    assert text.endswith("\nring: one device alone: nothing to send")
+    assert text.endswith("\nring: one device: nothing is sent")
 
 
 def test_shards_of_two_dimensions_and_none(run_of: RunOf) -> None:
@@ -226,7 +226,7 @@ def test_shards_of_two_dimensions_and_none(run_of: RunOf) -> None:
     assert "FINAL RESULT  s32[]  P()\n 7" in scalar
     apart = page(run_of("psum_scatter", "i=2", range(4), tiled=False))
     assert "AFTER  s32[] per device\n" in apart
-    assert "no FINAL RESULT: shard_map joins results along a dimension, and these have none" in apart
+    assert "no FINAL RESULT: shard_map joins results along a dimension, and these are scalars" in apart
     assert "AFTER  s32[1] per device\n" in page(run_of("psum_scatter", "i=2", range(4)))
 
 
@@ -251,7 +251,7 @@ NOTES = [
     (
         ("all_to_all", "i=2", (1, 2, 3, 4), "pairwise"),
         {},
-        "   α₁→1 sent α₁ to device 1   α₁ from device 0 to device 1\ncolumns: the device it goes to, or came",
+        "   α₁→1 sent α₁ to device 1   α₁ from device 0 to device 1\ncolumns: destination or source device",
     ),
     (
         ("psum", "X=2,Y=16", tuple(range(32)), "recursive-doubling"),

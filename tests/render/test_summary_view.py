@@ -22,7 +22,7 @@ def test_the_figures_of_the_whole_come_first_and_the_most_bytes_next():
     text = page(line("all-gather"), line(runs=3, overlapped=2), seconds=0.0123, memory=2**30)
     assert text[:2] == [
         "mesh X=4, machine v5e:2x2",
-        "4 KiB sent per device  12.3 ms in all  1 GiB of memory at the peak",
+        "4 KiB sent per device  12.3 ms total  1 GiB of peak memory",
     ]
     assert text[5:] == [
         "all-reduce over X  f32[8], ×3, 3 KiB sent, work beside 2 of 3 runs",
@@ -35,7 +35,7 @@ def test_the_figures_of_the_whole_come_first_and_the_most_bytes_next():
 def test_a_loop_of_unknown_length_is_not_in_the_sum():
     text = "\n".join(page(line(runs=None)))
     assert "0 B sent outside of unknown loops" in text
-    assert "in a loop of unknown length, 1 KiB a run sent" in text
+    assert "in a loop of unknown length, 1 KiB sent per run" in text
 
 
 @pytest.mark.parametrize("width", [40, 120])

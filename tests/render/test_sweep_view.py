@@ -31,7 +31,7 @@ def test_what_takes_no_time_is_sent_nevertheless() -> None:
     problem = problem_from_text(GATHER[0], mesh=parse_mesh("X=2,Y=4"), specs=GATHER[1])
     found = sweep(problem, parse_range("b=1Ki:8Ki"), lambda mesh: place_mesh(machine, mesh))
     text = "\n".join(line.plain for line in sweep_view(found, 80, PLAIN))
-    assert "what is sent takes no time here" in text
+    assert "communication takes no time here" in text
     assert "nothing is sent" not in text
 
 

@@ -37,7 +37,7 @@ def test_both_totals_and_every_cause_are_told(width: int) -> None:
     for said in ("216 ms", "108 ms", "2.00 × the model's", "+100 ms a small transfer", "−3 ms other work"):
         assert said in words
     agreeing = replace(COMPARED, scheduler_seconds=110 * MS, causes=())
-    assert "within a quarter" in " ".join(page(TargetTimes(LAYER, SLOWER, agreeing), width))
+    assert "within 25 %" in " ".join(page(TargetTimes(LAYER, SLOWER, agreeing), width))
 
 
 def test_the_charts_have_one_scale() -> None:
@@ -69,7 +69,7 @@ def test_a_target_without_times_has_a_reason_and_its_memory() -> None:
     answer = TimesAnswer("v5e:2x4", error=QuestionError("nothing was compiled", "take less"), memory=memory)
     lines = [line.plain for line in target_times_view(answer, 100, PLAIN)]
     assert lines[:3] == ["", "no times: nothing was compiled", "  take less"]
-    assert lines[3].startswith("✗ does not fit: 13 GiB are needed and 12 GiB allowed")
+    assert lines[3].startswith("✗ does not fit: 13 GiB needed, 12 GiB allowed")
     (mark,) = (line for line in lines if "↑ 12 GiB allowed" in line)
     bar = next(line for line in lines if line.startswith("  █"))
     assert mark.index("↑") - 2 == pytest.approx((len(bar) - 2) * 12 / 13, abs=1)

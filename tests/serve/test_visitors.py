@@ -66,7 +66,7 @@ def test_a_visitor_has_no_files(url):
         async with visit(url) as visitor:
             await visitor.until(PICTURE)
             await visitor.press("e")
-            await visitor.until("writes no files")
+            await visitor.until("cannot write files")
             await visitor.press("\x10")
             await visitor.until("type to find")
             for said in ("Screenshot", "Maximize", "Keys and help panel"):
@@ -203,7 +203,7 @@ def test_a_class_follows_the_teacher():
         (["--host", "192.0.2.1"], "'192.0.2.1' cannot be served from"),
         (["--lesson", "99"], "there is no lesson 99"),
         (["--lesson", "/etc/passwd.toml"], "files cannot be opened here"),
-        (["--lesson", "1", "--from", "x"], "--lesson and --from both say how to begin"),
+        (["--lesson", "1", "--from", "x"], "--lesson and --from cannot be combined"),
         (["--from", "shardviz1-x"], "cut or altered"),
         (["--port", "65536"], "65536"),
         (["--sessions", "0"], "0"),

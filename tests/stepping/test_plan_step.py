@@ -120,7 +120,11 @@ def test_addends_of_a_pending_sum_differ() -> None:
 
 @pytest.mark.parametrize(
     ("number", "message"),
-    [(0, "the plan has no step 0: it has 2"), (3, "no step 3"), (1, "step 1 is einsum, which sends nothing")],
+    [
+        (0, "step 0 does not exist: the plan has 2"),
+        (3, "step 3 does not exist"),
+        (1, "step 1 is einsum, which sends nothing"),
+    ],
 )
 def test_steps_that_are_no_collectives(number: int, message: str) -> None:
     with pytest.raises(QuestionError, match=message) as caught:

@@ -111,8 +111,7 @@ jit_mlp, on the mesh X=2,Y=4, has other collectives than expected
 
 no reduce-scatter
 
-hint: a compiler for CPUs may leave an all-reduce and a slice where one for GPUs has a
-  reduce-scatter"""
+hint: CPU compilers may keep an all-reduce and a slice where GPU compilers use a reduce-scatter"""
     )
 
 

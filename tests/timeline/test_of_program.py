@@ -348,14 +348,14 @@ def test_groups_that_no_mesh_explains_are_named():
 
     two, four = reduce(1, "x", "{{0,3},{1,2}}"), reduce(2, "r1", "{{0,1,2,3}}")
     (note,) = (each for each in timeline(module(PARAMETER, two), mesh=None).notes if "mesh" in each)
-    assert note == "the mesh is not known: a ring of 2 stands for groups of that size"
+    assert note == "the mesh is unknown: a ring of 2 stands for groups of that size"
     (note,) = (each for each in timeline(module(PARAMETER, two, four), mesh=None).notes if "mesh" in each)
-    assert note == "the mesh is not known: a ring of 2, a ring of 4 stand for groups of those sizes"
+    assert note == "the mesh is unknown: a ring of 2, a ring of 4 stand for groups of those sizes"
 
 
 def test_a_text_without_a_header_has_no_name():
     entry = "ENTRY %main (x: bf16[8]) -> bf16[8] {\n  ROOT %x = bf16[8]{0} parameter(0)\n}\n"
-    assert timeline(entry, mesh=None).title == "a program without a name"
+    assert timeline(entry, mesh=None).title == "unnamed program"
 
 
 def test_a_product_without_a_peak_takes_the_time_of_its_memory_traffic():

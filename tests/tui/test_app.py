@@ -292,7 +292,7 @@ def test_all_tabs_are_seen_and_where_there_is_room_all_keys():
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ('{"schema": "shardviz-session/9"}', "Until then no session is kept."),
+        ('{"schema": "shardviz-session/9"}', "Until then, no session is saved."),
         ("{", "was damaged: "),
         (None, "cannot be written: "),
     ],

@@ -183,7 +183,7 @@ def test_a_stage_whose_compiler_says_nothing_leads_back():
     async def script(pilot):
         await press(pilot, "N", "left")
         await until(pilot, lambda: "following the passes" in text_of(pilot.app))
-        assert "what each of its passes does" in text_of(pilot.app)
+        assert "Compiling again to record each pass" in text_of(pilot.app)
         await press(pilot, "right")
         assert cursor_line(pilot).startswith("%1 = sdy.all_reduce")
 
@@ -224,7 +224,7 @@ def test_what_was_cancelled_says_how_to_ask():
         await press(pilot, "n", "r")
         await until(pilot, lambda: "asked, " in text_of(pilot.app))
         await press(pilot, "escape")
-        await until(pilot, lambda: "h100:8  cancelled; r asks again" in text_of(pilot.app))
+        await until(pilot, lambda: "h100:8  cancelled; r recompiles" in text_of(pilot.app))
 
     play(script, targets="shardy,cpu,h100:8")
 
@@ -236,11 +236,11 @@ def test_an_answer_of_the_problem_before_stays_until_there_is_another():
         app, ask = pilot.app, worker.submit
         worker.submit = Mute().submit
         app.state.edit(ProblemForm(targets="shardy,cpu", sizes="b=16,d=2048,f=8192"))
-        await until(pilot, lambda: "of the problem before  waits for its turn" in text_of(app))
+        await until(pilot, lambda: "of the previous problem  waits for its turn" in text_of(app))
         assert cursor_line(pilot).startswith("all-gather-start")
         worker.submit = ask
         app.action_undo()
-        await until(pilot, lambda: "of the problem before" not in text_of(app))
+        await until(pilot, lambda: "of the previous problem" not in text_of(app))
         assert cursor_line(pilot).startswith("all-gather-start")
 
     play(script, worker=worker)

@@ -106,7 +106,7 @@ def test_words_that_no_example_has_leave_the_menu_open():
         await pilot.press("x", "left_square_bracket", *"red", "right_square_bracket", "enter")
         await pilot.pause()
         assert "[red]" in window_of(pilot.app)
-        assert "No example has these words" in window_of(pilot.app)
+        assert "No example matches" in window_of(pilot.app)
         await pilot.press("escape")
         assert pilot.app.state.history.draft == before
 
@@ -276,7 +276,7 @@ def test_escape_stops_the_compilers_and_says_so():
         await until(pilot, lambda: pilot.app.state.queries.answers)
         await pilot.press("escape")
         assert {answer.state for answer in pilot.app.state.queries.answers.values()} == {"cancelled"}
-        assert "r asks again" in " ".join(note.message for note in pilot.app._notifications)
+        assert "r recompiles" in " ".join(note.message for note in pilot.app._notifications)
 
     drive(script, screen="plan")
 

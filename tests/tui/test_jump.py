@@ -47,7 +47,7 @@ def test_a_device_of_a_large_mesh_that_is_not_listed():
 MISSING = {
     "9": "Device '9' does not exist. The mesh has 8 devices, 0 to 7.",
     "X=5": "X=5 is not on the mesh. X has the coordinates 0 to 1.",
-    "nonsense": "No device, collective or instruction is called so.",
+    "nonsense": "No device, collective or instruction has this name.",
 }
 
 

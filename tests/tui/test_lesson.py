@@ -82,7 +82,7 @@ def test_a_whole_lesson_by_keyboard():
         seen = await press(pilot, "u")
         assert "✗ Device 0 holds columns 0:16 of A; the goal wants 0:4." in seen
         seen = await press(pilot, "right", "Y")
-        assert "✓ The goal is met. n goes on." in seen
+        assert "✓ The goal is met. n continues." in seen
         assert "✓ solved" in seen
         seen = await press(pilot, "n")
         assert "import jax" in seen

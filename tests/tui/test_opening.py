@@ -330,7 +330,7 @@ def test_a_profile_is_a_source_of_the_time_screen():
 def test_what_cannot_be_read_says_why_and_leaves_the_list_open():
     async def script(pilot):
         await opened(pilot, "zzz?!")
-        await until(pilot, lambda: "No file has this name" in text_of(pilot.app))
+        await until(pilot, lambda: "This is neither a file" in text_of(pilot.app))
 
     drive(script, screen="plan")
 
@@ -338,9 +338,9 @@ def test_what_cannot_be_read_says_why_and_leaves_the_list_open():
 WRONG = {
     "nowhere/": "'nowhere/' cannot be read: No such file or directory.",
     "empty/": "Nothing in 'empty/' is known by its name",
-    "broken.py:": "'broken.py' has no function that takes a mesh, or it is not Python",
+    "broken.py:": "'broken.py' has no function that takes a mesh, or is not valid Python",
     "pipe.txt": "'pipe.txt' is a device or a pipe, not a file.",
-    "circle.txt": "No file has this name",
+    "circle.txt": "This is neither a file",
     "cut.xplane.pb": "✗ 'cut.xplane.pb' cannot be read as a profile",
 }
 
@@ -399,8 +399,8 @@ def test_a_profile_has_the_options_of_its_command():
 
     async def script(pilot):
         for options, refused in (
-            ("--step no", "'no' is not the number of a step"),
-            ("--device-order 1,0", "is the order of a mesh's devices"),
+            ("--step no", "'no' is not a step number"),
+            ("--device-order 1,0", "--device-order needs a mesh"),
         ):
             await opened(pilot, f"{line} {options}")
             await until(pilot, lambda refused=refused: refused in text_of(pilot.app))

@@ -54,11 +54,11 @@ def path(tmp_path):
 
 REFUSED = [
     ("[step", "is not TOML"),
-    ("quit = 'Q'", "'quit' stands in no table"),
+    ("quit = 'Q'", "'quit' is outside any table"),
     ("[step]\nplay = 3", "[step] play is not a key"),
     ("[step]\nplay = 'ctrl+enter'", "'ctrl+enter' is not a key that every terminal sends"),
     ("[step]\nplay = 'ctrl+q'", "'ctrl+q' is not a key"),
-    ("[steps]\nplay = 'P'", "there is no table [steps]"),
+    ("[steps]\nplay = 'P'", "unknown table [steps]"),
     ("[step]\nplai = 'P'", "[step] has no command 'plai'"),
     ("[step]\nplay = 'q'", "q is the key of [everywhere] quit and of [step] play"),
     ("[everywhere]\nquit = 'r'", "r is the key of [everywhere] quit and of [plan] ask-now"),
@@ -127,7 +127,7 @@ def test_commands_without_usual_keys_have_them_and_some_keys_always_work(path):
     async def script(pilot):
         app = pilot.app
         await pilot.press("f7")
-        assert "There is no last session." in [said.message for said in app._notifications]
+        assert "No last session is saved." in [said.message for said in app._notifications]
         await pilot.press("enter")
         assert isinstance(app.focused, Input)
         await pilot.press("f6")
@@ -144,7 +144,7 @@ def test_a_refused_file_leaves_the_usual_keys_and_a_line_that_stays(path):
     async def script(pilot):
         app = pilot.app
         said = " ".join(text_of(app).split())
-        assert "r is the key of [everywhere] quit and of [plan] ask-now. All keys are the usual ones" in said
+        assert "r is the key of [everywhere] quit and of [plan] ask-now. The default keys apply" in said
         await pilot.press("2")
         assert app.pane.area == "plan"
         app.notify("something else")

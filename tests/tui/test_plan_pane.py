@@ -142,7 +142,7 @@ def test_space_plays_a_collective_and_says_of_another_step_that_nothing_is_sent(
         said = []
         monkeypatch.setattr(app.pane, "notify", lambda words, **_: said.append(words))
         await pilot.press("up", "space")
-        await until(pilot, lambda: said == ["Step 1, einsum, sends nothing that could be played."])
+        await until(pilot, lambda: said == ["Step 1, einsum, sends nothing, so it cannot be played."])
         assert isinstance(app.pane, PlanPane)
         assert "play" not in text_of(app).splitlines()[-1]
         await pilot.press("down")
@@ -174,11 +174,11 @@ def test_r_asks_what_waits_and_what_was_cancelled():
         app = pilot.app
         app.pane.query_one("#steps").focus()
         states = lambda: [each.state for each in app.state.queries.answers.values()]  # noqa: E731
-        await until(pilot, lambda: "v5e:2x4  waits for a pause in typing; r asks now" in text_of(app))
+        await until(pilot, lambda: "v5e:2x4  waits for a pause in typing; r compiles now" in text_of(app))
         await pilot.press("r")
         await until(pilot, lambda: states() == ["asked"])
         await pilot.press("escape")
-        await until(pilot, lambda: "cancelled; r asks again" in text_of(app))
+        await until(pilot, lambda: "cancelled; r recompiles" in text_of(app))
         await pilot.press("r")
         await until(pilot, lambda: states() == ["asked"])
 
@@ -200,7 +200,7 @@ def test_who_waits_sees_for_how_long_and_nothing_turns_where_nothing_may(monkeyp
 
 def test_without_targets_nobody_is_asked():
     async def script(pilot):
-        await until(pilot, lambda: "No targets: no compiler is asked." in text_of(pilot.app))
+        await until(pilot, lambda: "No targets, so no compiler runs." in text_of(pilot.app))
 
     drive(script, draft=ProblemForm(targets="none"), screen="plan")
 

@@ -95,7 +95,7 @@ def test_the_last_plan_stays_until_the_next_is_here(gate):
         assert app.state.resolved.draft.backward == "yes"
         assert app.state.resolved.faults == ()
         assert "planning …" in text_of(app)
-        assert "Planning what you entered" in text_of(app)
+        assert "Planning your problem" in text_of(app)
         assert "train   yes" in text_of(app)
         gate.unlink()
         await until(pilot, lambda: has_plan(app))
@@ -151,7 +151,7 @@ def test_a_lesson_shows_its_own_plan_or_none(gate, monkeypatch):
         await until(pilot, lambda: "does not fit" in text_of(app))
         assert frames
         assert not [
-            frame for frame in frames if "psum Out over Y" in frame or "Planning what you entered" in frame
+            frame for frame in frames if "psum Out over Y" in frame or "Planning your problem" in frame
         ]
         await pilot.press("Q")
         assert "psum Out over Y" in text_of(app)
@@ -271,7 +271,7 @@ def test_the_screen_says_that_a_plan_is_shardys(worse, worker, gate, monkeypatch
         assert app.state.resolved.plan is dear
         gate.unlink()
         await until(pilot, lambda: app.state.resolved.plan.teller == "shardy")
-        await until(pilot, lambda: "split as Shardy splits them" in text_of(app))
+        await until(pilot, lambda: "sharded as by Shardy" in text_of(app))
         answer = app.state.queries.answers["shardy"]
         assert answer.plan is app.state.resolved.plan
 

@@ -127,7 +127,7 @@ def test_the_footer_tells_the_keys_that_work_now_and_help_those_of_the_problem_f
     async def script(pilot):
         app = pilot.app
         await pilot.press(*DOWN_TO_A)
-        assert "x y u split" in footer(pilot)
+        assert "x y u shard" in footer(pilot)
         assert "undo" not in footer(pilot)
         for letters in ("u undo", "examples", "copy"):
             assert letters not in footer(pilot)
@@ -136,7 +136,7 @@ def test_the_footer_tells_the_keys_that_work_now_and_help_those_of_the_problem_f
         assert "x examples" in footer(pilot)
         assert "u undo" in footer(pilot)
         await pilot.press("enter")
-        assert footer(pilot) == "enter keep  esc leave it as it was"
+        assert footer(pilot) == "enter keep  esc discard"
         await pilot.press("escape", "question_mark")
         await pilot.pause(0.2)  # a page longer than the screen is laid out twice
         said = text_of(app).splitlines()

@@ -88,7 +88,7 @@ def test_an_axis_that_moves_is_said_to():
     summed = enter(ProblemForm(), "specs.2", "X_{U_Y}")
     assert (
         fields.moved_from(field_rows(resolve(summed)), cell("specs.2", 2, summed), "Y")
-        == "the pending sum of Out"
+        == "the partial sum of Out"
     )
 
 

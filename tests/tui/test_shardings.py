@@ -43,7 +43,7 @@ def test_a_machine_that_is_too_small_names_one_that_would_do():
 
     async def script(pilot):
         await pilot.press("R")
-        await until(pilot, lambda: "The smallest machine that would do is v5e:" in text_of(pilot.app))
+        await until(pilot, lambda: "The smallest machine that fits is v5e:" in text_of(pilot.app))
 
     drive(script, SIZES["wide"], draft=form, screen="plan")
 

@@ -62,7 +62,7 @@ def test_a_round_of_the_plan(name):
 
 def test_the_last_round_says_what_everyone_has():
     def check(pane):
-        assert "AFTER  bf16[4,8] a device   FINAL RESULT  bf16[8,8] P('X', None)" in text_of(pane.app)
+        assert "AFTER  bf16[4,8] per device   FINAL RESULT  bf16[8,8] P('X', None)" in text_of(pane.app)
         assert pane.player.number == pane.player.rounds == 4
 
     play(["end"], check)
@@ -319,7 +319,7 @@ def test_what_takes_long_is_worked_out_beside_the_screen(monkeypatch):
     async def script(pilot):
         pane = pilot.app.pane
         assert pane.page.prepared is None
-        assert "Working out" in text_of(pilot.app)
+        assert "Computing the sends" in text_of(pilot.app)
         gate.set()
         await until(pilot, lambda: pane.page.prepared is not None)
         await pilot.pause()
@@ -346,7 +346,7 @@ def test_any_other_collective_is_played():
         await pilot.press(*"all_to_all", "tab", "Y", "enter")
         assert pane.page.prepared.run.operation.name == "all_to_all"
         assert pane.command_line() == "shardviz step all_to_all --axis Y"
-        assert "columns: the device it goes to" in text_of(app)
+        assert "columns: destination or source" in text_of(app)
         await pilot.press("n", "O")
         assert pane.page.prepared.run.operation.name == "psum"
         app.action_undo()
@@ -404,7 +404,7 @@ def test_jax_confirms_every_value(worker, monkeypatch):
 
     async def script(pilot):
         app = pilot.app
-        await until(pilot, lambda: "… JAX computes the same" in text_of(app))
+        await until(pilot, lambda: "… JAX verifies" in text_of(app))
         seen.set()
         await until(pilot, lambda: "every value equal" in text_of(app))
 
@@ -570,7 +570,7 @@ def test_the_last_view_is_the_matmul_beside_the_collective():
         await pilot.press("right", "v")
         text = text_of(pilot.app)
         assert "device 0 multiplies A[b, d:" in text
-        assert "one after the other" in text
+        assert "without overlap" in text
         assert pane.command_line().endswith(" --step 1 --matmul")
         assert pane.document()["kind"] == "matmul"
         await pilot.press("v")

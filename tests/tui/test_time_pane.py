@@ -211,11 +211,11 @@ def test_two_on_one_scale():
 def test_what_stands_below_may_be_of_the_problem_before(monkeypatch):
     async def script(pilot):
         await settle(pilot, "a")
-        assert "below: 35 × as long" in text_of(pilot.app)
+        assert "below: 35 × the time" in text_of(pilot.app)
         monkeypatch.setattr(shown_timelines.ShownTimelines, "is_current", lambda _, name: name == "plan")
         pilot.app.pane.show_answers({})
         await settle(pilot)
-        assert "below: of the problem before" in text_of(pilot.app)
+        assert "below: of the previous problem" in text_of(pilot.app)
         assert "35 ×" not in text_of(pilot.app)
 
     play(script, targets="cpu", name="plan")
@@ -233,7 +233,7 @@ def test_the_instruction_on_compiler_and_back():
         assert app.pane.area == "time"
         assert selected(pilot) == "all-gather-start"
         await settle(pilot, "4", *["end"], "enter")
-        assert said(pilot).endswith("takes no time of its own here.")
+        assert said(pilot).endswith("takes no time by itself here.")
 
     play(script)
 
@@ -306,7 +306,7 @@ def test_a_program_that_does_not_fit_says_what_holds_it(monkeypatch):
     async def script(pilot):
         await settle(pilot, "n")
         await until(pilot, lambda: "Does not fit: 4.25 GiB over" in pane_text(pilot))
-        assert "memory at the peak: 20 GiB of 15.8 GiB allowed" in pane_text(pilot)
+        assert "peak memory: 20 GiB of 15.8 GiB allowed" in pane_text(pilot)
         assert "bf16[8192,8192]" in pane_text(pilot)
 
     play(script, name="plan")

@@ -37,7 +37,7 @@ AT_PEAK, ALL_OF_HBM = "no matmul reaches the peak", "nothing reaches all of HBM'
 IN_FULL, NO_START = "no collective reaches its links' full bandwidth", "real links take a start"
 """Why seconds are too few."""
 IN_PLACE = "read in place by the step that uses it, as XLA fuses it"
-COPY = "bytes read and written over HBM's bandwidth"
+COPY = "bytes read and written / HBM bandwidth"
 ALIKE = 0.005
 """Times that differ by a smaller part are the same to a reader."""
 ROUNDING = 1e-9

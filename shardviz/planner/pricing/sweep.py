@@ -58,8 +58,8 @@ def sweep(problem: Problem, sizes: SizeRange, placed: Callable[[Mesh], PlacedMes
     _check_name(problem, sizes)
     if is_axis and not (machine := placed(problem.mesh).machine).assumed:
         raise QuestionError(
-            f"{machine.name} has a fixed size, and that of {sizes.name} varies",
-            "name no machine and no target: each mesh axis is then a ring of v5e links",
+            f"{machine.name} has a fixed size, but {sizes.name} varies",
+            "leave out machine and target: each mesh axis is then a ring of v5e links",
         )
     problems = [_of_size(problem, sizes, is_axis, size) for size in sizes.sizes]
     costs = tuple(_priced(problem, placed) for problem in problems)
@@ -79,10 +79,10 @@ def _check_name(problem: Problem, sizes: SizeRange) -> None:
             sizes.text,
             start,
             start + len(sizes.name),
-            f"{did_you_mean(sizes.name, names)}there are {', '.join(names)}",
+            f"{did_you_mean(sizes.name, names)}the names are {', '.join(names)}",
         )
     if sizes.name in problem.mesh.axis_names and problem.mesh.device_order is not None:
-        raise QuestionError("a device order is of one mesh, and here its size varies", "leave out the order")
+        raise QuestionError("a device order needs one mesh, but its size varies", "leave out the order")
 
 
 def _of_size(problem: Problem, sizes: SizeRange, is_axis: bool, size: int) -> Problem:
@@ -103,7 +103,7 @@ def _of_size(problem: Problem, sizes: SizeRange, is_axis: bool, size: int) -> Pr
             hint = f"begin with a multiple of {parts}"
             if is_axis:
                 hint = f"use sizes that divide {dim}={elements:,}, or make {dim} larger by --sizes"
-            fault, text = f"{dim}={elements:,} of {name} does not divide over {over},", sizes.text
+            fault, text = f"{dim}={elements:,} of {name} is not divisible by {over},", sizes.text
             raise NotationError(fault, text, text.index("=") + 1, len(text), hint)
     return other
 
@@ -116,7 +116,7 @@ def _priced(problem: Problem, placed: Callable[[Mesh], PlacedMesh]) -> PlanCost:
         step = unknown.step
         others = sorted(dtype for dtype, _ in cost.machine.device.peak if dtype != step.dtype)
         raise QuestionError(
-            f"the time of {step.op} {step.einsum or step.array} is not known: {cost.missing_figure}",
+            f"the time of {step.op} {step.einsum or step.array} is unknown: {cost.missing_figure}",
             f"use another --dtype, such as {others[0]}, or a --machine with a figure for it"
             if others and unknown.compute_seconds is None
             else "use a --machine with the figure; shardviz measure matmul,copy -o FILE.toml measures one",

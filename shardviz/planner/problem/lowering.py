@@ -157,7 +157,7 @@ class LoweredProgram:
         if isinstance(value, EinsumCall):
             return self._letters_einsum(value, target)
         if isinstance(value, Literal):
-            problem, hint = "a number stands where an array is expected,", "numbers multiply or divide arrays"
+            problem, hint = "expected an array but found a number,", "numbers multiply or divide arrays"
             self._fail(problem, value, hint)
         if value.merges and value.function != "reshape":
             self._fail(f"{value.function} takes no q=nh,", value, "only reshape does")
@@ -179,9 +179,9 @@ class LoweredProgram:
         numbers = [operand.value for operand in call.operands if isinstance(operand, Literal)]
         factors = [operand for operand in call.operands if not isinstance(operand, Literal)]
         if not factors:
-            self._fail("numbers alone are multiplied,", call, "multiply an array: 0.5 * X")
+            self._fail("only numbers are multiplied,", call, "multiply an array: 0.5 * X")
         if len(call.operands) == 1:
-            self._fail("multiply takes 2 arrays or more, not 1,", call, "give it 2 arrays")
+            self._fail("multiply takes 2 or more arrays, not 1,", call, "give it 2 arrays")
         sums = call.sums or (None,) * (len(call.operands) - 1)
         if numbers:
             if len(factors) == 1:
@@ -257,7 +257,7 @@ class LoweredProgram:
         hint = f"for an outer product write {outer}, else one letter for what both have"
         if is_written:
             alone = [dim for dim in every if dim not in later]
-            hint = f"for sums of each by itself write sum({left.name}, {alone[0]}), else one letter for both"
+            hint = f"to sum each separately, write sum({left.name}, {alone[0]}), else one letter for both"
         self._fail(f"{self._name} multiplies {left} by {right}, which share no dimension,", call, hint)
 
     def _einsum(
@@ -322,7 +322,7 @@ class LoweredProgram:
                 self._fail(
                     f"{quote(operand.name, 30)} is neither an array nor a letter for each dimension,",
                     operand,
-                    "name a result that stands before, or write letters as in bd,df->bf",
+                    "name an earlier result, or write letters as in bd,df->bf",
                 )
         return dims
 
@@ -356,7 +356,7 @@ class LoweredProgram:
                     f"{self._all_sized(missing)} of {use.name} {'is' if len(missing) == 1 else 'are'} not "
                     f"{self._all_sized(largest.without(use.dims))} of {largest.name},",
                     call,
-                    "both have the same dimensions, or one of them some of the other's",
+                    "both need the same dimensions, or one a subset of the other's",
                 )
         return self._emit(call.function, uses, largest.dims, target)
 
@@ -445,7 +445,7 @@ class LoweredProgram:
         queries, keys, values = self._arrays(call, 3)
         if set(keys.dims) != set(values.dims):
             problem = f"the keys {keys} and the values {values} have other dimensions,"
-            self._fail(problem, call, "they have the same")
+            self._fail(problem, call, "give both the same dimensions")
         along = keys.without(queries.dims)
         # The queries' sequence stands where the keys' does, the heads of a group behind those of the keys.
         index = keys.dims.index(along[0]) if len(along) == 1 else len(queries.dims)
@@ -478,8 +478,8 @@ class LoweredProgram:
         array, dims, _ = self._along(replace(call, operands=call.operands[:2]))
         places = self._dim(call.operands[2], call)
         if places in array.dims:
-            problem = f"{array} has the dimension {places} already,"
-            self._fail(problem, call, "name another one for the places")
+            problem = f"{array} already has the dimension {places},"
+            self._fail(problem, call, "choose another name for the places")
         return self._emit("slots", (array,), (*array.dims, places), target, whole=dims)
 
     def _reshape(self, call: FunctionCall, target: _Target) -> ArrayUse:
@@ -595,7 +595,7 @@ class LoweredProgram:
                 self._fail(
                     f"{quote(mention.name, 30)} has no dimensions yet,",
                     mention,
-                    f"write them where it stands first, as in {mention.name}[b, d]",
+                    f"write them at its first use, as in {mention.name}[b, d]",
                 )
             return replace(known, spec=None, start=mention.start, stop=mention.stop)
         dims = mention.array.dims
@@ -609,7 +609,7 @@ class LoweredProgram:
                 f"{self._name} takes {use}, but it is {known}: {plural(len(dims), 'dimension')} against "
                 f"{len(known.dims)},",
                 mention,
-                "brackets may name the dimensions otherwise, but not more or fewer of them",
+                "brackets may rename the dimensions, but not add or remove any",
             )
         if dims != known.dims:
             self.renamed.append((self._name, known, use))
@@ -617,7 +617,7 @@ class LoweredProgram:
 
     def _check_once(self, mention: Mention) -> None:
         if mention.array is not None and len({*mention.array.dims}) < len(mention.array.dims):
-            problem = f"{mention.name} has a dimension twice,"
+            problem = f"{mention.name} has one dimension twice,"
             self._fail(problem, mention, "name each dimension of an array once")
 
     @property

@@ -63,7 +63,9 @@ def problem_from_text(
         einsums, names, given = parts_of_product(product)
         written = [array.spec for array in (*product.operands, product.result) if array]
         if specs is not None and any(spec.axes or spec.unreduced for spec in written):
-            complaint = f"{quote(text)} says how its arrays are split, and so do the specs {quote(specs)}"
+            complaint = (
+                f"{quote(text)} has specs in its brackets, but the specs {quote(specs)} are given as well"
+            )
             hint = "give the specs once: in the brackets, or beside arrays without subscripts, such as A[b,d]"
             raise QuestionError(complaint, hint)
     else:
@@ -213,8 +215,8 @@ def _check_fit(
                     "write one entry for each dimension; _ leaves a dimension unsharded",
                 )
             if not ranked and spec is not None and spec.open_dims:
-                hint = "`shardviz rank` with these specs decides it; _ leaves a dimension unsharded"
-                fail(index, place, f"dimension {dims[spec.open_dims[0]]} of {name} is left open,", hint)
+                hint = "`shardviz rank` with these specs ranks its shardings; _ leaves a dimension unsharded"
+                fail(index, place, f"dimension {dims[spec.open_dims[0]]} of {name} is open,", hint)
 
 
 # Programs.
@@ -306,11 +308,11 @@ def _check_said_once(lowered: LoweredProgram, specs: Specs) -> None:
         if use.spec is None or (argument is None and use not in made):
             continue
         if use.name in specs:
-            problem = f"the subscripts of {use.name} say how it is split, and so do the specs,"
+            problem = f"the subscripts of {use.name} give its spec, but the specs do so as well,"
             hint = "give its spec once"
         elif argument is not None and use.spec != argument.spec:
-            problem = f"the argument {use.name} is split otherwise where it stands first,"
-            hint = "write the subscripts of an argument where it stands first"
+            problem = f"the argument {use.name} has another spec at its first use,"
+            hint = "write an argument's subscripts at its first use"
         else:
             continue
         raise NotationError(problem, lowered.program.text, use.start, use.stop, hint)
@@ -336,8 +338,8 @@ def _named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str, ranked: bool) 
         named = dict(zip(names, (*parts[0].operands, parts[0].result), strict=True))
     else:
         arrays = [*lowered.arguments, *lowered.named]
-        hint = f"write {arrays[0]}=… for those of {', '.join(arrays)} that are split"
-        problem = "the arrays of a program are given specs by name, but no name stands"
+        hint = f"write {arrays[0]}=… for each sharded array of {', '.join(arrays)}"
+        problem = "a program's specs need array names, but no name is given"
         raise NotationError(problem, specs, 0, hint=hint)
     for name in lowered.arguments:
         if not ranked and named.get(name, True) is None:

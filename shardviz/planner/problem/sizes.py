@@ -118,7 +118,7 @@ class _Sizes:
         if self._differ(own, along):
             self._fail(
                 f"{attention.result.name} attends along {self._sized(own)} of {queries} and "
-                f"{self._sized(along)} of {keys}, which are one sequence in causal attention,",
+                f"{self._sized(along)} of {keys}, which must be one sequence in causal attention,",
                 queries,
                 "only the sequence has another name in the keys: Q[b, t, n, h], K[b, s, n, h], with grouped "
                 "heads Q[b, t, n, g, h]",

@@ -55,7 +55,7 @@ def parse_training(backward: bool, remat: str, optimizer: str, mesh: Mesh) -> Tr
     if not backward:
         for name, text in (("remat", remat), ("optimizer", optimizer)):
             if text.strip() not in ("", "none"):
-                raise QuestionError(f"--{name} is about a train step", "add --backward")
+                raise QuestionError(f"--{name} needs a train step", "add --backward")
         return None
     return Training(parse_remat(remat), parse_optimizer(optimizer, mesh))
 
@@ -65,7 +65,7 @@ def parse_remat(text: str) -> Remat:
     for remat in REMATS:
         if text.strip() == remat:
             return remat
-    problem = f"{quote(text)} does not say what the backward pass computes again"
+    problem = f"{quote(text)} is not a remat policy"
     raise QuestionError(problem, f"choose {', '.join(REMATS[:-1])} or {REMATS[-1]}")
 
 
@@ -87,7 +87,7 @@ def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:
         elif (
             not equals or key not in _KEYS or not value or key in dtypes or (rule, key) == ("sgd", "moments")
         ):
-            raise _error(f"{quote(word)} says nothing about {rule}", text, start, word)
+            raise _error(f"{quote(word)} does not apply to {rule}", text, start, word)
         elif key == "over":
             if value not in mesh.axis_names or value in over:
                 problem = "is named twice" if value in over else "is not an axis of the mesh"
@@ -103,5 +103,5 @@ def parse_optimizer(text: str, mesh: Mesh) -> Optimizer | None:
 
 
 def _error(problem: str, text: str, start: int, word: str) -> NotationError:
-    hint = "write adam, sgd or none, then what differs: adam,moments=bf16,gradients=bf16,master=none,over=X"
+    hint = "write adam, sgd or none, then its options: adam,moments=bf16,gradients=bf16,master=none,over=X"
     return NotationError(f"{problem},", text, start, start + max(1, len(word)), hint)

@@ -236,7 +236,7 @@ def _on_mesh(
     pipeline = next((axis.name for axis in question.axes if axis.kind == "pipeline"), "")
     stages = mesh.axis_size(pipeline) if pipeline else 1
     if question.step.layers % stages:
-        reason = f"{question.step.layers} layers do not divide into {stages} stages"
+        reason = f"{question.step.layers} layers are not divisible into {stages} stages"
         return InfeasibleMesh(mesh, reason), 0
     layers = question.step.layers / stages
     held = {name: max(1.0, copies / stages) for name, copies in question.held.items()}
@@ -258,7 +258,7 @@ def _on_mesh(
             reason = f"each device would hold {human_bytes(least)} of {human_bytes(limit or 0)}"
             return InfeasibleMesh(mesh, reason, least), tables.shardings
     except TooWideError:
-        return InfeasibleMesh(mesh, "too many shardings to look at", is_skipped=True), 0
+        return InfeasibleMesh(mesh, "too many shardings to search", is_skipped=True), 0
     share = question.machine.reached if question.training else None
     work, sent, _ = overlapping(best.sharding, "all")
     runs = layers * (1 + bubble)

@@ -46,28 +46,28 @@ class SearchQuestion:
 
     def __post_init__(self) -> None:
         if self.overlap not in OVERLAPS:
-            problem = f"{quote(self.overlap)} is not what can overlap"
+            problem = f"{quote(self.overlap)} is not an overlap policy"
             raise QuestionError(problem, f"choose one of {', '.join(OVERLAPS)}")
         if self.microbatches < 1:
             problem = f"a step has at least 1 microbatch, not {self.microbatches}"
             raise QuestionError(problem, "leave it out, for 8")
         if self.training and self.training.optimizer and self.training.optimizer.over:
-            problem = "a search chooses the axes that split the optimizer's state by itself"
+            problem = "a search itself chooses the axes that shard the optimizer's state"
             raise QuestionError(problem, "leave out over=, and name an fsdp axis: --axes data,fsdp,tensor")
         if any(axis.kind == "pipeline" for axis in self.axes) and self.problem.layers == 1:
-            problem = "a pipeline splits layers, and the program is one"
-            raise QuestionError(problem, "say how many: end the program with x 32")
+            problem = "a pipeline needs several layers, but the program is one"
+            raise QuestionError(problem, "give their number: end the program with x 32")
 
         if len(self._lacking) == 2:
             hint = "use a --machine that has them; shardviz measure matmul,copy -o FILE.toml measures one"
-            raise QuestionError(f"the time of work is not known: {self.lacking}", hint)
+            raise QuestionError(f"the compute time is unknown: {self.lacking}", hint)
 
     @property
     def assumes(self) -> str:
         """The assumptions of a search's seconds (`direct_moves`), in a sentence."""
         return (
-            "These times assume the direct way from each sharding to another; explain looks for the "
-            "cheapest, and XLA may take a third."
+            "These times assume direct resharding; explain searches for the cheapest way, and XLA may choose "
+            "another."
             + " A search may divide an optimizer's work over all axes, and gathers a parameter again for "
             "rematerialization; explain does neither." * (self.training is not None)
         )
@@ -164,9 +164,7 @@ def question_from_text(
         kept = parse_named_specs(keep, mesh.shape, {array.name: array.rank for array in problem.arrays})
         specs |= {name: spec for name, spec in kept.items() if spec is not None}
     if elsewhere := next((name for name, spec in specs.items() if spec.devices), None):
-        complaint = (
-            f"{elsewhere} is kept on devices of its own, and a search looks for the mesh of all arrays"
-        )
+        complaint = f"{elsewhere} is on other devices, but a search uses one mesh for all arrays"
         raise QuestionError(complaint, "keep the axes that split it")
     unnamed: frozenset[str] = frozenset()
     if is_program(text := split_layers(program)[0]):

@@ -66,7 +66,7 @@ def parse_axes(text: str) -> tuple[SearchAxis, ...]:
         if not is_axis_name(name):
             raise NotationError(f"{quote(name)} is not an axis name,", *span, hint)
         if any(axis.name == name for axis in axes):
-            raise NotationError(f"the axis {name} stands twice,", *span, hint)
+            raise NotationError(f"the axis {name} is given twice,", *span, hint)
         kind, size = kind_of(name), None
         if value.isascii() and value.isdigit() and len(value) < 10 and int(value):
             size = int(value)
@@ -82,12 +82,12 @@ def parse_axes(text: str) -> tuple[SearchAxis, ...]:
         raise NotationError(problem, text, 0, len(text), "use fewer")
     if sum(axis.kind == "any" for axis in axes) > MAX_FREE:
         raise NotationError(
-            f"more than {MAX_FREE} axes may split anything,",
+            f"more than {MAX_FREE} axes have no kind,",
             *(text, 0, len(text)),
-            f"call some by their kind: {', '.join(KINDS[:-1])}",
+            f"name some by kind: {', '.join(KINDS[:-1])}",
         )
     if sum(axis.kind == "pipeline" for axis in axes) > 1:
-        raise NotationError("several axes split the layers,", text, 0, len(text), "use one pipeline axis")
+        raise NotationError("several pipeline axes,", text, 0, len(text), "use one pipeline axis")
     return tuple(axes)
 
 
@@ -212,7 +212,7 @@ class ShardingRules:
         """Words on what does not divide over some axes, or over all."""
         names = [axis.name for axis in self.wide] if axes is None else axes
         sizes = ",".join(f"{axis}={self.mesh.axis_size(axis)}" for axis in names)
-        return f"{what} does not divide over {sizes}"
+        return f"{what} is not divisible by {sizes}"
 
     def _divides(self, size: int, axes: Axes) -> bool:
         return size % self.mesh.group_size(axes) == 0

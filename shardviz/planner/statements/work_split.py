@@ -30,7 +30,7 @@ CASES = {
     "case 3": "both operands shard the contracted dimension over the same axis; textbook: multiply, then add "
     "partial sums",
     "case 4": "both shard non-contracted dimensions over the same axis; textbook: gather one, then multiply",
-    NO_CASE: "an axis splits in a way that must be aligned first, such as two orders or a diagonal",
+    NO_CASE: "an axis must be aligned first, for example because of two orders or a diagonal",
 }
 """Each case, and what the textbook does; a plan departs from it where that sends less."""
 

@@ -77,7 +77,7 @@ def title_of(shown: Problem | Plan | CollectiveRun | Layout) -> str:
         return f"{shown.text} on the mesh {shown.mesh}"
     if isinstance(shown, Layout):
         shape = "×".join(map(str, shown.array.shape)) or "One number"
-        return f"{shape}, split as {spec_code(shown.spec)} on the mesh {shown.mesh}"
+        return f"{shape}, sharded {spec_code(shown.spec)} on the mesh {shown.mesh}"
     operation = shown.operation
     over = ", ".join(operation.axes)
     return f"{operation.name} over {over} on the mesh {shown.mesh}, by {shown.schedule.algorithm}"

@@ -38,13 +38,13 @@ def code_of(subject: Subject) -> str:
     if isinstance(shown, Layout):
         return layout_code(shown)
     if subject.run is None:
-        raise QuestionError("a timeline has no program", "take svg, html or trace")
+        raise QuestionError("a timeline has no program", "use svg, html or trace")
     return rounds_code(subject.run)
 
 
 def with_heading(subject: Subject, code: str) -> str:
     """The program with comments behind its docstring: how to run it, and what shows the same."""
-    lines = [f"# To run it: pip {install(code)}, then python with the name of this file."]
+    lines = [f"# To run it: pip {install(code)}, then python and this file's name."]
     if subject.command:
         lines.append(f"# In a terminal: {one_line(subject.command)}")
     docstring, newline, rest = code.partition("\n")
@@ -107,9 +107,9 @@ def _introduction(subject: Subject, code: str) -> str:
     if match := _SIMULATED.search(code):
         count = plural(int(match[1]), "device")
         lines[-1] += (
-            f"They simulate {count} on any CPU, even where the runtime has a TPU or a GPU; to use real "
-            "devices, remove the lines that set this up. If JAX has already run in this kernel, restart it "
-            "first: the number of devices is set once."
+            f"They simulate {count} on any CPU, even if the runtime has a TPU or a GPU; for real devices, "
+            "remove the lines that set this up. If JAX has already run in this kernel, restart it first: the "
+            "number of devices is set only once."
         )
     return "\n".join(lines)
 

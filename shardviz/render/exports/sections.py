@@ -104,7 +104,7 @@ def _steps(planned: Plan, width: int, palette: Palette) -> list[Section]:
         lines = [*step_lines(planned, number, width, palette), Text()]
         lines += array_lines([arrays], width, palette)
         steps.append(Section(f"Step {number}: {planned.steps[number - 1].op}", lines))
-    return [Section("Plan", case), *steps, Section("In all", sentence(totals(planned), width, 1))]
+    return [Section("Plan", case), *steps, Section("Total", sentence(totals(planned), width, 1))]
 
 
 def _priced(planned: Plan, placed: PlacedMesh, width: int, palette: Palette) -> Section:
@@ -128,8 +128,8 @@ def _rounds(run: CollectiveRun, width: int, palette: Palette) -> list[Section]:
 
     last = run.schedule.rounds
     if last > MAX_ROUNDS:
-        problem = f"{run.schedule.algorithm} has {last:,} rounds here, and {MAX_ROUNDS} can be drawn at most"
-        raise QuestionError(problem, "take a smaller mesh, or an algorithm with fewer rounds")
+        problem = f"{run.schedule.algorithm} has {last:,} rounds; a picture shows up to {MAX_ROUNDS}"
+        raise QuestionError(problem, "use a smaller mesh, or an algorithm with fewer rounds")
     page = PlayerPage(prepare_run(run.question, run.links), "devices", 0, width, TALL, palette, "", verdict=0)
     frames = _frames(page, last, width)
     if frames is not None:

@@ -27,8 +27,8 @@ def svg(subject: Subject, width: int = WIDTH) -> str:
     for section in sections(subject, width, TRUECOLOR):
         lines += [*[Text()] * bool(lines), *section.lines, *section.more]
     if len(lines) > MAX_LINES:
-        problem = f"the picture would have {len(lines):,} lines, and viewers show up to {MAX_LINES:,}"
-        raise QuestionError(problem, "take a smaller mesh, or write it as html")
+        problem = f"the picture would have {len(lines):,} lines; viewers show up to {MAX_LINES:,}"
+        raise QuestionError(problem, "use a smaller mesh, or export html")
     words = "\n".join(one_line(line.plain) for line in lines)
     console = recorder(max(line.cell_len for line in lines) + 1)
     console.print(Text("\n").join(lines), soft_wrap=True)

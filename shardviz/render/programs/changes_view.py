@@ -39,7 +39,7 @@ from shardviz.units import seconds as human_seconds
 MARKS: dict[ChangeKind, str] = {"added": "+", "removed": "-", "less overlapped": "↑", "more overlapped": "↓"}
 """More to wait for than before, or less; of other changes their bytes tell."""
 FEW_CHANGES, MAX_CHANGES, MAX_LINES = 8, 40, 200
-UNKNOWN = "not known"
+UNKNOWN = "unknown"
 
 
 def short_path(path: Path) -> str:
@@ -61,9 +61,9 @@ def summary_view(summary: ReportSummary, width: int) -> list[Text]:
     told = [f"mesh {mesh}"] * (mesh != "none") + [f"machine {summary.machine}"] * bool(summary.machine)
     figures = [f"{human_bytes(summary.wire_bytes)} {_sent_by(summary)}"]
     if summary.seconds is not None:
-        figures.append(f"{human_seconds(summary.seconds)} in all")
+        figures.append(f"{human_seconds(summary.seconds)} total")
     if summary.memory is not None:
-        figures.append(f"{human_bytes(summary.memory)} of memory at the peak")
+        figures.append(f"{human_bytes(summary.memory)} of peak memory")
     lines = [*sentence(", ".join(told), width, style="dim"), *records([figures], width), Text()]
     if not summary.lines:
         return [*lines, Text("no collective: nothing is sent")]
@@ -71,7 +71,7 @@ def summary_view(summary: ReportSummary, width: int) -> list[Text]:
     lines += [Text(plural(len(kept), "line"), "bold"), Text()]
     for line in kept[:MAX_LINES]:
         beside = f", work beside {_beside(line)} runs" if line.overlapped else ""
-        words = f"{line.shape}, {_runs(line)}, {_sent(line)} sent{beside}"
+        words = f"{line.shape}, {_runs(line)}, {_sent(line)}{beside}"
         lines += [*records([[(_name(line), "bold"), words]], width), *_where(line, width)]
     return lines + _more(len(kept) - MAX_LINES, "more line")
 
@@ -98,7 +98,7 @@ def _beside(line: SummaryLine) -> str:
 def _sent(line: SummaryLine) -> str:
     """The bytes that a device sends in all runs, or in one where nobody knows how many there are."""
     sent = line.all_wire_bytes
-    return f"{human_bytes(line.wire_bytes)} a run" if sent is None else human_bytes(sent)
+    return f"{human_bytes(line.wire_bytes)} sent per run" if sent is None else f"{human_bytes(sent)} sent"
 
 
 def _more(count: int, name: str) -> list[Text]:
@@ -120,10 +120,10 @@ def changes_view(
     elif changes.before.lines or changes.after.lines:
         count = len(changes.after.lines)
         same = f"{plural(count, 'line of the summary is', 'lines of the summary are')} the same"
-        same += "" if changes.same == count else f", {count - changes.same:,} of them but for the place"
+        same += "" if changes.same == count else f", {count - changes.same:,} of them except the source line"
         lines += sentence(f"no collective changes: {same}", width)
     else:
-        lines += sentence("no collective before and after", width)
+        lines += sentence("no collectives, before or after", width)
     for change in shown:
         line = change.after or change.before
         assert line is not None
@@ -172,7 +172,7 @@ def _figure(change: Change) -> str:
     if before is None or after is None:
         line = before or after
         assert line is not None
-        return f"{line.shape}, {_runs(line)}, {_sent(line)} sent"
+        return f"{line.shape}, {_runs(line)}, {_sent(line)}"
     shape = _from_to(before.shape, after.shape)
     if change.kind in ("more overlapped", "less overlapped"):
         return f"{shape}, work beside {_beside(before)} runs before, {_beside(after)} now"
@@ -180,8 +180,9 @@ def _figure(change: Change) -> str:
         sent = _from_to(human_bytes(before.wire_bytes), human_bytes(after.wire_bytes))
         was, now = _runs(before), _runs(after)
         runs = now if was == now else f"{was} before, {now} now"
-        return f"{shape}, {runs}, {sent} a run sent"
-    return f"{shape}, {_from_to(_runs(before), _runs(after))}, {_from_to(_sent(before), _sent(after))} sent"
+        return f"{shape}, {runs}, {sent} sent per run"
+    sent = _from_to(human_bytes(before.all_wire_bytes or 0), human_bytes(after.all_wire_bytes or 0))
+    return f"{shape}, {_from_to(_runs(before), _runs(after))}, {sent} sent"
 
 
 def _is_known(*lines: SummaryLine | None) -> bool:
@@ -205,7 +206,7 @@ def _figures(changes: ReportChanges, width: int) -> list[Text]:
     if before.seconds is not None or after.seconds is not None:
         rows.append(_row("time", before.seconds, after.seconds, human_seconds))
     if before.memory is not None or after.memory is not None:
-        rows.append(_row("memory at the peak", before.memory, after.memory, human_bytes))
+        rows.append(_row("peak memory", before.memory, after.memory, human_bytes))
     found_lines = fitting_columns(rows, width, 0, {1, 2, 3}, ("", "before", "after", ""))
     told = [[f"{name}:", f"{old} to {new}", share] for name, old, new, share in rows]
     return found_lines or records(told, width)
@@ -318,5 +319,5 @@ def _hint(unmet: Sequence[Tally], tallies: Sequence[Tally], width: int) -> list[
     )
     if not missing or not any(tally.op == "all-reduce" and tally.collectives for tally in tallies):
         return []
-    words = "a compiler for CPUs may leave an all-reduce and a slice where one for GPUs has a reduce-scatter"
+    words = "CPU compilers may keep an all-reduce and a slice where GPU compilers use a reduce-scatter"
     return [Text(), *sentence(words, width, lead="hint: ")]

@@ -30,7 +30,7 @@ MAX_MEMBERS = 4
 @dataclass(frozen=True)
 class CollectiveRow:
     """One line of a table of collectives: the op and its axes, `moves` (operand and result on a device), the
-    bytes, those that are sent (None where they are not known), how `often`; `when` it runs, and the
+    bytes, those that are sent (None where they are unknown), how `often`; `when` it runs, and the
     `algorithm`."""
 
     operation: Text
@@ -136,7 +136,7 @@ def when(collective: Collective) -> str:
     if not collective.is_async:
         return f"synchronous, {where}" if where else "synchronous"
     busy = under_way(collective.overlapped)
-    words = f"under {busy}" if busy else "asynchronous, with nothing in between"
+    words = f"under {busy}" if busy else "asynchronous, nothing overlaps"
     return f"{words}, begun {where}" if where else words
 
 

@@ -30,7 +30,7 @@ from shardviz.units import human_bytes
 from shardviz.units import seconds as human_seconds
 
 SHORT_PHASES = {None: "", "forward": "", "recomputed": "again ", "backward": "bwd ", "optimizer": "opt "}
-"""Before a place; a program without gradients has one phase, and no word, nor has what is of no phase."""
+"""Before a place; "" for the one phase of a program without gradients, and for None."""
 TITLES: dict[By, str] = {
     "op": "by operation",
     "axes": "by mesh axis",
@@ -39,12 +39,12 @@ TITLES: dict[By, str] = {
     "source": "by source line",
 }
 UNKNOWN: dict[By, str] = {
-    "axes": "no axes known",
-    "link": "link unknown",
-    "phase": "of no phase",
+    "axes": "unknown axes",
+    "link": "unknown link",
+    "phase": "no phase",
     "source": "source line unknown",
 }
-"""The words for what is not known."""
+"""The words for what is unknown."""
 WIDE = 100
 """From this width on, a line has the shapes."""
 LEAST_PLACE = 12
@@ -74,7 +74,7 @@ def rest_lines(report: ProgramReport, groups: Sequence[AlikeEntries], top: int |
         lines.append(Text(f"and {plural(len(rest), 'more line')}{of_all}", "dim"))
     left_out = len(report.entries) - sum(len(group.entries) for group in groups)
     if left_out:
-        lines.append(Text(f"{plural(left_out, 'collective is', 'collectives are')} left out", "dim"))
+        lines.append(Text(f"{plural(left_out, 'collective is', 'collectives are')} not shown", "dim"))
     return lines
 
 
@@ -121,14 +121,14 @@ def unknown_lines(report: ProgramReport, entries: Sequence[CollectiveEntry], wid
 
 
 def _unknown_words(count: int, report: ProgramReport) -> str:
-    """The collectives that the sums leave out, and the option that tells how often their loops run."""
-    many = f"{count:,} collectives run an unknown number of times, and are"
-    one = "1 collective runs an unknown number of times, and is"
+    """The collectives that the sums leave out, and the option that sets their loops' trip counts."""
+    many = f"{count:,} collectives run an unknown number of times and are"
+    one = "1 collective runs an unknown number of times and is"
     loops = report.module.unknown_loops if isinstance(report.module, HloModule) else ()
     if not loops:
         return f"{one if count == 1 else many} not in the sums"
     counts = ",".join(f"{loop}=N" for loop in loops[:MOST_LOOPS])
-    return f"{one if count == 1 else many} not in the sums; --trips {counts} tells how often the loops run"
+    return f"{one if count == 1 else many} not in the sums; --trips {counts} sets the trip counts"
 
 
 def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, palette: Palette) -> list[Text]:
@@ -347,14 +347,14 @@ def _suggestion_lines(one: Suggestion, width: int) -> list[Text]:
     lines = sentence(candidate.code, width, 2, "instead: ")
     if candidate.made_by:
         lines += sentence(f"x is the result of {candidate.made_by}", width, 4, style="dim")
-    words = f"a device sends {human_bytes(one.saved_bytes)} less in a run, tried on {one.target}"
+    words = f"each device sends {human_bytes(one.saved_bytes)} less per run, tried on {one.target}"
     if one.memory_bytes:
         more = "more" if one.memory_bytes > 0 else "less"
         words += f", and needs {human_bytes(abs(one.memory_bytes))} {more} memory"
     return lines + sentence(words, width, 4)
 
 
-UNNAMED = "axes are those of the log's shardings: --mesh NAME=SIZE,… names yours"
+UNNAMED = "axes are from the log's shardings: --mesh NAME=SIZE,… names yours"
 MOST_ARRAYS = 8
 """Arrays that a page tells of; JSON has all."""
 
@@ -378,7 +378,7 @@ def log_lines(
 ) -> list[Text]:
     """The page of a log alone: the mesh of its shardings, and the arrays."""
     if not rematerializations:
-        return sentence("the log has a warning of a rematerialization that cannot be read", width)
+        return sentence("the log has an unreadable warning of a rematerialization", width)
     lines = [] if mesh is None else sentence(str(mesh), width, lead="mesh ")
     if not is_given:
         lines += sentence(UNNAMED, width, style="dim")
@@ -396,11 +396,9 @@ def _array_lines(one: Rematerialization, width: int) -> list[Text]:
     if place:
         lines += sentence(place, width, 2, style="dim")
     if one.whole_bytes is not None and one.wire_bytes is not None:
-        words = (
-            f"takes {human_bytes(one.whole_bytes)} on each device, and sends {human_bytes(one.wire_bytes)}"
-        )
+        words = f"takes {human_bytes(one.whole_bytes)} and sends {human_bytes(one.wire_bytes)} per device"
         if one.route_bytes is not None:
-            words += f"; in steps it sends {human_bytes(one.route_bytes)}"
+            words += f"; in steps, it sends {human_bytes(one.route_bytes)}"
         lines += sentence(words, width, 2)
     if len(one.route) > 1:
         lines += [Text(f"  {route_code(step)}") for step in one.route]
@@ -413,4 +411,4 @@ def _split(spec: PartitionSpec | None, number: int, one: Rematerialization) -> s
     if one.written is not None:
         return one.written[number]
     part = f"{one.dtype}[{','.join(map(str, one.kept))}]"
-    return f"a part {part} on each device" if number else "a split over all devices"
+    return f"a shard {part} on each device" if number else "a sharding over all devices"

@@ -142,7 +142,7 @@ def diff_lines(diff: Sequence[str], width: int) -> list[Text]:
         style = {"+": "bold", "-": "dim", "@": "italic"}.get(line[:1], "")
         lines.append(Text.assemble(" " * INDENT, (line, style)))
         lines[-1].truncate(width, overflow="ellipsis")
-    return lines or sentence("the lines differ only in what is folded away", width, INDENT, style="dim")
+    return lines or sentence("the lines differ only in folded text", width, INDENT, style="dim")
 
 
 def stage_list(

@@ -84,11 +84,11 @@ def program_view(
 
 
 def memory_lines(memory: MemoryReport, width: int, palette: Palette, verbose: bool) -> list[Text]:
-    """The memory at the peak, and when `verbose` what lies there."""
+    """The peak memory, and when `verbose` what lies there."""
     if verbose:
         return memory_report_lines(memory, width, palette)
     limit = "" if memory.limit_bytes is None else f" of {human_bytes(memory.limit_bytes)}"
-    return sentence(f"{human_bytes(memory.peak_bytes)}{limit}", width, lead="memory at the peak: ")
+    return sentence(f"{human_bytes(memory.peak_bytes)}{limit}", width, lead="peak memory: ")
 
 
 def target_lines(program: TargetProgram, width: int) -> list[Text]:
@@ -115,7 +115,7 @@ def programs_view(
     verbose: bool = False,
 ) -> list[Text]:
     """A line a target: runs of collectives, what a device sends in them, the time of a run and what of it
-    waits for communication, the memory at the peak; then what costs most on each, the first few unless
+    waits for communication, the peak memory; then what costs most on each, the first few unless
     `verbose` or the selection says how many; and the reasons of those without a program."""
     rows = [_cells(program, report) for program, report in programs]
     lines = table(rows, width, 0, range(1, 6), HEADINGS, told=TOLD)
@@ -161,12 +161,12 @@ def _cells(program: TargetProgram, report: ProgramReport | None) -> list[Cell]:
     return [name, f"{runs:,}" + " + ?" * unknown, human_bytes(program.bytes_sent), *times, taken]
 
 
-NO_MESH = "no mesh: numbers are positions among the program's devices; name its axes to see them"
-FOUND = "found in the text; name it yourself to see your axes"
-OWN_NAMES = "a collective has axes where its own groups name them; for the others they are not determined"
-NOT_YET = "the partitioner, which inserts them, runs later: read the text of the compiled program"
-MAY_COME = "the partitioner runs later and may insert more: read the text of the compiled program"
-BRANCHES = "in branches of conditionals: the sums count every branch, and a run takes one of each"
+NO_MESH = "no mesh: numbers are device positions; --mesh names the axes"
+FOUND = "found in the text; --mesh names your axes"
+OWN_NAMES = "axes are shown only where a collective's groups name them"
+NOT_YET = "the partitioner inserts them later: read the text of the compiled program"
+MAY_COME = "the partitioner may insert more later: read the text of the compiled program"
+BRANCHES = "in branches of conditionals: the sums count every branch, but a run takes one"
 
 
 def hlo_view(
@@ -209,7 +209,7 @@ def _remarks(module: HloModule | ShardyModule, moving: Sequence[Collective], wid
     lines = []
     if module.unread_collectives:
         unread = plural(module.unread_collectives, "collective")
-        lines += sentence(f"not read: {unread}, not in the sums", width)
+        lines += sentence(f"unreadable and not in the sums: {unread}", width)
     if module.awaits_partitioner:
         lines += sentence(MAY_COME, width, style="dim")
     if count := sum(collective.in_branch for collective in moving):
@@ -236,7 +236,7 @@ def _heading(module: HloModule | ShardyModule, width: int) -> list[Text]:
         facts += [plural(module.replica_count, "replica")] * (module.replica_count > 1)
         facts += [f"one of {module.num_slices} slices"] * (module.num_slices > 1)
         facts += ["scheduled" if module.is_scheduled else "not scheduled"]
-    return sentence(f"  {', '.join(facts)}", width, lead=module.name or "a program without a name")
+    return sentence(f"  {', '.join(facts)}", width, lead=module.name or "unnamed program")
 
 
 def _mesh_lines(
@@ -252,14 +252,14 @@ def _mesh_lines(
     texts = [Text(FOUND, "dim")] if isinstance(module, HloModule) and given is None else []
     lines = records([cells + texts], width)
     if isinstance(module, HloModule) and module.mesh_orders > 1:
-        many = f"the text has the devices of this mesh in {module.mesh_orders} orders"
+        many = f"the text has {module.mesh_orders} device orders of this mesh"
         lines += sentence(f"{many}: {OWN_NAMES}", width, style="dim")
     return lines
 
 
 def _nothing(module: HloModule | ShardyModule, width: int) -> list[Text]:
     if module.unread:
-        return [Text("no collective in what can be read")]
+        return [Text("no collective in the readable part")]
     if module.awaits_partitioner:
         return sentence(NOT_YET, width, lead="no collective yet: ")
     return [Text("no collective: nothing is sent")]

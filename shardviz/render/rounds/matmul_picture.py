@@ -108,7 +108,7 @@ class MatmulPicture:
         member = 0 if self._lens is None else self._lens
         device = matmul.run.mesh.device_id(matmul.run.groups[self._group][member])
         if self._number > matmul.rounds:
-            said = Text("all blocks are multiplied; the rounds that are left bring the sums to everyone")
+            said = Text("all blocks are multiplied; the remaining rounds distribute the sums")
             return [said, Text()]
         blocks = matmul.blocks(self._number, member)
         if not blocks:
@@ -140,19 +140,19 @@ class MatmulPicture:
             ("matmul", WORK, [slot.work for slot in matmul.slots]),
             ("links", SENDS, [slot.sends for slot in matmul.slots]),
         )
-        lines += self._totals(("together", matmul.seconds), ("one after the other", matmul.apart_seconds))
+        lines += self._totals(("together", matmul.seconds), ("without overlap", matmul.apart_seconds))
         if matmul.before is not None:
             index, before = matmul.before
             total = matmul.prefetched_seconds
             left = matmul.exposed_seconds
-            rest = f"{seconds(left)} of it still waits" if left else "all of it is hidden"
-            lines += [Text(), Text(f"or prefetched whole while step {index} multiplies: {rest}")]
+            rest = f"{seconds(left)} of it is exposed" if left else "all of it is hidden"
+            lines += [Text(), Text(f"or fully prefetched while step {index} multiplies: {rest}")]
             spans = [(0.0, before), (total - matmul.matmul_seconds, total)]
             lines += self._drawn(total, ("matmul", WORK, spans), ("links", SENDS, [(0.0, gather)]))
             lines += self._totals(
                 (f"with step {index} prefetched", total),
                 ("block by block", before + matmul.seconds),
-                ("one after the other", before + matmul.apart_seconds),
+                ("without overlap", before + matmul.apart_seconds),
             )
         for line in lines:
             line.truncate(self._page, overflow="ellipsis")

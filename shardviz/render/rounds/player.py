@@ -208,7 +208,7 @@ def title_line(run: CollectiveRun, width: int, palette: Palette, lead: str = "")
         ),
         Text(f"by {run.schedule.algorithm}"),
         array_text(array, layout.mesh, palette),
-        Text(f"{shaped(array.dtype, array.shape)}, {times(layout.shard_shape)} a device", "dim"),
+        Text(f"{shaped(array.dtype, array.shape)}, {times(layout.shard_shape)} per device", "dim"),
     ]
     room = width - parts[0].cell_len - GAP - 1
     if SHORTEST <= room < parts[1].cell_len:
@@ -239,7 +239,7 @@ def progress_line(run: CollectiveRun, number: int, width: int, playing: str = ""
 def words_line(run: CollectiveRun, number: int, width: int) -> Text:
     """The phase, with all of them before the first round, and what is sent in the round."""
     if not run.schedule.rounds:
-        return Text("one device alone: nothing to send")
+        return Text("one device: nothing is sent")
     if number:
         phase, _ = run.schedule.phase(number)
         line = Text.assemble((run.phase_name(phase), "bold"), f"  {round_words(run, number)}")
@@ -255,9 +255,9 @@ def state_line(run: CollectiveRun, drawn: CollectiveRun, number: int, width: int
     run whose numbers are shown."""
     pattern = run.schedule.pattern
     if not number:
-        has = "each device has its own addend" if pattern.reduces else "each device has its own part"
+        has = "each device has one addend" if pattern.reduces else "each device has one shard"
         if pattern.kind == "broadcast":
-            has = "one device has the data that all will get"
+            has = "one device has the data for all"
         line = Text.assemble(("BEFORE", "bold"), f"  {has}")
         shape = f", {times(run.question.layout.shard_shape)}"
         if line.cell_len + len(shape) <= width:
@@ -269,7 +269,7 @@ def state_line(run: CollectiveRun, drawn: CollectiveRun, number: int, width: int
     if after is None:
         return Text.assemble(("AFTER", "bold"), "  every device has its result")
     dtype = drawn.result_dtype
-    parts = [Text.assemble(("AFTER", "bold"), f"  {shaped(dtype, after.shape[1:])} a device")]
+    parts = [Text.assemble(("AFTER", "bold"), f"  {shaped(dtype, after.shape[1:])} per device")]
     parts += [Text(words) for words in after_words(drawn)]
     if drawn.final is not None:
         result = f"  {shaped(dtype, drawn.final.shape)} {drawn.question.final_spec}"
@@ -281,17 +281,17 @@ def _smaller(run: CollectiveRun, drawn: CollectiveRun) -> list[Text]:
     """A note that the numbers are those of a smaller array, where they are."""
     if drawn.question.layout == run.question.layout:
         return []
-    return [Text(f"shown with a smaller array, {times(drawn.question.layout.array.shape)} in all", "dim")]
+    return [Text(f"shown on a smaller array, {times(drawn.question.layout.array.shape)}", "dim")]
 
 
 def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> list[Text]:
-    """The cost up to a round, beside that of all rounds and the least possible, ``sent 12 KiB of 24 KiB a
-    device, least 24 KiB``; rounds and time. `links_of` is the target whose links they are; empty where they
+    """The cost up to a round, beside that of all rounds and the least possible, ``sent 12 KiB of 24 KiB per
+    device, min 24 KiB``; rounds and time. `links_of` is the target whose links they are; empty where they
     are assumed."""
     bound, rounds = run.bound, run.schedule.rounds
     if run.cost is None:
-        fewest = f"least {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}"
-        return [_fitting([Text("too many rounds to add up", "dim"), Text(fewest, "dim")], width)]
+        fewest = f"min {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}"
+        return [_fitting([Text("too many rounds to sum", "dim"), Text(fewest, "dim")], width)]
     cost = run.cost
     waiting, least = run.timeline.waiting, bound.wire_bytes
     latency, closed = rounds * run.used_links.spec.latency, run.closed_form
@@ -303,7 +303,7 @@ def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> 
         ("sent ", "dim"),
         (human_bytes(cost.bytes(number)).rjust(LONGEST), "bold"),
         f" of {human_bytes(cost.bytes(rounds))}{' per device' if width >= READABLE else ''}",
-        (", the least" if least == cost.bytes(rounds) else f", least {human_bytes(least)}", "dim"),
+        (", optimal" if least == cost.bytes(rounds) else f", min {human_bytes(least)}", "dim"),
     )
     took = Text.assemble(
         ("time ", "dim"),
@@ -313,7 +313,7 @@ def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> 
     )
     on = f"on {links_of}" if links_of else "as given" if run.links.machine is None else "assumed"
     links = Text(f"{run.links.topology} {on}, {rate(run.links.spec.bandwidth)} per {run.links.each}", "dim")
-    rest = [Text(f"least {plural(bound.rounds, 'round')}", "dim")] * (bound.rounds < rounds)
+    rest = [Text(f"min {plural(bound.rounds, 'round')}", "dim")] * (bound.rounds < rounds)
     if closed is not None and is_other and not is_told:
         rest.insert(0, Text(f"{seconds(closed.seconds)} by formula", "dim"))
     return flowed([sent, took, links, *rest], width)

@@ -107,7 +107,7 @@ def _entries(run: CollectiveRun, drawn: Sequence[tuple[FrameStats, TableShape]],
             name = chunk_name(run, run.schedule.pattern.pieces(run.schedule.chunks))
             sender, receiver = (run.mesh.device_id(position) for position in group[:2])
             yield f"{name} from device {sender} to device {receiver}"
-        yield "columns: the device it goes to, or came from"
+        yield "columns: destination or source device"
     if any(cell.wraps and form.addends for cell, form in full):
         yield f"{run.result_dtype} wraps around"
 
@@ -119,7 +119,7 @@ def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
     verifier = f"JAX {dict(ran.versions).get('jax', '')}".strip() + f" on {plural(mesh.size, kind)}: "
     # JAX did not run the array that was asked for.
     elements = plural(verdict.smaller, "element")
-    of, on = f" of a smaller array, {elements} in all", f", on a smaller array of {elements}"
+    of, on = f" of a smaller array, {elements}", f", on a smaller array of {elements}"
     if not verdict.smaller:
         of = on = ""
     count = f"{result.differing:,} of {plural(result.values, 'value')}{of} differ"
@@ -131,7 +131,7 @@ def verdict_lines(verdict: Verdict, mesh: Mesh, width: int) -> list[Text]:
     said = f"every value equal{on}"
     if result.verdict == "rounding":
         ulps = plural(result.ulps, "ulp")
-        said = f"{count} by rounding, as another order of the additions gives; at most {ulps}, {where}"
+        said = f"{count} by rounding, from another order of additions; at most {ulps}, {where}"
     elif result.verdict == "different":
         said, verifier = f"{count}: {where}" if where else "the results differ", f"✗ {verifier}"
     return sentence(said, width, lead=verifier) + sentences((result.note, ran.note), width, 2, style="dim")
@@ -155,7 +155,7 @@ def cost_lines(run: CollectiveRun, width: int, verbose: bool = False) -> list[Te
     other algorithms and the time by formula."""
     schedule, timeline = run.schedule, run.timeline
     if schedule.pattern.group_size == 1:
-        return sentence("one device alone: nothing to send", width, lead=f"{schedule.algorithm}: ")
+        return sentence("one device: nothing is sent", width, lead=f"{schedule.algorithm}: ")
     cut = f" of {schedule.chunks:,} chunks" if is_cut(schedule) else ""
     total = sum(count * int(load.bytes.sum()) for _, load, count in timeline.different_rounds())
     most = timeline.device_bytes
@@ -166,7 +166,7 @@ def cost_lines(run: CollectiveRun, width: int, verbose: bool = False) -> list[Te
         took += f"; {plural(timeline.waiting, 'message')} must wait for a link"
     firsts = accumulate((phase.rounds for phase in schedule.phases[:-1]), initial=0)
     if any(timeline[first].hops > timeline[first].messages for first in firsts):
-        took += "; a message of several hops is passed on once it is whole (store and forward)"
+        took += "; a message of several hops is forwarded once it is complete (store and forward)"
     lines = sentence(
         f"{plural(schedule.rounds, 'round')}{cut}, {sent}", width, lead=f"{schedule.algorithm}: "
     )
@@ -200,14 +200,14 @@ def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
         return []
     said = f"bound by {time.bound}: {time.convention}"
     if seconds(time.textbook_seconds) != seconds(time.seconds):
-        said += f". The book counts {seconds(time.textbook_seconds)}"
+        said += f". The scaling book counts {seconds(time.textbook_seconds)}"
     return sentence(said, width, lead=f"{seconds(time.seconds)} {time.words}, ")
 
 
 def least(bound: LowerBound) -> str:
     """``Lower bound: 24 bytes; 2 rounds at one message per round``."""
     if not bound.rounds:
-        return "Nothing has to be sent"
+        return "Nothing is sent"
     return (
         f"Lower bound: {exact_bytes(bound.wire_bytes)}; {plural(bound.rounds, 'round')} at one message per "
         "round"

@@ -50,7 +50,7 @@ LOOKED_AT = 64
 """Rounds of a phase that are looked at one by one, where they are not alike…"""
 LOOKED_AT_SENDS = 2**20
 """…and what they send together."""
-TABLE_HEADINGS = ("", "rounds", "who sends what to whom", "per device", "per round")
+TABLE_HEADINGS = ("", "rounds", "sends per round", "per device", "per round")
 
 
 def step_view(
@@ -85,7 +85,7 @@ def one_round(run: CollectiveRun, number: int, width: int, palette: Palette) -> 
         lines = sentence(run.phase_name(phase), width, lead=f"round {number} of {run.schedule.rounds}  ")
         lines += sentence(round_words(run, number), width, 2)
         load = run.timeline[number - 1]
-        said = f"{human_bytes(load.bytes)} in all"
+        said = f"{human_bytes(load.bytes)} total"
         if load.busiest_link is not None:
             named = [*map(str, map(run.mesh.device_id, run.groups[0])), "switch"]
             ends = "→".join(named[node] for node in load.busiest_link)
@@ -106,7 +106,7 @@ def one_round(run: CollectiveRun, number: int, width: int, palette: Palette) -> 
 def _summary(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
     """The rounds in a table, between some of the devices before and after them."""
     if run.question.shards is None and not run.followed:
-        pieces = f"there are more than {MAX_PIECES:,} pieces: their places are not tracked"
+        pieces = f"there are more than {MAX_PIECES:,} chunks: their places are not tracked"
         return [*round_table(run, width), *sentence(pieces, width, style="dim")]
     lines = [*_before(run, width, palette, SUMMARY_ROWS), Text(), *round_table(run, width), Text()]
     lines += [*_after(run, width, palette, SUMMARY_ROWS), *_final(run, width, palette)]
@@ -152,7 +152,7 @@ def _final(run: CollectiveRun, width: int, palette: Palette) -> list[Text]:
         heading.append(Text(run.question.final_spec))
         return [Text(), *table([heading], width), *final_picture(run, width, palette)]
     if after is not None and after.ndim == 1 and len(run.question.final_positions) > 1:
-        said = "no FINAL RESULT: shard_map joins results along a dimension, and these have none"
+        said = "no FINAL RESULT: shard_map joins results along a dimension, and these are scalars"
         return [Text(), *sentence(said, width, style="dim")]
     return []
 
@@ -221,7 +221,7 @@ def round_table(run: CollectiveRun, width: int) -> list[Text]:
     `QuestionError` for more rounds, or larger ones, than can be added up."""
     if run.timeline.too_long:
         problem = f"{run.schedule.algorithm} on {plural(run.mesh.size, 'device')}: {run.timeline.too_long}"
-        raise QuestionError(problem, "take a smaller mesh, fewer axes in --axis, or --round N for one round")
+        raise QuestionError(problem, "use a smaller mesh, fewer axes in --axis, or --round N")
     rows: list[list[Cell]] = []
     found = [(key, [*spans]) for key, spans in groupby(_spans(run), key=lambda each: each[1:])]
     shown = found if len(found) <= MAX_RUNS else [*found[: MAX_ROWS - 2], found[-1]]

@@ -386,7 +386,7 @@ def legend(rows: TimelineRows, width: int, palette: Palette) -> list[Text]:
         found += [(style.fill, style.glyph, words) for style, words in styles.compute]
         if len(kinds) > 1:
             found.append((WAITING, Style(), "the device waits"))
-    found.append((HEIGHTS[2] + HEIGHTS[5], Style(), "busy for a part of the cell"))
+    found.append((HEIGHTS[2] + HEIGHTS[5], Style(), "busy for part of the cell"))
     if any(starts for starts, _ in rows.unknown):
         found.append((UNKNOWN, Style(bold=True), "no estimate"))
     if any(span.kind == "loop" for span in timeline.spans):

@@ -20,7 +20,7 @@ from shardviz.units import seconds as human_seconds
 BAR = 24
 """Columns of the bars in tables at most."""
 NEGLIGIBLE = 0.001
-"""Of a critical path, or of the memory at the peak; what takes less of it is not listed."""
+"""Of a critical path, or of the peak memory; what takes less of it is not listed."""
 LISTED = 6
 """Operations without an estimate, and buffers, that are listed."""
 
@@ -114,7 +114,7 @@ def misfit_lines(memory: MemoryReport, width: int) -> list[Text]:
         may = may_fit_words(memory.peak_bytes, memory.allocated_bytes, memory.limit_bytes)
         return [*sentence(may, width, lead="? "), Text()] if may else []
     words = (
-        f"{human_bytes(memory.peak_bytes)} are needed and {human_bytes(memory.limit_bytes)} allowed: "
+        f"{human_bytes(memory.peak_bytes)} needed, {human_bytes(memory.limit_bytes)} allowed: "
         f"{human_bytes(memory.over_bytes)} too much"
     )
     held = [f"{buffer.shape} {human_bytes(buffer.bytes)}" for buffer in memory.buffers[:3]]
@@ -129,14 +129,14 @@ def memory_report_lines(memory: MemoryReport, width: int, palette: Palette) -> l
     """Arguments, temporaries and outputs as a bar against the limit, then the largest buffers."""
     limit = memory.limit_bytes
     against = "" if limit is None else f" of {human_bytes(limit)} allowed"
-    by = "the compiler's own figures" if memory.by == "compiler" else "estimated from the program's order"
+    by = "the compiler's own figures" if memory.by == "compiler" else "estimated from program order"
     words = f"{human_bytes(memory.peak_bytes)}{against}, {by}"
     if memory.order:
         # The instruction at whose time the most memory is live, and when on the drawn clock that is.
         name, _ = max(memory.order, key=lambda each: each[1])
         when = f", at {human_seconds(memory.peak_at)}" if memory.curve and memory.peak_at else ""
         words += f"; when {name} runs{when}"
-    lines = sentence(words, width, lead="memory at the peak: ")
+    lines = sentence(words, width, lead="peak memory: ")
     outputs = max(memory.output_bytes - memory.alias_bytes, 0)
     parts = [
         ("argument", "arguments", memory.argument_bytes),

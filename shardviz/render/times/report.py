@@ -1,5 +1,5 @@
 """A timeline as a page: the total, the largest saving and the chart, whose lanes say their times; in full
-what would save most, the critical path and the memory, too. A timeline on one line, and one of its operations
+largest savings, the critical path and the memory, too. A timeline on one line, and one of its operations
 in words; and the times of one program by several tellers."""
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def saving_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
     """The changes that would save most, each with its operation's source line."""
     if not timeline.savings:
         return []
-    lines = [Text("what would save most", "bold")]
+    lines = [Text("largest savings", "bold")]
     for saving in timeline.savings:
         source = timeline.ops[saving.op].source
         words = saving.message + (f" ({source})" if source and source not in saving.message else "")
@@ -218,7 +218,7 @@ def note_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
         named = timeline.unknown[:LISTED]
         more = len(timeline.unknown) - len(named)
         words = ", ".join(named) + (f" and {more:,} more" if more else "")
-        lines += sentence(f"{words}: the total leaves them out", width, lead="no estimate: ")
+        lines += sentence(f"{words}: not in the total", width, lead="no estimate: ")
     parts: Counter[Estimate] = Counter()
     for op in timeline.ops:
         parts[op.estimate] += _all_runs(op)  # type: ignore[assignment]
@@ -266,10 +266,10 @@ def timeline_facts(timeline: ProgramTimeline, has_lanes: bool) -> list[str]:
 
 
 def comparison_heading(first: ProgramTimeline, second: ProgramTimeline) -> Text:
-    """``below: 1.15 × as long, exposed 2.1 ms instead of 17.9 ms``."""
+    """``below: 1.15 × the time, exposed 2.1 ms instead of 17.9 ms``."""
     waits = [sum(seconds for _, seconds in timeline.exposed_seconds) for timeline in (second, first)]
     exposed = " instead of ".join(map(human_seconds, waits))
-    ratio = f"{second.seconds / first.seconds:.3g} × as long" if first.seconds else ""
+    ratio = f"{second.seconds / first.seconds:.3g} × the time" if first.seconds else ""
     return Text.assemble((f"below: {ratio}", "bold"), (f"  exposed {exposed}", "dim"))
 
 
@@ -281,7 +281,7 @@ def op_details(timeline: ProgramTimeline, number: int, width: int, marked: Text 
     kind = [(op.op, "dim")] if op.op != op.name else []
     lines = records([[(op.name, "bold"), *kind, lane.name, *_times(op)]], width)
     by = ESTIMATES.get(op.estimate, "")
-    counted = ": ".join(filter(None, (by, op.detail))) or "nobody can estimate it"
+    counted = ": ".join(filter(None, (by, op.detail))) or "no estimate"
     lines += sentence(counted, width, lead="by " if by else "")
     facts = [f"bound by {op.bound}"] * bool(op.bound) + [exact_bytes(op.bytes or 0)] * bool(op.bytes)
     facts += [f"{op.flops:,.0f} FLOP"] if op.flops else []
@@ -305,7 +305,7 @@ def _times(op: TimedOp) -> list[Text]:
     if op.exposed == op.seconds:
         cells.append(Text("all exposed", "bold"))
     elif op.exposed > 0:
-        each = " a run" if op.runs != 1 else ""
+        each = " per run" if op.runs != 1 else ""
         cells.append(Text(f"exposed {human_seconds(op.exposed)}{each}", "bold"))
     elif op.is_async:
         cells.append(Text("hidden"))
@@ -358,12 +358,10 @@ def stacked_pictures(
 def difference_lines(comparison: TellerComparison, width: int) -> list[Text]:
     """The two totals against one another, and the causes of their difference, the largest first."""
     if comparison.agree:
-        lines = sentence("within a quarter of one another", width, 2, style="dim")
+        lines = sentence("within 25 % of each other", width, 2, style="dim")
     else:
         longer = "longer" if comparison.ratio > 1 else "shorter"
-        words = (
-            f"the scheduler's total is {comparison.ratio:.2f} × the model's, {longer} by more than a quarter"
-        )
+        words = f"the scheduler's total is {comparison.ratio:.2f} × the model's, more than 25 % {longer}"
         lines = sentence(words, width, 2)
     for cause, seconds in comparison.causes:
         lead = f"{'+' if seconds > 0 else '−'}{human_seconds(abs(seconds))}  "
@@ -391,7 +389,7 @@ def totals_table(tellers: Sequence[tuple[str, ProgramTimeline]], width: int) -> 
             row.append(_without_unknown(seconds, any(kinds[lane] in wanted for lane in unknown)))
         exposed = sum(seconds for _, seconds in timeline.exposed_seconds)
         rows.append([*row, _without_unknown(exposed, bool(unknown - {"compute"}))])
-    told = ("", " in all", *(f" {what}" for what in words[1:]))
+    told = ("", " total", *(f" {what}" for what in words[1:]))
     return table(rows, width, 2, range(1, len(told)), ("", *words), told=told)
 
 

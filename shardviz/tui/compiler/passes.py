@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
     from shardviz.render.palette import Palette
 
-ONCE_MORE = "The compiler is asked once more, to write down what each of its passes does."
+ONCE_MORE = "Compiling again to record each pass."
 FROM_HERE = Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))
 
 
 class Passes:
     """The passes of one target. `back` counts stages from the program, where the slider begins.
 
-    `diffs` has the differences that were made so far, by stage. The stages of the problem before stay until
+    `diffs` has the differences that were made so far, by stage. The stages of the previous problem stay until
     there are others.
     """
 
@@ -83,7 +83,7 @@ class Passes:
 
     def words(self, problem: Problem) -> str:
         """The state of stages that are not those of the problem on screen, or not there yet."""
-        said = ["of the problem before"] if self.is_old(problem) else []
+        said = ["of the previous problem"] if self.is_old(problem) else []
         if self._known is not None and (state := state_words(self._known)):
             said.append(state)
         return "; ".join(said)
@@ -108,5 +108,5 @@ class Passes:
         if known.answer is not None and known.answer.compiled.status != "ok":
             return error_lines(reworded(known.answer.compiled), width, 0)
         if known.answer is not None:
-            return sentence("The compiler left nothing to follow: the program has one device.", width)
+            return sentence("No passes to follow: the program has one device.", width)
         return sentence(ONCE_MORE, width, style="dim")

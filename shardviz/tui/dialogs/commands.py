@@ -92,7 +92,7 @@ class PaletteDialog(FilteredList):
     """Leaves with one of these commands."""
 
     title_text = "Commands"
-    nothing = "No command has these words; take some away."
+    nothing = "No command matches; remove some words."
 
     def __init__(self, found: Sequence[Command]) -> None:
         super().__init__()

@@ -126,4 +126,4 @@ class CommandPage(LinesDialog):
 def copy_line(dialog: Dialog, line: str) -> None:
     """Copy a command line, and notify that."""
     dialog.app.copy_to_clipboard(line)
-    dialog.notify("The command line is copied, where the terminal lets programs copy.", markup=False)
+    dialog.notify("Command line copied, if the terminal allows it.", markup=False)

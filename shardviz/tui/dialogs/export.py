@@ -103,7 +103,7 @@ class ExportDialog(Dialog):
             path = target_path(event.value)
             if os.path.lexists(path) and path != self._confirmed:
                 self._confirmed = path
-                self._say(f"{path} is there already: enter again to overwrite it.", "$warning")
+                self._say(f"{path} already exists: press enter again to overwrite it.", "$warning")
                 return
             export = next(export for export in self._exports if export.suffix == self._suffix)
             write_file(path, export.text())
@@ -181,7 +181,7 @@ def exports_of(screen: Screen[Any], pane: Pane, jax_code: Callable[[], str]) -> 
         forms.append(Export("trace", "Trace", "a trace, for ui.perfetto.dev", trace))
     return (
         *forms,
-        Export("json", "JSON", "what it shows, as data", data),
+        Export("json", "JSON", "its data, as JSON", data),
         Export("py", "Python", "its JAX code, to run", jax_code),
         Export("ipynb", "Notebook", "its JAX code, for Jupyter", jupyter),
     )
@@ -201,16 +201,16 @@ def screen_svg(strips: Sequence[Strip], name: str) -> str:
 
 
 CODE, COPIES = TABLES["CODE"], TABLES["COPIES"]
-WHERE = ", where the terminal lets programs copy; else select it here."
-COPIED = f"The command line is copied{WHERE}"
-STRING_COPIED = f"The line with the string is copied{WHERE}"
+WHERE = ", if the terminal allows it; otherwise select it here."
+COPIED = f"Command line copied{WHERE}"
+STRING_COPIED = f"Command line with the string copied{WHERE}"
 OPENS = "shardviz tui --from"
 
 
 class CodeDialog(Dialog):
     """A program that runs as it is; `y` copies it, `s` writes it to a file."""
 
-    title_text = "JAX code: runs as it is"
+    title_text = "JAX code: runs unchanged"
     commands = (*CODE, CLOSE)
     BINDINGS = bindings(CODE)
 
@@ -226,7 +226,7 @@ class CodeDialog(Dialog):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._code)
-        self.notify("The code is copied, where the terminal lets programs copy.", markup=False)
+        self.notify("Code copied, if the terminal allows it.", markup=False)
 
     async def action_save(self) -> None:
         self.dismiss()
@@ -261,7 +261,7 @@ class CommandLineDialog(LinesDialog):
     def lines(self, width: int) -> list[Text]:
         own = sentence(self._problem, width) or [*Text(wrapped_string(self._string, width)).split()]
         line = [Text(words) for words in command_lines(self._words, width)]
-        return [*line, Text(), Text("To open it as it stands, elsewhere", "bold"), *own]
+        return [*line, Text(), Text("To open it elsewhere", "bold"), *own]
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._words)

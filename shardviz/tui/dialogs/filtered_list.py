@@ -65,7 +65,7 @@ class FilteredList(Dialog):
     taken: ClassVar[Sequence[Command]] = ()
     is_table: ClassVar = False
     placeholder = "type to find"
-    nothing = "Nothing has these words; take some away."
+    nothing = "Nothing matches; remove some words."
     typed_first: ClassVar = True
     """True if a text that is a row by itself is meant before those that have its words."""
     BINDINGS = bindings((*MOVES, CLOSE))

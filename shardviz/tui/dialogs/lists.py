@@ -49,7 +49,7 @@ class ExamplesDialog(FilteredList):
     """Leaves with an example."""
 
     title_text = "Examples"
-    nothing = "No example has these words; take some away."
+    nothing = "No example matches; remove some words."
 
     def on_mount(self) -> None:
         rows = []
@@ -72,7 +72,7 @@ class LessonsDialog(FilteredList):
     """Leaves with a lesson. First is `open_now`, or the first that is not solved."""
 
     title_text = "Lessons"
-    nothing = "No lesson has these words; take some away."
+    nothing = "No lesson matches; remove some words."
     DEFAULT_CSS = """
     LessonsDialog.-broad.-high OptionList { width: 60; }
     """
@@ -133,7 +133,7 @@ class JumpDialog(FilteredList):
             device_at(self.query_one(Input).value, self._resolved.problem.mesh)
         except ShardvizError as error:
             return error_words(error)
-        return "No device, collective or instruction is called so."
+        return "No device, collective or instruction has this name."
 
     def row_of(self, typed: str) -> ListRow | None:
         try:
@@ -187,7 +187,7 @@ class QuestionsDialog(FilteredList):
     """`=` puts the line beside the question that is shown, or no longer, `enter` leaves with its form."""
 
     title_text = "Questions"
-    nothing = "No question has these words; take some away."
+    nothing = "No question matches; remove some words."
     commands = (OPEN, MOVES[0], COMPARE, CLOSE)
     taken = (COMPARE,)
     is_table = True
@@ -252,7 +252,7 @@ class ShardingsDialog(FilteredList):
     """Leaves with the form of a line."""
 
     title_text = "Meshes and their best shardings"
-    nothing = "No mesh has these words; take some away."
+    nothing = "No mesh matches; remove some words."
     is_table = True
 
     def __init__(self, resolved: ResolvedProblem, palette: Palette) -> None:
@@ -262,7 +262,7 @@ class ShardingsDialog(FilteredList):
         self._columns: int | None = None
 
     def on_mount(self) -> None:
-        self.describe(Text("looking at the meshes …", "dim"))
+        self.describe(Text("searching the meshes …", "dim"))
         self.beside(self._search)
 
     def _search(self) -> Iterator[Callable[[], object]]:
@@ -317,8 +317,8 @@ class ShardingsDialog(FilteredList):
 class RankingDialog(FilteredList):
     """Leaves with the form of a sharding. A train step is ranked by its forward pass."""
 
-    title_text = "Ways to split the arrays over this mesh"
-    nothing = "No sharding has these words; take some away."
+    title_text = "Shardings over this mesh, fastest first"
+    nothing = "No sharding matches; remove some words."
     is_table = True
 
     def __init__(self, resolved: ResolvedProblem, palette: Palette) -> None:
@@ -326,7 +326,7 @@ class RankingDialog(FilteredList):
         self._resolved, self._palette = resolved, palette
 
     def on_mount(self) -> None:
-        self.describe(Text("planning each of them …", "dim"))
+        self.describe(Text("planning each sharding …", "dim"))
         self.beside(self._rank)
 
     def _rank(self) -> Iterator[Callable[[], object]]:

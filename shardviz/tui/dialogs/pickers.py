@@ -63,9 +63,9 @@ class DtypePicker(FieldPicker):
 
 
 class MachinePicker(FieldPicker):
-    """All hardware with as many devices as the mesh; what is typed may be any other, or a machine's file."""
+    """All hardware with as many devices as the mesh; what is typed may be any other, or a machine file."""
 
-    title_text = "Machine that times are for"
+    title_text = "Machine for the times"
     placeholder = "type to find, or another: 2*v5e:4x4, FILE.toml"
     nothing = "No machine has this name."
 
@@ -76,7 +76,7 @@ class MachinePicker(FieldPicker):
 
     def row_of(self, typed: str) -> ListRow | None:
         if typed.endswith(".toml"):
-            return ListRow(_named(typed, "a machine's file"), typed, typed)
+            return ListRow(_named(typed, "a machine file"), typed, typed)
         return _typed_machine(typed)
 
     def about(self, row: ListRow) -> Text:

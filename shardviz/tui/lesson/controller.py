@@ -19,10 +19,10 @@ from shardviz.tui.registry import LESSON, Command
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
 
-NOT_ANSWERED = f"Choose an answer first; “{UNKNOWN}” is one."
+NOT_ANSWERED = f"Choose an answer first, such as “{UNKNOWN}”."
 NOT_REVEALED = "space shows the answer."
 NOT_MET = "The goal is not met yet; h gives a hint."
-NO_MORE = "No lesson comes after this one; L lists them all."
+NO_MORE = "This is the last lesson; L lists all lessons."
 SANDBOX = ("change", "code")
 """The stages that show the learner's own work."""
 

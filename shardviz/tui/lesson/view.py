@@ -148,7 +148,7 @@ class CodePage(Side):
 
 HIDDEN = "That would show the answer: predict first."
 AFTER_SANDBOX = "B goes back to the sandbox and its screens."
-SENT = "You continue where the sender is. Your answers stay; u in the sandbox brings yours back."
+SENT = "You continue at the sender's stage. Your answers stay; u in the sandbox restores yours."
 ALWAYS = {f"lesson('{what}')" for what in ("next", "back", "hint", "reset", "leave")}
 """The commands whose keys mean them even where they do nothing, so that no pane takes them for its own."""
 LEADING_BACK = {"lesson('back')", "lesson('leave')"}

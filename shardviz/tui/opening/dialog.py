@@ -86,7 +86,7 @@ class OpenDialog(FilteredList):
         name = self.query_one(Input).value.strip()
         if self._has_files and Openable(name, "program").is_device:
             return f"{quote(name)} is a device or a pipe, not a file."
-        return "No file has this name, and it is in no notation."
+        return "This is neither a file nor a known notation."
 
     def on_mount(self) -> None:
         self.show_rows(self._rows_of(""))
@@ -151,7 +151,7 @@ class OpenDialog(FilteredList):
 
         def say(words: str) -> None:
             if worker.is_cancelled:
-                raise Cancelled("the reading was stopped")
+                raise Cancelled("reading was stopped")
             self.app.call_from_thread(self.describe, Text(f"{words} …", "dim"))
 
         try:
@@ -211,12 +211,12 @@ def read_profile(
     own = {"machine": now.shown.machine} if now.named is not None else {}
     options = {**own, **read_options(kind.options, OPTIONS)}
     if "device_order" in options and "mesh" not in options:
-        raise QuestionError("--device-order is the order of a mesh's devices", "add --mesh X=2,Y=4")
+        raise QuestionError("--device-order needs a mesh", "add --mesh X=2,Y=4")
     mesh = parse_mesh(options["mesh"], options.get("device_order")) if "mesh" in options else None
     machine = machine_file.named_machine(options["machine"]) if "machine" in options else None
     step = options.get("step")
     if step and not step.isdecimal():
-        raise QuestionError(f"{quote(step)} is not the number of a step", "write --step 3")
+        raise QuestionError(f"{quote(step)} is not a step number", "write --step 3")
     hlo = text_file.read_text_file(options["hlo"]).text if "hlo" in options else ""
 
     def say_bytes(done: int, size: int) -> None:

@@ -62,7 +62,7 @@ def read_options(words: Sequence[str], allowed: Collection[str]) -> Options:
             raise QuestionError(f"{quote(name)} is not an option here", f"{hint}the options here: {told}")
         value = value if equals else left.pop(0) if left else ""
         if not value:
-            raise QuestionError(f"{name} has no value", f"write {name} and what it is")
+            raise QuestionError(f"{name} has no value", f"write {name} and its value")
         found[known[name]] = value
     return found
 
@@ -108,14 +108,14 @@ WORDS: dict[Kind, str] = {
     "modules": "the final programs of this folder of dumps",
     "profile": "profile",
     "program": "compiled program or log",
-    "source": "Python: its functions of a mesh",
-    "function": "runs the file, compiles what the function returns",
+    "source": "Python: functions that take a mesh",
+    "function": "runs the file, then compiles what the function returns",
     "saved": "saved report",
     "model": "model",
-    "command": "what this command prints",
+    "command": "the output of this command",
     "machine": "machine",
     "line": "the problem of this command line",
-    "string": "what this string shares",
+    "string": "the contents of this string",
     "notation": "this sharding in every notation",
 }
 """What a kind is called."""
@@ -254,10 +254,10 @@ def why_empty(folder: str) -> str:
     """A sentence on a folder, or a Python file, of which nothing is listed."""
     here, name = _path(folder.removesuffix(":") or "."), quote(folder.removesuffix(":") or "./")
     if folder.endswith(":"):
-        return f"{name} has no function that takes a mesh, or it is not Python that can be read."
+        return f"{name} has no function that takes a mesh, or is not valid Python."
     try:
         with os.scandir(here):
-            return f"Nothing in {name} is known by its name; any file in it can be named here."
+            return f"No file in {name} has a known name; type the name of any file in it."
     except (OSError, ValueError) as error:
         return f"{name} cannot be read: {getattr(error, 'strerror', None) or error}."
 

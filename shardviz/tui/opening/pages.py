@@ -74,7 +74,7 @@ class TranslationDialog(CommandPage):
 class CommandDialog(CommandPage):
     """The page of a command, whose line `enter` edits."""
 
-    title_text = "What the command prints"
+    title_text = "Output of the command"
     commands = (HELP, AGAIN, *TABLES["PAGE"], CLOSE)
     BINDINGS = bindings([AGAIN])
 

@@ -165,7 +165,7 @@ class PlanPane(Pane):
     def action_open_step(self) -> None:
         op = self.exported().steps[self.chosen - 1].op
         if self.chosen not in played_steps(self.exported()):
-            self.notify(f"Step {self.chosen}, {op}, sends nothing that could be played.", markup=False)
+            self.notify(f"Step {self.chosen}, {op}, sends nothing, so it cannot be played.", markup=False)
         else:
             self.post_message(self.StepOpened(self.chosen))
 
@@ -221,7 +221,7 @@ class PlanPane(Pane):
         targets, selected = self._target_lines(answers, room)
         above = adopted_lines(self._cost.plan, room)
         if self.state.resolved.planning is not None:
-            words = "Planning what you entered; this is still the plan before it."
+            words = "Planning your problem; this is still the previous plan."
             above = sentence(words, room, style="bold")
         above += [*cost_view.fit_lines(self._cost, room), *cost_view.padding_lines(self._cost, room)]
         lens, axes, group = self.state.lens, self._cost.steps[self.chosen - 1].step.axes, None
@@ -254,7 +254,7 @@ class PlanPane(Pane):
         """The answers that are here, drawn once, below them the targets that are still at work, and which of
         these lines are those of the selected target, with the reason why it differs."""
         if not answers:
-            return sentence("No targets: no compiler is asked.", width, style="dim"), range(0)
+            return sentence("No targets, so no compiler runs.", width, style="dim"), range(0)
         here = [(reworded(one.compiled), one.differences) for one in answers.values() if one.compiled]
         key = here, width, self.palette, self._is_full
         if key != self._answered[0]:

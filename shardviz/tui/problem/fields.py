@@ -115,7 +115,7 @@ def moved_from(rows: Sequence[FieldRow], cell: FieldCell, axis: str) -> str:
     for each in row.cells:
         if axis in each.axes and each != cell:
             return (
-                f"{each.text.rstrip('_')} of {name}" if each.kind == "dim" else f"the pending sum of {name}"
+                f"{each.text.rstrip('_')} of {name}" if each.kind == "dim" else f"the partial sum of {name}"
             )
     return ""
 
@@ -144,7 +144,7 @@ def letters_text(letters: Collection[str]) -> str:
 
 MAX_TEXT = 20_000
 """Characters that a field takes."""
-AXIS_HINT = "a name, a size, or both: X=4; all axes: X=2,Y=4; nothing removes the axis"
+AXIS_HINT = "a name, a size, or both: X=4; all axes: X=2,Y=4; empty removes the axis"
 SPEC_HINT = "X_, P('X', None), A[b_X, d] …; all arrays: X_,__->X_; ? where the compiler may choose"
 
 
@@ -222,7 +222,7 @@ class Entry(Input):
         text = one_line(event.text)
         if len(text) > MAX_TEXT:
             self.app.notify(
-                f"The text has {len(text):,} characters; the first {MAX_TEXT:,} are kept.",
+                f"Only the first {MAX_TEXT:,} of {len(text):,} characters are kept.",
                 severity="warning",
                 markup=False,
             )

@@ -218,7 +218,7 @@ class ProblemPanel(Side):
     def action_sum(self) -> None:
         draft = axis_edits.cycle_unreduced(self.state.resolved.draft, self.cell.row)
         if draft == self.state.resolved.draft:
-            self.notify("Every axis splits a dimension of this array: ⌫ on one frees its axes.")
+            self.notify("Every axis already shards this array: ⌫ on a dimension frees its axes.")
         self.state.edit(draft)
 
     def action_clear(self) -> None:

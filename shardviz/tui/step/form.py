@@ -29,7 +29,7 @@ SETTINGS = ("pieces", *(name for name in PARAMETERS if name != "untiled"), "unti
 CHOSEN = ("op", "algorithm")
 """Fields below which stands what can be chosen for them."""
 HINTS = {name: field.hint for name, field in COLLECTIVE_FIELDS.items()} | {
-    "pieces": "as the algorithm has it"
+    "pieces": "the algorithm's default"
 }
 
 

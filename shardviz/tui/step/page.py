@@ -166,7 +166,7 @@ class CollectivePage(Vertical):
         question = prepared.drawn.question
         width = self.size.width
         if question.shards is None:
-            said = "no numbers to verify: they would be too many"
+            said = "nothing to verify: too many numbers"
         else:
             known = self.state.queries.verified(question)
             if known.answer is not None:
@@ -174,9 +174,9 @@ class CollectivePage(Vertical):
             if known.error is not None:
                 said = as_sentence(f"not verified by JAX: {known.error.message}")
             elif known.state == "cancelled":
-                said = "not verified: cancelled; r asks again"
+                said = "not verified: cancelled; r recompiles"
             else:
-                said = "… JAX computes the same"
+                said = "… JAX verifies"
         return sentence(said, width, style="dim")[:VERDICT_LINES]
 
     def _draw_words(self) -> None:
@@ -185,7 +185,7 @@ class CollectivePage(Vertical):
         if self.fault is not None:
             words = [as_sentence(self.fault.message), as_sentence(self.fault.hint)]
         elif self.chosen.base is not None:
-            words = ["Working out who sends what to whom …"]
+            words = ["Computing the sends …"]
         else:
             words = ["No collective: nothing is sent.", "i plays any other."]
         lines = [line for word in words for line in sentence(word, self.size.width)]

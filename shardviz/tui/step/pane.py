@@ -135,7 +135,7 @@ class StepPane(Pane):
         if self.page.view == "matmul" and self.page.matmul is not None:
             return rounds.matmul_document(self.page.matmul, self.chosen.step)
         if unlisted := run.unlisted():
-            raise QuestionError(f"the document would list {unlisted}", "take a smaller mesh or array")
+            raise QuestionError(f"the document would list {unlisted}", "use a smaller mesh or array")
         return rounds.step_document(run, None)
 
     def action_play(self) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ZOOM = 0.5
 """The share of the window that is left when zooming in by one step."""
 PAN = 0.25
-UNTOLD = "The compiler's scheduler does not tell what waits for what."
+UNTOLD = "The compiler's scheduler does not report dependencies."
 
 
 class TimeChart(LinesView, inherit_bindings=False):
@@ -114,13 +114,13 @@ class TimeChart(LinesView, inherit_bindings=False):
         self.select(found)
         if found is None:
             is_told = self.part.timeline.critical_path
-            self.notify("It waited for nothing: it is ready from the start." if is_told else UNTOLD)
+            self.notify("It waited for nothing: it was ready at the start." if is_told else UNTOLD)
 
     def select_named(self, name: str) -> None:
         """Select the operation of that name in the upper timeline, where it takes time."""
         found = self.parts[0].index.named(name)
         if found is None:
-            self.notify(f"{name} takes no time of its own here.", markup=False)
+            self.notify(f"{name} takes no time by itself here.", markup=False)
         self.select(found, 0)
 
     def saving(self, step: int) -> None:

@@ -110,11 +110,11 @@ def heading(shown: ShownTimelines, answers: Mapping[str, ShownAnswer], chart: Ti
         state = state_words(shown.answer) if shown.answer is not None else ""
         return Text.assemble((shown.chosen, "bold"), f"  {state}" if state else "")
     if not shown.is_current(shown.chosen):
-        return _of_before("of the problem before", shown.answer)
+        return _of_before("of the previous problem", shown.answer)
     if len(chart.parts) > 1 and shown.below is not None:
         name = shown.below[0]
         if not shown.is_current(name):
-            return _of_before("below: of the problem before", answers.get(name))
+            return _of_before("below: of the previous problem", answers.get(name))
         return comparison_heading(*(part.timeline for part in chart.parts))
     return timeline_heading(timeline, _facts(told, timeline, chart.size.width >= FIGURED), width)
 
@@ -132,4 +132,4 @@ def notice_lines(shown: ShownTimelines, width: int, palette: Palette) -> list[Te
 def _of_before(words: str, answer: ShownAnswer | None) -> Text:
     """Words for times that are not of the problem on screen, and the state of the answer that will be."""
     state = state_words(answer) if answer is not None else ""
-    return Text.assemble((words, "bold"), f"  {state or 'working it out…'}")
+    return Text.assemble((words, "bold"), f"  {state or 'computing…'}")

@@ -262,7 +262,7 @@ class TimePane(TargetsPane):
         self._shown.next_below()
         self.draw()
         if self._shown.below is not None and len(self.chart.parts) < 2:
-            self.notify(f"{self._shown.below[0]} has no timeline so far.", markup=False)
+            self.notify(f"{self._shown.below[0]} has no timeline yet.", markup=False)
 
     def action_chart(self, what: str, *places: int) -> None:
         """Zoom or pan the chart, or select another operation in it."""

@@ -48,7 +48,7 @@ def test_cells_are_the_script(name):
     docstring, how, command, *lines = [line for line in script(SUBJECTS[name]).splitlines() if line]
     assert cell == lines
     assert docstring.startswith('"""')
-    assert how == "# To run it: pip install -U jax, then python with the name of this file."
+    assert how == "# To run it: pip install -U jax, then python and this file's name."
     assert command == f"# In a terminal: {COMMAND}"
 
 
@@ -64,7 +64,7 @@ def test_the_first_cells_say_what_this_is_and_install_jax():
     text = "".join(introduction["source"])
     assert text.startswith("# The plan of bd,df-\\>bf on the mesh X=2,Y=4\n")
     assert f"    {COMMAND}\n" in text
-    assert "They simulate 8 devices on any CPU, even where the runtime has a TPU or a GPU" in text
+    assert "They simulate 8 devices on any CPU, even if the runtime has a TPU or a GPU" in text
     assert "".join(install["source"]) == "%pip -q install -U jax"
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in rest)
 

@@ -37,7 +37,7 @@ b 8 ┌─────┬─────┬─────┬─────┐ 
                                        └───────┘
 
  2  psum Out over Y  → Out[b_X, f]  96 B sent
-    Each of the 4 devices along Y holds a partial sum of Out: add them up and give every device the
+    Each of the 4 devices along Y holds a partial sum of Out: they are added, and every device gets the
     total; each sends 2×3/4 of 64 bytes = 96.
 
 Out[b_X, f]{U_Y}     →  Out[b_X, f]
@@ -96,7 +96,7 @@ def test_every_round_fits_the_page(run_of, mesh, width):
 
 def test_more_rounds_than_anybody_looks_at_are_refused_at_once(run_of):
     run = run_of("psum", "i=65536", 65536)
-    with pytest.raises(QuestionError, match=f"ring has 131,070 rounds here, and {MAX_ROUNDS} can be drawn"):
+    with pytest.raises(QuestionError, match=f"ring has 131,070 rounds; a picture shows up to {MAX_ROUNDS}"):
         sections(Subject(run, ""), 100, PLAIN)
 
 

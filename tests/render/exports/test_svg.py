@@ -51,5 +51,5 @@ def test_two_pictures_on_a_page_do_not_share_their_styles(run_of):
 
 def test_what_no_viewer_shows_is_refused(ring, monkeypatch):
     monkeypatch.setattr(module, "MAX_LINES", 50)
-    with pytest.raises(QuestionError, match=r"would have \d+ lines, and viewers show up to 50"):
+    with pytest.raises(QuestionError, match=r"would have \d+ lines; viewers show up to 50"):
         svg(ring)
