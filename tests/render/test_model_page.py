@@ -32,7 +32,7 @@ def test_the_table_has_a_row_for_each_parameter_of_a_layer(report):
 
 def test_a_page_says_what_fits(report):
     text = plain_text(partial(report.lines, verbose=True), 100)
-    assert "memory  bytes per device, of the 15.8 GiB that v5e has for a program" in text
+    assert "memory  bytes per device, of 15.8 GiB per v5e" in text
     assert "a train step holds 14.8 GiB: fits only if the compiler allocates at most 7 % more" in text
     assert "1 psum" not in text.partition("layer × 32")[2].partition("recomputed")[0]
     assert "2 psum over tensor" in text
