@@ -128,8 +128,7 @@ def key_lists(areas: tuple[str, ...]) -> str:
         for command in registry.COMMANDS:
             if command.area == area:
                 key = f"`{command.own_key}` " if command.key_text else ""
-                named = f" (`{command.named}`)" if command.named else ""
-                lines.append(f"- {key}**{command.title}**{named}: {command.help}")
+                lines.append(f"- {key}**{command.title}**: {command.help}")
     return "\n".join(lines[1:]) + "\n"
 
 

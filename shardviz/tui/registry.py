@@ -34,8 +34,7 @@ class Command:
     "compiler" or "time"), or of the application ("app", "lesson"). `usual` are its keys unless a person has
     chosen others, by Textual's names, the first the one that is shown, as `shown` where that is clearer.
     `title` names it in palette and help, `help` is a sentence. `footer` is its word in the footer; empty
-    where it does not appear there. `named` is its name in a file of keys, if that is not its title. Keys that
-    are `taken` mean something else now.
+    where it does not appear there. Keys that are `taken` mean something else now.
     """
 
     area: str
@@ -45,7 +44,6 @@ class Command:
     help: str
     footer: str = ""
     shown: str = ""
-    named: str = ""
     taken: frozenset[str] = frozenset()
 
     @property
@@ -56,7 +54,7 @@ class Command:
     @property
     def setting(self) -> str:
         """Its name in a file of keys: ``next-round``."""
-        return self.named or "-".join(re.findall(r"\w+", self.title.lower().replace("'", "")))
+        return "-".join(re.findall(r"\w+", self.title.lower().replace("'", "")))
 
     @cached_property
     def id(self) -> str:
@@ -150,9 +148,8 @@ def _read_tables() -> dict[str, tuple[Command, ...]]:
         elif line.startswith(">"):
             READING[area] = line[2:]
         elif line and not line.startswith("#"):
-            action, keys, titled, *words = (cell.strip() for cell in line.split("|"))
-            title, _, named = titled.partition(" = ")
-            command = Command(area, action, tuple(keys.split()), title, *words, named=named)  # type: ignore[arg-type, misc]  # at most three
+            action, keys, *words = (cell.strip() for cell in line.split("|"))
+            command = Command(area, action, tuple(keys.split()), *words)  # type: ignore[arg-type]  # at most four
             tables[name] += (command,)
     return tables
 

@@ -61,9 +61,9 @@ REFUSED = [
     ("[steps]\nplay = 'P'", "unknown table [steps]"),
     ("[step]\nplai = 'P'", "[step] has no command 'plai'"),
     ("[step]\nplay = 'q'", "q is the key of [everywhere] quit and of [step] play"),
-    ("[everywhere]\nquit = 'r'", "r is the key of [everywhere] quit and of [plan] ask-now"),
+    ("[everywhere]\nquit = 'r'", "r is the key of [everywhere] quit and of [plan] recompile"),
     ("[step]\nplay = 'g'", "g is the key of [step] play and of [step] next-group"),
-    ("[plan]\nplay = 'K'\nask-now = ['K']", "K is the key of [plan] play and of [plan] ask-now"),
+    ("[plan]\nplay = 'K'\nrecompile = ['K']", "K is the key of [plan] play and of [plan] recompile"),
 ]
 
 
@@ -106,9 +106,9 @@ def test_the_application_has_them_everywhere_and_again_when_the_file_changes(pat
         await pilot.press("question_mark", "end")
         await pilot.pause(0.3)
         assert "Q  Quit" in text_of(app), text_of(app)
-        path.write_text("[everywhere]\nquit = 'W'\nways-to-split = 'f9'\n")
+        path.write_text("[everywhere]\nquit = 'W'\nrank-shardings = 'f9'\n")
         os.utime(path, (1, 1))
-        await until(pilot, lambda: "everywhere.ways-to-split" in app._keymap)
+        await until(pilot, lambda: "everywhere.rank-shardings" in app._keymap)
         await pilot.press("escape", "Q", "1")
         assert "W quit" in text_of(app)
         assert app.pane.area == "layout"
@@ -144,7 +144,7 @@ def test_a_refused_file_leaves_the_usual_keys_and_a_line_that_stays(path):
     async def script(pilot):
         app = pilot.app
         said = " ".join(text_of(app).split())
-        assert "r is the key of [everywhere] quit and of [plan] ask-now. The default keys apply" in said
+        assert "r is the key of [everywhere] quit and of [plan] recompile. The default keys apply" in said
         await pilot.press("2")
         assert app.pane.area == "plan"
         app.notify("something else")
