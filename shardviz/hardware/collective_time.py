@@ -44,7 +44,8 @@ class CollectiveTime:
     bytes V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line and through a switch; of
     levels the longest. `bound` is "latency" or the name of the level that takes longest ("x", "x and y",
     "NVLink", "DCN"), "" where nothing is sent. `is_measured` tells that the machine has measured times in the
-    place of the formula. `reached` is the part of the links' bandwidth that NCCL reaches with so many bytes.
+    place of the formula. `reached` is the part of the links' bandwidth that NCCL, or what was measured,
+    reaches with so many bytes.
     """
 
     seconds: float
@@ -153,8 +154,18 @@ def _as_measured(
     names = _names(level for level in levels if level.size > 1)
     bound = "latency" if latency >= seconds - latency else names
     is_measured = bool(near or first.regimes)
+    # The part of the bandwidth that the formula would have to count with.
+    bandwidth = seconds - latency
+    reached = formula.reached * formula.bandwidth_seconds / bandwidth if bandwidth else 1.0
     return CollectiveTime(
-        seconds, latency, seconds - latency, formula.textbook_seconds, bound, words, is_measured
+        seconds,
+        latency,
+        bandwidth,
+        formula.textbook_seconds,
+        bound,
+        words,
+        is_measured,
+        reached=reached or 1.0,
     )
 
 

@@ -39,13 +39,17 @@ class Links:
         return collective_time(op, size, self.levels, distances=distances, measured=measured)
 
     def reached_by(self, time: CollectiveTime | None) -> Links:
-        """The links as a collective of this time uses them: over GPUs NCCL takes its start, with all latency,
-        and reaches a part of the bandwidth; others as they are."""
-        if time is None or time.is_measured or not any(level.nccl for level in self.levels):
+        """The links as a collective of this time uses them: as measured, and over GPUs as NCCL does, it takes
+        its start, with all latency, and reaches a part of the bandwidth; others as they are. NCCL's part is
+        that of the links within a node, where it was measured."""
+        if time is None or not (time.is_measured or any(level.nccl for level in self.levels)):
             return self
 
+        whole = [_effective(each) for each in self.levels if each.kind == "network" and not time.is_measured]
+
         def used(spec: LinkSpec) -> LinkSpec:
-            return LinkSpec(0.0, spec.bandwidth * time.reached, time.latency_seconds)
+            reached = 1.0 if spec in whole else time.reached
+            return LinkSpec(0.0, spec.bandwidth * reached, time.latency_seconds)
 
         topology = self.topology
         if isinstance(topology, Hierarchy):

@@ -217,7 +217,7 @@ def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:
         ways = [(seconds(start), f"{share:.0%}") for start, share in ways_over(node.nccl, op, node.size)]
         ours = [seconds(collective_time(op, size, [node.level(node.size)]).seconds) for size in sizes]
         times = [[OURS, *ours]]
-        if known:
+        if (op, sizes[0]) in known:
             times.append([MEASURED, *(seconds(known[op, size]) for size in sizes)])
         for way, time in zip_longest(ways, times):
             name = op if way is ways[0] else ""

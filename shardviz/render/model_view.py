@@ -28,6 +28,7 @@ from shardviz.render.lines import Cell, as_text, bar, columns, sentence, sentenc
 from shardviz.render.palette import PLAIN, Palette
 from shardviz.render.plan_view import time_words
 from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding.axis_parts import whole_axis
 from shardviz.units import human_bytes, may_fit_words, seconds, times
 
 HEADINGS = ("parameter", "shape", "split", "per device", "", "×")
@@ -236,12 +237,13 @@ def _step_rows(step: ModelStep, question: ModelQuestion, width: int, palette: Pa
     head = [Text(word, "dim") for word in ("part", "collectives", "bytes", "time")]
     named: list[Sequence[Cell]] = [head]
     counted: list[Sequence[Cell]] = [head]
+    names = question.mesh.axis_names
     for part in step.parts:
         runs = f" × {part.cost.layers}" if part.cost.layers > 1 else ""
         name = f"{part.part.name}{runs}"
         by_axes: dict[tuple[str, ...], list[PricedStep]] = {}
         for _, priced in part.collectives():
-            axes = tuple(sorted(priced.step.axes, key=question.mesh.axis_names.index))
+            axes = tuple(sorted(priced.step.axes, key=lambda axis: names.index(whole_axis(axis))))
             by_axes.setdefault(axes, []).append(priced)
         for axes, steps in by_axes.items():
             ops = ", ".join(dict.fromkeys(priced.step.op for priced in steps))
@@ -326,7 +328,8 @@ def _step_words(step: ModelStep, question: ModelQuestion) -> Iterator[str]:
     else:
         usual, chip = seconds(step.published_seconds), question.placed.machine.chip
         yield f"{what} of {size} tokens takes {usual}, scaled to published {chip} runs"
-        yield f"at peak FLOP/s: {at_peak}"
+        speed = "with matmuls as measured" if question.placed.machine.device.matmuls else "at peak FLOP/s"
+        yield f"{speed}: {at_peak}"
     yield (
         f"{plural(step.count, 'collective')} send {human_bytes(step.wire_bytes)} per device in "
         f"{seconds(step.communication_seconds)}"

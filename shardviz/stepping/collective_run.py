@@ -123,7 +123,8 @@ class CollectiveRun:
     def closed_form(self) -> CollectiveTime | None:
         """The time by the book's formulas, on the links as they lie, independent of the algorithm.
 
-        None for parts that are not equal, and for a permute that is neither a shift nor one message.
+        None for parts that are not equal, and where there is no switch for a permute that is neither a shift
+        nor one message.
         """
         pattern, levels = self.schedule.pattern, self.links.levels
         if not self.operation.even:
@@ -138,7 +139,8 @@ class CollectiveRun:
         shifts = {(target - source) % pattern.group_size for source, target in pairs}
         if len(shifts) == 1 and len(levels) == 1:
             return self.links.collective_time("collective-permute", self.bytes, [*shifts])
-        if shifts in ({1}, {pattern.group_size - 1}):
+        is_switch = len(levels) == 1 and levels[0].kind == "switch" and not levels[0].direct
+        if pairs and (is_switch or shifts in ({1}, {pattern.group_size - 1})):
             return self.links.collective_time("collective-permute", self.bytes)
         return None
 

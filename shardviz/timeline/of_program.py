@@ -162,11 +162,10 @@ def _notes(
         yield f"the text does not tell how often {_named(loops)} {runs}: counted once"
     estimates = {each.estimate for each in {*drawing.durations} if each.lane.kind == "compute"}
     if "compiler" not in estimates and "roofline" in estimates:
-        matmuls = "its FLOPs" if not machine.device.matmuls else "its matmuls as they were measured"
-        yield (
-            f"the text has no estimates of its compiler: compute counts as {matmuls} and bytes over the "
-            "device's figures, which is a lower bound"
-        )
+        counted = "FLOPs and bytes over the device's figures, which is a lower bound"
+        if machine.device.matmuls:
+            counted = "matmuls as they were measured, and bytes over the device's bandwidth, a lower bound"
+        yield f"the text has no estimates of its compiler: compute counts as {counted}"
     if timeline.unknown:
         yield f"the total leaves out what nobody can estimate: {_named(timeline.unknown)}"
     if doubtful := drawing.named(

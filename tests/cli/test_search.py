@@ -113,7 +113,7 @@ def test_what_does_not_fit_says_so(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--axes", "data,data"), "the axis data stands twice"),
+        (("--axes", "data,data"), "the axis data is given twice"),
         (("--keep", "W9=_"), "no array is called 'W9'"),
         (("--remat", "layer"), "--remat needs a train step"),
         (("--backward", "--optimizer", "lion"), "'lion' is not an optimizer"),

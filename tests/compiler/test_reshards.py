@@ -103,7 +103,7 @@ def test_a_module_without_anything_has_nothing():
 def test_a_program_that_shardy_refuses_has_none(monkeypatch):
     with make_ir_context():
         module = ir.Module.parse("module {}")
-    monkeypatch.setattr("shardviz.compiler.child.shardy.PASSES", {"none": "builtin.module(no-such-pass)"})
+    monkeypatch.setattr("shardviz.compiler.child.shardy.SHARDY_PASSES", {"none": "no-such-pass"})
     assert explicit_reshards(str(module).encode()) is None
 
 

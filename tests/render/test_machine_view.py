@@ -47,6 +47,13 @@ def test_the_fitted_constants_stand_beside_the_measured_times():
     assert "36.6 µs  36.9 µs  45.4 µs  228 µs  5.28 ms" in text("h100:8", width=100)
 
 
+@pytest.mark.parametrize(
+    "name", ["gb200:4", "gb200:16", "gb200:16x4", "gb300:8", "h100:2", "h100:4x2", "b200:2"]
+)
+def test_a_size_of_which_only_some_collectives_were_measured(name):
+    assert "collective-permute" in text(name)
+
+
 def test_a_page_says_what_nobody_publishes_and_what_has_no_compiler():
     amd, trainium = text("mi300x:8", "X=8"), text("trn2:64")
     assert "  Infinity Fabric  8 devices  each pair  48 GB/s  600 ns per hop" in amd

@@ -87,3 +87,11 @@ def test_a_split_has_its_axes_in_their_colours():
     text = split_text(PartitionSpec((("data", "tensor"), (), ("tensor",)[:0])), mesh, TRUECOLOR)
     assert text.plain == "(data tensor) _ _"
     assert {text.plain[span.start : span.end] for span in text.spans} == {"data", "tensor"}
+
+
+def test_parts_of_an_axis_are_that_axis():
+    """Eight heads of keys over sixteen devices: what moves goes over a part of the axis."""
+    found = shardviz.model(
+        "llama-3-8b", rules="tensor", mesh="tensor=16", machine="h100:2x8", batch=2, sequence=2048
+    )
+    assert "over tensor" in repr(found)

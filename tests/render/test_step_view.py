@@ -350,3 +350,9 @@ def test_one_round_on_a_narrow_page_is_no_plural(run_of: RunOf) -> None:
     assert "\nround 1  all-gather: " in text
     assert "rounds 1 " not in text
     assert "\nrounds 1–63  all-gather: " in page(run_of("all_gather", "i=64", 64), 44)
+
+
+def test_a_permute_that_moves_nothing(run_of: RunOf) -> None:
+    found = page(run_of("ppermute", "i=8", perm="(0,0)"))
+    assert "0 rounds" in found
+    assert "Nothing is sent" in found

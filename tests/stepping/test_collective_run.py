@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import QuestionError
-from shardviz.hardware.machine import assumed_machine, place_mesh
+from shardviz.hardware.machine import Machine, assumed_machine, place_mesh
+from shardviz.hardware.machine_file import named_machine, read_machine
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text
@@ -21,11 +22,11 @@ NOTHING = dict.fromkeys(
 )
 
 
-def walk(name: str, mesh: str, **texts: object) -> CollectiveRun:
+def walk(name: str, mesh: str, machine: Machine | None = None, **texts: object) -> CollectiveRun:
     options = dict.fromkeys(("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces"))
     given = {**NOTHING, **{key: texts.pop(key) for key in [*texts] if key in NOTHING}}
     question = question_from_options(name, given, mesh=parse_mesh(mesh), **{**options, **texts})
-    return run_on(question, place_mesh(assumed_machine(), question.layout.mesh))
+    return run_on(question, place_mesh(machine or assumed_machine(), question.layout.mesh))
 
 
 @pytest.mark.parametrize(
@@ -138,3 +139,32 @@ def test_who_has_numbers_needs_no_other():
 def test_many_devices_have_none():
     (question,) = collectives("bd,df->bf", "X=32,Y=32", "XY,Y_->X_", "b=4096,d=4096,f=4096")
     assert small_example(question) is None
+
+
+PAIRS = "(0,1),(1,0),(2,3),(3,2),(4,5),(5,4),(6,7),(7,6)"
+
+
+@pytest.mark.parametrize("perm", [PAIRS, "(0,7),(1,6),(2,5)", "(0,1),(1,0)"])
+def test_any_permute_through_a_switch_takes_the_time_of_a_shift(perm):
+    """Measured on H100: 1 KiB in 11.8 µs."""
+    h100 = named_machine("h100:8")
+    run = walk("ppermute", "X=8", h100, shape="2048", dtype="f32", perm=perm)
+    shift = walk("ppermute", "X=8", h100, shape="2048", dtype="f32", perm="(0,1),(1,2),(2,3)")
+    assert run.timeline.seconds == pytest.approx(shift.timeline.seconds)
+    assert run.timeline.seconds == pytest.approx(11.8e-6, rel=0.02)
+
+
+def test_rounds_take_as_long_as_was_measured():
+    points = (
+        '[{size = "64KiB", time = "17us"}, {size = "1MiB", time = "22us"}, {size = "64MiB", time = "190us"}]'
+    )
+    text = f'base = "h100:8"\n[[measured]]\nop = "all_gather"\nmesh = "X=8"\naxes = "X"\npoints = {points}\n'
+    run = walk("all_gather", "X=8", read_machine(text), shape="262144", dtype="f32", algorithm="ring")
+    assert run.closed_form.seconds == pytest.approx(22e-6)
+    assert run.timeline.seconds == pytest.approx(22e-6, rel=0.02)
+
+
+def test_the_network_between_nodes_keeps_its_bandwidth():
+    run = walk("psum", "X=16", named_machine("h100:2x8"), shape="16x1048576", dtype="f32")
+    assert run.used_links.topology.levels[0].spec.bandwidth == 5e10
+    assert run.used_links.topology.levels[1].spec.bandwidth < 4.5e11 * 0.6

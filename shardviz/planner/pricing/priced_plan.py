@@ -174,7 +174,8 @@ def _priced(
         bound = HBM
     own = (traffic, time.seconds, time.textbook_seconds)
     is_measured = time.is_measured or time.reached < 1 or not time.bound
-    optimistic = "" if is_measured else IN_FULL if time.start_seconds else f"{IN_FULL}, {NO_START}"
+    has_start = time.start_seconds or any(level.nccl for level in placed.group_levels(step.axes))
+    optimistic = "" if is_measured else IN_FULL if has_start else f"{IN_FULL}, {NO_START}"
     told = bound, time.convention, ALL_OF_HBM if bound == HBM else optimistic
     return PricedStep(*sizes, None, *own, seconds, *told, resident)
 

@@ -165,7 +165,7 @@ def cost_lines(run: CollectiveRun, width: int, verbose: bool = False) -> list[Te
     if timeline.waiting:
         took += f"; {plural(timeline.waiting, 'message')} must wait for a link"
     firsts = accumulate((phase.rounds for phase in schedule.phases[:-1]), initial=0)
-    if any(timeline[first].hops > timeline[first].messages for first in firsts):
+    if schedule.rounds and any(timeline[first].hops > timeline[first].messages for first in firsts):
         took += "; a message of several hops is forwarded once it is complete (store and forward)"
     lines = sentence(
         f"{plural(schedule.rounds, 'round')}{cut}, {sent}", width, lead=f"{schedule.algorithm}: "
