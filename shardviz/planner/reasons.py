@@ -31,7 +31,7 @@ def explain_einsum(choice: PlannedStatement) -> Reason:
     over = axes_words(pending)
     summed = [dim for dim in part.summed if split.assignment.get(dim)]
     if not (split.largest or summed):
-        short = f"each device works locally; the result stays a partial sum over {over}"
+        short = f"local; the result stays a partial sum over {over}"
         return short, f"{doing} locally; the result stays a partial sum over {over}."
     cutting = split.largest or tuple(axis for dim in summed for axis in split.assignment[dim])
     share = f"1/{choice.mesh.group_size(cutting)} of"

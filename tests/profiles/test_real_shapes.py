@@ -193,11 +193,11 @@ def test_a_prediction_without_its_largest_part_is_not_told_as_whole(tmp_path: Pa
     assert row.split(" + ")[1].startswith("? ")
     assert "the prediction is incomplete: no estimate (?) for 2 operations" in page
     assert "2 operations without an estimate" in svg(Subject(Timelines(found.timelines), "a step"))
-    heads = next(line.split() for line in page.splitlines() if "in all" in line)
-    assert heads == ["device", "in", "all", "compute", "communication", "exposed", "copies", "idle"]
+    heads = next(line.split() for line in page.splitlines() if "exposed" in line and "total" in line)
+    assert heads == ["device", "total", "compute", "communication", "exposed", "copies", "idle"]
     assert "HBM copies" not in page
     narrow = [line.plain.split() for line in profile_view(found, 80, PLAIN, verbose=True)]
-    assert ["device", "in", "all", "compute", "exposed", "copies", "idle"] in narrow
+    assert ["device", "total", "compute", "exposed", "copies", "idle"] in narrow
 
 
 def test_calls_that_launch_kernels_are_no_device_and_copies_no_compute(tmp_path: Path) -> None:

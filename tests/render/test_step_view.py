@@ -353,6 +353,6 @@ def test_one_round_on_a_narrow_page_is_no_plural(run_of: RunOf) -> None:
 
 
 def test_a_permute_that_moves_nothing(run_of: RunOf) -> None:
-    found = page(run_of("ppermute", "i=8", perm="(0,0)"))
+    found = page(run_of("ppermute", "i=8", 8, "direct", perm=((0, 0),)))
     assert "0 rounds" in found
     assert "Nothing is sent" in found

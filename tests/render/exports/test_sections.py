@@ -37,8 +37,8 @@ b 8 ┌─────┬─────┬─────┬─────┐ 
                                        └───────┘
 
  2  psum Out over Y  → Out[b_X, f]  96 B sent
-    Each of the 4 devices along Y holds a partial sum of Out: they are added, and every device gets the
-    total; each sends 2×3/4 of 64 bytes = 96.
+    Each of the 4 devices along Y holds a partial sum of Out: they are added, and every device gets
+    the total; each sends 2×3/4 of 64 bytes = 96.
 
 Out[b_X, f]{U_Y}     →  Out[b_X, f]
      f 8                     f 8
