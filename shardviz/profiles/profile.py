@@ -127,7 +127,7 @@ def profile_of(
     notes += _gaps(files, marked, len(wholes), bool(collectives))
     shown, chosen = _chosen(by_step, steps, device, step)
     joined = None if main is None else programs.get(main)
-    title = main[0] if main is not None and main[0] else "a program without a name"
+    title = main[0] if main is not None and main[0] else "unnamed program"
     predicted = joined.predicted if joined is not None and machine is not None else None
     if joined is None:
         notes.append(

@@ -78,7 +78,7 @@ def timed_program(
     most = max(flops_by_dtype, key=flops_by_dtype.__getitem__, default="")
     peak = max(machine.device.flops_per_second(dtype) or 0.0 for dtype in ("bf16", most))
     timeline = ProgramTimeline(
-        title=module.name or "a program without a name",
+        title=module.name or "unnamed program",
         machine=machine.name,
         lanes=drawing.lanes,
         ops=drawing.ops,
@@ -156,7 +156,7 @@ def _notes(
         yield f"no machine was named: {machine.name} chips are assumed, and each mesh axis a ring of its own"
     if assumed:
         stand = "stands for groups of that size" if len(assumed) == 1 else "stand for groups of those sizes"
-        yield f"the mesh is not known: {', '.join(assumed)} {stand}"
+        yield f"the mesh is unknown: {', '.join(assumed)} {stand}"
     if loops := [*unknown_loops]:
         runs = "runs" if len(loops) == 1 else "run"
         yield f"the text does not tell how often {_named(loops)} {runs}: counted once"

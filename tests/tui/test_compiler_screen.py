@@ -236,7 +236,7 @@ def test_an_answer_of_the_problem_before_stays_until_there_is_another():
         app, ask = pilot.app, worker.submit
         worker.submit = Mute().submit
         app.state.edit(ProblemForm(targets="shardy,cpu", sizes="b=16,d=2048,f=8192"))
-        await until(pilot, lambda: "of the previous problem  waits for its turn" in text_of(app))
+        await until(pilot, lambda: "of the previous problem  queued" in text_of(app))
         assert cursor_line(pilot).startswith("all-gather-start")
         worker.submit = ask
         app.action_undo()
@@ -260,10 +260,10 @@ def test_the_command_line_shows_the_same():
 
 def test_nobody_is_asked():
     async def session(pilot):
-        await until(pilot, lambda: "No compiler" in text_of(pilot.app))
+        await until(pilot, lambda: "No targets" in text_of(pilot.app))
         assert text_of(pilot.app).splitlines()[-1].startswith("? help  x examples")
         await press(pilot, "n", "left", "slash", "f", "j", "r")
-        assert "No compiler is asked" in text_of(pilot.app)
+        assert "No targets" in text_of(pilot.app)
 
     drive(session, draft=ProblemForm(targets="none"), screen="compiler", worker=Recorded())
 

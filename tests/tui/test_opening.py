@@ -337,7 +337,7 @@ def test_what_cannot_be_read_says_why_and_leaves_the_list_open():
 
 WRONG = {
     "nowhere/": "'nowhere/' cannot be read: No such file or directory.",
-    "empty/": "Nothing in 'empty/' is known by its name",
+    "empty/": "No file in 'empty/' has a known name",
     "broken.py:": "'broken.py' has no function that takes a mesh, or is not valid Python",
     "pipe.txt": "'pipe.txt' is a device or a pipe, not a file.",
     "circle.txt": "This is neither a file",

@@ -46,6 +46,6 @@ def test_what_cannot_be_ranked_says_why(monkeypatch):
 
     async def script(pilot):
         await pilot.press("W")
-        await until(pilot, lambda: "more than 10 ways" in " ".join(text_of(pilot.app).split()))
+        await until(pilot, lambda: "more than 10 shardings" in " ".join(text_of(pilot.app).split()))
 
     drive(script, screen="plan")

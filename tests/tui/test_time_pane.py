@@ -278,7 +278,7 @@ def test_a_scheduler_does_not_tell_what_waits_for_what(monkeypatch, told):
     async def script(pilot):
         assert "f follow" in text_of(pilot.app)
         await settle(pilot, "s", "f")
-        assert said(pilot).startswith("The compiler's scheduler does not tell")
+        assert said(pilot).startswith("The compiler's scheduler does not report")
         assert "f follow" not in text_of(pilot.app)
 
     play(script)
