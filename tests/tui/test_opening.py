@@ -400,7 +400,7 @@ def test_a_profile_has_the_options_of_its_command():
     async def script(pilot):
         for options, refused in (
             ("--step no", "'no' is not a step number"),
-            ("--device-order 1,0", "--device-order needs a mesh"),
+            ("--device-order 1,0", "Order needs a mesh"),
         ):
             await opened(pilot, f"{line} {options}")
             await until(pilot, lambda refused=refused: refused in text_of(pilot.app))
