@@ -48,53 +48,25 @@ def draw(run: BlockRun) -> Drawing:
     """The drawing of a program's run."""
     drawer = _Drawer()
     last = drawer.block(run, 0, 1, 0, CARRIED)
-    works = drawer.works
-    first_used = dict.fromkeys(work.duration.lane for work in dict.fromkeys(works.values()))
-    lanes = sorted(first_used, key=lambda lane: LANE_KINDS.index(lane.kind))
-    lane_numbers = {lane: number for number, lane in enumerate(lanes)}
-    order = sorted(works, key=drawer.starts.__getitem__)
-    # The place of each step in that order, and of none (-1).
-    places = [CARRIED] * (len(drawer.names) + 1)
-    for place, number in enumerate(order):
-        places[number] = place
-    for number, operation in drawer.stand_ins.items():
-        places[number] = places[operation]
-    ops, durations = [], []
-    for number in order:
-        work, (base, count) = works[number], drawer.runs[number]
-        duration = work.duration
-        reads = [places[base + read] for read in drawer.reads[number]]
-        after = dict.fromkeys((places[drawer.causes[number]], *reads))
-        after.pop(CARRIED, None)
-        durations.append(duration)
-        ops.append(
-            TimedOp(
-                drawer.names[number],
-                work.op,
-                lane_numbers[duration.lane],
-                drawer.starts[number] / TICKS,
-                drawer.ends[number] / TICKS,
-                duration.seconds,
-                duration.estimate,
-                count,
-                drawer.exposed[number] / TICKS,
-                duration.bound,
-                duration.detail,
-                work.source,
-                tuple(after),
-                duration.bytes,
-                duration.flops,
-                work.is_async,
-                work.collective,
-            )
-        )
+    ops, causes = drawer.ops, drawer.causes
+    lanes = sorted(drawer.lanes, key=lambda lane: LANE_KINDS.index(lane.kind))
+    lane_numbers = [lanes.index(lane) for lane in drawer.lanes]
+    order = sorted(range(len(ops)), key=[op.start for op in ops].__getitem__)
+    # The place of each operation in that order, and of none (-1).
+    places = [0] * len(order) + [-1]
+    for index, number in enumerate(order):
+        places[number] = index
+    for op, cause in zip(ops, causes, strict=True):
+        op.lane = lane_numbers[op.lane]
+        waited = op.after if cause < 0 else (cause, *op.after)
+        op.after = tuple(dict.fromkeys(map(places.__getitem__, waited)))
     return Drawing(
         tuple(lanes),
-        tuple(ops),
+        tuple([ops[number] for number in order]),
         tuple(drawer.spans),
         drawer.width(run) / TICKS,
-        tuple(durations),
-        tuple([places[drawer.causes[number]] for number in order]),
+        tuple([drawer.durations[number] for number in order]),
+        tuple([places[causes[number]] for number in order]),
         places[last],
     )
 
@@ -147,24 +119,14 @@ class _Clock:
 
 
 class _Drawer:
-    """The steps of all runs that are drawn, as columns; `starts` and `ends` are ticks of the drawn clock.
-
-    `works` has the operations among them by their numbers, in the order of the program, `causes` the
-    operation whose end let each begin. `runs` has for each step the number of the first one in its block,
-    from which its `reads` count, and how often the block runs in all.
-    """
+    """The operations as they are drawn: their lanes by their place in `lanes`, `after` without `causes`, and
+    other operations by their number here."""
 
     def __init__(self) -> None:
-        self.works: dict[int, TimedWork] = {}
-        self.names: list[str] = []
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-        self.exposed: list[int] = []
+        self.ops: list[TimedOp] = []
+        self.durations: list[Duration] = []
         self.causes: list[int] = []
-        self.reads: list[tuple[int, ...]] = []
-        self.runs: list[tuple[int, int | None]] = []
-        self.stand_ins: dict[int, int] = {}
-        """The operation whose end is the end of a step that runs computations."""
+        self.lanes: dict[Lane, int] = {}
         self.spans: list[TimeSpan] = []
         self._widths: dict[int, int] = {}
 
@@ -188,70 +150,77 @@ class _Drawer:
         `count` is how often the run occurs in all, `before` the operation whose end let it begin. Returns the
         one whose end is the end of the run.
         """
-        clock, block, base = _Clock(self._stretches(run)), run.block, len(self.names)
-        spans = map(clock.span, run.starts, run.ends) if run.inner else zip(run.starts, run.ends, strict=True)
-        for start, end in spans:
-            self.starts.append(begin + start)
-            self.ends.append(begin + end)
-        self.names += block.names
-        self.reads += block.reads
-        self.exposed += run.exposed
-        self.causes += run.cause
-        self.runs += [(base, count)] * len(block.steps)
-        begun = self._pass_on(run, clock, begin, base, count) if count != 1 or run.late else {}
-        numbers = [*range(base, len(self.names))]
+        clock, block = _Clock(self._stretches(run)), run.block
+        limit = clock.at(run.duration)
+        carried = {token[0]: path for path, token in block.leaves.items()}
+        numbers = [CARRIED] * len(block.steps)
         """The operation of each step; of one that runs computations the last of these."""
+        begun: dict[Path, int] = {}
+        """The operations that an earlier iteration began."""
         waited: dict[int, int] = {}
-        """Those that stand for what ended a wait for one that an earlier iteration began."""
+        """Those that stand for what ended a wait for one of them."""
 
         def drawn(step: int) -> int:
             number = numbers[step] if step >= 0 else waited.get(step, CARRIED)
             return before if number < 0 else number
 
+        pending: list[tuple[int, int]] = []
         for number, step in enumerate(block.steps):
             if isinstance(step, TimedWork):
-                self.works[base + number] = step
-            elif isinstance(step, RunStep):
-                numbers[number] = CARRIED
-                if len(self.works) < MAX_DRAWN:
-                    index = begin + clock.at(run.starts[number], ends=True)
-                    inner, name = run.inner[number], block.names[number]
-                    numbers[number] = self._inner(
-                        step, name, inner, index, count, depth, drawn(run.cause[number])
+                start, end = run.starts[number], run.ends[number]
+                if run.inner:
+                    start, end = clock.span(start, end)
+                cause, path = run.cause[number], carried.get(number)
+                if cause < CARRIED:
+                    pending.append((len(self.ops), cause))
+                cause = numbers[cause] if cause >= 0 else CARRIED
+                if cause < 0:
+                    cause = before
+                late = 0 if path is None else run.late[path]
+                if late and path is not None and run.leaves[path][0] == run.enters.get(path):
+                    # The end of the one that the iteration before began, for which the device waits in this.
+                    start, end, cause = 0, min(clock.at(run.enters[path], ends=True), limit), before
+                    begun[path] = len(self.ops)
+                elif step.is_async and count != 1:
+                    # Into the next iteration, which is not drawn.
+                    start, end = min(start, limit), min(end, limit)
+                reads = [numbers[read] for read in block.reads[number] if numbers[read] >= 0]
+                numbers[number] = len(self.ops)
+                duration = step.duration
+                self.durations.append(duration)
+                self.causes.append(cause)
+                self.ops.append(
+                    TimedOp(
+                        block.names[number],
+                        step.op,
+                        self.lanes.setdefault(duration.lane, len(self.lanes)),
+                        (begin + start) / TICKS,
+                        (begin + end) / TICKS,
+                        duration.seconds,
+                        duration.estimate,
+                        count,
+                        (run.exposed[number] + late) / TICKS,
+                        duration.bound,
+                        duration.detail,
+                        step.source,
+                        tuple(reads),
+                        duration.bytes,
+                        duration.flops,
+                        step.is_async,
+                        step.collective,
                     )
-                self.stand_ins[base + number] = numbers[number]
+                )
+            elif isinstance(step, RunStep) and len(self.ops) < MAX_DRAWN:
+                index = begin + clock.at(run.starts[number], ends=True)
+                inner, name = run.inner[number], block.names[number]
+                numbers[number] = self._inner(
+                    step, name, inner, index, count, depth, drawn(run.cause[number])
+                )
         for code, (path, ended) in enumerate(run.waited, 1):
             waited[CARRIED - code] = begun.get(path, drawn(ended))
-        own = slice(base, base + len(numbers))
-        self.causes[own] = map(drawn, self.causes[own])
+        for index, code in pending:
+            self.causes[index] = drawn(code)
         return drawn(run.last)
-
-    def _pass_on(
-        self, run: BlockRun, clock: _Clock, begin: int, base: int, count: int | None
-    ) -> dict[Path, int]:
-        """Draw in a loop's body what goes on into the next iteration, which is not drawn.
-
-        Returns, by their paths, the operations that the iteration before began, drawn up to their ends in
-        this one.
-        """
-        last = begin + clock.at(run.duration)
-        carried = {token[0]: path for path, token in run.block.leaves.items()}
-        begun: dict[Path, int] = {}
-        for number, step in enumerate(run.block.steps):
-            if not isinstance(step, TimedWork) or not step.is_async:
-                continue
-            index, path = base + number, carried.get(number)
-            late = 0 if path is None else run.late[path]
-            self.exposed[index] += late
-            if late and path is not None and run.leaves[path][0] == run.enters.get(path):
-                end = begin + clock.at(run.enters[path], ends=True)
-                self.starts[index], self.ends[index] = begin, min(end, last)
-                self.causes[index] = min(self.causes[index], CARRIED)
-                begun[path] = index
-            elif count != 1:
-                self.starts[index] = min(self.starts[index], last)
-                self.ends[index] = min(self.ends[index], last)
-        return begun
 
     def _inner(
         self,

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import ALIASES, BODIES, CONTROL
@@ -150,7 +149,7 @@ class _Liveness:
         return result
 
     def _parameter(self, rows: Rows, number: int, given: Sequence[Value] | None) -> Value:
-        place = rows.forms[number].line.parameter_number
+        place = rows.forms[number].parameter
         if given is not None and place is not None and place < len(given):
             return given[place]
         value = self._made(rows, number, len(self._order))
@@ -196,14 +195,14 @@ class _Liveness:
         value = self._made(rows, number, now)
         if form.begins:
             return self._started(form.opcode, operands, value)
-        lists = None
+        shares = None
         if form.has_aliases:
-            lists = _shared_lists(form.tail)
+            shares = _SHARES.search(form.tail)
             for path, place, inner in aliased_outputs(form.tail):
                 if place < len(operands):
                     value = self._replaced(value, path, part_of(operands[place], inner))
-        if lists is not None:
-            self._share(lists, operands, [*value.values()], now)
+        if shares is not None:
+            self._share(shares[1], operands, [*value.values()], now)
         elif form.is_elementwise:
             for result in value.values():
                 self._may_share(now, [*_buffers(*operands)], result)
@@ -231,11 +230,10 @@ class _Liveness:
             rest.update(((*path, *own), buffer) for own, buffer in part.items())
         return rest
 
-    def _share(
-        self, lists: Sequence[Sequence[int]], operands: list[Value], results: list[int], now: int
-    ) -> None:
+    def _share(self, lists: str, operands: list[Value], results: list[int], now: int) -> None:
         """Note the operands whose buffer a result may take, as the compiler lists them."""
-        for numbers in lists:
+        for indices in _INDICES.findall(lists):
+            numbers = [int(number) for number in re.findall(r"\d{1,6}", indices)]
             of_operands = [*_buffers(*(operands[n] for n in numbers if n < len(operands)))]
             for number in numbers:
                 if len(operands) <= number < len(operands) + len(results):
@@ -286,8 +284,11 @@ class _Liveness:
                     break
         arguments = sum(self._bytes[buffer] for buffer, kind in kinds.items() if kind == "argument")
         fixed = sum(map(self._bytes.__getitem__, kinds))
-        temporary = [0 if buffer in kinds else size for buffer, size in enumerate(self._bytes)]
-        spans = zip(starts, [end + 1 for end in ends], temporary, strict=True)
+        spans = (
+            (start, end + 1, size)
+            for buffer, (start, end, size) in enumerate(zip(starts, ends, self._bytes, strict=True))
+            if size and buffer not in kinds
+        )
         curve = live_bytes(spans, max(1, len(self._order)), fixed)
         peak = max(curve)
         return MemoryReport(
@@ -329,16 +330,6 @@ class _Liveness:
         if not source and line.opcode in ("copy-start", "slice-start", "copy"):
             made = self._reader.lines.operand(line, 0)
         return source if made is None else self._reader.source_of(made)
-
-
-@lru_cache(maxsize=4096)
-def _shared_lists(tail: str) -> tuple[tuple[int, ...], ...] | None:
-    """The numbers of operands, and behind these of results, that may share memory; None where the compiler
-    does not say."""
-    found = _SHARES.search(tail)
-    lists = _INDICES.findall(found[1]) if found else ()
-    numbers = (tuple(map(int, re.findall(r"\d{1,6}", indices))) for indices in lists)
-    return tuple(numbers) if found else None
 
 
 def _buffers(*values: Value) -> Iterator[int]:

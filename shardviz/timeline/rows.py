@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from shardviz.hlo.module import Reader
@@ -15,6 +15,7 @@ from shardviz.hlo.text.instruction import HEAD, Computation, Instruction
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.opcodes import ARITHMETIC, CONTROL, NAMING, begins, ends
 from shardviz.hlo.text.shapes import HBM, placed_arrays
+from shardviz.timeline.durations import takes_time
 from shardviz.timeline.instruction_work import InstructionWork, Path
 from shardviz.timeline.simulation import TimedWork
 
@@ -30,6 +31,7 @@ _REDUCING = frozenset(
 _REDUCTION = re.compile(r", to_apply=%?[^\s,]++")
 """What they do with two elements, for which XLA makes a computation each time."""
 _CALLS = re.compile(r" calls=%?([^\s,(){}]++)")
+_NUMBER = re.compile(r"\s*(\d{1,6})\s*\)")
 _PIECE = re.compile(r"[(),]|[a-z][a-z0-9]*\[[^\]]*\](?:\{[^{}]*\})?")
 _ELEMENTWISE = ARITHMETIC | {
     *("remainder", "and", "or", "xor", "not", "floor", "ceil", "convert", "select", "compare"),
@@ -38,26 +40,22 @@ _ELEMENTWISE = ARITHMETIC | {
 
 
 class Form:
-    """The common part of instructions that differ in names alone: opcode, shape, the `shapes` of the
-    operands ("" of one that the computation does not define), and the `tail` behind these, which begins with
-    the operands where they are not names alone."""
+    """The common part of instructions that differ in names alone: opcode, shape, and the `tail` behind the
+    operands, which begins with these where they are not names alone."""
 
-    def __init__(
-        self, reader: Reader, home: Computation, start: int, opcode: str, shape: str, tail: str, *shapes: str
-    ) -> None:
+    def __init__(self, reader: Reader, home: Computation, start: int, key: tuple[str, str, str]) -> None:
         self._reader = reader
         self._home = home
         self._start = start
-        self.opcode = opcode
-        self.shape = shape
-        self.tail = tail
-        self.shapes = shapes
-        self.begins = begins(opcode)
+        self.opcode, self.shape, self.tail = key
+        self.begins = begins(self.opcode)
         """True where another instruction ends what one of these begins."""
-        self.has_aliases = "aliasing" in tail
-        self.is_elementwise = opcode in _ELEMENTWISE or (opcode == "fusion" and "kind=kLoop" in tail)
-        self.work: TimedWork | None = None
-        """Its instructions as work that the device does, or has done, by itself; None until one is met."""
+        self.has_aliases = "aliasing" in self.tail
+        self.is_elementwise = self.opcode in _ELEMENTWISE or (
+            self.opcode == "fusion" and "kind=kLoop" in self.tail
+        )
+        self.works: dict[tuple[str, ...], TimedWork] = {}
+        """Its instructions as work of the device, by the shapes of their operands."""
 
     @cached_property
     def line(self) -> Instruction:
@@ -79,8 +77,18 @@ class Form:
         return is_plain and [bool(size) for _, _, size in self.parts] == [True] and not self.parts[0][0]
 
     @cached_property
+    def takes_time(self) -> bool:
+        return takes_time(self.line)
+
+    @cached_property
     def source(self) -> str:
         return self._reader.source_of(self.line)
+
+    @cached_property
+    def parameter(self) -> int | None:
+        """The number of the parameter that it is; None where it is damaged."""
+        number = _NUMBER.match(self.tail)
+        return int(number[1]) if number else None
 
     @cached_property
     def element(self) -> int | None:
@@ -128,16 +136,15 @@ class Rows:
         assert line is not None
         return line
 
-    def in_order(self, numbers: Mapping[str, int]) -> list[int] | None:
-        """The positions of the lines, by the `numbers` of names each behind the lines of its operands; None
-        where they are so."""
+    def put_in_order(self, numbers: Mapping[str, int]) -> None:
+        """Put behind its operands, by the `numbers` of names, each instruction that uses a later one."""
         later: dict[int, list[int]] = {}
         for number in (number for number, operands in enumerate(self.operands) if -1 in operands):
             known = [numbers.get(name, -1) for name in self.line(number).operands]
             if any(operand >= number for operand in known):
                 later[number] = known
         if not later:
-            return None
+            return
         operands = [later.get(number, known) for number, known in enumerate(self.operands)]
         order: dict[int, None] = {}
         entered: set[int] = set()
@@ -151,7 +158,15 @@ class Rows:
                 stack += reversed(waits)
             else:
                 order.setdefault(stack.pop())
-        return [self.starts[number] for number in order]
+        places = {number: place for place, number in enumerate(order)}
+        self.operands = [
+            [place if (place := places.get(each, -1)) < places[number] else -1 for each in operands[number]]
+            for number in order
+        ]
+        self.names = [self.names[number] for number in order]
+        self.forms = [self.forms[number] for number in order]
+        self.starts = [self.starts[number] for number in order]
+        self.root = places.get(self.root, -1)
 
 
 class ProgramRows:
@@ -160,30 +175,21 @@ class ProgramRows:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.work = InstructionWork(reader.lines)
-        self._forms: dict[tuple[str, ...], Form] = {}
+        self._forms: dict[tuple[str, str, str], Form] = {}
         self._known: dict[Computation, Rows] = {}
 
     def of(self, home: Computation) -> Rows:
         """The rows of a computation."""
         if home not in self._known:
-            text = self.reader.text
-            rows, numbers = self._read(home, _ROW.finditer(text, home.start, home.stop))
-            # A name that was used above its definition, or that has none, or two.
-            if [*numbers.values()] != [*range(len(rows.names))] and (order := rows.in_order(numbers)):
-                matches = (_ROW.match(text, start - 1, home.stop) for start in order)
-                rows, _ = self._read(home, filter(None, matches))
-            self._known[home] = rows
+            self._known[home] = self._read(home)
         return self._known[home]
 
-    def _read(self, home: Computation, matches: Iterable[re.Match[str]]) -> tuple[Rows, dict[str, int]]:
-        """The rows of these lines, and the numbers of names, in the order in which they are met."""
+    def _read(self, home: Computation) -> Rows:
         forms, lines, text = self._forms, self.reader.lines, self.reader.text
         rows = Rows(lines, home)
         numbers: dict[str, int] = defaultdict(lambda: -1)
-        shapes: dict[str, str] = defaultdict(str)
-        number_of, shape_of = numbers.__getitem__, shapes.__getitem__
         names: Sequence[str]
-        for match in matches:
+        for match in _ROW.finditer(text, home.start, home.stop):
             start = match.start() + 1
             root, name, shape, opcode, written, tail = match.groups()
             if written is not None:
@@ -203,17 +209,19 @@ class ProgramRows:
                 # Collectives are known by their names.
                 if callee is not None and callee not in self.reader.collectives:
                     tail = tail[: calls.start(1)] + self.work.first_like(callee).name + tail[calls.end(1) :]
-            key = opcode, shape, tail, *map(shape_of, names)
+            key = opcode, shape, tail
             form = forms.get(key)
             if form is None:
-                form = forms[key] = Form(self.reader, home, start, *key)
+                form = forms[key] = Form(self.reader, home, start, key)
             number = len(rows.names)
-            rows.operands.append([*map(number_of, names)])
+            rows.operands.append([*map(numbers.__getitem__, names)])
             rows.names.append(name)
             rows.forms.append(form)
             rows.starts.append(start)
             numbers[name] = number
-            shapes[name] = form.shape
             if root is not None:
                 rows.root = number
-        return rows, numbers
+        if [*numbers.values()] != [*range(len(rows.names))]:
+            # A name that was used above its definition, or that has none, or two.
+            rows.put_in_order(numbers)
+        return rows

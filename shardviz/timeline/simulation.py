@@ -156,15 +156,7 @@ class _Device:
             run.starts[number] = run.ends[number] = self._now
             run.cause[number] = self._last
             if isinstance(step, TimedWork):
-                duration = step.duration
-                run.busy[duration.lane.name] += duration.ticks
-                run.flops += duration.flops
-                if step.is_async or duration.channels:
-                    self._on_links(number, step)
-                else:
-                    # The device's own work.
-                    run.ends[number] = self._now = self._now + duration.ticks
-                    self._last = number
+                self._timed(number, step)
             elif isinstance(step, RunStep):
                 self._inner(number, step)
             else:
@@ -177,21 +169,25 @@ class _Device:
                 run.leaves[path] = max(0, end - self._now), lane
         return run
 
-    def _on_links(self, number: int, step: TimedWork) -> None:
+    def _timed(self, number: int, step: TimedWork) -> None:
         run, begin, duration = self._run, self._now, step.duration
         for channel in duration.channels:
             if self._free.get(channel, 0) > begin:
                 begin = self._free[channel]
                 run.cause[number] = self._user.get(channel, self._last)
-        lane, end = duration.lane.name, begin + duration.ticks
+        ticks, lane = duration.ticks, duration.lane.name
+        end = begin + ticks
         run.starts[number], run.ends[number] = begin, end
         for channel in duration.channels:
             self._free[channel], self._user[channel] = end, number
+        run.busy[lane] += ticks
+        run.flops += duration.flops
         if step.is_async:
             self._under_way[number, ()] = end, lane
-        else:
+            return
+        if duration.channels:
             self._expose(number, lane, end - self._now)
-            self._now, self._last = end, number
+        self._now, self._last = end, number
 
     def _wait(self, token: Token) -> None:
         end, lane = self._under_way.get(token, (0, ""))

@@ -16,9 +16,9 @@ from shardviz.hlo.collective import Collective
 from shardviz.hlo.module import HloModule
 from shardviz.hlo.overlap import ALGORITHM, ENDS, STARTS
 from shardviz.hlo.text.cross_slice import RENDEZVOUS
-from shardviz.hlo.text.instruction import Computation, Instruction
+from shardviz.hlo.text.instruction import Computation
 from shardviz.hlo.text.opcodes import ASYNC_STARTS, BODIES, COLLECTIVES, MESSAGES, base_op, begins, ends
-from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes, takes_time
+from shardviz.timeline.durations import Channel, Duration, Durations, LinkTimes
 from shardviz.timeline.instruction_work import Path, part_of
 from shardviz.timeline.program_timeline import LINKS, SpanKind
 from shardviz.timeline.rows import Form, ProgramRows
@@ -75,15 +75,13 @@ class Walker:
         names = (line.name for line in self.collectives.get(home, ()))
         return next((self.records[name] for name in names if name in self.records), None)
 
-    def link_use(self, record: Collective, *places: Computation | Instruction) -> Duration:
-        """The duration of a collective, of which the compiler's words on its algorithm stand in one of these
-        places, or in none."""
-        text = self.lines.text
-        for place in places:
-            start = text.find(ALGORITHM, place.start, place.stop)
-            if start >= 0:
-                stop = text.find('},"', start, place.stop)
-                return self.links.of(record, text[start : place.stop if stop < 0 else stop])
+    def link_use(self, record: Collective, *texts: str) -> Duration:
+        """The duration of a collective, of which the compiler's words on its algorithm stand in one of some
+        texts."""
+        for text in texts:
+            _, mark, words = text.partition(ALGORITHM)
+            if mark:
+                return self.links.of(record, mark + words.partition('},"')[0])
         return self.links.of(record)
 
 
@@ -98,7 +96,9 @@ class _BlockWalk:
         self._entering = entering
         self._block = Block(home.name)
         self._channels: set[Channel] = set()
-        self._made: list[Made] = [()] * (len(self._rows.names) + 1)
+        unknown = len(self._rows.names)
+        self._shapes = [form.shape for form in self._rows.forms] + [""]
+        self._made: list[Made] = [()] * (unknown + 1)
         self._parts: dict[int, list[Made]] = {}
         """What each element of a tuple holds."""
         self._tokens: dict[int, dict[Path, Token]] = {}
@@ -110,17 +110,17 @@ class _BlockWalk:
 
     def walked(self) -> Block:
         rows, made, block = self._rows, self._made, self._block
-        steps, names, reads = block.steps, block.names, block.reads
+        shapes, steps, names, reads = self._shapes, block.steps, block.names, block.reads
         for number, (form, operands) in enumerate(zip(rows.forms, rows.operands, strict=True)):
-            work = form.work
+            # Most instructions are work of the device that is known from others: this is `work`, at once.
+            work = form.works.get(tuple([shapes[operand] for operand in operands])) if form.works else None
             if work is None or work.is_async:
                 made[number] = _handler(form.opcode)(self, number, form, operands)
             else:
-                # Most instructions are work of the device that is known from others: this is `work`, at once.
                 made[number] = (len(steps),)
                 steps.append(work)
                 names.append(rows.names[number])
-                reads.append(made[operands[0]] if len(operands) == 1 else self._reads(operands))
+                reads.append(self._reads(operands))
         block.leaves = dict(self._tokens.get(rows.root, {}))
         block.channels = frozenset(self._channels)
         return block
@@ -184,15 +184,17 @@ class _BlockWalk:
 
     def work(self, number: int, form: Form, operands: Sequence[int]) -> Made:
         """The device's own work, or only a name."""
-        work = form.work = self._own_work(form)
+        work = self._own_work(form, operands)
         return self.pass_on(number, form, operands) if work is None else self._timed(number, operands, work)
 
-    def _own_work(self, form: Form) -> TimedWork | None:
-        durations = self._walker.durations
-        if not takes_time(form.line):
-            return None
-        op = "matmul" if durations.work.is_matmul(form.line) else form.opcode
-        return TimedWork(op, durations.of(form.line, form.shapes), form.source)
+    def _own_work(self, form: Form, operands: Sequence[int]) -> TimedWork | None:
+        shapes = tuple([self._shapes[operand] for operand in operands])
+        work = form.works.get(shapes)
+        if work is None and form.takes_time:
+            durations = self._walker.durations
+            op = "matmul" if durations.work.is_matmul(form.line) else form.opcode
+            work = form.works[shapes] = TimedWork(op, durations.of(form.line, shapes), form.source)
+        return work
 
     def collective(self, number: int, form: Form, operands: Sequence[int]) -> Made:
         record = self._walker.records.get(self._rows.names[number])
@@ -213,13 +215,13 @@ class _BlockWalk:
             duration = Duration(None, detail="it could not be read", lane=LINKS)
             work = TimedWork(base_op(form.opcode), duration, form.source, is_async)
         else:
-            places = (form.line,) if inside is None else (inside, form.line)
+            places = [form.tail] if inside is None else [self._text(inside), form.tail]
             duration = self._walker.link_use(record, *places)
             work = TimedWork(record.op, duration, record.source, is_async, record.name)
         return self._timed(number, operands, work)
 
-    def _says(self, home: Computation, words: str) -> bool:
-        return self._lines.text.find(words, home.start, home.stop) >= 0
+    def _text(self, home: Computation) -> str:
+        return self._lines.text[home.start : home.stop]
 
     def start(self, number: int, form: Form, operands: Sequence[int]) -> Made:
         walker = self._walker
@@ -234,10 +236,11 @@ class _BlockWalk:
         return self._timed(number, operands, TimedWork("async", duration, form.source, is_async=True))
 
     def copy(self, number: int, form: Form, operands: Sequence[int]) -> Made:
-        if form.work is None:
+        work = form.works.get(())
+        if work is None:
             duration = self._walker.durations.of_copy(form.shape)
-            form.work = TimedWork(base_op(form.opcode), duration, form.source, is_async=True)
-        return self._timed(number, operands, form.work)
+            work = form.works[()] = TimedWork(base_op(form.opcode), duration, form.source, is_async=True)
+        return self._timed(number, operands, work)
 
     def message(self, number: int, form: Form, operands: Sequence[int]) -> Made:
         """A send and a recv of one rendezvous or channel are one transfer from the first of them."""
@@ -274,8 +277,9 @@ class _BlockWalk:
         if callee is None or not moves:
             return self.work(number, form, operands)
         chains = [(base_op(move.opcode), move.channel) for move in moves]
-        record, starts_it = walker.record_inside(callee), self._says(callee, STARTS)
-        if not starts_it and self._says(callee, ENDS):
+        record, text = walker.record_inside(callee), self._text(callee)
+        starts_it = STARTS in text
+        if not starts_it and ENDS in text:
             begun = next((self._chains[chain] for chain in chains if chain in self._chains), None)
             if begun is not None:
                 self._block.add((begun, ()))
@@ -291,7 +295,7 @@ class _BlockWalk:
 
     def _beside(self, number: int, form: Form, operands: Sequence[int], made: Made) -> Made:
         """The own work of a fusion that begins or ends a collective, where the compiler gives it cycles."""
-        work = self._own_work(form)
+        work = self._own_work(form, operands)
         if work is None or work.duration.estimate != "compiler":
             return made
         return (*made, *self._timed(number, operands, work))
