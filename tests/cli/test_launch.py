@@ -164,7 +164,7 @@ def test_an_interrupt_keeps_what_was_measured(to_all: bool, tmp_path: Path) -> N
             process.kill()
     assert process.returncode == 130
     assert len(lines) == 2
-    assert "part.toml is written" in rest
+    assert "Wrote part.toml" in rest
     (interrupted,) = said.splitlines()
     assert re.fullmatch(r"shardviz: note: interrupted after \d+ of 34 rows: not complete", interrupted)
     assert "# not complete: " in (tmp_path / "part.toml").read_text()
