@@ -88,6 +88,9 @@ class _Sum(NamedTuple):
         return _Sum(self.number + times * other.number, element, self.factor + times * other.factor)
 
 
+_Comparison = tuple[str, str, _Sum | None, _Sum | None]
+
+
 class TripCounts:
     """The lengths of a module's loops."""
 
@@ -97,6 +100,7 @@ class TripCounts:
         self._steps = 0
         self._depth = 0
         self._known: dict[Instruction, int | None] = {}
+        self._conditions: dict[Computation, _Comparison | None] = {}
 
     def of(self, loop: Instruction) -> int | None:
         """The number of times that the body of a while instruction runs; None if unknown."""
@@ -107,7 +111,28 @@ class TripCounts:
 
     def _trips(self, loop: Instruction) -> int | None:
         condition = next(iter(self._lines.called(loop, "condition")), None)
-        root = None if condition is None or self._lines.body(loop) is None else self._lines.root(condition)
+        if condition is None or self._lines.body(loop) is None:
+            return None
+        if condition not in self._conditions:
+            # Many loops may have one condition.
+            self._conditions[condition] = self._comparison(condition)
+        if (comparison := self._conditions[condition]) is None:
+            return None
+        direction, shape, *sides = comparison
+        one, two = (self._side(loop, side) for side in sides)
+        scalar = _SCALAR.match(shape)
+        if scalar is None or one is None or two is None:
+            return None
+        (a, step), (b, other) = one, two
+        found = trips(direction, a - b, step - other)
+        bits = int(scalar[2])
+        numbers = range(2**bits) if scalar[1] == "u" else range(-(2**bits) // 2, 2**bits // 2)
+        is_in = found is not None and a + found * step in numbers and b + found * other in numbers
+        return found if is_in else None
+
+    def _comparison(self, condition: Computation) -> _Comparison | None:
+        """The direction and the shape of a condition's comparison, and its sides in terms of the state."""
+        root = self._lines.root(condition)
         made = self._source(ProgramValue(root)) if root else None
         direction = made.line.search(_DIRECTION) if made else None
         if made is None or direction is None or made.line.opcode != "compare":
@@ -115,16 +140,8 @@ class TripCounts:
         compared = self._lines.taken(made.line)
         if len(compared) != 2:
             return None
-        one, two = (self._side(loop, self._sum(ProgramValue(line, made.caller))) for line in compared)
-        scalar = _SCALAR.match(compared[0].shape)
-        if scalar is None or one is None or two is None:
-            return None
-        (a, step), (b, other) = one, two
-        found = trips(direction[1], a - b, step - other)
-        bits = int(scalar[2])
-        numbers = range(2**bits) if scalar[1] == "u" else range(-(2**bits) // 2, 2**bits // 2)
-        is_in = found is not None and a + found * step in numbers and b + found * other in numbers
-        return found if is_in else None
+        one, two = (self._sum(ProgramValue(line, made.caller)) for line in compared)
+        return direction[1], compared[0].shape, one, two
 
     def _side(self, loop: Instruction, value: _Sum | None) -> tuple[int, int] | None:
         """The first value of a side of the comparison, and by how much it grows."""
