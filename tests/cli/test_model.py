@@ -74,7 +74,7 @@ def test_a_change_says_what_moves(capsys):
     assert run([*words, "--change", "c_attn.weight=replicated", "--width", "80"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("changes\n")
-    moved = told.partition("what moves\n")[2]
+    moved = told.partition("changes\n")[2]
     assert "h.0–11.attn.c_attn  _ tensor  →  _ _" in moved
     assert "40.5 MiB → 81 MiB" in moved
     assert run([*words, "--change", "c_attn=replicated", "--json"]) == 0
