@@ -164,7 +164,7 @@ class ShardvizApp(ResilientApp):
             self.notify(self._warning, severity="warning", timeout=15)
         self.call_after_refresh(self.begin)
 
-    def on_own_keys_changed(self) -> None:
+    def on_own_keys_reloaded(self) -> None:
         self.set_keymap(keymap())
         self._show_keys()
         for screen in self.screen_stack:

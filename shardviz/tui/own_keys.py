@@ -148,7 +148,7 @@ class OwnKeys(Widget):
     OwnKeys { height: auto; max-height: 4; padding: 0 1; background: $panel; display: none; }
     """
 
-    class Changed(Message):
+    class Reloaded(Message):
         """The commands have other keys now."""
 
     def __init__(self, path: Path) -> None:
@@ -174,7 +174,7 @@ class OwnKeys(Widget):
             self._as_of, self._refused = as_of, use_own_keys(self._path)
             self.display = self._refused is not None
             self.refresh(layout=True)
-            self.post_message(self.Changed())
+            self.post_message(self.Reloaded())
 
     def render(self) -> Text:
         if self._refused is None:

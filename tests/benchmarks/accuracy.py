@@ -154,7 +154,7 @@ def perfect_overlap(explained: Document) -> float:
 
 
 def threshold(dim: str) -> Figure:
-    """The size from which on a plan is compute bound."""
+    """The size above which a plan is compute-bound."""
 
     def figure(explained: Document) -> float:
         return float(next(each["least"] for each in explained["cost"]["thresholds"] if each["dim"] == dim))
@@ -249,7 +249,7 @@ COLLECTIVE_MATMUL = "A[B_X, D_Y] * W[D, F_Y] -> Out[B_X, F_Y]"
 
 
 def hidden_flops_per_byte(explained: Document) -> float:
-    """The FLOPs on each gathered byte from which on the arithmetic takes as long as the gather."""
+    """The FLOPs per gathered byte at which the arithmetic takes as long as the gather."""
     steps = explained["cost"]["steps"]
     gather = next(
         (priced, planned)
@@ -349,7 +349,7 @@ CASES = (
         "6 hops of 1 µs, then all bytes over both links of the corner", "tpus",
     ),
     Case(
-        "D11 v5e", "v5e: batch from which on a bf16 matmul is compute bound",
+        "D11 v5e", "v5e: batch above which a bf16 matmul is compute-bound",
         "240", "rows", FORMULA,
         (explain("bd,df->bf", "x=1", "__,__", "b=1024,d=1Mi,f=1Mi", "v5e:1x1"),),
         threshold("b"), "FLOPs over the peak = bytes over HBM's bandwidth", "roofline",
@@ -385,7 +385,7 @@ CASES = (
         textbook("einsum"), "FLOPs over the peak; the book rounds that to 2.3e15", "gpus",
     ),
     Case(
-        "D16 one", "v5p: FLOPs a gathered byte from which on one axis is hidden",
+        "D16 one", "v5p: FLOPs per gathered byte above which one axis is hidden",
         "2,550", "FLOP/B", FORMULA,
         (explain("bd,df->bf", CUBE, "X_,X_->X_", "b=65536,d=8192,f=8192", "v5p:4x4x4"),),
         hidden_flops_per_byte, "peak over W, a ring, both directions", "training",

@@ -116,8 +116,7 @@ class PricedStep:
     "compute" or "HBM" at the peak, "latency" where a start is longer, mesh axes and their links ("Y on x"),
     or "unknown" where a figure is missing: then `seconds` is a lower bound, None where nothing is known.
     `convention` is a clause on how it is counted, `optimistic` one on why it may take longer, "" of what was
-    measured. `resident` are all arrays that a device holds while the
-    step runs.
+    measured. `resident` are all arrays that a device holds while the step runs.
     """
 
     step: Step
