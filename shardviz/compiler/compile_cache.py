@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from shardviz.compiler.messages import ModuleQuestion, Output, Question, Versions
+from shardviz.errors import QuestionError, quote
 from shardviz.targets import Target, installed_versions
 from shardviz.user_files import replace_file
 
@@ -85,9 +86,14 @@ def usage() -> tuple[str, int, int]:
 
 
 def clear() -> None:
-    """Remove all answers. Raises `OSError` where one cannot be removed."""
+    """Remove all answers. Raises `QuestionError` where one cannot be removed."""
     for _, _, path in _files(folder()):
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise QuestionError(
+                f"{quote(str(path))} cannot be removed: {error.strerror or error}", "remove it by hand"
+            ) from None
 
 
 @cache

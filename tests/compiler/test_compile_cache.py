@@ -129,6 +129,12 @@ def test_info_tells_and_clears(capfd):
     assert "0 programs" in capfd.readouterr().out
 
 
+def test_what_cannot_be_removed_is_one_sentence(capfd):
+    (compile_cache.folder() / "own").mkdir(parents=True)
+    assert run(["info", "--clear-cache"]) == 2
+    assert "cannot be removed: Is a directory" in capfd.readouterr().err
+
+
 def test_every_part_of_a_question_is_in_its_place(matmul):
     """A field that `repr` left out would give one answer to two questions."""
     asked = question_for(matmul("XY,Y_->X_"), V5E)
