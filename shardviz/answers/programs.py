@@ -3,7 +3,7 @@ of a folder, in short, as two are compared."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -35,6 +35,7 @@ from shardviz.reports.rematerialization import (
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
+    from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.target_program import TargetProgram
     from shardviz.sharding import Mesh
 
@@ -102,10 +103,14 @@ class ProgramAnswer:
     remade: tuple[Rematerialization, ...] = ()
 
 
-def summary_of(report: ProgramReport, compiled: TargetProgram | None = None) -> ReportSummary:
-    """A report in short, with the memory of a target's compiler where it has told it."""
+def summary_of(
+    report: ProgramReport, compiled: TargetProgram | None = None, arrays: Iterable[ProgramArray] = ()
+) -> ReportSummary:
+    """A report in short, with the memory of a target's compiler where it has told it, and the program's
+    arrays."""
     memory = None if compiled is None else compiled.memory
-    return summary(report, None if memory is None else memory.peak_bytes)
+    told = arrays if compiled is None else compiled.arrays
+    return summary(report, None if memory is None else memory.peak_bytes, told)
 
 
 def compiled_summary(compiled: TargetProgram, machine: Machine | None = None) -> ReportSummary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,13 +29,16 @@ from shardviz.hlo import HloModule, read
 from shardviz.hlo import read_hlo as read_compiled
 from shardviz.hlo.arguments import ProgramArgument, arguments_of
 from shardviz.lazy_names import LazyImports
+from shardviz.reports.arrays import ProgramArray, ProgramEnds, arrays_of
 from shardviz.reports.entries import BY_COST, entries_of
+from shardviz.reports.lowered_module import LoweredArray
 from shardviz.reports.program_report import ProgramReport, TargetTimes, report_of
 from shardviz.reports.rematerialization import Rematerialization, rematerializations_of
 from shardviz.reports.suggestions import Suggestion, suggestions
 from shardviz.reports.target_program import OutOfMemoryError as OutOfMemoryError
 from shardviz.reports.target_program import TargetProgram, widened_types
 from shardviz.reports.why import Reason, reasons
+from shardviz.sharding import Mesh, canonical_dtype
 from shardviz.targets import parse_targets
 from shardviz.timeline.of_program import timed_program
 
@@ -51,7 +55,6 @@ if TYPE_CHECKING:
     from shardviz.render.palette import Palette
     from shardviz.reports.changes import ReportSummary
     from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
-    from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import MemoryReport
 
 
@@ -65,7 +68,8 @@ class Report(Shown):
 
     `given` is the mesh that the user, or the user's program, named; None where there is none. `notes` are
     sentences on how `text` was read. `compiled` is the answer of the target that `inspect` was asked for: its
-    placement, its memory, its versions; None for other programs.
+    placement, its memory, its versions; None for other programs. `ends` is what JAX knows of its arguments
+    and results.
     """
 
     module: HloModule | ShardyModule
@@ -73,6 +77,7 @@ class Report(Shown):
     text: str
     notes: tuple[str, ...] = ()
     compiled: TargetProgram | None = None
+    ends: ProgramEnds = field(default=ProgramEnds(), repr=False)
 
     @property
     def collectives(self) -> tuple[Collective, ...]:
@@ -89,6 +94,18 @@ class Report(Shown):
         """The arguments that a compiled program uses, by the paths that JAX gives them."""
         return arguments_of(self.text)
 
+    @cached_property
+    def arrays(self) -> tuple[ProgramArray, ...]:
+        """Every array of a compiled program: its spec, bytes per device and copies, and what of it is waste.
+        What is inside of loops is told only with a target."""
+        if self.compiled is not None:
+            return self.compiled.arrays
+        if not isinstance(self.module, HloModule):
+            return ()
+        return arrays_of(
+            self.module, self.mesh or Mesh(("device",), (self.module.num_partitions,)), self.ends
+        )
+
     @property
     def memory(self) -> MemoryReport | None:
         """Bytes of one device by the target's compiler; None where no target was asked, or it has none."""
@@ -99,7 +116,7 @@ class Report(Shown):
 
         Seconds are those of the target or of `machine`; without either there are none.
         """
-        return summary_of(self._priced(machine), self.compiled)
+        return summary_of(self._priced(machine), self.compiled, self.arrays)
 
     @cached_property
     def _on_target(self) -> ProgramReport:
@@ -381,7 +398,28 @@ def _inspected(
     devices = (device for sharding in shardings for device in getattr(sharding, "device_set", ()))
     if any(device.platform == "cpu" for device in devices):
         notes += widened_types(text, module.collectives)
-    return Report(module, None if named is None else named.mesh, text, tuple(notes))
+    return Report(module, None if named is None else named.mesh, text, tuple(notes), ends=_ends(compiled))
+
+
+def _ends(compiled: Any) -> ProgramEnds:
+    """The results of a JAX `Compiled`; of its arguments the text tells all."""
+    tree = sys.modules["jax"].tree_util
+    shardings = compiled.out_tree.flatten_up_to(compiled.output_shardings)
+    results = [
+        LoweredArray(
+            f"result{tree.keystr(path)}",
+            tuple(leaf.shape),
+            canonical_dtype(str(leaf.dtype)),
+            memory_kind=getattr(sharding, "memory_kind", None) or "",
+        )
+        for (path, leaf), sharding in zip(
+            tree.tree_flatten_with_path(compiled.out_info)[0], shardings, strict=True
+        )
+    ]
+    # Private, and the same in jax 0.8.3 to 0.12: what XLA says, whichever class JAX has made of it.
+    pairs = zip(results, shardings, strict=True)
+    written = [str(sharding._to_xla_hlo_sharding(len(one.shape))) for one, sharding in pairs]
+    return ProgramEnds((), results, written)
 
 
 def _written(mesh: JaxMesh) -> str:

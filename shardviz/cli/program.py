@@ -63,6 +63,9 @@ def _compiler_options(ctx: click.Context, param: click.Parameter, given: Sequenc
 )
 @options.selection
 @options.flag("--why with_reasons", "Show why each collective is there, and what avoids it.")
+@options.flag(
+    "--arrays with_arrays", "Show every array instead: its spec, bytes and copies, and what is waste."
+)
 @options.field("machine", help="Hardware that times are for, or FILE.toml; default: the target's.")
 @options.flag("--time with_times", "Show when each instruction runs instead, and live memory.")
 @options.save
@@ -76,6 +79,7 @@ def command(
     compiler_options: Mapping[str, str],
     selection: Selection,
     with_reasons: bool,
+    with_arrays: bool,
     machine: str | None,
     with_times: bool,
     save: Path | None,
@@ -104,7 +108,7 @@ def command(
         problem = f"--why needs one target, not {len(targets)}"
         raise QuestionError(problem, "choose one, or add --json")
     if not output.as_json:
-        both = {"--why": with_reasons, "--time": with_times}
+        both = {"--why": with_reasons, "--time": with_times, "--arrays": with_arrays}
         options.refuse_both(both, "leave out one of them, or add --json")
     wanted = parse_mesh(mesh)
     if len(targets) == 1:
@@ -127,7 +131,12 @@ def command(
         if with_reasons:
             with working("trying other shardings"):
                 tried = [session.suggestions(program) for program in found]
-        _show(name, reported, told, with_times, selection, tried, output)
+        if with_arrays and not output.as_json:
+            for each in found:
+                output.show(program_view.arrays_view(each, output.width, output.palette, output.verbose))
+            output.show_more("every array")
+        else:
+            _show(name, reported, told, with_times, selection, tried, output, with_arrays)
         if on is not None:
             _note_machine(on, reported, told)
         if save is not None:
@@ -160,11 +169,12 @@ def _show(
     selection: Selection,
     tried: Sequence[Mapping[Reason, Suggestion]],
     output: CommandOutput,
+    with_arrays: bool,
 ) -> None:
     """Print one target's page, or a line for each of several with what costs most in each; then the times.
     What was `tried` of each target's collectives makes its page longer."""
     if output.as_json:
-        print_json(documents.program_document(name, reported, with_times, selection, tried))
+        print_json(documents.program_document(name, reported, with_times, selection, tried, with_arrays))
         return
     width = output.width
     if len(reported) > 1:

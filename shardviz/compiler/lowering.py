@@ -19,7 +19,10 @@ from inspect import signature
 from typing import Any
 
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, one_line, quote
-from shardviz.reports.lowered_module import LoweredModule
+from shardviz.hlo.mlir.attributes import Meshes, element_type
+from shardviz.hlo.mlir.shardings import one_sharding
+from shardviz.notation.gspmd import written_spec
+from shardviz.reports.lowered_module import LoweredArray, LoweredModule
 from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import writable_names
 
@@ -28,10 +31,7 @@ _PARTITIONS = re.compile(r"\d+")
 _PLACE = re.compile(r'loc\("((?:[^"\\]|\\.)*)"')
 _OF_A_CALLBACK = "is different from the lowering platform"
 _LOST_DONATION = "Some donated buffers were not usable"
-_SHARDINGS = {"sdy.sharding", "mhlo.sharding"}
 _DONATIONS = {"jax.buffer_donor", "tf.aliasing_output"}
-FEW_ELEMENTS = 1024
-"""Keys, steps and other small arrays, which need no sharding of their own, have no more."""
 MAX_WORDS = 400
 PROGRAM_HINT = "give a function, a jitted one, what its lower(…) returns, or what compile() returns"
 
@@ -66,29 +66,56 @@ def lower_program(
     with suppress(KeyError):
         devices = int(_PARTITIONS.findall(str(attributes["mhlo.num_partitions"]))[0])
     meshes = [*_meshes(module)] or [*_meshes_of(args, kwargs)]
-    given = [*_arguments(module)]
-    large = [(path, of) for path, size, of in given if devices > 1 and size > FEW_ELEMENTS]
+    meshes = [mesh for mesh in dict.fromkeys(meshes) if mesh.size == devices]
     return LoweredModule(
         str(attributes["sym_name"]).strip('"'),
         "" if was_lowered else platform,
         devices,
-        tuple(mesh for mesh in dict.fromkeys(meshes) if mesh.size == devices),
+        tuple(meshes),
         code.getvalue(),
-        unsplit=tuple(path for path, of in large if not of & _SHARDINGS),
-        donated=tuple((number, path) for number, (path, _, of) in enumerate(given) if of & _DONATIONS),
+        *_ends(module, meshes[0] if meshes else None),
         lost_donation=" ".join(each.partition("\n")[0] for each in lost),
     )
 
 
-def _arguments(module: Any) -> Iterator[tuple[str, int, set[str]]]:
-    """The path of each argument of a module, its number of elements, and the names of its attributes."""
-    for operation in module.body.operations:
-        attributes = operation.attributes
-        if "arg_attrs" not in attributes or str(attributes["sym_name"]) != '"main"':
-            continue
-        for value, own in zip(operation.arguments, attributes["arg_attrs"], strict=True):
-            path = _PLACE.match(str(value.location))
-            yield path[1] if path else "", math.prod(value.type.shape), {each.name for each in own}
+def _ends(module: Any, mesh: Mesh | None) -> tuple[tuple[LoweredArray, ...], tuple[LoweredArray, ...]]:
+    """The arguments of a module and its results, as it declares them."""
+    operations = {str(each.attributes["sym_name"]): each for each in module.body.operations}
+    main = operations['"main"']
+    declared = Meshes(str(each) for each in operations.values() if each.operation.name == "sdy.mesh")
+
+    def declare(kind: Any, attributes: Any, path: str = "") -> LoweredArray:
+        said = {each.name: str(each.attr) for each in attributes}
+        shape = tuple(getattr(kind, "shape", ()))
+        spec = None
+        if (sharding := said.get("sdy.sharding")) and "?" not in sharding:
+            found = one_sharding(sharding, declared)
+            spec = None if found is None else found.spec()
+        elif sharding := said.get("mhlo.sharding"):
+            spec = written_spec(sharding.strip('"'), mesh, len(shape))
+        return LoweredArray(
+            path or said.get("jax.result_info", "").strip('"').replace('\\"', '"'),
+            shape,
+            _dtype(str(getattr(kind, "element_type", kind))),
+            spec,
+            not _DONATIONS.isdisjoint(said),
+            said.get("mhlo.memory_kind", "").strip('"'),
+        )
+
+    arguments = [
+        declare(value.type, own, path[1] if (path := _PLACE.match(str(value.location))) else "")
+        for value, own in zip(main.arguments, main.attributes["arg_attrs"], strict=True)
+    ]
+    said = main.attributes["res_attrs"] if "res_attrs" in main.attributes else ()  # noqa: SIM401
+    results = [declare(*pair) for pair in zip(main.type.results, said, strict=False)]
+    return tuple(arguments), tuple(results)
+
+
+def _dtype(name: str) -> str:
+    """The dtype that MLIR calls so; of a type that has no arrays here its own name."""
+    with suppress(QuestionError):
+        return element_type(name)
+    return name
 
 
 def refusal_of(error: Exception) -> ShardvizError:

@@ -162,7 +162,8 @@ class Output:
     of each operation in a program of several statements, `warnings` XLA's log about arrays that it
     replicates. `memory` is there where costs were asked for, and for a program that does not fit.
     `settled_by` are a result whose sharding JAX wants to know, and a spec with which it accepts the
-    statement. `reshards` are those of a program of the user's, None where Shardy has refused it.
+    statement. `reshards` are those of a program of the user's, None where Shardy has refused it, and
+    `result_shardings` those that XLA has given its results, as HLO writes them.
     """
 
     result: TargetResult
@@ -173,6 +174,7 @@ class Output:
     settled_by: tuple[str, PartitionSpec] | None = None
     warnings: str = ""
     reshards: ExplicitReshards | None = None
+    result_shardings: tuple[str, ...] = ()
 
 
 class Channel:

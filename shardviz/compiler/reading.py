@@ -129,7 +129,18 @@ def read_program(
     answer = replace(answer, collectives=named.collectives, collective_matmuls=named.collective_matmuls)
     lost = _lost_donations(program, text)
     warned = rematerializations(output.warnings, mesh, text)
-    return TargetProgram(answer, named, mesh, tuple(notes), lost, warned, output.reshards, program, options)
+    return TargetProgram(
+        answer,
+        named,
+        mesh,
+        tuple(notes),
+        lost,
+        warned,
+        output.reshards,
+        program,
+        options,
+        output.result_shardings,
+    )
 
 
 def _with_costs(output: Output, target: Target, versions: Versions) -> TargetResult:
@@ -170,7 +181,7 @@ def _module(answer: TargetResult, mesh: Mesh) -> HloModule:
 def _lost_donations(program: LoweredModule, text: str) -> tuple[str, ...]:
     """A sentence for donated arguments whose memory the compiled `text` gives to no result, and JAX's own."""
     kept = {argument.number for argument in arguments_of(text) if argument.is_donated}
-    lost = [path for number, path in program.donated if number not in kept]
+    lost = [one.path for number, one in enumerate(program.arguments) if one.is_donated and number not in kept]
     told = [f"donated buffers not reused by any result: {_first_few(lost)}"] if lost else []
     return (*told, *(f"JAX: {said}" for said in [program.lost_donation] if said))
 

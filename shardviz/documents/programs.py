@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shardviz.models.answer import ModelAnswer, ModelChange
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
+    from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.entries import Selection
     from shardviz.reports.program_report import DumpedModule, ProgramReport, TimesAnswer
     from shardviz.reports.rematerialization import Rematerialization
@@ -102,9 +103,10 @@ def _hlo(
     rematerializations: Sequence[Rematerialization] = (),
     compiled: TargetProgram | None = None,
     suggestions: Mapping[Reason, Suggestion] | None = None,
+    arrays: Sequence[ProgramArray] | None = None,
 ) -> Beside:
     """A report; a `compiled` one has the reasons of its collectives, with the suggestions
-    that were found."""
+    that were found, and its `arrays` where they are asked for."""
     from shardviz.hlo import HloModule
     from shardviz.hlo.totals import totals
 
@@ -133,6 +135,7 @@ def _hlo(
         totals_of_host_transfers={sum_.op: sum_ for sum_ in sums if sum_.is_host_transfer},
         rematerializations=rematerializations,
         timeline=report.timeline,
+        arrays=arrays,
     )
 
 
@@ -142,6 +145,7 @@ def program_document(
     with_timelines: bool = False,
     selection: Selection | None = None,
     suggestions: Sequence[Mapping[Reason, Suggestion]] = (),
+    with_arrays: bool = False,
 ) -> Document:
     """The programs of all targets, each with the report on it, where there is one; `program` is then the
     document of `shardviz hlo`."""
@@ -151,7 +155,8 @@ def program_document(
         answer = program.answer
         read = seconds = None
         if report is not None:
-            read = _hlo(report, program.mesh, selection, program.rematerializations, program, found)
+            arrays = program.arrays if with_arrays else None
+            read = _hlo(report, program.mesh, selection, program.rematerializations, program, found, arrays)
             if not with_timelines:
                 read = Beside(read, timeline=None)
             seconds = None if report.timeline is None else report.timeline.seconds

@@ -1,5 +1,5 @@
 """The cost of a program in short, the changes from one program to another, and the file that keeps a summary
-in a repository: JSON, one line for a collective, always the same bytes.
+in a repository: JSON, one line for a collective or an array, always the same bytes.
 
 ::
 
@@ -13,6 +13,9 @@ in a repository: JSON, one line for a collective, always the same bytes.
       "wire_bytes": 3145728,
       "collectives": [
         {"op": "all-gather", "axes": ["model"], "phase": "forward", …}
+      ],
+      "arrays": [
+        {"path": "params['w']", "shape": "bf16[64,128]", "spec": "P('data', None)"}
       ]
     }
 
@@ -36,7 +39,13 @@ from shardviz.user_files import open_file
 if TYPE_CHECKING:
     from shardviz.reports.changes import ReportSummary
 
-SOURCES = {"source": lambda line: line.source or None}
+SOURCES = {
+    "source": lambda line: line.source or None,
+    "arrays": lambda summary: summary.arrays or None,
+    "path": lambda pair: pair[0].path,
+    "old_spec": lambda pair: pair[0].spec,
+    "new_spec": lambda pair: pair[1].spec,
+}
 MAX_BYTES = 10_000_000
 HEAD = 1000
 """Characters of a file in which it says that it is a summary."""
@@ -49,11 +58,17 @@ HINT = (
 
 
 def summary_text(summary: ReportSummary) -> str:
-    """The text of the file. It depends on the summary alone, and a line of it is a collective."""
+    """The text of the file. It depends on the summary alone, and a line of it is a collective or an array."""
     document = KINDS["summary"].document(summary)
-    found = ",\n".join(f"    {_json(line)}" for line in document.pop("collectives"))
-    lines = [f"  {_json(key)}: {_json(value)}," for key, value in document.items()]
-    return "\n".join(["{", *lines, '  "collectives": [', *filter(None, [found]), "  ]", "}"]) + "\n"
+    fields = [f"  {_json(key)}: {_listed(value)}" for key, value in document.items()]
+    return "{\n" + ",\n".join(fields) + "\n}\n"
+
+
+def _listed(value: object) -> str:
+    """A list with a line for each of its objects; anything else on one line."""
+    if not isinstance(value, list):
+        return _json(value)
+    return "\n".join(["[", *filter(None, [",\n".join(f"    {_json(line)}" for line in value)]), "  ]"])
 
 
 def _json(value: object) -> str:
@@ -73,7 +88,7 @@ def is_summary(text: str) -> bool:
 def read_summary(text: str, name: str) -> ReportSummary:
     """Read the text of the file `name`. Raises `QuestionError` with the place of what is wrong."""
     # Imported late: the schemas need no report.
-    from shardviz.reports.changes import ReportSummary, SummaryLine
+    from shardviz.reports.changes import ArrayLine, ReportSummary, SummaryLine
 
     try:
         values = json.loads(text)
@@ -86,7 +101,8 @@ def read_summary(text: str, name: str) -> ReportSummary:
     for key, wanted in (("kind", "summary"), ("schema", SCHEMA)):
         if key in table and values[key] != wanted:
             table.fail(key, f"it is {quote(str(values[key]), 30)}, not {quote(wanted)}", HINT)
-    table.exactly(KINDS["summary"].record.schema["properties"])
+    wanted_keys = KINDS["summary"].record.schema["properties"]
+    table.exactly([key for key in wanted_keys if key != "arrays" or key in table])
     sizes = table.table("mesh")
     lines = table.tables("collectives")
     if len(lines) > MAX_LINES:
@@ -97,7 +113,14 @@ def read_summary(text: str, name: str) -> ReportSummary:
         tuple(SummaryLine(*_values(line)) for line in lines),
         _seconds(table),
         None if values["memory_bytes"] is None else table.count("memory_bytes", MOST),
+        tuple(ArrayLine(*_texts(line)) for line in table.tables("arrays")) if "arrays" in table else (),
     )
+
+
+def _texts(table: StrictTable) -> Iterator[str]:
+    """The fields of an array, in their order."""
+    table.exactly(record("summaries", "array").schema["properties"])
+    yield from (table.line(key, MAX_TEXT) for key in ("path", "shape", "spec"))
 
 
 def _values(table: StrictTable) -> Iterator[Any]:

@@ -14,7 +14,7 @@ from shardviz.hlo.mlir.operations import OperationValue
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.normal_form import normal_form
 from shardviz.hlo.text.opcodes import PLACES
-from shardviz.hlo.text.shapes import ArrayShape, one_array
+from shardviz.hlo.text.shapes import HBM, ArrayShape, one_array, placed_arrays
 from shardviz.hlo.text.values import Made, folded
 
 MAX_LOOKS = 1_000
@@ -27,6 +27,7 @@ MAX_ARGUMENTS = 64
 
 _DIALECTS = ("stablehlo", "mhlo", "sdy", "chlo", "func")
 _SHARDING = re.compile(r"@(?:Sharding|xla\.sdy\.\w+|SPMD\w+)\(")
+_WRITTEN_SHARDING = re.compile(r" sharding=(\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\})")
 _REGIONS = ("while", "case", "if", "manual_computation", "named_computation", "composite")
 _ALIAS = re.compile(r"\{[\d, ]*\}: \((\d+),")
 _PIECE = re.compile(r"\[[^\[\]]*\]|\.?[^.\[\]]+")
@@ -40,7 +41,8 @@ class ProgramArgument:
     """An argument that the program uses: `path` is ``params['layers']['w_in']``, "" where the text has none.
 
     `number` is that of its `instruction` in the text, from 0; JAX leaves out arguments that are not used.
-    `shape` is that of a device's part. The memory of one that `is_donated` holds a result later.
+    `shape` is that of a device's part, which takes `bytes` in a memory `space` of HLO's; `sharding` is as the
+    text writes it. The memory of one that `is_donated` holds a result later.
     """
 
     number: int
@@ -48,6 +50,9 @@ class ProgramArgument:
     path: str
     shape: ArrayShape
     is_donated: bool = False
+    sharding: str = ""
+    bytes: int = 0
+    space: int = HBM
 
 
 def arguments_of(text: str) -> tuple[ProgramArgument, ...]:
@@ -67,7 +72,20 @@ def arguments_in(lines: Instructions) -> tuple[ProgramArgument, ...]:
         number = line.parameter_number
         array = None if line.shape.startswith("(") else one_array(line.shape)
         if array is not None and number is not None:
-            arguments.append(ProgramArgument(number, line.name, line.op_name, array, number in donated))
+            sharding = line.search(_WRITTEN_SHARDING)
+            (placed,) = placed_arrays(line.shape) or (None,)
+            arguments.append(
+                ProgramArgument(
+                    number,
+                    line.name,
+                    line.op_name,
+                    array,
+                    number in donated,
+                    sharding[1] if sharding else "",
+                    placed.bytes if placed else 0,
+                    placed.space if placed else HBM,
+                )
+            )
     return tuple(sorted(arguments, key=lambda argument: argument.number))
 
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from shardviz.errors import plural, quote
+from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 from shardviz.sharding import Mesh, PartitionSpec
@@ -102,6 +102,17 @@ def read_gspmd(text: str, context: Context) -> Reading:
     scanner.expect("}")
     scanner.expect_end()
     return reading
+
+
+def written_spec(sharding: str, mesh: Mesh | None, rank: int | None) -> PartitionSpec | None:
+    """The spec of an HLO sharding along the axes of a mesh; None where it follows none of them."""
+    if mesh is None:
+        return None
+    try:
+        spec = read_gspmd(sharding, Context(mesh=mesh, rank=rank)).spec
+    except (NotationError, QuestionError):
+        return None
+    return None if spec.devices or spec.only_device is not None else spec
 
 
 def write_gspmd(reading: Reading, context: Context) -> str:

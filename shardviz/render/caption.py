@@ -58,6 +58,14 @@ def spec_text(name: str, dims: tuple[str, ...], spec: PartitionSpec, mesh: Mesh,
     return text.append(devices_text(spec.devices))
 
 
+def split_text(spec: PartitionSpec, mesh: Mesh, palette: Palette) -> Text:
+    """A spec string with its axes in their colours: ``tensor data``, ``(data tensor) _``."""
+    entries = (f"({' '.join(axes)})" if len(axes) > 1 else "".join(axes) or "_" for axes in spec.dims)
+    text = Text(" ".join(entries))
+    colour_axes(text, spec.axes, 0, mesh, palette)
+    return text
+
+
 def devices_text(devices: tuple[int, ...]) -> str:
     """The devices of an array that is not on the mesh's in its order: ``@3``, ``@(7 6 5 4 3 2 1 0)``; the
     first of them where they are many."""

@@ -22,12 +22,12 @@ from shardviz.models.splitting import FoldedParameter, SplitModel, folded
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.pricing.priced_plan import PricedStep
 from shardviz.planner.problem import Phase
-from shardviz.render.caption import axes_text, colour_axes, mesh_text
+from shardviz.render.caption import axes_text, mesh_text, split_text
 from shardviz.render.cost_view import machine_words, padding_words
 from shardviz.render.lines import Cell, as_text, bar, columns, sentence, sentences, table
 from shardviz.render.palette import PLAIN, Palette
 from shardviz.render.plan_view import time_words
-from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding import Mesh
 from shardviz.sharding.axis_parts import whole_axis
 from shardviz.units import human_bytes, may_fit_words, seconds, times
 
@@ -126,14 +126,6 @@ def _parameter_cells(name: str, parameter: FoldedParameter, palette: Palette) ->
         human_bytes(first.bytes_per_device),
         f"{first.replicas:,}",
     ]
-
-
-def split_text(spec: PartitionSpec, mesh: Mesh, palette: Palette) -> Text:
-    """A spec string with its axes in their colours: ``tensor data``, ``(data tensor) _``."""
-    entries = (f"({' '.join(axes)})" if len(axes) > 1 else "".join(axes) or "_" for axes in spec.dims)
-    text = Text(" ".join(entries))
-    colour_axes(text, spec.axes, 0, mesh, palette)
-    return text
 
 
 def _rule_lines(split: SplitModel, width: int) -> list[Text]:

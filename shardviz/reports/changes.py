@@ -12,11 +12,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import attrgetter
 from typing import Literal
 
 from shardviz.errors import NotationError, did_you_mean, listed, plural, quote
 from shardviz.hardware.quantities import SIZE, TIME
+from shardviz.reports.arrays import ProgramArray
 from shardviz.reports.entries import AlikeEntries, Phase, alike
 from shardviz.reports.program_report import ProgramReport
 from shardviz.units import human_bytes
@@ -73,15 +75,26 @@ class SummaryLine:
 
 
 @dataclass(frozen=True)
+class ArrayLine:
+    """An argument or an output of a program at a `path`: its `shape` is global, ``bf16[64,128]``, and its
+    `spec` as JAX writes it, "" where it is not known."""
+
+    path: str
+    shape: str
+    spec: str
+
+
+@dataclass(frozen=True)
 class ReportSummary:
     """A program's collectives, and its `seconds` and the bytes of its `memory` on a machine, None where they
-    are not known. `mesh` has the axes and their sizes."""
+    are not known. `mesh` has the axes and their sizes, and `arrays` are its arguments and outputs."""
 
     mesh: tuple[tuple[str, int], ...]
     machine: str
     lines: tuple[SummaryLine, ...]
     seconds: float | None = None
     memory: int | None = None
+    arrays: tuple[ArrayLine, ...] = ()
 
     @property
     def wire_bytes(self) -> int:
@@ -89,10 +102,13 @@ class ReportSummary:
         return sum(line.all_wire_bytes or 0 for line in self.lines)
 
 
-def summary(report: ProgramReport, memory: int | None = None) -> ReportSummary:
+def summary(
+    report: ProgramReport, memory: int | None = None, arrays: Iterable[ProgramArray] = ()
+) -> ReportSummary:
     """The summary of a report, its lines in an order that depends on them alone.
 
-    `memory` is the compiler's own account of a device's bytes at the peak, where there is one.
+    `memory` is the compiler's own account of a device's bytes at the peak, where there is one, and `arrays`
+    are those of the program.
     """
     mesh, timeline = report.module.mesh, report.timeline
     if memory is None and timeline is not None and timeline.memory is not None:
@@ -103,6 +119,14 @@ def summary(report: ProgramReport, memory: int | None = None) -> ReportSummary:
         _sorted(map(_line, alike(report.entries, by_schedule=False))),
         None if timeline is None else _three_digits(timeline.seconds),
         memory,
+        tuple(_array_line(one) for one in arrays if one.kind in ("argument", "output") and one.name),
+    )
+
+
+def _array_line(one: ProgramArray) -> ArrayLine:
+    sizes = one.part if one.shape is None else one.shape
+    return ArrayLine(
+        one.name, f"{one.dtype}[{','.join(map(str, sizes))}]", "" if one.spec is None else str(one.spec)
     )
 
 
@@ -205,6 +229,14 @@ class ReportChanges:
     before: ReportSummary
     after: ReportSummary
     changes: tuple[Change, ...]
+
+    @cached_property
+    def arrays(self) -> tuple[tuple[ArrayLine, ArrayLine], ...]:
+        """The arrays that both have and that are split in another way, before and after; none where one of
+        the summaries has no arrays."""
+        after = {line.path: line for line in self.after.arrays}
+        pairs = ((line, after[line.path]) for line in self.before.arrays if line.path in after)
+        return tuple((old, new) for old, new in pairs if old.spec != new.spec and old.spec and new.spec)
 
     @property
     def is_same_hardware(self) -> bool:

@@ -4,13 +4,37 @@ each sum of the parts that devices have of a value."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 from shardviz.sharding import Mesh, PartitionSpec
 
+ValueKind = Literal["carry", "stacked", "residual", "slice", "constant", "matmul", "padded", "value"]
 ARGUMENT = "argument"
 """In place of the operation that makes an argument of the function around it."""
+
+
+FEW_ELEMENTS = 1024
+"""Keys, steps and other small arrays, which need no sharding of their own, have no more."""
+
+
+@dataclass(frozen=True)
+class LoweredArray:
+    """An argument or a result of a program, as the program has it: `path` is JAX's, `shape` is global, and
+    `spec` is what it asks for, None where the compiler may choose. `memory_kind` is JAX's, "" for that of the
+    device."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    spec: PartitionSpec | None = None
+    is_donated: bool = False
+    memory_kind: str = ""
+
+    @property
+    def is_large(self) -> bool:
+        return math.prod(self.shape) > FEW_ELEMENTS
 
 
 @dataclass(frozen=True)
@@ -18,10 +42,8 @@ class LoweredModule:
     """A program before any compiler has seen it: `code` is its StableHLO module as MLIR's bytes.
 
     `platform` is the one that it is lowered for, "" where that was done before and cannot be told. All of its
-    `meshes` have its `devices` in the same order; without a mesh it runs on one. `unsplit` are the paths of
-    large arguments without a sharding, `donated` the number and the path of each argument whose memory a
-    result may take, and `lost_donation` is JAX's warning of others. `notes` are sentences on how it was
-    traced.
+    `meshes` have its `devices` in the same order; without a mesh it runs on one. `lost_donation` is JAX's
+    warning of arguments whose memory no result may take. `notes` are sentences on how it was traced.
     """
 
     name: str
@@ -29,8 +51,8 @@ class LoweredModule:
     devices: int
     meshes: tuple[Mesh, ...]
     code: bytes
-    unsplit: tuple[str, ...] = ()
-    donated: tuple[tuple[int, str], ...] = ()
+    arguments: tuple[LoweredArray, ...] = ()
+    results: tuple[LoweredArray, ...] = ()
     lost_donation: str = ""
     notes: tuple[str, ...] = ()
 
@@ -38,6 +60,12 @@ class LoweredModule:
     def mesh(self) -> Mesh:
         """The mesh that is laid on the devices."""
         return self.meshes[0] if self.meshes else Mesh(("device",), (self.devices,))
+
+    @property
+    def unsplit(self) -> tuple[str, ...]:
+        """The paths of large arguments without a sharding."""
+        split = (one.path for one in self.arguments if one.is_large and one.spec is None)
+        return tuple(split) if self.devices > 1 else ()
 
 
 @dataclass(frozen=True)
@@ -85,14 +113,36 @@ class SplitArgument:
 
 
 @dataclass(frozen=True)
+class SplitValue:
+    """A large value inside of the program; `shape` is global. Of a "value", what is "padded" and a "slice"
+    each split of a shape is there once.
+
+    A "carry" goes from one run of a loop to the next, and "stacked" are the slices that the runs of a loop
+    write; a "residual" is stacked, and another loop reads it. A "slice" is that of the `argument` at a path
+    which one run of a loop takes. A "matmul" is there where `repeats` devices multiply alike, and a "padded"
+    value where its axes do not divide it. `name` is JAX's name of the operation, `source` the user's line.
+    """
+
+    kind: ValueKind
+    shape: tuple[int, ...]
+    dtype: str
+    spec: PartitionSpec
+    name: str = ""
+    source: str = ""
+    argument: str = ""
+    repeats: int = 1
+
+
+@dataclass(frozen=True)
 class ExplicitReshards:
     """A program in whose text every reshard is an operation: the `meetings` in the order in which they run,
-    the `arguments` whose sharding and place it tells, and the multiplications of one device in all of its
-    matmuls, each counted once."""
+    the `arguments` whose sharding and place it tells, the multiplications of one device in all of its
+    matmuls, each counted once, and large `values` that are no arguments."""
 
     meetings: tuple[Meeting, ...] = ()
     arguments: tuple[SplitArgument, ...] = ()
     products: int = 0
+    values: tuple[SplitValue, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,15 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from shardviz.errors import NotationError, QuestionError
+from shardviz.errors import QuestionError
 from shardviz.hardware.machine import assumed_machine, place_mesh
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.module import HloModule
 from shardviz.hlo.text.instruction import parse_instruction
 from shardviz.hlo.text.shapes import one_array
 from shardviz.hlo.text.source_locations import SourceLocations
-from shardviz.notation.gspmd import read_gspmd
+from shardviz.notation.gspmd import written_spec
 from shardviz.notation.mesh import mesh_in_text, parse_mesh
-from shardviz.notation.reading import Context
 from shardviz.planner.plan import Step
 from shardviz.planner.states.moves import Node, move_step, state_of, state_space
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths
@@ -214,7 +213,7 @@ def _read(warning: re.Match[str], mesh: Mesh | None, locations: SourceLocations)
     part = one_array(made.shape) if made else None
     if part is not None and rank is None:
         rank = len(part.sizes)
-    before, after = (_spec(text, mesh, rank) for text in written)
+    before, after = (written_spec(text, mesh, rank) for text in written)
     one = Rematerialization(written, before, after, op_name=name, source=locations.of(metadata))
     if part is None or mesh is None or before is None or len(part.sizes) != before.rank:
         return one
@@ -233,16 +232,6 @@ def _rank(sharding: str) -> int | None:
     groups = _GROUPS.search(sharding)
     extra = len(groups[1].split(",")) if groups else "last_tile_dim_replicate" in sharding
     return tiles[1].count(",") + 1 - extra
-
-
-def _spec(sharding: str, mesh: Mesh | None, rank: int | None) -> PartitionSpec | None:
-    if mesh is None:
-        return None
-    try:
-        spec = read_gspmd(sharding, Context(mesh=mesh, rank=rank)).spec
-    except (NotationError, QuestionError):
-        return None
-    return None if spec.devices or spec.only_device is not None else spec
 
 
 def _with_route(one: Rematerialization, mesh: Mesh | None, times: int) -> Rematerialization:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import CompilerError, ShardvizError, TargetError
 from shardviz.hlo import HloModule
+from shardviz.reports.arrays import ProgramArray, ProgramEnds, arrays_of, partitioned_arrays
 from shardviz.reports.entries import CollectiveEntry, entries_of
 from shardviz.reports.lowered_module import ExplicitReshards, LoweredModule
 from shardviz.reports.program_report import ProgramReport, TimesAnswer, answer_times, report_of
@@ -42,7 +43,8 @@ class TargetProgram:
     `mesh` is the program's mesh whose axes the collectives name; `notes`, on how it was read, and
     `lost_donations` are sentences. `warned` are the arrays that XLA says it replicates on every device.
     `reshards` are those of the program, None where Shardy has refused it, and `lowered` is what the target
-    was given, None where it was asked nothing. A program that does not fit may have a module, too.
+    was given, None where it was asked nothing, and `result_shardings` those of its results, as HLO writes
+    them. A program that does not fit may have a module, too.
     """
 
     answer: TargetResult
@@ -54,6 +56,7 @@ class TargetProgram:
     reshards: ExplicitReshards | None = field(default=None, repr=False)
     lowered: LoweredModule | None = field(default=None, repr=False)
     options: Mapping[str, Any] = field(default_factory=dict)
+    result_shardings: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
@@ -74,6 +77,18 @@ class TargetProgram:
         if self.module is None:
             return None
         return report_of(self.module, None if told.times is None else told.times.model)
+
+    @cached_property
+    def arrays(self) -> tuple[ProgramArray, ...]:
+        """Every array of the program, with what of it is waste; none without a program."""
+        module, lowered, mesh = self.module, self.lowered, self.mesh
+        if module is None or lowered is None or mesh is None:
+            return ()
+        ends = ProgramEnds(lowered.arguments, lowered.results, self.result_shardings)
+        values = self.explicit_reshards.values
+        if not isinstance(module, HloModule):
+            return partitioned_arrays(self.answer.text, mesh, ends, values)
+        return arrays_of(module, mesh, ends, values, () if self.memory is None else self.memory.buffers)
 
     @cached_property
     def reasons(self) -> tuple[Reason, ...]:

@@ -44,8 +44,8 @@ def check_baseline(
     if there is a `target`. A relative `path` starts at the folder of the calling file.
 
     `fail_on` has the limits of `shardviz diff`, such as ``"new-collective,bytes+5%,seconds+5%,memory+1GiB"``.
-    By default any change of a collective fails, and seconds or memory that differ by more than 1 %. Another
-    mesh or machine always fails.
+    By default any change of a collective fails, an argument or output that is split in another way, and
+    seconds or memory that differ by more than 1 %. Another mesh or machine always fails.
 
     Raises `BaselineChanged`, an `AssertionError`, with the changes, and `QuestionError` for a file or limits
     that cannot be read.
@@ -101,8 +101,9 @@ def _write(after: ReportSummary, file: Path, renews: bool) -> None:
 
 
 def _differs(changes: ReportChanges) -> bool:
-    """Return whether a collective has changed, or a figure has fallen; what rises breaks a limit."""
+    """Return whether a collective or the split of an array has changed, or a figure has fallen; what rises
+    breaks a limit."""
     before, after = changes.before, changes.after
     figures = (before.seconds, after.seconds), (before.memory, after.memory)
     has_fallen = (old is not None and new is not None and new * SLACK < old for old, new in figures)
-    return bool(changes.changes) or any(has_fallen)
+    return bool(changes.changes or changes.arrays) or any(has_fallen)

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 import shardviz
-from shardviz.render.model_view import split_text
+from shardviz.render.caption import split_text
 from shardviz.render.page import plain_text
 from shardviz.render.palette import TRUECOLOR
 from shardviz.sharding import Mesh, PartitionSpec

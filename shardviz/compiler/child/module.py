@@ -19,7 +19,7 @@ from jax._src.compiler import backend_compile_and_load, get_compile_options
 from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
-from jaxlib.xla_client import DeviceList
+from jaxlib.xla_client import DeviceList, HloSharding
 
 from shardviz.compiler.child import shardy, xla
 from shardviz.compiler.child.answer import answered
@@ -28,7 +28,17 @@ from shardviz.compiler.child.xla import rematerialization_warnings
 from shardviz.compiler.messages import ModuleQuestion, Output
 from shardviz.errors import QuestionError
 from shardviz.hlo.mlir.attributes import element_type
-from shardviz.reports.lowered_module import ARGUMENT, ExplicitReshards, Meeting, SplitArgument
+from shardviz.hlo.named_scopes import program_place
+from shardviz.hlo.text.source_locations import LIBRARY
+from shardviz.reports.lowered_module import (
+    ARGUMENT,
+    FEW_ELEMENTS,
+    ExplicitReshards,
+    Meeting,
+    SplitArgument,
+    SplitValue,
+    ValueKind,
+)
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec
 
@@ -67,13 +77,15 @@ def _answer(report: Callable[[str], None], question: ModuleQuestion) -> Output:
             executable.get_compiled_memory_stats,
         )
 
-    _, output = xla.output_of(question, compile_with)
+    executable, output = xla.output_of(question, compile_with)
+    given = [] if executable is None else executable.get_output_shardings() or []
     is_asked = _is_for_shardy(module) and not question.changes
     return replace(
         output,
         result=replace(output.result, placement=placement),
         warnings="\n".join(warnings[0]),
         reshards=explicit_reshards(question.code) if is_asked else None,
+        result_shardings=tuple(str(HloSharding.from_proto(each)) for each in given),
     )
 
 
@@ -131,6 +143,7 @@ CRASHING_JAX = (0, 9, 2)
 """The release whose Shardy kills its process at a loop or a call; those before and after do not."""
 _LOOP_OR_CALL = re.compile(r"\bstablehlo\.while\b|\bcall @")
 _AXIS = re.compile(r'"([^"]*)"(?::\((\d+)\)(\d+))?')
+_FILE_LINE = re.compile(r'"([^"]+)":(\d+):')
 _SPLIT_BY = ("sharding", "out_sharding", "out_shardings", "sdy.sharding")
 """The attributes of an operation that say how its results are split."""
 
@@ -184,6 +197,9 @@ class Reshards:
         self._meshes = {
             name: _sizes(each.attributes["mesh"]) for name, each in top.items() if each.name == "sdy.mesh"
         }
+        self._devices = max(
+            (math.prod(size for _, size in each) for each in self._meshes.values()), default=1
+        )
         self._functions = {name: each for name, each in top.items() if each.name == "func.func"}
         self._calls: Counter[str] = Counter()
         self._callers: dict[str, tuple[str, Any, int]] = {}
@@ -192,6 +208,10 @@ class Reshards:
         """Shardings that were read: a program has few, and reading one takes as long as all else."""
         self._changes: list[_Change] = []
         self._products = 0
+        self._values: dict[tuple[object, ...], tuple[str, Any, SplitValue]] = {}
+        """Large values, with the operation that makes each, and the function around it."""
+        self._manual: set[str] = set()
+        """Functions that are called in a manual computation: their shapes are not global."""
 
     def read(self) -> ExplicitReshards:
         """Its meetings in the order in which they run, the program's arguments, and its matmuls."""
@@ -204,23 +224,30 @@ class Reshards:
             return (*reversed(calls), change.number)
 
         meetings = tuple(self._meeting(change, arguments) for change in sorted(self._changes, key=order))
-        return ExplicitReshards(meetings, arguments, self._products)
+        return ExplicitReshards(meetings, arguments, self._products, tuple(self._named_values()))
 
     def _walk(self) -> None:
         waiting: dict[Any, _Change] = {}
-        number = 0
+        number = manual_until = 0
         for function, around in self._functions.items():
             for operation in operations_inside(around):
                 number += 1
                 for operand in operation.operands if waiting else ():
                     if operand in waiting:
                         waiting.pop(operand).user = operation
+                if number > manual_until:
+                    self._note_values(function, operation)
                 match operation.name:
+                    case "sdy.manual_computation":
+                        inside = sum(1 for _ in operations_inside(operation))
+                        manual_until = max(manual_until, number + inside)
                     case "func.call":
+                        if number <= manual_until:
+                            self._manual.add(_callee(operation))
                         self._calls[_callee(operation)] += 1
                         self._callers.setdefault(_callee(operation), (function, operation, number))
                     case "stablehlo.dot_general":
-                        self._products += self._multiplications(operation)
+                        self._products += self._multiplications(operation)[0]
                     case "sdy.reshard" | "sdy.sharding_constraint" | "sdy.all_reduce":
                         change = self._change(operation, function, number)
                         if change is not None:
@@ -292,17 +319,113 @@ class Reshards:
             self._known[attribute, number] = split
         return split
 
-    def _multiplications(self, matmul: Any) -> int:
-        """Those of one device: of each element of its part of the result, what is summed."""
+    def _multiplications(self, matmul: Any) -> tuple[int, int]:
+        """Those of one device, of each element of its part of the result what is summed; and of them all."""
         left = matmul.operands[0]
         own, made = self._split(left), self._split(matmul.results[0])
         array, result = _array(left.type), _array(matmul.results[0].type)
         if own is None or made is None or array is None or result is None:
-            return 0
+            return 0, 0
         numbers = stablehlo.DotDimensionNumbers(matmul.attributes["dot_dimension_numbers"])
-        part = _local(own, array[0])
-        summed = math.prod(part[int(dim)] for dim in numbers.lhs_contracting_dimensions)
-        return math.prod(_local(made, result[0])) * summed
+        summed = [*map(int, numbers.lhs_contracting_dimensions)]
+        parts = (_local(own, array[0]), _local(made, result[0])), (array[0], result[0])
+        counted = (math.prod(whole) * math.prod(left[dim] for dim in summed) for left, whole in parts)
+        return next(counted), next(counted)
+
+    def _note_values(self, function: str, operation: Any) -> None:
+        """Note how the large values that an operation makes are split, and what a loop hands on."""
+        for number, value in enumerate(operation.results):
+            array = _array(value.type)
+            split = self._split(value) if array is not None and math.prod(array[0]) > FEW_ELEMENTS else None
+            if array is None or split is None:
+                continue
+            kind: ValueKind = "value"
+            argument, repeats = "", 1
+            match operation.name:
+                case "stablehlo.while":
+                    kind = self._loop_kind(operation, number)
+                case "stablehlo.constant" if not ir.DenseElementsAttr(operation.attributes["value"]).is_splat:
+                    kind = "constant"
+                case "stablehlo.dynamic_slice" | "func.call":
+                    argument = self._argument_in_loop(self._cut(value, "stablehlo.dynamic_slice"))
+                    kind = "slice" if argument else kind
+                case "stablehlo.dot_general":
+                    own, whole = self._multiplications(operation)
+                    repeats = own * self._devices // whole if whole else 1
+                    kind = "matmul" if repeats > 1 else kind
+            counts = zip(array[0], _counts(split), strict=True)
+            if kind == "value" and any(size % count for size, count in counts):
+                kind = "padded"
+            found = SplitValue(kind, *array, split[0], argument=argument, repeats=repeats)
+            # What is elementwise is split alike many times over, and both passes take a slice.
+            is_one = kind in ("value", "padded", "slice")
+            key = (kind, array, split, argument) if is_one else (operation, number)
+            self._values.setdefault(key, (function, operation, found))
+
+    def _loop_kind(self, loop: Any, number: int) -> ValueKind:
+        """The kind of what a loop ends with: "value" for what it only reads."""
+        body = loop.regions[1].blocks[0]
+        (*_, end) = body.operations
+        value, own = end.operands[number], body.arguments[number]
+        if value == own:
+            return "value"
+        written = self._cut(value, "stablehlo.dynamic_update_slice")
+        if written is None or written != own:
+            return "carry"
+        readers = [use.owner for use in loop.results[number].uses]
+        readers += [
+            use.owner for each in readers if each.name == "sdy.reshard" for use in each.results[0].uses
+        ]
+        is_residual = any(
+            each.name == "stablehlo.while" and program_place(name_in(each.location)).phase == "backward"
+            for each in readers
+        )
+        return "residual" if is_residual else "stacked"
+
+    def _cut(self, value: Any, name: str) -> Any:
+        """The value of which an operation of this name, or a function around one, takes or writes a slice to
+        make another one; None where none does."""
+        if isinstance(value.owner, ir.Block):
+            return None
+        operation, number = value.owner, ir.OpResult(value).result_number
+        if operation.name in ("sdy.reshard", "stablehlo.reshape"):
+            return self._cut(operation.operands[0], name)
+        if operation.name == name:
+            return operation.operands[0]
+        if operation.name != "func.call":
+            return None
+        (*_, end) = self._functions[_callee(operation)].regions[0].blocks[0].operations
+        inner = self._cut(end.operands[number], name)
+        is_given = inner is not None and isinstance(inner.owner, ir.Block)
+        return operation.operands[ir.BlockArgument(inner).arg_number] if is_given else None
+
+    def _argument_in_loop(self, value: Any) -> str:
+        """The path of the argument that a loop hands on to where this value is; "" for any other value."""
+        in_loop = False
+        while value is not None:
+            is_argument = isinstance(value.owner, ir.Block)
+            owner = value.owner.owner.operation if is_argument else value.owner
+            number = ir.BlockArgument(value).arg_number if is_argument else ir.OpResult(value).result_number
+            if owner.name == "func.func":
+                name = ir.StringAttr(owner.attributes["sym_name"]).value
+                if name == "main":
+                    return name_in(value.location) if in_loop else ""
+                owner = self._callers[name][1] if self._calls[name] == 1 else None
+            elif owner.name == "stablehlo.while":
+                in_loop |= is_argument
+            elif owner.name not in ("sdy.reshard", "stablehlo.optimization_barrier"):
+                return ""
+            value = None if owner is None else owner.operands[number]
+        return ""
+
+    def _named_values(self) -> Iterator[SplitValue]:
+        for function, operation, found in self._values.values():
+            if not self._manual.isdisjoint((function, *self._around(function))):
+                continue
+            if found.kind != "value":
+                name = self._name(function, operation)
+                found = replace(found, name=name, source=_source(operation))
+            yield found
 
     def _arguments(self) -> Iterator[SplitArgument]:
         """The program's arguments whose sharding it says."""
@@ -404,11 +527,23 @@ def _array(kind: Any) -> Array | None:
         return None
 
 
+def _counts(split: Split) -> tuple[int, ...]:
+    """The number of parts of each dimension."""
+    sizes = dict(split[1])
+    return tuple(
+        math.prod(int(axis.partition(")")[2] or sizes[axis]) for axis in dim) for dim in split[0].dims
+    )
+
+
 def _local(split: Split, shape: Sequence[int]) -> tuple[int, ...]:
     """A device's part of a shape, rounded up where the parts are not equal."""
-    spec, sizes = split[0], dict(split[1])
-    counts = (math.prod(int(axis.partition(")")[2] or sizes[axis]) for axis in dim) for dim in spec.dims)
-    return tuple(-(-size // count) for size, count in zip(shape, counts, strict=True))
+    return tuple(-(-size // count) for size, count in zip(shape, _counts(split), strict=True))
+
+
+def _source(operation: Any) -> str:
+    """The user's innermost line that an operation comes from, ``file:line``."""
+    places = _FILE_LINE.findall(str(operation.location))
+    return next((f"{file}:{line}" for file, line in places if not LIBRARY.search(file)), "")
 
 
 def _argument(change: _Change, number: int | None, arguments: Sequence[SplitArgument]) -> str:

@@ -131,6 +131,10 @@ def changes_view(
         lines += records([[head, _figure(change)]], width)
         lines += _where(line, width, short_place(line.source))
     lines += _more(len(changes.changes) - len(shown), "more change")
+    resharded = changes.arrays[: MAX_CHANGES if verbose else FEW_CHANGES]
+    for old, new in resharded:
+        lines += sentence(f"{old.spec} before, {new.spec} now", width, lead=f"≠ {new.path} {new.shape}: ")
+    lines += _more(len(changes.arrays) - len(resharded), "more array")
     return lines + sentence(", ".join(same_hardware), width, style="dim")
 
 

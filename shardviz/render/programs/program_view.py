@@ -21,6 +21,7 @@ from shardviz.render.lines import (
     table,
 )
 from shardviz.render.palette import SIGNS, Palette
+from shardviz.render.programs.array_table import array_lines
 from shardviz.render.programs.collective_rows import parts_of_axes
 from shardviz.render.programs.cost_lines import (
     FEW,
@@ -81,6 +82,17 @@ def program_view(
             lines += sentence("contents estimated from program order", width, 2, style="dim")
             lines += buffer_lines(estimate, width)
     return lines + sentences(program.notes, width, lead="note: ")
+
+
+def arrays_view(program: TargetProgram, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+    """The target, and every array of the program; the reason where it has made none."""
+    lines = target_lines(program, width)
+    if program.answer.status != "ok":
+        lines += error_lines(program.answer, width, 0)
+    if program.module is None or program.mesh is None:
+        return lines
+    lines += module_lines(program.module, program.mesh, width, palette)
+    return lines + array_lines(program.arrays, program.mesh, width, palette, verbose)
 
 
 def memory_lines(memory: MemoryReport, width: int, palette: Palette, verbose: bool) -> list[Text]:

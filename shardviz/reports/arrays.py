@@ -1,0 +1,298 @@
+"""Every array of a compiled program: how it is split, what it takes on each device, and what of that is
+waste.
+
+Arguments and outputs are split as the compiled program says, by its shardings; their whole shapes are those
+of the program before it, since a device's part does not tell how much of it is padding. A sharding whose
+parts have not the compiled shape is not believed. What loops hand on is split as Shardy says (`SplitValue`).
+Of the largest temporaries the shapes are those of the compiled program, and a spec is told where all of
+Shardy's values with such a part are split alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+from shardviz.hlo import HloModule
+from shardviz.hlo.arguments import arguments_in
+from shardviz.hlo.mlir.operations import MlirModule
+from shardviz.hlo.mlir.shardings import RESULT, tensor_shardings
+from shardviz.hlo.module import Reader
+from shardviz.hlo.named_scopes import program_place
+from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.shapes import PlacedArray, one_array, placed_arrays
+from shardviz.notation.gspmd import written_spec
+from shardviz.reports.lowered_module import FEW_ELEMENTS, LoweredArray, SplitValue
+from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
+from shardviz.sharding.array import BITS
+from shardviz.timeline.live_memory import live_memory
+from shardviz.timeline.program_timeline import LiveBuffer
+from shardviz.timeline.rows import ProgramRows
+from shardviz.units import human_bytes
+
+ArrayKind = Literal["argument", "slice", "constant", "carry", "stacked", "residual", "temporary", "output"]
+MarkKind = Literal["replicated", "padded", "repeated", "not reused", "resharded"]
+LARGE = 0.01
+"""The part of all arguments' bytes on a device from which on one array is large."""
+MOST_TEMPORARIES = 8
+HOST_SPACE = 5
+"""HLO's number of the host's memory."""
+_NAMED = re.compile(r'^\s*(?:ROOT )?%?(\S+) = [^\n]*?op_name="((?:[^"\\]|\\.)*)"', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A waste of an array, in a sentence; `bytes` are those of one device."""
+
+    kind: MarkKind
+    words: str
+    bytes: int = 0
+
+
+@dataclass(frozen=True)
+class ProgramArray:
+    """An array of a program. `name` is the path of an argument or an output, of others JAX's name of the
+    operation, and `source` the user's line; "" where not known.
+
+    A "slice" is that of an argument which one run of a loop takes. A "carry" goes from one run to the next,
+    each run writes a slice of what is "stacked", and a "residual" is made forward and read backward. `shape`
+    is global, None where only the `part` of a device is known. `spec` is None where it is not known, and then
+    so are the `copies`: how many devices hold the same elements. `asked` is the spec that the program gives.
+    `bytes` are those of one device, in the memory of a "device" or a "host".
+    """
+
+    kind: ArrayKind
+    name: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    part: tuple[int, ...]
+    bytes: int
+    spec: PartitionSpec | None = None
+    copies: int | None = None
+    asked: PartitionSpec | None = None
+    source: str = ""
+    memory: Literal["device", "host"] = "device"
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProgramEnds:
+    """What is known of a program's arguments and results beside its compiled text: what they were before,
+    and the shardings of the results as HLO writes them."""
+
+    arguments: Sequence[LoweredArray] = ()
+    results: Sequence[LoweredArray] = ()
+    result_shardings: Sequence[str] = ()
+
+
+def arrays_of(
+    module: HloModule,
+    mesh: Mesh,
+    ends: ProgramEnds,
+    values: Sequence[SplitValue] = (),
+    buffers: Iterable[LiveBuffer] = (),
+) -> tuple[ProgramArray, ...]:
+    """The arrays of a compiled program that was read with origins, of each kind in program order; of the
+    `buffers` at the peak, the largest first, those that are nothing else. Without any they are estimated."""
+    index = module.index
+    if index is None or module.awaits_partitioner:
+        return ()
+    mesh = Mesh(mesh.axis_names, mesh.axis_sizes)  # a text numbers its devices in the mesh's order
+    values = [value for value in values if _is_on(value.spec, mesh)]
+    buffers = buffers or live_memory(ProgramRows(Reader(index.text, None, None))).buffers
+    arguments, outputs = [*_arguments(index, mesh, ends)], [*_outputs(index, mesh, ends)]
+    inside = [_inside(value, mesh) for value in values if value.kind != "value"]
+    inside += _temporaries(index.text, mesh, values, inside, buffers)
+    return _in_order([*arguments, *inside, *outputs], mesh)
+
+
+def partitioned_arrays(
+    text: str, mesh: Mesh, ends: ProgramEnds, values: Iterable[SplitValue] = ()
+) -> tuple[ProgramArray, ...]:
+    """The arrays of a program that Shardy has partitioned, and nobody compiled: `text` tells its outputs."""
+    found = [tensor for tensor in tensor_shardings(MlirModule(text)) if tensor.op == RESULT]
+    split = [PartitionSpec(each.dims, each.unreduced) if each.dims else None for each in found]
+    ended = [("argument", one, one.spec) for one in ends.arguments]
+    ended += [("output", one, spec) for one, spec in zip(ends.results, split, strict=False)]
+    rows = [_inside(value, mesh) for value in values if value.kind != "value" and _is_on(value.spec, mesh)]
+    for kind, one, spec in ended:
+        known = spec if spec is not None and _is_on(spec, mesh) else PartitionSpec.replicated(len(one.shape))
+        part = shard_shape(one.shape, known, mesh)
+        size = array_bytes(part, one.dtype) if one.dtype in BITS else 0
+        rows.append(_end(kind, PlacedArray(one.dtype, part, size), known, one, mesh))
+    return _in_order(rows, mesh)
+
+
+def _in_order(rows: Iterable[ProgramArray], mesh: Mesh) -> tuple[ProgramArray, ...]:
+    """The rows by their kind, with the marks that their split tells."""
+    every = sorted(rows, key=lambda row: get_args(ArrayKind).index(row.kind))
+    held = sum(row.bytes for row in every if row.kind == "argument" and row.memory == "device")
+    return tuple(replace(row, marks=(*row.marks, *_marks(row, mesh, held))) for row in every)
+
+
+def _marks(row: ProgramArray, mesh: Mesh, held: int) -> Iterator[Mark]:
+    """What of an array is waste by its split; `held` are the bytes of a device's arguments."""
+    elements = array_bytes(row.part, row.dtype)
+    is_large = elements * 8 > FEW_ELEMENTS * BITS[row.dtype] and row.bytes >= LARGE * held
+    if is_large and row.copies == mesh.size > 1 and row.kind not in ("slice", "temporary", "output"):
+        yield Mark(
+            "replicated",
+            f"each of {mesh.size:,} devices holds all of it",
+            row.bytes * (mesh.size - 1) // mesh.size,
+        )
+    if row.shape is not None and row.copies:
+        padding = elements - array_bytes(row.shape, row.dtype) * row.copies // mesh.size
+        if padding > 0:
+            yield Mark("padded", "its axes do not divide it", padding)
+    if row.bytes > 2 * elements and is_large:
+        words = f"its layout has tiles: {human_bytes(row.bytes)} for {human_bytes(elements)} of elements"
+        yield Mark("padded", words, row.bytes - elements)
+
+
+def _arguments(index: Instructions, mesh: Mesh, ends: ProgramEnds) -> Iterator[ProgramArray]:
+    for one in arguments_in(index):
+        placed = PlacedArray(one.shape.dtype, one.shape.sizes, one.bytes, one.space)
+        given = ends.arguments[one.number] if one.number < len(ends.arguments) else None
+        row = _end("argument", placed, written_spec(one.sharding, mesh, len(placed.sizes)), given, mesh)
+        row = replace(row, name=one.path or row.name)
+        if given is not None and given.is_donated and not one.is_donated:
+            lost = Mark("not reused", "donated, and no output reuses its memory", one.bytes)
+            row = replace(row, marks=(*row.marks, lost))
+        yield row
+
+
+def _outputs(index: Instructions, mesh: Mesh, ends: ProgramEnds) -> Iterator[ProgramArray]:
+    """The arrays of what the program's entry ends with."""
+    entry = index.computations.entry
+    root = None if entry is None else index.root(entry)
+    for number, placed in enumerate(placed_arrays(root.shape) if root is not None else ()):
+        given = ends.results[number] if number < len(ends.results) else None
+        known = number < len(ends.result_shardings)
+        sharding = ends.result_shardings[number] if known else ""
+        yield _end("output", placed, written_spec(sharding, mesh, len(placed.sizes)), given, mesh)
+
+
+def _end(
+    kind: ArrayKind, placed: PlacedArray, spec: PartitionSpec | None, given: LoweredArray | None, mesh: Mesh
+) -> ProgramArray:
+    """An argument or an output, with the spec that the compiled program says."""
+    part, asked = placed.sizes, None if given is None else given.spec
+    if asked is not None and not _is_on(asked, mesh):
+        asked = None
+    shape = None if given is None or len(given.shape) != len(part) else given.shape
+    if mesh.size == 1:
+        spec = PartitionSpec.replicated(len(part))
+    if asked is not None and (spec is None or _splits_alike(spec, asked, mesh)):
+        spec = asked  # HLO has no axes of size 1
+    if spec is not None and shape is None:
+        shape = tuple(size * count for size, count in zip(part, spec.parts(mesh), strict=True))
+    if spec is not None and shape is not None and shard_shape(shape, spec, mesh) != part:
+        spec = None
+    marks = []
+    if asked is not None and spec is not None and not _splits_alike(spec, asked, mesh):
+        marks.append(Mark("resharded", f"the program asks for {asked}"))
+    on_host = placed.space == HOST_SPACE or (given is not None and "host" in given.memory_kind)
+    return ProgramArray(
+        kind,
+        "" if given is None else given.path,
+        placed.dtype,
+        shape,
+        part,
+        placed.bytes,
+        spec,
+        _copies(spec, mesh),
+        asked,
+        memory="host" if on_host else "device",
+        marks=tuple(marks),
+    )
+
+
+def _inside(value: SplitValue, mesh: Mesh) -> ProgramArray:
+    """A value inside of the program, as Shardy splits it."""
+    shape, spec = value.shape, value.spec
+    kind: ArrayKind = "temporary"
+    marks = []
+    match value.kind:
+        case "matmul":
+            words = f"{value.repeats:,} devices compute the same matmul: {value.repeats:,} × its FLOPs"
+            marks.append(Mark("repeated", words))
+        case "slice" if shape[0] == 1 and not spec.dims[0]:
+            kind, shape, spec = "slice", shape[1:], PartitionSpec(spec.dims[1:], spec.unreduced)
+        case "padded" | "value":
+            pass
+        case _:
+            kind = value.kind
+    part = shard_shape(shape, spec, mesh)
+    return ProgramArray(
+        kind,
+        f"{value.argument}[i]" if value.argument else value.name,
+        value.dtype,
+        shape,
+        part,
+        array_bytes(part, value.dtype),
+        spec,
+        _copies(spec, mesh),
+        source=value.source,
+        marks=tuple(marks),
+    )
+
+
+def _temporaries(
+    text: str,
+    mesh: Mesh,
+    values: Iterable[SplitValue],
+    known: Iterable[ProgramArray],
+    buffers: Iterable[LiveBuffer],
+) -> Iterator[ProgramArray]:
+    """The largest buffers at the peak that are no argument, no output, and not `known`."""
+    splits: defaultdict[object, set[tuple[tuple[int, ...], PartitionSpec]]] = defaultdict(set)
+    for value in values:
+        part = shard_shape(value.shape, value.spec, mesh)
+        splits[value.dtype, part].add((value.shape, value.spec))
+    told = {(row.dtype, row.part) for row in known}
+    largest = [buffer for buffer in buffers if buffer.kind in ("temporary", "constant")][:MOST_TEMPORARIES]
+    wanted = {name for buffer in largest for name in (buffer.name, buffer.last)}
+    names = {line[1]: line[2] for line in _NAMED.finditer(text) if line[1] in wanted} if wanted else {}
+    for buffer in largest:
+        array = None if buffer.shape.startswith("(") else one_array(buffer.shape)
+        if array is None or (array.dtype, array.sizes) in told:
+            continue
+        fitting = splits[array.dtype, array.sizes]
+        shape, spec = next(iter(fitting)) if len(fitting) == 1 else (None, None)
+        made, read = (names.get(name, "") for name in (buffer.name, buffer.last))
+        kind: ArrayKind = "constant" if buffer.kind == "constant" else "temporary"
+        if made and read and program_place(made).phase != program_place(read).phase == "backward":
+            kind = "residual"
+        yield ProgramArray(
+            kind,
+            made or buffer.name,
+            array.dtype,
+            shape,
+            array.sizes,
+            buffer.bytes,
+            spec,
+            _copies(spec, mesh),
+            source="" if buffer.source == made else buffer.source,
+        )
+
+
+def _copies(spec: PartitionSpec | None, mesh: Mesh) -> int | None:
+    """How many devices hold the same elements; those of a pending sum hold different ones."""
+    return None if spec is None else mesh.size // mesh.group_size((*spec.axes, *spec.unreduced))
+
+
+def _is_on(spec: PartitionSpec, mesh: Mesh) -> bool:
+    """Return whether a spec names axes of this mesh, and of no other of the program's."""
+    return {axis.partition(":")[0] for axis in (*spec.axes, *spec.unreduced)} <= {*mesh.axis_names}
+
+
+def _splits_alike(spec: PartitionSpec, other: PartitionSpec, mesh: Mesh) -> bool:
+    """Return whether two specs split an array in the same way: an axis of size 1 splits nothing."""
+    one, two = (
+        [tuple(axis for axis in dim if mesh.group_size((axis,)) > 1) for dim in each.dims]
+        for each in (spec, other)
+    )
+    return one == two and spec.unreduced == other.unreduced
