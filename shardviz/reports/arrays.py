@@ -3,17 +3,19 @@ waste.
 
 Arguments and outputs are split as the compiled program says, by its shardings; their whole shapes are those
 of the program before it, since a device's part does not tell how much of it is padding. A sharding whose
-parts have not the compiled shape is not believed. What loops hand on is split as Shardy says (`SplitValue`).
-Of the largest temporaries the shapes are those of the compiled program, and a spec is told where all of
-Shardy's values with such a part are split alike.
+parts have not the compiled shape is not believed. What is inside is split as Shardy says (`SplitValue`),
+where the compiled program has an array of that shape, or of one with the same axes on other dimensions. Of
+the largest temporaries the shapes are those of the compiled program, and a spec is told where all of Shardy's
+values with such a part are split alike.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal, get_args
 
 from shardviz.hlo import HloModule
@@ -25,15 +27,26 @@ from shardviz.hlo.named_scopes import program_place
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.shapes import PlacedArray, one_array, placed_arrays
 from shardviz.notation.gspmd import written_spec
-from shardviz.reports.lowered_module import FEW_ELEMENTS, LoweredArray, SplitValue
+from shardviz.reports.lowered_module import FEW_ELEMENTS, LoweredArray, SplitValue, ValueKind
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
 from shardviz.sharding.array import BITS
+from shardviz.timeline.instruction_work import InstructionWork
 from shardviz.timeline.live_memory import live_memory
 from shardviz.timeline.program_timeline import LiveBuffer
 from shardviz.timeline.rows import ProgramRows
 from shardviz.units import human_bytes
 
 ArrayKind = Literal["argument", "slice", "constant", "carry", "stacked", "residual", "temporary", "output"]
+_KINDS: dict[ValueKind, ArrayKind] = {
+    "carry": "carry",
+    "stacked": "stacked",
+    "residual": "residual",
+    "slice": "slice",
+    "constant": "constant",
+    "matmul": "temporary",
+    "padded": "temporary",
+    "value": "temporary",
+}
 MarkKind = Literal["replicated", "padded", "repeated", "not reused", "resharded"]
 LARGE = 0.01
 """The part of all arguments' bytes on a device from which on one array is large."""
@@ -104,7 +117,7 @@ def arrays_of(
     values = [value for value in values if _is_on(value.spec, mesh)]
     buffers = buffers or live_memory(ProgramRows(Reader(index.text, None, None))).buffers
     arguments, outputs = [*_arguments(index, mesh, ends)], [*_outputs(index, mesh, ends)]
-    inside = [_inside(value, mesh) for value in values if value.kind != "value"]
+    inside = [*_compiled_values(values, index, mesh)]
     inside += _temporaries(index.text, mesh, values, inside, buffers)
     return _in_order([*arguments, *inside, *outputs], mesh)
 
@@ -115,10 +128,15 @@ def partitioned_arrays(
     """The arrays of a program that Shardy has partitioned, and nobody compiled: `text` tells its outputs."""
     found = [tensor for tensor in tensor_shardings(MlirModule(text)) if tensor.op == RESULT]
     split = [PartitionSpec(each.dims, each.unreduced) if each.dims else None for each in found]
-    ended = [("argument", one, one.spec) for one in ends.arguments]
-    ended += [("output", one, spec) for one, spec in zip(ends.results, split, strict=False)]
-    rows = [_inside(value, mesh) for value in values if value.kind != "value" and _is_on(value.spec, mesh)]
-    for kind, one, spec in ended:
+    given: list[tuple[ArrayKind, LoweredArray, PartitionSpec | None]]
+    given = [("argument", one, one.spec) for one in ends.arguments]
+    given += [("output", one, spec) for one, spec in zip(ends.results, split, strict=False)]
+    rows = [
+        _inside(value, shard_shape(value.shape, value.spec, mesh), value.spec, mesh)
+        for value in values
+        if _is_told(value) and _is_on(value.spec, mesh)
+    ]
+    for kind, one, spec in given:
         known = spec if spec is not None and _is_on(spec, mesh) else PartitionSpec.replicated(len(one.shape))
         part = shard_shape(one.shape, known, mesh)
         size = array_bytes(part, one.dtype) if one.dtype in BITS else 0
@@ -210,22 +228,12 @@ def _end(
     )
 
 
-def _inside(value: SplitValue, mesh: Mesh) -> ProgramArray:
-    """A value inside of the program, as Shardy splits it."""
-    shape, spec = value.shape, value.spec
-    kind: ArrayKind = "temporary"
-    marks = []
-    match value.kind:
-        case "matmul":
-            words = f"{value.repeats:,} devices compute the same matmul: {value.repeats:,} × its FLOPs"
-            marks.append(Mark("repeated", words))
-        case "slice" if shape[0] == 1 and not spec.dims[0]:
-            kind, shape, spec = "slice", shape[1:], PartitionSpec(spec.dims[1:], spec.unreduced)
-        case "padded" | "value":
-            pass
-        case _:
-            kind = value.kind
-    part = shard_shape(shape, spec, mesh)
+def _inside(value: SplitValue, part: tuple[int, ...], spec: PartitionSpec | None, mesh: Mesh) -> ProgramArray:
+    """A value inside of the program, of which a device has this part."""
+    shape, kind = value.shape, _KINDS[value.kind]
+    if kind == "slice" and spec is not None and shape[0] == 1 and not spec.dims[0]:
+        shape, part, spec = shape[1:], part[1:], PartitionSpec(spec.dims[1:], spec.unreduced)
+    words = f"{value.repeats:,} devices compute the same matmul: {value.repeats:,} × its FLOPs"
     return ProgramArray(
         kind,
         f"{value.argument}[i]" if value.argument else value.name,
@@ -236,8 +244,65 @@ def _inside(value: SplitValue, mesh: Mesh) -> ProgramArray:
         spec,
         _copies(spec, mesh),
         source=value.source,
-        marks=tuple(marks),
+        marks=(Mark("repeated", words),) if value.repeats > 1 else (),
     )
+
+
+def _is_told(value: SplitValue) -> bool:
+    """Return whether a value has a row for what it is, and not only where it is large."""
+    return value.kind != "value" and (value.kind != "matmul" or value.repeats > 1)
+
+
+def _compiled_values(values: Sequence[SplitValue], index: Instructions, mesh: Mesh) -> Iterator[ProgramArray]:
+    """The values inside that the compiled program has, as it has them: XLA may split what a loop hands on,
+    and what goes into a matmul, in another way than Shardy by itself."""
+    work = InstructionWork(index)
+    looped: set[tuple[int, ...]] = set()
+    multiplied: defaultdict[str, set[tuple[int, ...]]] = defaultdict(set)
+    flops, whole = Counter[str](), Counter[str]()
+    for home in index.computations.all:
+        for line in index.with_opcode(home, "while"):
+            looped |= {array.sizes for array in placed_arrays(line.shape)}
+        for opcode in ("dot", "convolution", "custom-call"):
+            for line in index.with_opcode(home, opcode):
+                if made := work.matmuls(line, work.operand_shapes(line)).flops:
+                    flops[line.op_name] += made
+                    multiplied[line.op_name] |= {array.sizes for array in placed_arrays(line.shape)}
+    for value in values:
+        whole[value.name] += 2 * value.products
+    for value in values:
+        parts = looped
+        if value.kind == "matmul":
+            repeats = flops[value.name] * mesh.size // max(whole[value.name], 1)
+            value, parts = replace(value, repeats=min(value.repeats, repeats)), multiplied[value.name]
+        if not _is_told(value):
+            continue
+        own = shard_shape(value.shape, value.spec, mesh)
+        if value.kind in ("slice", "constant", "padded") or own in parts:
+            yield _inside(value, own, value.spec, mesh)
+            continue
+        fitting = _fitting(value, parts, mesh, value.spec.axes) or _fitting(value, parts, mesh)
+        if len(fitting) == 1:
+            yield _inside(value, *fitting[0], mesh)
+        elif value.kind == "matmul":
+            yield _inside(value, max(parts), None, mesh)
+
+
+def _fitting(
+    value: SplitValue, parts: Collection[tuple[int, ...]], mesh: Mesh, axes: Sequence[str] = ()
+) -> list[tuple[tuple[int, ...], PartitionSpec]]:
+    """Of some shapes those that a device's part of a value may have, and the spec of each: with these axes on
+    other dimensions, or any of the mesh's."""
+    rank, found = len(value.shape), []
+    every = axes or mesh.axis_names
+    for places in product(range(rank + (not axes)), repeat=len(every)):
+        dims: list[tuple[str, ...]] = [()] * (rank + 1)
+        for axis, place in zip(every, places, strict=True):
+            dims[place] += (axis,)
+        spec = PartitionSpec(tuple(dims[:rank]))
+        if (part := shard_shape(value.shape, spec, mesh)) in parts:
+            found.append((part, spec))
+    return found
 
 
 def _temporaries(

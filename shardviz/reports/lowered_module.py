@@ -119,8 +119,8 @@ class SplitValue:
 
     A "carry" goes from one run of a loop to the next, and "stacked" are the slices that the runs of a loop
     write; a "residual" is stacked, and another loop reads it. A "slice" is that of the `argument` at a path
-    which one run of a loop takes. A "matmul" is there where `repeats` devices multiply alike, and a "padded"
-    value where its axes do not divide it. `name` is JAX's name of the operation, `source` the user's line.
+    which one run of a loop takes. A "matmul" makes `products` multiplications, each on `repeats` devices, and
+    what is "padded" its axes do not divide. `name` is JAX's name of the operation, `source` the user's line.
     """
 
     kind: ValueKind
@@ -130,6 +130,7 @@ class SplitValue:
     name: str = ""
     source: str = ""
     argument: str = ""
+    products: int = 0
     repeats: int = 1
 
 

@@ -147,8 +147,8 @@ def test_devices_that_compute_the_same_and_axes_that_do_not_divide(mesh):
 
     arguments = split(mesh, (54, 128), "X", None), split(mesh, (128, 96), None, None)
     found = shardviz.inspect(product, *arguments, target="cpu").arrays
-    (padded,) = [mark for row in found for mark in row.marks if mark.kind == "padded"]
-    assert padded.bytes == 14 * 96 * 4 - 54 * 96 * 4 // 4
+    padding = {mark.bytes for row in found for mark in row.marks if mark.kind == "padded"}
+    assert padding == {14 * 96 * 4 - 54 * 96 * 4 // 4}
     (repeated,) = [mark for row in found for mark in row.marks if mark.kind == "repeated"]
     compiled = jax.jit(product).lower(*arguments).compile()
     times = round(compiled.cost_analysis()["flops"] * 8 / (2 * 54 * 128 * 96))

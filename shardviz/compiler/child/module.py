@@ -340,7 +340,7 @@ class Reshards:
             if array is None or split is None:
                 continue
             kind: ValueKind = "value"
-            argument, repeats = "", 1
+            argument, products, repeats = "", 0, 1
             match operation.name:
                 case "stablehlo.while":
                     kind = self._loop_kind(operation, number)
@@ -350,13 +350,13 @@ class Reshards:
                     argument = self._argument_in_loop(self._cut(value, "stablehlo.dynamic_slice"))
                     kind = "slice" if argument else kind
                 case "stablehlo.dot_general":
-                    own, whole = self._multiplications(operation)
-                    repeats = own * self._devices // whole if whole else 1
-                    kind = "matmul" if repeats > 1 else kind
+                    kind = "matmul"
+                    own, products = self._multiplications(operation)
+                    repeats = own * self._devices // products if products else 1
             counts = zip(array[0], _counts(split), strict=True)
             if kind == "value" and any(size % count for size, count in counts):
                 kind = "padded"
-            found = SplitValue(kind, *array, split[0], argument=argument, repeats=repeats)
+            found = SplitValue(kind, *array, split[0], argument=argument, products=products, repeats=repeats)
             # What is elementwise is split alike many times over, and both passes take a slice.
             is_one = kind in ("value", "padded", "slice")
             key = (kind, array, split, argument) if is_one else (operation, number)

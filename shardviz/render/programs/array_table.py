@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import PurePath
 
@@ -54,7 +54,7 @@ def array_lines(
 HEADINGS = ("", "shape", "spec", "", "per device", "copies", "line")
 
 
-def alike_arrays(arrays: Sequence[ProgramArray]) -> list[list[ProgramArray]]:
+def alike_arrays(arrays: Iterable[ProgramArray]) -> list[list[ProgramArray]]:
     """Arrays that differ in the numbers of their names alone together, those that take most first."""
     groups: dict[object, list[ProgramArray]] = {}
     for one in arrays:
