@@ -87,7 +87,7 @@ class ProgramArray:
     copies: int | None = None
     asked: PartitionSpec | None = None
     source: str = ""
-    memory: Literal["device", "host"] = "device"
+    memory_kind: Literal["device", "host"] = "device"
     marks: tuple[Mark, ...] = ()
 
 
@@ -147,7 +147,7 @@ def partitioned_arrays(
 def _in_order(rows: Iterable[ProgramArray], mesh: Mesh) -> tuple[ProgramArray, ...]:
     """The rows by their kind, with the marks that their split tells."""
     every = sorted(rows, key=lambda row: get_args(ArrayKind).index(row.kind))
-    held = sum(row.bytes for row in every if row.kind == "argument" and row.memory == "device")
+    held = sum(row.bytes for row in every if row.kind == "argument" and row.memory_kind == "device")
     return tuple(replace(row, marks=(*row.marks, *_marks(row, mesh, held))) for row in every)
 
 
@@ -223,7 +223,7 @@ def _end(
         spec,
         _copies(spec, mesh),
         asked,
-        memory="host" if on_host else "device",
+        memory_kind="host" if on_host else "device",
         marks=tuple(marks),
     )
 
@@ -312,7 +312,7 @@ def _temporaries(
     known: Iterable[ProgramArray],
     buffers: Iterable[LiveBuffer],
 ) -> Iterator[ProgramArray]:
-    """The largest buffers at the peak that are no argument, no output, and not `known`."""
+    """The largest buffers at the peak but for arguments, outputs and what is `known`."""
     splits: defaultdict[object, set[tuple[tuple[int, ...], PartitionSpec]]] = defaultdict(set)
     for value in values:
         part = shard_shape(value.shape, value.spec, mesh)

@@ -138,7 +138,7 @@ class SplitValue:
 class ExplicitReshards:
     """A program in whose text every reshard is an operation: the `meetings` in the order in which they run,
     the `arguments` whose sharding and place it tells, the multiplications of one device in all of its
-    matmuls, each counted once, and large `values` that are no arguments."""
+    matmuls, each counted once, and large `values` beside the arguments."""
 
     meetings: tuple[Meeting, ...] = ()
     arguments: tuple[SplitArgument, ...] = ()

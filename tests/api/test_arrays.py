@@ -175,7 +175,7 @@ def test_an_array_on_the_host(mesh):
     found = shardviz.inspect(
         lambda x: jax.device_put(x, NamedSharding(mesh, P("X", None))) + 1, x, target="cpu"
     )
-    assert [(row.kind, row.memory) for row in found.arrays if row.kind in ("argument", "output")] == [
+    assert [(row.kind, row.memory_kind) for row in found.arrays if row.kind in ("argument", "output")] == [
         ("argument", "host"),
         ("output", "device"),
     ]

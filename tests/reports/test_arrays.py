@@ -36,8 +36,8 @@ def rows_of(ends=ProgramEnds(), values=()):  # noqa: B008
 def test_a_text_alone_tells_what_its_arguments_are():
     first, second, output = [row for row in rows_of() if row.kind in ("argument", "output")]
     assert (first.name, first.shape, first.part, first.copies) == ("", (128, 128), (64, 128), 4)
-    assert (first.spec, first.memory) == (PartitionSpec((("x",), ())), "device")
-    assert (second.spec, second.copies, second.memory) == (PartitionSpec.replicated(2), 8, "host")
+    assert (first.spec, first.memory_kind) == (PartitionSpec((("x",), ())), "device")
+    assert (second.spec, second.copies, second.memory_kind) == (PartitionSpec.replicated(2), 8, "host")
     assert (output.kind, output.shape, output.spec, output.copies) == ("output", None, None, None)
 
 

@@ -64,7 +64,7 @@ def alike_arrays(arrays: Iterable[ProgramArray]) -> list[list[ProgramArray]]:
             one.shape,
             one.part,
             one.spec,
-            one.memory,
+            one.memory_kind,
             one.source,
             one.marks,
         )
@@ -79,7 +79,7 @@ def _cells(group: Sequence[ProgramArray], mesh: Mesh, palette: Palette) -> list[
         _name(group),
         f"{one.dtype} {shape}" + " per device" * (one.shape is None),
         ("?", "dim") if one.spec is None else split_text(one.spec, mesh, palette),
-        ("host", "bold") if one.memory == "host" else "",
+        ("host", "bold") if one.memory_kind == "host" else "",
         human_bytes(sum(each.bytes for each in group)),
         "?" if one.copies is None else f"{one.copies:,}",
         (PurePath(one.source).name, "dim"),
