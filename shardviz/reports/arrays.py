@@ -93,8 +93,8 @@ class ProgramArray:
 
 @dataclass(frozen=True)
 class ProgramEnds:
-    """What is known of a program's arguments and results beside its compiled text: what they were before,
-    and the shardings of the results as HLO writes them."""
+    """A program's arguments and results before it was compiled, and the shardings of the results after, as
+    HLO writes them; empty where not known."""
 
     arguments: Sequence[LoweredArray] = ()
     results: Sequence[LoweredArray] = ()
@@ -152,7 +152,7 @@ def _in_order(rows: Iterable[ProgramArray], mesh: Mesh) -> tuple[ProgramArray, .
 
 
 def _marks(row: ProgramArray, mesh: Mesh, held: int) -> Iterator[Mark]:
-    """What of an array is waste by its split; `held` are the bytes of a device's arguments."""
+    """The waste of an array by its split; `held` are the bytes of a device's arguments."""
     elements = array_bytes(row.part, row.dtype)
     is_large = elements * 8 > FEW_ELEMENTS * BITS[row.dtype] and row.bytes >= LARGE * held
     if is_large and row.copies == mesh.size > 1 and row.kind not in ("slice", "temporary", "output"):
@@ -345,7 +345,7 @@ def _temporaries(
 
 
 def _copies(spec: PartitionSpec | None, mesh: Mesh) -> int | None:
-    """How many devices hold the same elements; those of a pending sum hold different ones."""
+    """The number of devices that hold the same elements; those of a pending sum hold different ones."""
     return None if spec is None else mesh.size // mesh.group_size((*spec.axes, *spec.unreduced))
 
 
