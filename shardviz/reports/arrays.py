@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 from typing import Literal, get_args
 
 from shardviz.hlo import HloModule
@@ -323,7 +324,7 @@ def _temporaries(
     names = {line[1]: line[2] for line in _NAMED.finditer(text) if line[1] in wanted} if wanted else {}
     for buffer in largest:
         array = None if buffer.shape.startswith("(") else one_array(buffer.shape)
-        if array is None or (array.dtype, array.sizes) in told:
+        if array is None or (array.dtype, array.sizes) in told or prod(array.sizes) <= FEW_ELEMENTS:
             continue
         fitting = splits[array.dtype, array.sizes]
         shape, spec = next(iter(fitting)) if len(fitting) == 1 else (None, None)

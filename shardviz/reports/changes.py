@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, get_args
 
 from shardviz.errors import NotationError, did_you_mean, listed, plural, quote
 from shardviz.hardware.quantities import SIZE, TIME
@@ -333,9 +333,10 @@ def _changes_of(old: SummaryLine, line: SummaryLine) -> list[Change]:
     return [Change(kind, old, line) for kind in kinds]
 
 
-Quantity = Literal["new-collective", "bytes", "seconds", "memory"]
-QUANTITIES: tuple[Quantity, ...] = ("new-collective", "bytes", "seconds", "memory")
-HINT = "write limits with commas between them: new-collective, bytes+5%, seconds+2ms, memory+1GiB"
+Quantity = Literal["new-collective", "resharded", "bytes", "seconds", "memory"]
+QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+WITHOUT_AMOUNT = ("new-collective", "resharded")
+HINT = "write limits with commas between them: new-collective, resharded, bytes+5%, seconds+2ms, memory+1GiB"
 
 _LIMIT = re.compile(r"([a-z-]*[a-z])(?:\s*\+\s*(\d+(?:\.\d+)?)\s*(%|[A-Za-zµ]+))?")
 _FIGURES: dict[Quantity, Callable[[ReportSummary], float | None]] = {
@@ -354,7 +355,7 @@ ROUNDING = 1 + 1e-9
 @dataclass(frozen=True)
 class Limit:
     """At most `amount` more of a quantity than before: bytes, seconds, or with `is_share` a part of what was
-    there. A "new-collective" has no amount. `text` is what was typed."""
+    there. Those `WITHOUT_AMOUNT` have none. `text` is what was typed."""
 
     quantity: Quantity
     text: str
@@ -385,10 +386,10 @@ def _limit(piece: str, text: str, start: int) -> Limit:
         raise NotationError(
             f"there is no limit {quote(name)}" if name else "a limit is missing", text, start, stop, hint
         )
-    if match is None or (match[2] is None) != (quantity == "new-collective"):
-        problem = "takes no amount" if quantity == "new-collective" else "needs an amount, such as +5%"
+    if match is None or (match[2] is None) != (quantity in WITHOUT_AMOUNT):
+        problem = "takes no amount" if quantity in WITHOUT_AMOUNT else "needs an amount, such as +5%"
         raise NotationError(f"{quantity} {problem}", text, start, stop, HINT)
-    if quantity == "new-collective":
+    if quantity in WITHOUT_AMOUNT:
         return Limit(quantity, piece)
     units = (TIME if quantity == "seconds" else SIZE).units
     if match[3] == "%":
@@ -411,6 +412,12 @@ def _named(line: SummaryLine) -> str:
 
 def _broken(limit: Limit, changes: ReportChanges) -> str:
     quantity = limit.quantity
+    if quantity == "resharded":
+        paths = [f"{new.path} ({old.spec} to {new.spec})" for old, new in changes.arrays]
+        others = f" and {plural(len(paths) - 1, 'other')}" if len(paths) > 1 else ""
+        return (
+            f"{paths[0]}{others} {'is' if len(paths) == 1 else 'are'} split in another way" if paths else ""
+        )
     if quantity == "new-collective":
         new = [
             change.after for change in changes.changes if change.kind == "added" and change.after is not None

@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec as P
 
 import shardviz
 from shardviz.sharding import PartitionSpec
+from shardviz.targets import EXTRAS
 
 SHAPE = (16, 48, 8)
 ENTRIES = (None, "X", "Y", ("X", "Y"), ("Y", "X"))
@@ -153,6 +154,15 @@ def test_devices_that_compute_the_same_and_axes_that_do_not_divide(mesh):
     compiled = jax.jit(product).lower(*arguments).compile()
     times = round(compiled.cost_analysis()["flops"] * 8 / (2 * 54 * 128 * 96))
     assert repeated.words == f"{times} devices compute the same matmul: {times} × its FLOPs"
+
+
+@pytest.mark.skipif(not EXTRAS["tpu"].installed, reason="the extra tpu is not installed")
+def test_on_a_tpu_that_is_not_here_the_arrays_are_what_its_compiler_allocates(mesh):
+    step, *arguments = train_step(plain(mesh))
+    report = shardviz.inspect(step, *arguments, target="v5e:2x4")
+    given = [row for row in report.arrays if row.kind == "argument"]
+    assert sum(row.bytes for row in given) == report.memory.argument_bytes
+    assert ("stacked", "P(None, None, 'Y')") in {(row.kind, str(row.spec)) for row in report.arrays}
 
 
 def test_inside_a_shard_map_nothing_is_told(mesh):

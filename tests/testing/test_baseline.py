@@ -134,6 +134,10 @@ mesh data=2,model=4"""
     )
     assert kept.read_bytes() == first
 
+    # A parameter that is no longer split, in a program that sends the same.
+    out = failure(STEP.replace('split((64, 128), None, "model")', "split((64, 128))"))
+    assert "\n≠ params['w_in'] f32[64,128]: P(None, 'model') before, P(None, None) now\n" in out
+
     # Within the limits of the user.
     check(CARELESS, fail_on="bytes+100%")
     out = failure(CARELESS, fail_on="new-collective,bytes+1%")
