@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def machine_document(machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None) -> Document:
     """The machine, and where the mesh lies that is `placed` on it."""
-    axes = placed and [(axis, placed.group_levels((axis,))) for axis in placed.mesh.axis_names]
+    axes = placed and [(axis, placed.published_levels((axis,))) for axis in placed.mesh.axis_names]
     ids = placed and placed.placement and placed.placement.ids
     return KINDS["machine"].document(machine, mesh=mesh, mesh_axes=axes, device_ids=ids)
 

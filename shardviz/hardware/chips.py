@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from shardviz.hardware.matmuls import matmul_time
 
@@ -60,6 +61,9 @@ USUAL_NCCL = "h100"
 """The GPU by which the collectives of one go that nobody has measured."""
 TPU_HOST = 2.8e10
 """Bytes per second between a TPU and its host: 5 GiB took a v6e 182 to 202 ms; of others nobody says."""
+LAUNCH = 1e-6
+"""Seconds to launch a kernel on a GPU, as XLA's cost model has them (openxla/xla, xla/service/gpu/model,
+`gpu_performance_model_base.h`)."""
 INFINIBAND_HOP = 2.7e-6
 """Seconds; NCCL 2.30, `tuning.cc`: a hop between nodes with the protocol LL."""
 
@@ -86,8 +90,8 @@ class DeviceFigures:
     `peak` has FLOP/s (OP/s of whole numbers) by HLO's dtype. `hbm_bytes` are those of the data sheet and
     `usable_bytes` those that the compiler allows a program. `hbm_bandwidth` is bytes per second,
     `host` that to the host's memory, one way, `on_chip_bytes` the memory next to the matrix units (VMEM; a
-    GPU's second-level cache), `clock` hertz. Matmuls take the time of `matmuls`, a key of `matmuls.MATMULS`,
-    or with "" that at the peak.
+    GPU's second-level cache), `clock` hertz, `launch` the seconds to launch a kernel. Matmuls take the time
+    of `matmuls`, a key of `matmuls.MATMULS`, or with "" that at the peak.
     """
 
     peak: tuple[tuple[str, float], ...]
@@ -98,6 +102,7 @@ class DeviceFigures:
     clock: float | None = None
     host: float | None = None
     matmuls: str = ""
+    launch: float | None = None
 
     @property
     def limit_bytes(self) -> int | None:
@@ -121,6 +126,12 @@ class DeviceFigures:
         if peak is None or time is None:
             return peak and flops / peak
         return time.start + flops / (time.share * peak) + moved / time.bandwidth
+
+    def pass_seconds(self, moved: float) -> float | None:
+        """Seconds of work other than a matmul that passes so many bytes through HBM; None where its bandwidth
+        is not known."""
+        launch = (self.launch or 0.0) if moved else 0.0
+        return None if self.hbm_bandwidth is None else launch + moved / self.hbm_bandwidth
 
     def in_bf16_passes(self, dtype: str) -> bool:
         """Return whether products in this dtype are made of products in bf16."""
@@ -221,11 +232,12 @@ class TpuChip:
 class Gpu:
     """One kind of GPU, as an SXM or OAM module, or another accelerator of which nodes are made.
 
-    `node` of them share a switch, or where that is `direct` each pair has a link; the links are called
-    `fabric`. `link` are the bytes per second of a GPU's links to the switch, or of one to another GPU, None
-    where nobody publishes them, and `network` its part of the network between nodes, all one way ("How to
-    Scale Your Model", the chapter on GPUs; A100: the data sheet of DGX A100). `device_kind` is what JAX calls
-    it. The times of its collectives are those of `nccl` (`hardware.nccl`), with "" by formula, after `start`.
+    `node` of them share a switch, or where that is `direct` each pair has a link, and `host` a host, 0 for
+    all of a node. The links are called `fabric`. `link` are the bytes per second of a GPU's links to the
+    switch, or of one to another GPU, None where nobody publishes them, and `network` its part of the network
+    between nodes, all one way ("How to Scale Your Model", the chapter on GPUs; A100: the data sheet of DGX
+    A100). `device_kind` is what JAX calls it. The times of its collectives are those of `nccl`
+    (`hardware.nccl`), with "" by formula, after `start`.
 
     `peak`: the data sheets; of f32 on NVIDIA's that of TF32, in which XLA multiplies f32 unless another
     precision is asked for (`jax.lax.Precision`). `capability`, `cores`, `fpus` and `shared`, the bytes of a
@@ -249,6 +261,7 @@ class Gpu:
     fabric: str = "NVLink"
     direct: bool = False
     start: float = 0.0
+    host: int = 0
 
     def names_of_size(self, devices: int, _slices: int = 1) -> list[str]:
         """The name with that many devices, in whole nodes; none where nobody can be asked about so many."""
@@ -289,6 +302,11 @@ def _matrix_cores(half: float, f32: float, *f8: str) -> Peak:
     """The peaks of an AMD GPU: of 16 bits, of f32, and of 8 bits, in types `f8`, twice that of 16."""
     eight = tuple((dtype, 2 * half) for dtype in f8)
     return (("bf16", half), ("f16", half), *eight, *_whole_numbers(2 * half), ("f32", f32))
+
+
+def _with_kernels(peak: Peak, **figures: Any) -> DeviceFigures:
+    """The figures of a GPU, which launches kernels."""
+    return DeviceFigures(peak, launch=LAUNCH, **figures)
 
 
 def _part_of_neuron(devices: int, *, peak: Peak, hbm: int, hbm_bandwidth: float) -> DeviceFigures:
@@ -353,28 +371,28 @@ GPUS = {
     for gpu in (
         Gpu(
             "a100", "NVIDIA A100-SXM4-80GB", 8, link=3e11, network=2.5e10,
-            device=DeviceFigures(_tensor_cores(3.12e14, 6.24e14, 1.56e14, has_f8=False), host=3.2e10,
+            device=_with_kernels(_tensor_cores(3.12e14, 6.24e14, 1.56e14, has_f8=False), host=3.2e10,
                 hbm_bytes=80 * GB, hbm_bandwidth=2.039e12, on_chip_bytes=40 * MIB, clock=1.41e9),
             capability=(8, 0), cores=108, fpus=64, shared=164 * KIB,
             source="NVIDIA's data sheets of A100 80GB and DGX A100 (2021)",
         ),
         Gpu(
             "h100", "NVIDIA H100 80GB HBM3", 8, link=4.5e11, network=5e10,
-            device=DeviceFigures(_tensor_cores(9.89e14, 1.979e15, 4.95e14), host=6.4e10, matmuls="h100",
+            device=_with_kernels(_tensor_cores(9.89e14, 1.979e15, 4.95e14), host=6.4e10, matmuls="h100",
                 hbm_bytes=80 * GB, hbm_bandwidth=3.35e12, on_chip_bytes=50 * MIB, clock=1.98e9),
             capability=(9, 0), cores=132, fpus=128, shared=228 * KIB,
             source=f"NVIDIA's data sheet of H100 (2023); links: {BOOK}",
         ),
         Gpu(
             "h200", "NVIDIA H200", 8, link=4.5e11, network=5e10,
-            device=DeviceFigures(_tensor_cores(9.89e14, 1.979e15, 4.95e14), host=6.4e10, matmuls="h100",
+            device=_with_kernels(_tensor_cores(9.89e14, 1.979e15, 4.95e14), host=6.4e10, matmuls="h100",
                 hbm_bytes=141 * GB, hbm_bandwidth=4.8e12, on_chip_bytes=50 * MIB, clock=1.98e9),
             capability=(9, 0), cores=132, fpus=128, shared=228 * KIB,
             source=f"NVIDIA's data sheet of H200 (2024); links: {BOOK}",
         ),
         Gpu(
             "b200", "NVIDIA B200", 8, link=9e11, network=5e10,
-            device=DeviceFigures(_tensor_cores(2.25e15, 4.5e15, 1.125e15), host=6.4e10, matmuls="b200",
+            device=_with_kernels(_tensor_cores(2.25e15, 4.5e15, 1.125e15), host=6.4e10, matmuls="b200",
                 hbm_bytes=180 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=1.965e9),
             capability=(10, 0), cores=148, fpus=128, shared=228 * KIB,
             source=f"NVIDIA's data sheet of HGX B200 (2025); links: {BOOK}",
@@ -382,7 +400,7 @@ GPUS = {
         ),
         Gpu(
             "b300", "NVIDIA B300", 8, link=9e11, network=1e11,
-            device=DeviceFigures(_tensor_cores(2.25e15, 4.5e15, 1.125e15, whole=1.5e14), hbm_bytes=288 * GB,
+            device=_with_kernels(_tensor_cores(2.25e15, 4.5e15, 1.125e15, whole=1.5e14), hbm_bytes=288 * GB,
                 hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=1.965e9, host=6.4e10, matmuls="b200"),
             capability=(10, 3), cores=148, fpus=128, shared=228 * KIB,
             source="NVIDIA's data sheet of HGX B300 (2025); links as of B200",
@@ -390,23 +408,23 @@ GPUS = {
         ),
         Gpu(
             "gb200", "NVIDIA GB200", 72, link=9e11, network=5e10,
-            device=DeviceFigures(_tensor_cores(2.5e15, 5e15, 1.25e15), host=4.5e11, matmuls="b200",
+            device=_with_kernels(_tensor_cores(2.5e15, 5e15, 1.25e15), host=4.5e11, matmuls="b200",
                 hbm_bytes=186 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=2.062e9),
             capability=(10, 0), cores=152, fpus=128, shared=228 * KIB,
             source=f"NVIDIA's data sheet of GB200 NVL72 (2024); links: {BOOK}; clock: XLA's description",
-            nccl="gb200",
+            nccl="gb200", host=4,
         ),
         Gpu(
             "gb300", "NVIDIA GB300", 72, link=9e11, network=1e11,
-            device=DeviceFigures(_tensor_cores(2.5e15, 5e15, 1.25e15, whole=1.65e14), hbm_bytes=288 * GB,
+            device=_with_kernels(_tensor_cores(2.5e15, 5e15, 1.25e15, whole=1.65e14), hbm_bytes=288 * GB,
                 hbm_bandwidth=8.0e12, on_chip_bytes=126 * MIB, clock=2.07e9, host=4.5e11, matmuls="b200"),
             capability=(10, 3), cores=152, fpus=128, shared=228 * KIB,
             source="NVIDIA's data sheet of GB300 NVL72 (2025); clock: XLA's description",
-            nccl="gb200",
+            nccl="gb200", host=4,
         ),
         Gpu(
             "mi300x", "AMD Instinct MI300X", 8, link=4.8e10, network=5e10, start=RCCL_START,
-            device=DeviceFigures(_matrix_cores(1.3074e15, 1.634e14, "f8e4m3fnuz", "f8e5m2fnuz"), host=6.4e10,
+            device=_with_kernels(_matrix_cores(1.3074e15, 1.634e14, "f8e4m3fnuz", "f8e5m2fnuz"), host=6.4e10,
                 hbm_bytes=192 * GB, hbm_bandwidth=5.325e12, on_chip_bytes=32 * MIB, clock=2.1e9),
             source='AMD\'s data sheet of MI300X (2023); links: AMD, "Understanding RCCL Bandwidth" (2025): '
             "about 48 of their 64 GB/s carry data; network: a NIC of 400 Gb/s for each GPU",
@@ -414,7 +432,7 @@ GPUS = {
         ),
         Gpu(
             "mi355x", "AMD Instinct MI355X", 8, link=5.76e10, network=5e10, start=RCCL_START,
-            device=DeviceFigures(_matrix_cores(2.5166e15, 1.573e14, "f8e4m3fn", "f8e5m2"), host=6.4e10,
+            device=_with_kernels(_matrix_cores(2.5166e15, 1.573e14, "f8e4m3fn", "f8e5m2"), host=6.4e10,
                 hbm_bytes=288 * GB, hbm_bandwidth=8.0e12, on_chip_bytes=32 * MIB, clock=2.4e9),
             source="AMD's data sheet of MI355X (2025); links: of their 76.8 GB/s the part that carries data "
             "on MI300X; network: a NIC of 400 Gb/s for each GPU",

@@ -11,26 +11,34 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import NamedTuple
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.chips import DCN_LATENCY
 from shardviz.hardware.links import LevelKind, LinkLevel
 from shardviz.hardware.measured import MeasuredTimes, measured_times
-from shardviz.hardware.nccl import nccl_time
+from shardviz.hardware.nccl import EXCHANGE, PERMUTE, nccl_time
 from shardviz.units import human_bytes, rate
 from shardviz.units import seconds as duration
 
 GATHERS = {"all-gather": 1, "reduce-scatter": 1, "all-reduce": 2}
 """How often (N−1)/N of the bytes pass: an all-reduce is a reduce-scatter and an all-gather."""
-EXCHANGES = ("all-to-all", "ragged-all-to-all")
+RAGGED = "ragged-all-to-all"
+EXCHANGES = ("all-to-all", RAGGED)
 MESSAGES = ("send", "recv")
-SHIFTS = ("collective-permute",)
+SHIFTS = (PERMUTE, EXCHANGE)
 BROADCASTS = ("collective-broadcast",)
 TIMED = (*GATHERS, *EXCHANGES, *SHIFTS, *BROADCASTS, *MESSAGES)
 """The operations that have a time."""
+Pairs = Collection[tuple[int, int]]
+"""Sources and targets of messages."""
+IN_FULL, NO_START = "no collective reaches its links' full bandwidth", "real links take a start"
+"""Why seconds are too few."""
+Route = tuple[int, float]
+"""The most hops of a message along a level, and the most messages over one of its links."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +52,8 @@ class CollectiveTime:
     bytes V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line and through a switch; of
     levels the longest. `bound` is "latency" or the name of the level that takes longest ("x", "x and y",
     "NVLink", "DCN"), "" where nothing is sent. `is_measured` tells that the machine has measured times in the
-    place of the formula. `reached` is the part of the links' bandwidth that NCCL, or what was measured,
-    reaches with so many bytes.
+    place of the formula, `is_fitted` that the formula is fitted to NCCL's. `reached` is the part of the
+    links' bandwidth that NCCL, or what was measured, reaches with so many bytes.
     """
 
     seconds: float
@@ -57,6 +65,14 @@ class CollectiveTime:
     is_measured: bool = False
     start_seconds: float = 0.0
     reached: float = 1.0
+    is_fitted: bool = False
+
+    @property
+    def optimistic(self) -> str:
+        """Why it may take longer; "" of what was measured."""
+        if self.is_measured or self.reached < 1 or not self.bound:
+            return ""
+        return IN_FULL if self.start_seconds or self.is_fitted else f"{IN_FULL}, {NO_START}"
 
     @property
     def words(self) -> str:
@@ -73,7 +89,7 @@ def collective_time(
     levels: Sequence[LinkLevel],
     *,
     strategy: str = "",
-    distances: Sequence[int] | None = None,
+    pairs: Pairs | None = None,
     in_rounds: bool = False,
     measured: Sequence[MeasuredTimes] = (),
 ) -> CollectiveTime:
@@ -85,9 +101,9 @@ def collective_time(
     over such links stands for the formula; of a permute between neighbours.
 
     `strategy` is what the TPU compiler wrote on its choice (``collective_algorithm_config``): a 1D strategy
-    is one ring through all members, and with ``colors:1`` it sends in one direction. `distances` are the hops
-    that a message of a permute or a send goes along each level; without them a permute goes to the next
-    neighbour and a send to the farthest device.
+    is one ring through all members, and with ``colors:1`` it sends in one direction. `pairs` are those of a
+    permute or a send, by the members' numbers; without them a permute goes to the next neighbour and a send
+    to the farthest device.
 
     With `in_rounds` the hops' latency and the bytes add up, as where a device passes on only what has come
     to it: (N−1)·α + (N−1)/N·V·β of a ring (Thakur, Rabenseifner and Gropp, "Optimization of Collective
@@ -98,20 +114,26 @@ def collective_time(
     op = op.removesuffix("-start")
     if op not in TIMED:
         raise QuestionError(f"{op} has no formula", f"there are formulas for {', '.join(TIMED)}")
-    if distances is None:
-        distances = [1 if op in SHIFTS else level.farthest(2) for level in levels]
-    placed = [(level, hops) for level, hops in zip(levels, distances, strict=True) if level.size > 1]
-    if not placed:
+    levels = [level for level in levels if level.size > 1]
+    if not levels:
         return NOTHING
+    is_next = True
     if op in SHIFTS or op in MESSAGES:
-        by_formula = _sent(op, size, placed)
+        moved = None if pairs is None else [(source, target) for source, target in pairs if source != target]
+        shifts = _shifts(moved or (), levels)
+        is_next = moved is None or shifts <= {1} or shifts <= {math.prod(level.size for level in levels) - 1}
+        by_formula = _sent(op, size, levels, moved)
     else:
-        by_formula = _in_stages(op, size, _stages([level for level, _ in placed], strategy), in_rounds)
-    by_formula = _started(by_formula, max(level.spec.start for level, _ in placed))
-    if any(level.kind == "network" and level.spec.latency == DCN_LATENCY for level, _ in placed):
+        by_formula = _in_stages(op, size, _stages(levels, strategy), in_rounds)
+    if not by_formula.bound:
+        return by_formula
+    by_formula = _started(by_formula, max(level.spec.start for level in levels))
+    if any(level.kind == "network" and level.spec.latency == DCN_LATENCY for level in levels):
         words = f"{by_formula.convention}; the network's own latency is not published, so it takes longer"
         by_formula = replace(by_formula, convention=words)
-    if op in SHIFTS and any(level.is_torus and hops not in (1, level.size - 1) for level, hops in placed):
+    if op == RAGGED:
+        by_formula = replace(by_formula, convention=f"{by_formula.convention}, as if all parts were equal")
+    if not is_next and any(level.is_torus for level in levels):
         return by_formula
     known = measured_times(op, levels, measured)
     return _as_measured(by_formula, size, levels, known) if known else by_formula
@@ -119,7 +141,7 @@ def collective_time(
 
 def _started(time: CollectiveTime, start: float) -> CollectiveTime:
     """The time of a formula, after the start that is measured of such links."""
-    if not start or not time.bound:
+    if not start:
         return time
     is_short = start + time.latency_seconds >= time.bandwidth_seconds
     return replace(
@@ -140,7 +162,7 @@ def _as_measured(
     if near := first.near(size):
         words = f"measured over {over}: "
         words += " and ".join(f"{_bytes(point.size)} in {duration(point.seconds)}" for point in near)
-        start = first.points[0].seconds
+        start = first.rising[0].seconds
     elif first.regimes:
         # Where a regime ends before its line meets the next one, the step between them counts as bytes.
         line, *others = [times.regime(size) for times in known if times.regimes]
@@ -166,6 +188,7 @@ def _as_measured(
         words,
         is_measured,
         reached=reached or 1.0,
+        is_fitted=formula.is_fitted,
     )
 
 
@@ -339,9 +362,15 @@ def _exchanged(held: int, stage: _Stage) -> _Part:
     return _Part(stage, real, real, words)
 
 
-def _sent(op: str, size: int, placed: list[tuple[LinkLevel, int]]) -> CollectiveTime:
-    """A message of each device over so many hops, or a single one, which takes all axes at once."""
-    moving = [(level, *_shifted(op, level, hops)) for level, hops in placed if hops]
+def _sent(op: str, size: int, levels: Sequence[LinkLevel], pairs: Pairs | None) -> CollectiveTime:
+    """A message of each device to another, or a single one, which takes all axes of a torus at once."""
+    is_single = op in MESSAGES or (pairs is not None and len(pairs) == 1)
+    if pairs is None:
+        steps = [level.farthest(2) if is_single else 1 for level in levels]
+        routes = [_shifted(level, hops, is_single) for level, hops in zip(levels, steps, strict=True)]
+    else:
+        routes = _routed(pairs, levels)
+    moving = [(level, *route) for level, route in zip(levels, routes, strict=True) if route[0]]
     if not moving:
         return NOTHING
     latency = sum(hops * level.hops * level.spec.latency for level, hops, _ in moving)
@@ -349,26 +378,68 @@ def _sent(op: str, size: int, placed: list[tuple[LinkLevel, int]]) -> Collective
     loads = [(often * size / level.one_way, level) for level, _, often in moving]
     most, level = max(loads, key=lambda load: load[0])
     over = f"{_bytes(size)} over {rate(level.one_way)}"
-    if op in MESSAGES and len(moving) > 1 and all(level.is_torus for level, *_ in moving):
+    if is_single and len(moving) > 1 and all(level.is_torus for level, *_ in moving):
         bandwidth = sum(level.one_way for level, *_ in moving)
         most, over = size / bandwidth, f"{_bytes(size)} over {len(moving)} links at once, {rate(bandwidth)}"
     elif most > 1.001 * size / level.one_way:
         over = f"{most * level.one_way / size:.3g} × {over}, as messages share links"
     if level.nccl:
-        return _by_nccl(op, [(level, seconds) for seconds, level in loads], over, most)
+        both_ways = pairs is not None and {(target, source) for source, target in pairs} == {*pairs}
+        own = EXCHANGE if both_ways else op
+        return _by_nccl(own, [(level, seconds) for seconds, level in loads], over, most)
     where = _names(level for level, *_ in moving)
     told = f"{hops} hop{'s' * (hops > 1)} along {where}: {duration(latency)}, then {over}"
-    bound = "latency" if latency >= most else where if op in MESSAGES else level.name
+    bound = "latency" if latency >= most else where if is_single else level.name
     return CollectiveTime(latency + most, latency, most, latency + most, bound, told)
 
 
-def _shifted(op: str, level: LinkLevel, hops: int) -> tuple[int, float]:
-    """The most hops of a message and the most messages over one link, where all go so many steps on."""
+def _shifts(pairs: Pairs, levels: Sequence[LinkLevel]) -> set[int]:
+    """The steps from source to target, by the members' numbers."""
+    members = math.prod(level.size for level in levels)
+    return {(target - source) % members for source, target in pairs}
+
+
+def _routed(pairs: Pairs, levels: Sequence[LinkLevel]) -> list[Route]:
+    """The routes along each level of messages that take the outer levels first, each the shortest way."""
+    shifts = _shifts(pairs, levels)
+    if len(levels) == 1 and len(shifts) == 1 and len(pairs) == levels[0].size:
+        return [_shifted(levels[0], *shifts, False)]
+    found, inner = [], math.prod(level.size for level in levels)
+    for level in levels:
+        outer, inner = inner, inner // level.size
+        # By line along the level and direction, where messages enter and leave its links.
+        loads: dict[tuple[int, int, bool], Counter[int]] = {}
+        most = 0
+        for source, target in pairs:
+            begin, end = source // inner % level.size, target // inner % level.size
+            if begin == end:
+                continue
+            up, way = end > begin, abs(end - begin)
+            if level.closes and 2 * way > level.size:
+                up, way = not up, level.size - way
+            most = max(most, way if level.is_torus else 1)
+            first = begin if up else end
+            load = loads.setdefault((target // outer, source % inner, up), Counter())
+            load[first] += 1
+            load[first + way] -= 1
+            if first + way > level.size:
+                # Beyond the end of a ring it goes on at its begin.
+                load[level.size] -= 1
+                load[0] += 1
+                load[first + way - level.size] -= 1
+                load[first + way] += 1
+        often = [max(accumulate(load[at] for at in range(level.size))) for load in loads.values()]
+        found.append((most, float(max(often, default=0)) if level.is_torus else 1.0))
+    return found
+
+
+def _shifted(level: LinkLevel, hops: int, is_single: bool) -> Route:
+    """The route where all, or a single message, go so many steps on."""
     if not level.is_torus:
         return 1, 1.0
     hops %= level.size
     back = level.size - hops
-    if op in MESSAGES:
+    if is_single:
         return (min(hops, back) if level.closes else hops), 1.0
     if not level.closes:
         # The last ones go all the way back.
@@ -399,7 +470,9 @@ def _by_nccl(
     words = f"{words} at {reached:.0%} of that, and {duration(latency)} to start"
     bound = "latency" if latency >= bandwidth else slowest.name
     seconds = latency + bandwidth
-    return CollectiveTime(seconds, latency, bandwidth, textbook, bound, words, reached=reached)
+    return CollectiveTime(
+        seconds, latency, bandwidth, textbook, bound, words, reached=reached, is_fitted=True
+    )
 
 
 def _names(levels: Iterable[LinkLevel]) -> str:

@@ -91,6 +91,11 @@ class Family(ABC):
         return any(one.kind == kind and one.size > 1 for one in self.dimensions)
 
     @property
+    def lacks_links(self) -> bool:
+        """Nobody publishes the links of some of its devices."""
+        return any(one.size > 1 and one.link is None for one in self.dimensions)
+
+    @property
     def usual_link(self) -> LinkSpec:
         """The link that stands for all of them."""
         return next(iter(self.links.values()))
@@ -201,7 +206,9 @@ class SwitchedNodes(Family):
     def size_words(self) -> str:
         node, nodes = (one.size for one in self.dimensions)
         where = f" in {plural(nodes, 'node')} of {node}" if nodes > 1 else ""
-        return f"{plural(self.devices, 'device')}{where}, {self.chip}"
+        host = GPUS[self.chip].host if self.chip in GPUS else 0
+        hosts = f", {plural(self.devices // host, 'host')} of {host}" if host and node % host == 0 else ""
+        return f"{plural(self.devices, 'device')}{where}, {self.chip}{hosts}"
 
     @classmethod
     def read(cls, table: StrictTable, before: Self | None, chip: str) -> Self:

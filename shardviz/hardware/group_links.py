@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from shardviz.hardware.collective_time import CollectiveTime, collective_time
+from shardviz.hardware.collective_time import CollectiveTime, Pairs, collective_time
 from shardviz.hardware.links import LinkLevel, LinkSpec, link_as_given
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.topology import Hierarchy, LinkedLevel, Switch, Topology, Torus, topology_for
@@ -32,17 +32,17 @@ class Links:
     levels: tuple[LinkLevel, ...]
     machine: Machine | None = None
 
-    def collective_time(self, op: str, size: int, distances: Sequence[int] | None = None) -> CollectiveTime:
+    def collective_time(self, op: str, size: int, pairs: Pairs | None = None) -> CollectiveTime:
         """The time of a collective, by HLO's name: as measured on the machine, else by formula. That of a
         schedule's rounds on `topology` is a `Timeline`'s."""
         measured = () if self.machine is None else self.machine.measured
-        return collective_time(op, size, self.levels, distances=distances, measured=measured)
+        return collective_time(op, size, self.levels, pairs=pairs, measured=measured)
 
-    def reached_by(self, time: CollectiveTime | None) -> Links:
+    def reached_by(self, time: CollectiveTime) -> Links:
         """The links as a collective of this time uses them: as measured, and over GPUs as NCCL does, it takes
         its start, with all latency, and reaches a part of the bandwidth; others as they are. NCCL's part is
         that of the links within a node, where it was measured."""
-        if time is None or not (time.is_measured or any(level.nccl for level in self.levels)):
+        if not (time.is_measured or any(level.nccl for level in self.levels)):
             return self
 
         whole = [_effective(each) for each in self.levels if each.kind == "network" and not time.is_measured]

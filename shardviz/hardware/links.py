@@ -25,6 +25,11 @@ _BOUNDS = {
 }
 """Within these all times of a schedule stay far within a float."""
 
+
+class UnpublishedLinkError(QuestionError):
+    """Nobody publishes the bandwidth of a link."""
+
+
 LevelKind = Literal["ring", "line", "switch", "network", "chip"]
 
 
@@ -163,10 +168,10 @@ class Dimension:
 
     def level(self, size: int, step: int = 1) -> LinkLevel:
         """The level of so many places, `step` apart: every second of a ring of 8 are a ring of 4, two hops
-        apart; the first four of it are a line. Raises `QuestionError` where nobody publishes its links."""
+        apart; the first four of it are a line. Raises `UnpublishedLinkError`."""
         if self.link is None:
             hint = "give it in a machine file, under [node]: bandwidth"
-            raise QuestionError(f"the bandwidth of {self.label} is not published", hint)
+            raise UnpublishedLinkError(f"the bandwidth of {self.label} is not published", hint)
         if not self.is_torus:
             return LinkLevel(self.kind, size, self.link, self.label, nccl=self.nccl, direct=self.direct)
         closes = self.kind == "ring" and size * step == self.size

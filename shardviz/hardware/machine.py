@@ -21,7 +21,15 @@ from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chips import ALLOCATED, CHIPS, GPUS, ICI_HOP, NVLINK_HOP, REACHED, DeviceFigures
 from shardviz.hardware.collective_time import SHIFTS, CollectiveTime, collective_time
 from shardviz.hardware.family import Family, Part, Parts, parts_of
-from shardviz.hardware.links import ASSUMED, Dimension, LevelKind, LinkLevel, LinkSpec, joined_levels
+from shardviz.hardware.links import (
+    ASSUMED,
+    Dimension,
+    LevelKind,
+    LinkLevel,
+    LinkSpec,
+    UnpublishedLinkError,
+    joined_levels,
+)
 from shardviz.hardware.measured import MeasuredTimes
 from shardviz.hardware.placement import Coordinates, Placement, axis_run
 from shardviz.sharding import Mesh
@@ -185,6 +193,13 @@ class PlacedMesh:
     def levels_for(self, op: str, axes: tuple[str, ...]) -> Levels:
         """`group_levels` of the groups over which an operation runs, by JAX's name."""
         return self.group_levels(axes, in_order=op == "ppermute")
+
+    def published_levels(self, axes: tuple[str, ...]) -> Levels:
+        """`group_levels`; none where nobody publishes the links."""
+        try:
+            return self.group_levels(axes)
+        except UnpublishedLinkError:
+            return ()
 
     def group_levels(self, axes: tuple[str, ...], in_order: bool = False) -> Levels:
         """The dimensions of a group along these mesh axes, or parts of them; those of size 1 are left out.

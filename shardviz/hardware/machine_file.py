@@ -37,7 +37,7 @@ from shardviz.hardware.links import LINK_FIGURES, link_toml, read_link
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.hardware.matmuls import MATMULS
 from shardviz.hardware.measured import read_measured
-from shardviz.hardware.quantities import BANDWIDTH, CLOCK, PEAK, SIZE, figure, quoted
+from shardviz.hardware.quantities import BANDWIDTH, CLOCK, LATENCY, PEAK, SIZE, figure, quoted
 from shardviz.sharding import canonical_dtype
 from shardviz.strict_table import StrictTable, parsed_table
 from shardviz.user_files import open_file
@@ -60,6 +60,7 @@ _DEVICE_FIGURES = {
     "hbm_bandwidth": (BANDWIDTH, "hbm_bandwidth"),
     "clock": (CLOCK, "clock"),
     "host": (BANDWIDTH, "host"),
+    "launch": (LATENCY, "launch"),
 }
 """The figures of a device by key, with their fields of `DeviceFigures`."""
 DEVICE_KEYS = (*_DEVICE_FIGURES, "peak", "matmuls")

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -86,7 +87,7 @@ class MeasuredTimes:
     """A collective over the groups along some axes of a mesh, measured over a range of sizes.
 
     `op` is JAX's name. `regimes` begin with small sizes; the first and the last also hold beyond what was
-    measured. `points` are of growing size and time. `noise` is the usual spread of a time over its median,
+    measured. `points` are of growing size. `noise` is the usual spread of a time over its median,
     None where it is not known. `links` are the levels of these groups, without their names.
     """
 
@@ -104,10 +105,17 @@ class MeasuredTimes:
         """``X and Y of X=2,Y=4``."""
         return f"{' and '.join(self.axes)} of {self.mesh}"
 
+    @cached_property
+    def rising(self) -> tuple[Point, ...]:
+        """The points, of which one that took longer than a larger size was slowed down by other work, and
+        takes the larger one's time."""
+        least = [*accumulate((point.seconds for point in reversed(self.points)), min)][::-1]
+        return tuple(Point(point.size, seconds) for point, seconds in zip(self.points, least, strict=True))
+
     def near(self, size: float) -> tuple[Point, ...]:
         """The point of so many bytes, or the two that these lie between; none beyond the points."""
-        below = [point for point in self.points if point.size <= size]
-        above = [point for point in self.points if point.size >= size]
+        below = [point for point in self.rising if point.size <= size]
+        above = [point for point in self.rising if point.size >= size]
         return tuple(dict.fromkeys((below[-1], above[0]))) if below and above else ()
 
     def regime(self, size: float) -> Regime:
@@ -123,8 +131,8 @@ class MeasuredTimes:
             (lower, least), (upper, most) = near[0], near[-1]
             part = math.log(size / lower) / math.log(upper / lower) if upper > lower else 0.0
             return least * math.pow(most / least, part)
-        smaller = [point.seconds for point in self.points if point.size < size]
-        larger = [point.seconds for point in self.points if point.size > size]
+        smaller = [point.seconds for point in self.rising if point.size < size]
+        larger = [point.seconds for point in self.rising if point.size > size]
         return max([min([beyond, *larger]), *smaller])
 
     def toml(self) -> Iterator[str]:
@@ -199,7 +207,7 @@ def _times(table: StrictTable, place: Callable[[Mesh], LevelsOf]) -> MeasuredTim
         except QuestionError as error:
             table.fail("dtype", error.message, error.hint)
     regimes = tuple(_regimes(table)) if "regimes" in table or "points" not in table else ()
-    points = _points(table) if "points" in table else ()
+    points = tuple(_points(table)) if "points" in table else ()
     noise: Any = table.values.get("noise")
     if "noise" in table and (type(noise) not in (int, float) or not 0 <= noise <= MAX_NOISE):
         shown = quote(str(noise), 30)
@@ -233,15 +241,12 @@ def _regimes(table: StrictTable) -> Iterator[Regime]:
         yield regime
 
 
-def _points(table: StrictTable) -> tuple[Point, ...]:
-    """The points of a table; one that took longer than a larger size was slowed down by other work, and takes
-    the larger one's time."""
-    points: list[Point] = []
+def _points(table: StrictTable) -> Iterator[Point]:
+    before = 0
     for row in _rows(table, "points", MAX_POINTS):
         row.only(POINT_KEYS)
         point = Point(int(figure(row, "size", PAYLOAD)), figure(row, "time", MEASURED_TIME))
-        if point.size <= (points[-1].size if points else 0):
+        if point.size <= before:
             row.fail("size", "it is not above that of the point before", "begin with small sizes")
-        points.append(point)
-    least = [*accumulate((point.seconds for point in reversed(points)), min)][::-1]
-    return tuple(Point(point.size, seconds) for point, seconds in zip(points, least, strict=True))
+        before = point.size
+        yield point

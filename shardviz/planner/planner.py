@@ -62,9 +62,12 @@ class Planner:
         only plans are looked at that split the work in any way, or only those that split it as the given
         arrays are. Without `is_bounded` the plan of a program does not say how far it is from the best, which
         takes long."""
+        self.placed = placed or place_mesh(assumed_machine(), mesh)
+        if self.placed.machine.family.lacks_links:
+            # Collectives take nobody knows how long.
+            objective = "bytes"
         self.mesh, self.objective, self.anywhere = mesh, objective, anywhere
         self.is_bounded = is_bounded
-        self.placed = placed or place_mesh(assumed_machine(), mesh)
         self._margin = MARGIN if objective == "given" else 0.0
         self.prices = Prices(self.placed, objective)
         self._searches: dict[object, CheapestPaths] = {}

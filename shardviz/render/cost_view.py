@@ -114,14 +114,18 @@ def _unknown_words(cost: PlanCost) -> str:
         return ""
     numbers = ", ".join(str(cost.steps.index(step) + 1) for step in cost.unknown)
     if any(step.seconds is None for step in cost.unknown):
-        return f"the time of step {numbers} is unknown and not in the totals"
+        return f"the time of step {numbers} is unknown and not in the totals: {cost.missing_figure}"
     counted = "HBM" if cost.machine.device.hbm_bandwidth else "FLOPs"
     return f"the time of step {numbers} counts only {counted}: the totals are lower bounds"
 
 
 def _seconds_words(cost: PlanCost) -> str:
     """``162 µs without overlap, 140 µs with perfect overlap: compute 21.8 µs, Y 140 µs``."""
-    sent = [f"{axes_words(axes)} {seconds(each)}" for axes, each in cost.communication_by_axes.items()]
+    unknown = {step.step.axes for step in cost.unknown if step.seconds is None}
+    sent = [
+        f"{axes_words(axes)} {'?' if axes in unknown else seconds(each)}"
+        for axes, each in cost.communication_by_axes.items()
+    ]
     is_known = not cost.unknown
     serial = time_words(cost.serial_seconds, is_known)
     if not sent:
@@ -497,6 +501,8 @@ def assumption_lines(cost: PlanCost, width: int, more: str = "") -> list[Text]:
     """A blank line, the assumptions of the times, and how to see `more`."""
     machine, matmuls = cost.machine, matmul_words(cost.machine, cost.plan.problem.result.dtype)
     words = f"On {machine.name}, {matmuls}."
+    if any(step.is_collective for step in cost.unknown):
+        words += f" Collectives have no seconds: {cost.missing_figure}."
     if machine.assumed:
         words = f"Times assume {machine.name} {matmuls}, each axis a ring."
     may = f" {bound_words(cost)}" if bound_words(cost) else ""

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from shardviz.devices.job import GroupSpan, Job, group_span
 from shardviz.errors import plural
-from shardviz.hardware.chips import CHIPS, COMPILED
+from shardviz.hardware.chips import CHIPS, COMPILED, GPUS
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import Family
 from shardviz.hardware.links import Dimension, LinkLevel
@@ -29,7 +29,7 @@ from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hardware.nccl import NCCL, measured_times, ways_over
 from shardviz.hardware.placement import AXES
 from shardviz.render.caption import axes_text, coordinates
-from shardviz.render.lines import GLUE, Cell, columns, fitting_columns, sentence, shelve, table
+from shardviz.render.lines import GLUE, Cell, columns, fitting_columns, sentence, sentences, shelve, table
 from shardviz.render.measurements import regime_cells
 from shardviz.render.palette import DIM, SIGNS, Palette
 from shardviz.sharding import Mesh
@@ -129,6 +129,7 @@ def _device_lines(machine: Machine, width: int, verbose: bool) -> list[Text]:
             ("clock", unknown if clock is None else f"{clock / 1e9:.4g} GHz"),
             ("host", unknown if device.host is None else f"{rate(device.host)} each way"),
         ]
+        rows += [("launch", f"{seconds(device.launch)} per kernel")] if device.launch else []
     return table([[(name, "dim"), words] for name, words in rows], width, 2)
 
 
@@ -178,7 +179,7 @@ def _matmul_lines(machine: Machine, width: int) -> list[Text]:
             for sizes in TIMED.values()
         ]
         rows.append([dtype, seconds(time.start), f"{time.share:.0%}", rate(time.bandwidth), OURS, *ours])
-        if like == machine.chip:
+        if like == machine.chip and device.peak == CHIPS[like].device.peak:
             times = [seconds(known[like, dtype, sizes]) for sizes in TIMED.values()]
             rows.append(["", "", "", "", MEASURED, *times])
     heads = ("start", "of the peak", "on the chip", "", *TIMED)
@@ -188,9 +189,12 @@ def _matmul_lines(machine: Machine, width: int) -> list[Text]:
 OURS, MEASURED = ("ours", "dim"), ("measured", "dim")
 TABLES = "openxla/xla, xla/service/gpu/model"
 BETWEEN = (
-    "The lines pass between the times: small ones vary by 40% from run to run, and more bytes must not take "
-    "less. The [[measured]] points of a machine file hold exactly."
+    "The lines pass between the times: small ones vary by 40% from run to run, and more bytes or devices "
+    "must not take less. The [[measured]] points of a machine file hold exactly."
 )
+
+
+POINTS_HOLD = "Points hold from the first to the last, lines beyond them, and without lines the formula."
 
 
 def _fitted(
@@ -210,6 +214,8 @@ def _nccl_lines(machine: Machine, node: Dimension, width: int) -> list[Text]:
         (op, size): time
         for chip, op, devices, size, time in measured_times()
         if (chip, devices) == (machine.chip, node.size)
+        and node.link is not None
+        and node.link.bandwidth == GPUS[chip].link
     }
     sizes = SAMPLED if width >= ROOM else SAMPLED[::2]
     rows: list[list[Cell]] = []
@@ -249,15 +255,28 @@ def _point_lines(machine: Machine, width: int) -> list[Text]:
             named = [times.op, times.over] if is_first else ["", ""]
             rows.append([*named, human_bytes(size), seconds(measured), seconds(fit.seconds)])
     heads = ("", "over", "size", "measured", "by lines or formula")
-    return table(rows, width, 2, {2, 3, 4}, heads, style="dim") if rows else []
+    if not rows:
+        return []
+    levelled = [
+        f"{human_bytes(point.size)} of {times.op} took longer than a larger size and takes that one's time."
+        for times in machine.measured
+        for point, taken in zip(times.points, times.rising, strict=True)
+        if taken != point
+    ]
+    return [
+        *table(rows, width, 2, {2, 3, 4}, heads, style="dim"),
+        *sentences([POINTS_HOLD, *levelled], width, 2, style="dim"),
+    ]
 
 
 def _axis_lines(mesh: Mesh, placed: PlacedMesh, width: int, palette: Palette) -> list[Text]:
     rows: list[list[Cell]] = []
     shares = False
     for axis, size in mesh.shape.items():
-        levels = placed.group_levels((axis,))
-        words = ", ".join(map(level_words, levels)) or "one device"
+        levels = placed.published_levels((axis,))
+        family = placed.machine.family
+        unknown = f"{size} through {family.link_name}, no bandwidth published"
+        words = ", ".join(map(level_words, levels)) or (unknown if family.lacks_links else "one device")
         rows.append([(f"{axis}={size}", palette.axis(mesh, axis)), words])
         kinds = {level.kind for level in levels}
         shares |= bool(kinds & {"ring", "line"}) and "chip" not in kinds
@@ -316,7 +335,7 @@ class _Labels:
         self._positions = {id_: position for position, id_ in enumerate(placed.placement.ids)}
         users: defaultdict[str, list[Style]] = defaultdict(list)
         for axis, style in zip(mesh.axis_names, self._styles, strict=True):
-            for level in placed.group_levels((axis,)):
+            for level in placed.published_levels((axis,)):
                 users[level.name].append(style)
         self._along = {name: styles[0] for name, styles in users.items() if len(styles) == 1}
 

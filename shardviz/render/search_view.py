@@ -264,6 +264,6 @@ def _space_sentences(answer: MeshRanking, verbose: bool) -> Iterator[str]:
         yield question.assumes
     else:
         yield f"{where}."
+        yield "Rows keep to their axes' rules; explain may divide the same work otherwise, in less time."
     if question.lacking:
-        counted = "arithmetic" if question.machine.device.hbm_bandwidth is not None else "memory traffic"
-        yield f"The time of {counted} is not counted: {question.lacking}."
+        yield f"The time of {question.uncounted} is not counted: {question.lacking}."

@@ -42,7 +42,8 @@ class CollectiveEntry:
     elements it moves, else ""; `gradient_of` has the paths of those whose gradients it sums, () where that is
     not certain. `link` names the slowest links that it uses ("ICI", "DCN", "NVLink", "network"), "" where
     that is not known. `seconds` are those of one run and `exposed` those for which the device waits, None
-    where nobody can tell. The figures of `all_` runs are None in a loop of unknown length, too.
+    where nobody can tell; `optimistic` says why it may take longer. The figures of `all_` runs are None in a
+    loop of unknown length, too.
     """
 
     collective: Collective
@@ -53,6 +54,7 @@ class CollectiveEntry:
     link: str = ""
     seconds: float | None = None
     exposed: float | None = None
+    optimistic: str = ""
 
     @property
     def runs(self) -> int | None:
@@ -129,6 +131,7 @@ def entries_of(
                 link=link,
                 seconds=None if op is None else op.seconds,
                 exposed=None if op is None or op.seconds is None else op.exposed,
+                optimistic="" if op is None else op.optimistic,
             )
         )
     return tuple(entries)

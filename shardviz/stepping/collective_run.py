@@ -18,7 +18,7 @@ from shardviz.collectives.trace import can_be_kept
 from shardviz.collectives.values import Ints
 from shardviz.collectives.verification import VerificationResult, verify
 from shardviz.errors import CompilerError, QuestionError
-from shardviz.hardware.collective_time import CollectiveTime
+from shardviz.hardware.collective_time import RAGGED, CollectiveTime
 from shardviz.hardware.group_links import Links, group_links
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.hardware.timelines import (
@@ -120,29 +120,12 @@ class CollectiveRun:
             return None
 
     @cached_property
-    def closed_form(self) -> CollectiveTime | None:
-        """The time by the book's formulas, on the links as they lie, independent of the algorithm.
-
-        None for parts that are not equal, and where there is no switch for a permute that is neither a shift
-        nor one message.
-        """
-        pattern, levels = self.schedule.pattern, self.links.levels
-        if not self.operation.even:
-            return None
-        if pattern.kind != "permute":
-            return self.links.collective_time(HLO_OF_KIND[pattern.kind], self.bytes)
-        pairs = [(source, target) for source, target in pattern.perm if source != target]
-        if len(pairs) == 1:
-            ends = np.unravel_index(pairs[0], [level.size for level in levels])
-            apart = [abs(int(begin - end)) for begin, end in ends]
-            return self.links.collective_time("send", self.bytes, apart)
-        shifts = {(target - source) % pattern.group_size for source, target in pairs}
-        if len(shifts) == 1 and len(levels) == 1:
-            return self.links.collective_time("collective-permute", self.bytes, [*shifts])
-        is_switch = len(levels) == 1 and levels[0].kind == "switch" and not levels[0].direct
-        if pairs and (is_switch or shifts in ({1}, {pattern.group_size - 1})):
-            return self.links.collective_time("collective-permute", self.bytes)
-        return None
+    def closed_form(self) -> CollectiveTime:
+        """The price of the collective on the links as they lie, independent of the algorithm, as plans and
+        programs have it."""
+        pattern = self.schedule.pattern
+        op = HLO_OF_KIND[pattern.kind] if self.operation.even else RAGGED
+        return self.links.collective_time(op, self.bytes, pattern.perm if pattern.kind == "permute" else None)
 
     @cached_property
     def bound(self) -> LowerBound:

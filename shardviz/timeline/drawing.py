@@ -208,6 +208,7 @@ class _Drawer:
                         duration.flops,
                         step.is_async,
                         step.collective,
+                        duration.optimistic,
                     )
                 )
             elif isinstance(step, RunStep) and len(self.ops) < MAX_DRAWN:

@@ -9,24 +9,28 @@ lane of HBM copies, so that it is counted there.
 
 from __future__ import annotations
 
+import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from shardviz.errors import QuestionError, plural
-from shardviz.hardware.collective_time import TIMED, collective_time
-from shardviz.hardware.links import LinkLevel
+from shardviz.errors import plural
+from shardviz.hardware.collective_time import TIMED, Pairs, collective_time
+from shardviz.hardware.links import LinkLevel, UnpublishedLinkError
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.matmuls import matmul_time
+from shardviz.hardware.nccl import PERMUTE
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import NAMING
 from shardviz.hlo.text.shapes import HBM, placed_arrays
 from shardviz.hlo.text.shapes import HOST as HOST_MEMORY
+from shardviz.planner.pricing.priced_plan import optimistic
 from shardviz.timeline.instruction_work import InstructionWork, Matmuls
 from shardviz.timeline.program_timeline import COMPUTE, COPIES, HOST, LINKS, Estimate, Lane
 from shardviz.units import human_bytes, rate
+from shardviz.units import seconds as human_seconds
 
 if TYPE_CHECKING:
     from shardviz.hardware.chips import DeviceFigures
@@ -58,8 +62,8 @@ class Duration:
     """The seconds of one run, None where nobody can tell, and the `lane` and the `channels` that it occupies:
     the device's own work has no channels.
 
-    `estimate`, `bound` and `detail` are as in `TimedOp`. `least` is the time of the roofline, None where it
-    is not known; `dtype` is the type of what its `flops` multiply.
+    `estimate`, `bound`, `detail` and `optimistic` are as in `TimedOp`. `least` is the time of the roofline,
+    None where it is not known; `dtype` is the type of what its `flops` multiply.
     """
 
     seconds: float | None
@@ -72,6 +76,7 @@ class Duration:
     lane: Lane = COMPUTE
     channels: tuple[Channel, ...] = ()
     dtype: str = ""
+    optimistic: str = ""
 
     ticks: int = field(init=False)
     """Whole ticks; none for what takes an unknown time."""
@@ -110,6 +115,7 @@ class Durations:
         self, compiled: float | None, cycles: re.Match[str] | None, matmuls: Matmuls, hbm: int
     ) -> Duration:
         flops, dtype = matmuls.flops, matmuls.dtype
+        launch = (self._device.launch or 0.0) if hbm and not flops else 0.0
         peak = self._device.flops_per_second(dtype, matmuls.passes) if flops else None
         bandwidth = self._device.hbm_bandwidth
         compute = flops / peak if peak else None if flops else 0.0
@@ -132,6 +138,7 @@ class Durations:
         if flops and (measured := matmul_time(self._device.matmuls, dtype)):
             seconds = max(memory, self._device.matmul_seconds(flops, hbm, dtype, matmuls.passes) or 0.0)
             told.bound = measured.bound(least or 0.0, bound)
+            told.optimistic = optimistic(told.bound, dtype, self._device)
             return replace(told, seconds=seconds, estimate="roofline", detail=measured.words, least=least)
         if bound == "compute":
             detail = f"{flops:.4g} FLOPs of {dtype} at {peak:.4g} FLOP/s"
@@ -139,9 +146,14 @@ class Durations:
                 detail += f", in bf16, {plural(matmuls.passes, 'pass', 'passes')}"
         else:
             detail = f"{human_bytes(hbm)} at {rate(bandwidth or 0)}" if hbm else "on the chip"
+            if launch:
+                detail += f", and {human_seconds(launch)} to launch"
+                told.bound = "latency" if memory < launch else bound
         if compute is None:
             detail += f", a lower bound: no peak of {dtype} is known"
-        return replace(told, seconds=least, estimate="roofline", detail=detail, least=least)
+        told.optimistic = optimistic(told.bound, dtype, self._device)
+        seconds = (least or 0.0) + launch
+        return replace(told, seconds=seconds, estimate="roofline", detail=detail, least=least)
 
     def _reified(self, line: Instruction) -> float | None:
         """Seconds that XLA's model of the speed of light gives an instruction on a GPU; the others that it
@@ -170,7 +182,8 @@ class Durations:
             return replace(copy, bound="HBM", detail="no bandwidth of HBM is known")
         passed = moved * 2 if spaces == {HBM} else moved
         seconds, detail = passed / bandwidth, f"{human_bytes(passed)} at {rate(bandwidth)}"
-        return replace(copy, seconds=seconds, estimate="roofline", bound="HBM", detail=detail, least=seconds)
+        copy = replace(copy, seconds=seconds, estimate="roofline", bound="HBM", detail=detail, least=seconds)
+        return replace(copy, optimistic=optimistic(copy.bound, "", self._device))
 
     def of_thread(self, callee: Computation, name: str) -> Duration:
         """The duration of a computation that another thread runs: its instructions one after the other."""
@@ -219,6 +232,7 @@ class LinkTimes:
         self._placed = placed
         self._mesh = mesh
         self._known: dict[tuple[object, ...], Duration] = {}
+        self._members: dict[tuple[str, ...], dict[int, tuple[int, int]]] = {}
         self.assumed: set[str] = set()
         """Groups that no mesh explains, in words."""
 
@@ -226,7 +240,7 @@ class LinkTimes:
         """The duration of a collective; `config` is what the compiler wrote on its algorithm."""
         key = (
             (record.op, record.axes, record.bytes, record.group_size, config),
-            record.groups if record.op == "collective-permute" else None,
+            record.groups if record.op == PERMUTE else None,
             (record.between_slices, record.is_host_transfer),
         )
         if key not in self._known:
@@ -237,27 +251,27 @@ class LinkTimes:
         if record.is_host_transfer:
             return on_host(record.bytes, self._machine.device)
         unknown = Duration(None, bytes=record.bytes, lane=LINKS)
-        levels = self._levels(record)
+        try:
+            levels = self._levels(record)
+        except UnpublishedLinkError as error:
+            return replace(unknown, detail=error.message)
         if levels is None:
             return replace(unknown, detail="its devices are not known")
         if record.op not in TIMED:
             return replace(unknown, detail=f"{record.op} has no formula")
-        mesh, is_permute = self._mesh, record.op == "collective-permute"
-        shift = self._shift(record) if is_permute else None
-        is_along_one = shift is not None and len(levels) == 1 and levels[0].size > 1
-        try:
-            time = collective_time(
-                record.op,
-                record.wire_bytes if is_permute else record.bytes,
-                levels,
-                strategy=config,
-                distances=(shift % levels[0].size,) if shift is not None and is_along_one else None,
-                in_rounds=True,
-                measured=self._machine.measured,
-            )
-        except QuestionError as error:
-            return replace(unknown, detail=error.message)
-        ways = (0, 1) if shift is None or mesh is None else (int(2 * shift > mesh.group_size(record.axes)),)
+        members = math.prod(level.size for level in levels)
+        pairs = self._pairs(record, members) if record.op == PERMUTE else ()
+        time = collective_time(
+            record.op,
+            record.wire_bytes if record.op == PERMUTE else record.bytes,
+            levels,
+            strategy=config,
+            pairs=pairs or None,
+            in_rounds=True,
+            measured=self._machine.measured,
+        )
+        shifts = {(target - source) % members for source, target in pairs}
+        ways = tuple({int(2 * shift > members) for shift in shifts}) if len(shifts) == 1 else (0, 1)
         names = dict.fromkeys(level.name for level in levels)
         lane = Lane("axis", ", ".join(record.axes)) if record.axes else LINKS
         network = next((level.name for level in levels if level.kind == "network"), "")
@@ -272,6 +286,7 @@ class LinkTimes:
             least=time.bandwidth_seconds,
             lane=lane,
             channels=tuple((name, way) for name in names for way in ways),
+            optimistic=time.optimistic,
         )
 
     def _levels(self, record: Collective) -> tuple[LinkLevel, ...] | None:
@@ -279,21 +294,29 @@ class LinkTimes:
         if record.group_size <= 1 and record.groups is not None:
             return ()
         if self._placed is not None and record.axes:
-            return self._placed.group_levels(record.axes)
+            return self._placed.group_levels(record.axes, in_order=record.op == PERMUTE)
         if record.between_slices and self._machine.network is not None:
             return (LinkLevel("network", max(2, record.group_size), self._machine.network, "DCN"),)
         levels = self._machine.family.levels_of_any(max(2, record.group_size))
         self.assumed |= {f"a ring of {level.size}" for level in levels if level.kind == "ring"}
         return levels or None
 
-    def _shift(self, record: Collective) -> int | None:
-        """The places along its axis by which most of a permute's data move, where that is one axis."""
-        mesh = self._mesh
-        if mesh is None or len(record.axes) != 1 or not record.groups or record.axes[0] not in mesh.shape:
-            return None
-        size, stride = mesh.axis_size(record.axes[0]), mesh.stride(record.axes[0])
-        places = {} if mesh.device_order is None else {id: n for n, id in enumerate(mesh.device_order)}
-        pairs = ((places.get(a, a), places.get(b, b)) for a, b in record.groups)
-        shifts = Counter((target // stride - source // stride) % size for source, target in pairs)
-        shifts.pop(0, None)
-        return shifts.most_common(1)[0][0] if shifts else None
+    def _pairs(self, record: Collective, size: int) -> Pairs:
+        """Sources and targets of a permute in the group of that size with the most of them, by their places
+        in it; none where they are not within such groups along mesh axes."""
+        mesh, axes = self._mesh, record.axes
+        if mesh is None or not axes or not record.groups or not {*axes} <= {*mesh.shape}:
+            return ()
+        if axes not in self._members:
+            self._members[axes] = {
+                mesh.device_id(position): divmod(place, mesh.group_size(axes))
+                for place, position in enumerate(chain.from_iterable(mesh.groups(axes)))
+            }
+        pairs: dict[int, list[tuple[int, int]]] = {}
+        for ends in record.groups:
+            (group, source), (other, target) = (self._members[axes].get(id, (-id, 0)) for id in ends)
+            if group != other or mesh.group_size(axes) != size:
+                return ()
+            if source != target:
+                pairs.setdefault(group, []).append((source, target))
+        return max(pairs.values(), key=len, default=())

@@ -88,6 +88,7 @@ def _timed(priced: PricedStep, problem: Problem, number: int, lane: int, start: 
         after=(number - 1,) if number else (),
         bytes=step.bytes if priced.is_collective else priced.hbm_bytes,
         flops=priced.flops,
+        optimistic=priced.optimistic,
     )
 
 

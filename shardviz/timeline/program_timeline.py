@@ -105,8 +105,9 @@ class TimedOp:
     one run for which the device waits for it with nothing else to do; of compute 0. `lane` is a number into
     `ProgramTimeline.lanes`. `op` is HLO's opcode, or "matmul" where it multiplies matrices; of a plan the
     step's op. `bound` is what bounds it ("compute", "HBM", "latency", a mesh axis), `detail` how it was
-    counted, `source` the user's line. `after` numbers the operations that it waited for: the one that let it
-    begin first, then those whose results it reads. `bytes` are those of a collective or of HBM traffic.
+    counted, `optimistic` why it may take longer, "" of what was measured or compiled, `source` the user's
+    line. `after` numbers the operations that it waited for: the one that let it begin first, then those whose
+    results it reads. `bytes` are those of a collective or of HBM traffic.
     `collective` is the name of the program's collective that it is, or that it has inside, or "".
     """
 
@@ -127,6 +128,7 @@ class TimedOp:
     flops: int = 0
     is_async: bool = False
     collective: str = ""
+    optimistic: str = ""
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def test_a_message_from_1_to_4_of_16(network, pipelined, stored):
     }[network]
     hops = abs(dst - src)
     level = LinkLevel("ring" if network == "ring" else "line", topology.devices, LINK, "x")
-    closed = collective_time("send", MIB, [level], distances=[hops])
+    closed = collective_time("send", MIB, [level], pairs=[(0, hops)])
     assert math.floor(closed.seconds * 1e9) == pipelined
     pattern = Pattern("permute", (topology.devices,), perm=((src, dst),))
     rounds = timeline(schedule_for("direct", pattern), MIB, topology, LINK)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,8 @@ from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import TIMED, collective_time
 from shardviz.hardware.links import LinkLevel, LinkSpec
+from shardviz.hardware.routes import link_loads
+from shardviz.hardware.topology import Torus
 
 MIB = 2**20
 V4P = V5E = LinkSpec(1e-6, 4.5e10)
@@ -305,3 +309,20 @@ def test_where_each_pair_has_a_link_a_member_uses_all_at_once(members):
         assert collective_time(op, size, [level]).bandwidth_seconds == pytest.approx(seconds), op
     many = f"{members - 1} × " * (members > 2)
     assert f"over {many}57.6 GB/s" in collective_time("all-gather", size, [level]).convention
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_permute_of_any_pairs_takes_its_longest_way_and_its_busiest_link(closes):
+    """Against link_loads, which routes each message by itself."""
+    torus, spec = Torus((8,), (closes,)), LinkSpec(0.0, 1.0)
+    level = LinkLevel("ring" if closes else "line", 8, spec, "x")
+    chance = random.Random(0)
+    for _ in range(50):
+        targets = chance.sample(range(8), 8)
+        pairs = [
+            (source, target) for source, target in enumerate(targets) if (target - source) % 8 not in (0, 4)
+        ]
+        ends = np.array(pairs, np.int64).reshape(-1, 2)
+        loads = link_loads(torus, ends[:, 0], ends[:, 1], np.ones(len(ends), np.int64))
+        time = collective_time("collective-permute", 1, [level], pairs=pairs)
+        assert time.bandwidth_seconds == (loads.max(initial=0) if len(pairs) != 1 else 1)

@@ -94,6 +94,6 @@ def test_the_ring_on_a_line_by_the_rule_of_the_book_beside_store_and_forward():
     """Its rule for a message over several hops: the bytes over a link once, and each hop's latency."""
     lesson = find("time-of-a-collective")
     levels = resolve_once(lesson.setup).placed.levels_for("all_gather", ("X",))
-    a_round = collective_time("send", 4_500_000, levels, distances=[3]).textbook_seconds
+    a_round = collective_time("send", 4_500_000, levels, pairs=[(0, 3)]).textbook_seconds
     assert f"{round(3 * a_round * 1e6)} µs" in lesson.explain
     assert "store and forward" in lesson.see

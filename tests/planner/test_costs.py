@@ -348,6 +348,32 @@ def test_a_step_says_why_it_may_take_longer(priced):
     assert sent.optimistic == "no collective reaches its links' full bandwidth, real links take a start"
 
 
+def test_work_other_than_matmuls_launches_a_kernel_on_gpus():
+    """XLA's cost model counts 1 µs."""
+    mesh = Mesh(("X",), (1,))
+    small, large = (
+        on_machine("h100:1", "Y[b] = relu(A[b])", None, f"b={size}", mesh).steps[-1] for size in (1024, 2**30)
+    )
+    assert small.seconds == pytest.approx(1e-6 + small.hbm_bytes / 3.35e12)
+    assert small.bound == "latency"
+    assert small.convention.endswith("after 1 µs to launch its kernel")
+    assert (large.bound, large.textbook_seconds) == ("HBM", pytest.approx(large.hbm_bytes / 3.35e12))
+
+
+def test_a_plan_on_links_that_nobody_publishes_is_shown_without_its_seconds():
+    mesh = Mesh(("X", "Y"), (4, 4))
+    problem = problem_from_text("bd,df->bf", mesh=mesh, specs="XY,Y_->X_")
+    cost, least = (
+        price(plan(problem, placed, objective), placed)
+        for name, objective in (("trn2:16", "time"), ("h100:2x8", "bytes"))
+        for placed in [place_mesh(named_machine(name), mesh)]
+    )
+    assert [step.step.op for step in cost.steps] == [step.step.op for step in least.steps]
+    sent = [step for step in cost.steps if step.is_collective]
+    assert [(step.seconds, step.bound) for step in sent] == [(None, "unknown")] * len(sent)
+    assert cost.missing_figure == "no bandwidth of NeuronLink is published for trn2"
+
+
 def test_what_was_measured_is_not_optimistic():
     mesh = Mesh(("X", "Y"), (2, 4))
     named = {}

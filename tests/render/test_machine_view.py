@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.errors import QuestionError
 from shardviz.hardware.chips import COMPILED, GPUS, TPUS
 from shardviz.hardware.machine import place_mesh
 from shardviz.hardware.machine_file import named_machine, read_machine
@@ -61,8 +60,27 @@ def test_a_page_says_what_nobody_publishes_and_what_has_no_compiler():
     assert "No compiler for AMD Instinct MI300X is here" in amd
     assert "NeuronLink  64 devices  switch  not published" in trainium
     assert "NeuronLink has no published bandwidth" in " ".join(trainium.split())
-    with pytest.raises(QuestionError, match="the bandwidth of NeuronLink is not published"):
-        text("trn2:64", "X=64")
+    assert "  X=64  64 through NeuronLink, no bandwidth published" in text("trn2:64", "X=64")
+    assert text("gb200:2x72").startswith("gb200:2x72  144 devices in 2 nodes of 72, gb200, 36 hosts of 4\n")
+
+
+def test_times_of_published_links_do_not_stand_beside_other_links():
+    slower = read_machine('base = "h100:8"\n[node]\nbandwidth = "200GB/s"\n')
+    lines = [line.plain for line in machine_view(slower, None, None, 80, PLAIN)]
+    begin = next(number for number, line in enumerate(lines) if line.startswith("collectives over 8"))
+    assert not any("measured  " in line for line in lines[begin:])
+
+
+def test_a_page_says_which_of_points_and_lines_hold_and_what_is_levelled():
+    machine = read_machine(
+        'base = "h100:8"\n[[measured]]\nop = "psum"\nmesh = "X=8"\naxes = "X"\n'
+        'regimes = [{from = "1KiB", latency = "30us", bandwidth = "300GB/s"}]\n'
+        'points = [{size = "1KiB", time = "90us"}, {size = "1MiB", time = "40us"}]\n'
+    )
+    found = " ".join(line.plain.strip() for line in machine_view(machine, None, None, 80, PLAIN))
+    assert "Points hold from the first to the last, lines beyond them" in found
+    assert "1 KiB of psum took longer than a larger size and takes that one's time." in found
+    assert machine.measured[0].seconds(1024) == pytest.approx(40e-6)
 
 
 def test_measured_points_stand_beside_the_formula():

@@ -10,6 +10,7 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import parse_cluster
+from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.machine import Machine, place_mesh
 from shardviz.sharding import Mesh
 from shardviz.timeline.of_program import timed_program
@@ -98,6 +99,32 @@ def test_a_collective_beside_work_is_exposed_for_the_rest():
     assert found.critical_path == (0, 2)
     assert dict(found.exposed_seconds)["X"] == pytest.approx(gather.exposed)
     assert found.savings[0].message == "all-gather ag along X is exposed for 35 µs"
+
+
+def test_an_operation_says_why_it_may_take_longer():
+    """As a step of a plan does; what the compiler counts and what was measured says nothing."""
+    text = module(PARAMETER, START, fusion("a", "x", 5000), DONE, "  ROOT %n = bf16[512,1024] negate(%a)")
+    on_tpu, on_gpu = (
+        {op.op: op.optimistic for op in timeline(text, name).ops} for name in ("v5e:2x2", "h100:4")
+    )
+    assert on_tpu == {
+        "all-gather": "no collective reaches its links' full bandwidth",
+        "fusion": "",
+        "negate": "nothing reaches all of HBM's bandwidth",
+    }
+    assert on_gpu == {"all-gather": "", "fusion": "", "negate": ""}
+
+
+@pytest.mark.parametrize("shift", [1, 2])
+def test_a_permute_takes_the_time_of_its_own_pairs(shift):
+    """Pairs that swap and a ring over NVLink; on a torus by the hops of each message."""
+    pairs = [(0, 1), (1, 0), (2, 3), (3, 2)] if shift == 1 else [(n, (n + shift) % 4) for n in range(4)]
+    said = ",".join(f"{{{source},{target}}}" for source, target in pairs)
+    permute = f"  ROOT %p = bf16[512,1024]{{1,0}} collective-permute(%x), source_target_pairs={{{said}}}"
+    for name in ("h100:4", "v5e:1x4"):
+        (found,) = timeline(module(PARAMETER, permute), name).ops
+        levels = place_mesh(machine(name), X).levels_for("ppermute", ("X",))
+        assert found.seconds == collective_time("collective-permute", 2**20, levels, pairs=pairs).seconds
 
 
 def test_a_collective_on_the_sparse_cores_takes_the_time_of_its_links():

@@ -20,6 +20,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from shardviz.hardware.chips import DeviceFigures
+from shardviz.hardware.links import UnpublishedLinkError
 from shardviz.hardware.machine import Machine, PlacedMesh
 from shardviz.hardware.matmuls import matmul_time
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, einsum_parts
@@ -34,10 +35,10 @@ COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
 """Bounds of a step beside the mesh axes of a collective."""
 ROOFLINE = "the longer of FLOPs over the peak and HBM bytes over HBM's bandwidth"
 AT_PEAK, ALL_OF_HBM = "no matmul reaches the peak", "nothing reaches all of HBM's bandwidth"
-IN_FULL, NO_START = "no collective reaches its links' full bandwidth", "real links take a start"
 """Why seconds are too few."""
 IN_PLACE = "read in place by the step that uses it, as XLA fuses it"
 COPY = "bytes read and written / HBM bandwidth"
+LAUNCHED = "{}, after {} to launch its kernel"
 ALIKE = 0.005
 """Times that differ by a smaller part are the same to a reader."""
 ROUNDING = 1e-9
@@ -158,36 +159,45 @@ def _priced(
         seconds, textbook, bound = arithmetic or traffic or None, None, UNKNOWN
         how = ROOFLINE if flops else IN_PLACE if step.op == "slice" else COPY
         if arithmetic is not None and traffic is not None:
-            at_peak = flops / (device.flops_per_second(dtype) or math.inf)
-            seconds, textbook = max(arithmetic, traffic), max(at_peak, traffic)
-            bound = local_bound(flops, hbm_bytes, dtype, device)
+            least = hbm_bytes / (device.hbm_bandwidth or math.inf)
+            textbook = max(flops / (device.flops_per_second(dtype) or math.inf), least)
+            seconds, bound = max(arithmetic, traffic), local_bound(flops, hbm_bytes, dtype, device)
+            if least < traffic:
+                how = LAUNCHED.format(how, human_seconds(traffic - least))
             if flops and (measured := matmul_time(device.matmuls, dtype)):
                 how = f"{measured.words}; {human_seconds(textbook)} by the roofline"
-        at_most = {COMPUTE: "" if matmul_time(device.matmuls, dtype) else AT_PEAK, HBM: ALL_OF_HBM}
-        told = bound, how, at_most.get(bound, "")
+        told = bound, how, optimistic(bound, dtype, device)
         return PricedStep(*sizes, arithmetic, traffic, None, textbook, seconds, *told, resident)
-    time = collective_price(step.op, step.bytes, step.axes, placed)
+    try:
+        time = collective_price(step.op, step.bytes, step.axes, placed)
+    except UnpublishedLinkError as error:
+        return PricedStep(*sizes, None, traffic, *(None,) * 3, UNKNOWN, error.message, "", resident)
     seconds = max(time.seconds, traffic or 0.0)
     bound = LATENCY if time.bound == LATENCY else _links(step.axes, time.bound)
     if seconds > time.seconds:
         bound = HBM
     own = (traffic, time.seconds, time.textbook_seconds)
-    is_measured = time.is_measured or time.reached < 1 or not time.bound
-    has_start = time.start_seconds or any(level.nccl for level in placed.group_levels(step.axes))
-    optimistic = "" if is_measured else IN_FULL if has_start else f"{IN_FULL}, {NO_START}"
-    told = bound, time.convention, ALL_OF_HBM if bound == HBM else optimistic
+    told = bound, time.convention, ALL_OF_HBM if bound == HBM else time.optimistic
     return PricedStep(*sizes, None, *own, seconds, *told, resident)
 
 
 def local_bound(flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures) -> str:
-    """The bound of local work by the roofline; latency for a matmul whose measured start takes longer, and
-    HBM where no peak or no bandwidth is known."""
+    """The bound of local work by the roofline; latency where a matmul's measured start or a kernel's launch
+    takes longer, and HBM where no peak or no bandwidth is known."""
     peak, bandwidth = device.flops_per_second(dtype) if flops else None, device.hbm_bandwidth
+    if not dtype and bandwidth and 0 < hbm_bytes / bandwidth < (device.launch or 0.0):
+        return LATENCY
     if not peak or not bandwidth:
         return HBM
     at_peak, traffic = flops / peak, hbm_bytes / bandwidth
     bound, measured = COMPUTE if at_peak >= traffic else HBM, matmul_time(device.matmuls, dtype)
     return measured.bound(max(at_peak, traffic), bound) if measured else bound
+
+
+def optimistic(bound: str, dtype: str, device: DeviceFigures) -> str:
+    """Why local work so bound may take longer; "" of what was measured."""
+    at_most = {COMPUTE: "" if matmul_time(device.matmuls, dtype) else AT_PEAK, HBM: ALL_OF_HBM}
+    return at_most.get(bound, "")
 
 
 def _links(axes: tuple[str, ...], level: str) -> str:
@@ -301,8 +311,11 @@ class PricedPlan:
     @property
     def missing_figure(self) -> str:
         """Why the time of a step is not known: ``no peak in f32 is published for v5e``; "" where all are."""
-        unpriced = (step.step.dtype for step in self.unknown if step.compute_seconds is None)
+        local = [step for step in self.unknown if not step.is_collective]
+        unpriced = (step.step.dtype for step in local if step.compute_seconds is None)
         figures = [f"no peak in {dtype}" for dtype in dict.fromkeys(unpriced)][:1]
+        if len(local) < len(self.unknown):
+            figures.append(f"no bandwidth of {self.machine.family.link_name}")
         if any(step.hbm_seconds is None for step in self.unknown):
             figures.append("no HBM bandwidth")
         return lacking_words(figures, self.machine)

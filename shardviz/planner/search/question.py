@@ -58,7 +58,7 @@ class SearchQuestion:
             problem = "a pipeline needs several layers, but the program is one"
             raise QuestionError(problem, "give their number: end the program with x 32")
 
-        if len(self._lacking) == 2:
+        if {"arithmetic", "memory traffic"} <= {*self._lacking}:
             hint = "use a --machine that has them; shardviz measure matmul,copy -o FILE.toml measures one"
             raise QuestionError(f"the compute time is unknown: {self.lacking}", hint)
 
@@ -76,16 +76,24 @@ class SearchQuestion:
     def lacking(self) -> str:
         """``no peak in f32 is published for v5e``: the figure without which a part of the work takes no
         time; "" where there are both."""
-        return lacking_words(self._lacking, self.machine)
+        return lacking_words([*self._lacking.values()], self.machine)
 
     @property
-    def _lacking(self) -> list[str]:
-        device, dtype = self.machine.device, self.problem.result.dtype
-        figures = {
-            f"no peak in {dtype}": device.flops_per_second(dtype),
-            "no HBM bandwidth": device.hbm_bandwidth,
-        }
-        return [name for name, value in figures.items() if value is None]
+    def uncounted(self) -> str:
+        """What takes no time for that: ``arithmetic and communication``."""
+        return " and ".join(self._lacking)
+
+    @property
+    def _lacking(self) -> dict[str, str]:
+        device, dtype, family = self.machine.device, self.problem.result.dtype, self.machine.family
+        found = {}
+        if device.flops_per_second(dtype) is None:
+            found["arithmetic"] = f"no peak in {dtype}"
+        if device.hbm_bandwidth is None:
+            found["memory traffic"] = "no HBM bandwidth"
+        if family.lacks_links:
+            found["communication"] = f"no bandwidth of {family.link_name}"
+        return found
 
     @cached_property
     def kept(self) -> dict[str, PartitionSpec]:

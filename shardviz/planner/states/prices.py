@@ -51,6 +51,7 @@ class Prices:
 
     def __init__(self, placed: PlacedMesh, objective: Objective = "time") -> None:
         self.placed, self.objective = placed, objective
+        self._lacks_links = placed.machine.family.lacks_links
         self._device = placed.machine.device
         order = _BY_BYTES if objective == "bytes" else tuple(_WIDTHS)
         self._shift = {name: sum(_WIDTHS[rest] for rest in order[i + 1 :]) for i, name in enumerate(order)}
@@ -65,7 +66,7 @@ class Prices:
     def _orders(self, axes: Axes) -> tuple[Axes, ...]:
         """The orders of axes that may take different times: several switches, or networks, are passed in the
         order in which they are named."""
-        kinds = [level.kind for level in self.placed.group_levels(axes)]
+        kinds = [] if self._lacks_links else [level.kind for level in self.placed.group_levels(axes)]
         is_staged = any(kinds.count(kind) > 1 for kind in ("chip", "switch", "network"))
         return tuple(permutations(axes)) if is_staged else (axes,)
 
@@ -90,7 +91,10 @@ class Prices:
         return max(self.collective_seconds(op, axes, size), seconds or 0.0)
 
     def collective_seconds(self, op: str, axes: Axes, size: int) -> float:
-        """Seconds of a collective on its links; `size` as `Step.bytes` has it."""
+        """Seconds of a collective on its links; none where nobody publishes these. `size` is as in
+        `Step.bytes`."""
+        if self._lacks_links:
+            return 0.0
         line = self._line(op, axes)
         if line.per_byte is None:
             return collective_price(op, size, axes, self.placed).seconds
@@ -156,9 +160,10 @@ def compute_price(
 
     `dtype` is that of matrix products; without any ("") no time is counted for arithmetic.
     """
-    arithmetic = device.matmul_seconds(flops, hbm_bytes, dtype) if flops and dtype else 0.0
+    if not flops or not dtype:
+        return 0.0, device.pass_seconds(hbm_bytes)
     traffic = None if device.hbm_bandwidth is None else hbm_bytes / device.hbm_bandwidth
-    return arithmetic, traffic
+    return device.matmul_seconds(flops, hbm_bytes, dtype), traffic
 
 
 def lacking_words(figures: Sequence[str], machine: Machine) -> str:

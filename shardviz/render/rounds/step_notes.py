@@ -170,11 +170,23 @@ def cost_lines(run: CollectiveRun, width: int, verbose: bool = False) -> list[Te
     lines = sentence(
         f"{plural(schedule.rounds, 'round')}{cut}, {sent}", width, lead=f"{schedule.algorithm}: "
     )
-    lines += sentence(took, width)
+    lines += [*sentence(took, width), *sentence(_plan_words(run), width)]
     lines += sentence(f"{least(run.bound)}.", width, style="dim" * (not verbose))
     if verbose:
         lines += [*sentence(_other_words(run), width), *formula_lines(run, width)]
     return lines
+
+
+def _plan_words(run: CollectiveRun) -> str:
+    """The time that plans count, where the rounds take longer by more than a hop each; "" elsewhere."""
+    closed, levels = run.closed_form.seconds, run.links.levels
+    hops = run.schedule.rounds * run.used_links.spec.latency
+    if not closed or not any(level.is_torus for level in levels) or run.timeline.seconds <= closed + hops:
+        return ""
+    return (
+        f"Plans count {seconds(closed)}: messages are forwarded while they come in, and no round waits for "
+        "another."
+    )
 
 
 def _other_words(run: CollectiveRun) -> str:

@@ -100,9 +100,17 @@ def cause_lines(timeline: ProgramTimeline, width: int, palette: Palette, verbose
             saving_lines(timeline, width),
             critical_lines(timeline, width, palette),
             [] if memory is None else memory_report_lines(memory, width, palette),
+            _optimistic_lines(timeline, width),
             *blocks,
         ]
     return [line for block in blocks if block for line in (Text(), *block)]
+
+
+def _optimistic_lines(timeline: ProgramTimeline, width: int) -> list[Text]:
+    """``optimistic: nothing reaches all of HBM's bandwidth (12 operations); …``."""
+    counts = Counter(op.optimistic for op in timeline.ops if op.optimistic)
+    said = (f"{why} ({plural(count, 'operation')})" for why, count in counts.most_common())
+    return sentence("; ".join(said), width, lead="optimistic: ") if counts else []
 
 
 def percent(share: float) -> str:
@@ -282,6 +290,7 @@ def op_details(timeline: ProgramTimeline, number: int, width: int, marked: Text 
     lines = records([[(op.name, "bold"), *kind, lane.name, *_times(op)]], width)
     by = ESTIMATES.get(op.estimate, "")
     counted = ": ".join(filter(None, (by, op.detail))) or "no estimate"
+    counted += f". Optimistic: {op.optimistic}" * bool(op.optimistic)
     lines += sentence(counted, width, lead="by " if by else "")
     facts = [f"bound by {op.bound}"] * bool(op.bound) + [exact_bytes(op.bytes or 0)] * bool(op.bytes)
     facts += [f"{op.flops:,.0f} FLOP"] if op.flops else []

@@ -134,7 +134,7 @@ class CollectiveChoice:
         """Take the links of the machine; whether they are others than before."""
         before = self._levels
         self._levels = (
-            () if self.base is None else self._resolved.placed.group_levels(self.base.operation.axes)
+            () if self.base is None else self._resolved.placed.published_levels(self.base.operation.axes)
         )
         return self._levels != before
 
