@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from operator import add
 from typing import NamedTuple
 
 from shardviz.errors import QuestionError
@@ -120,8 +121,9 @@ def collective_time(
     is_next = True
     if op in SHIFTS or op in MESSAGES:
         moved = None if pairs is None else [(source, target) for source, target in pairs if source != target]
-        shifts = _shifts(moved or (), levels)
-        is_next = moved is None or shifts <= {1} or shifts <= {math.prod(level.size for level in levels) - 1}
+        members = math.prod(level.size for level in levels)
+        shifts = {(target - source) % members for source, target in moved or ()}
+        is_next = shifts <= {1} or shifts <= {members - 1}
         by_formula = _sent(op, size, levels, moved)
     else:
         by_formula = _in_stages(op, size, _stages(levels, strategy), in_rounds)
@@ -365,10 +367,11 @@ def _exchanged(held: int, stage: _Stage) -> _Part:
 def _sent(op: str, size: int, levels: Sequence[LinkLevel], pairs: Pairs | None) -> CollectiveTime:
     """A message of each device to another, or a single one, which takes all axes of a torus at once."""
     is_single = op in MESSAGES or (pairs is not None and len(pairs) == 1)
-    if pairs is None:
-        steps = [level.farthest(2) if is_single else 1 for level in levels]
-        routes = [_shifted(level, hops, is_single) for level, hops in zip(levels, steps, strict=True)]
-    else:
+    # On a line the last one goes all the way back to the first.
+    routes: Iterable[Route] = (
+        (level.farthest(2) if is_single or not level.closes else 1, 1.0) for level in levels
+    )
+    if pairs is not None:
         routes = _routed(pairs, levels)
     moving = [(level, *route) for level, route in zip(levels, routes, strict=True) if route[0]]
     if not moving:
@@ -393,59 +396,34 @@ def _sent(op: str, size: int, levels: Sequence[LinkLevel], pairs: Pairs | None) 
     return CollectiveTime(latency + most, latency, most, latency + most, bound, told)
 
 
-def _shifts(pairs: Pairs, levels: Sequence[LinkLevel]) -> set[int]:
-    """The steps from source to target, by the members' numbers."""
-    members = math.prod(level.size for level in levels)
-    return {(target - source) % members for source, target in pairs}
-
-
-def _routed(pairs: Pairs, levels: Sequence[LinkLevel]) -> list[Route]:
-    """The routes along each level of messages that take the outer levels first, each the shortest way."""
-    shifts = _shifts(pairs, levels)
-    if len(levels) == 1 and len(shifts) == 1 and len(pairs) == levels[0].size:
-        return [_shifted(levels[0], *shifts, False)]
-    found, inner = [], math.prod(level.size for level in levels)
+def _routed(pairs: Pairs, levels: Sequence[LinkLevel]) -> Iterator[Route]:
+    """The routes along each level of messages that take the outer levels first, each the shortest way; half
+    of one that goes to the other side of a ring goes either way."""
+    inner = math.prod(level.size for level in levels)
     for level in levels:
-        outer, inner = inner, inner // level.size
+        outer, inner, size = inner, inner // level.size, level.size
         # By line along the level and direction, where messages enter and leave its links.
         loads: dict[tuple[int, int, bool], Counter[int]] = {}
         most = 0
         for source, target in pairs:
-            begin, end = source // inner % level.size, target // inner % level.size
+            begin, end = source // inner % size, target // inner % size
             if begin == end:
                 continue
-            up, way = end > begin, abs(end - begin)
-            if level.closes and 2 * way > level.size:
-                up, way = not up, level.size - way
-            most = max(most, way if level.is_torus else 1)
-            first = begin if up else end
-            load = loads.setdefault((target // outer, source % inner, up), Counter())
-            load[first] += 1
-            load[first + way] -= 1
-            if first + way > level.size:
-                # Beyond the end of a ring it goes on at its begin.
-                load[level.size] -= 1
-                load[0] += 1
-                load[first + way - level.size] -= 1
-                load[first + way] += 1
-        often = [max(accumulate(load[at] for at in range(level.size))) for load in loads.values()]
-        found.append((most, float(max(often, default=0)) if level.is_torus else 1.0))
-    return found
-
-
-def _shifted(level: LinkLevel, hops: int, is_single: bool) -> Route:
-    """The route where all, or a single message, go so many steps on."""
-    if not level.is_torus:
-        return 1, 1.0
-    hops %= level.size
-    back = level.size - hops
-    if is_single:
-        return (min(hops, back) if level.closes else hops), 1.0
-    if not level.closes:
-        # The last ones go all the way back.
-        return max(hops, back), float(min(hops, back))
-    # Half of those that go to the other side go either way.
-    return min(hops, back), hops / 2 if hops == back else float(min(hops, back))
+            ways = {end > begin: abs(end - begin)}
+            if level.closes:
+                ways[end < begin] = size - abs(end - begin)
+            hops = min(ways.values()) if level.is_torus else 1
+            most = max(most, hops)
+            shortest = [up for up, count in ways.items() if count == hops]
+            for up in shortest:
+                load = loads.setdefault((target // outer, source % inner, up), Counter())
+                first = begin if up else end
+                load[first] += 1 / len(shortest)
+                load[first + hops] -= 1 / len(shortest)
+        # Beyond the end of a ring it goes on at its begin.
+        sums = ([*accumulate(load[at] for at in range(2 * size))] for load in loads.values())
+        often = max((max(map(add, load, load[size:])) for load in sums), default=0.0)
+        yield most, often if level.is_torus else 1.0
 
 
 def _by_nccl(

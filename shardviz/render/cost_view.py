@@ -71,6 +71,8 @@ def machine_words(cost: PlanCost) -> str:
     arithmetic = peak_words(machine, cost.plan.problem.result.dtype)
     bandwidth = machine.device.hbm_bandwidth
     memory = "HBM of unknown bandwidth" if bandwidth is None else f"HBM {rate(bandwidth)}"
+    if machine.family.lacks_links:
+        memory += f", {machine.family.link_name} of unpublished bandwidth"
     assumed = ", assumed, each mesh axis a ring" if machine.assumed else ""
     matmuls = matmul_words(machine, cost.plan.problem.result.dtype)
     return f"{machine.name}{assumed}: {arithmetic}, {memory}" + f", {matmuls}" * (matmuls != AT_PEAK)

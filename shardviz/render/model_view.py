@@ -271,10 +271,9 @@ def _padding_lines(step: ModelStep, width: int) -> list[Text]:
 
 def _sums(steps: Sequence[PricedStep]) -> tuple[str, str]:
     """The bytes and the seconds of collectives."""
-    return (
-        human_bytes(sum(priced.step.bytes for priced in steps)),
-        seconds(sum(priced.seconds or 0.0 for priced in steps)),
-    )
+    times = [priced.seconds for priced in steps if priced.seconds is not None]
+    moved = human_bytes(sum(priced.step.bytes for priced in steps))
+    return moved, "?" if len(times) < len(steps) else seconds(sum(times))
 
 
 def _part_lines(part: PlannedPart, mesh: Mesh, width: int, palette: Palette) -> list[Text]:
@@ -324,7 +323,7 @@ def _step_words(step: ModelStep, question: ModelQuestion) -> Iterator[str]:
         yield f"{speed}: {at_peak}"
     yield (
         f"{plural(step.count, 'collective')} send {human_bytes(step.wire_bytes)} per device in "
-        f"{seconds(step.communication_seconds)}"
+        f"{time_words(step.communication_seconds, not is_partial)}"
     )
     if is_partial:
         yield f"times are lower bounds: {step.layer.cost.missing_figure}"
