@@ -10,7 +10,7 @@ have members; NCCL's rings pass through all of them at once.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -403,7 +403,7 @@ def _routed(pairs: Pairs, levels: Sequence[LinkLevel]) -> Iterator[Route]:
     for level in levels:
         outer, inner, size = inner, inner // level.size, level.size
         # By line along the level and direction, where messages enter and leave its links.
-        loads: dict[tuple[int, int, bool], Counter[int]] = {}
+        loads: dict[tuple[int, int, bool], defaultdict[int, float]] = {}
         most = 0
         for source, target in pairs:
             begin, end = source // inner % size, target // inner % size
@@ -416,7 +416,7 @@ def _routed(pairs: Pairs, levels: Sequence[LinkLevel]) -> Iterator[Route]:
             most = max(most, hops)
             shortest = [up for up, count in ways.items() if count == hops]
             for up in shortest:
-                load = loads.setdefault((target // outer, source % inner, up), Counter())
+                load = loads.setdefault((target // outer, source % inner, up), defaultdict(float))
                 first = begin if up else end
                 load[first] += 1 / len(shortest)
                 load[first + hops] -= 1 / len(shortest)

@@ -264,6 +264,7 @@ def _space_sentences(answer: MeshRanking, verbose: bool) -> Iterator[str]:
         yield question.assumes
     else:
         yield f"{where}."
-        yield "Rows keep to their axes' rules; explain may divide the same work otherwise, in less time."
+        if answer.found:
+            yield "Rows keep to their axes' rules; explain may plan their shardings in less time or memory."
     if question.lacking:
         yield f"The time of {question.uncounted} is not counted: {question.lacking}."
