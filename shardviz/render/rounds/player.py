@@ -294,11 +294,10 @@ def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> 
         return [_fitting([Text("too many rounds to sum", "dim"), Text(fewest, "dim")], width)]
     cost = run.cost
     waiting, least = run.timeline.waiting, bound.wire_bytes
-    latency, closed = rounds * run.used_links.spec.latency, run.closed_form
+    latency, formula = rounds * run.used_links.spec.latency, run.closed_form.seconds
     # What a plan's price, which is the formula's, leaves out; or that price, where another way is played.
-    formula = 0.0 if closed is None else closed.seconds
-    is_told = closed is not None and isclose(cost.seconds(rounds), formula + latency, rel_tol=0.01)
-    is_other = closed is not None and not isclose(cost.seconds(rounds), formula, rel_tol=0.01)
+    is_told = isclose(cost.seconds(rounds), formula + latency, rel_tol=0.01)
+    is_other = not isclose(cost.seconds(rounds), formula, rel_tol=0.01)
     sent = Text.assemble(
         ("sent ", "dim"),
         (human_bytes(cost.bytes(number)).rjust(LONGEST), "bold"),
@@ -314,8 +313,8 @@ def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> 
     on = f"on {links_of}" if links_of else "as given" if run.links.machine is None else "assumed"
     links = Text(f"{run.links.topology} {on}, {rate(run.links.spec.bandwidth)} per {run.links.each}", "dim")
     rest = [Text(f"min {plural(bound.rounds, 'round')}", "dim")] * (bound.rounds < rounds)
-    if closed is not None and is_other and not is_told:
-        rest.insert(0, Text(f"{seconds(closed.seconds)} by formula", "dim"))
+    if is_other and not is_told:
+        rest.insert(0, Text(f"{seconds(formula)} by formula", "dim"))
     return flowed([sent, took, links, *rest], width)
 
 

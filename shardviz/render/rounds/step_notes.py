@@ -208,7 +208,7 @@ def formula_lines(run: CollectiveRun, width: int) -> list[Text]:
     """The time in closed form, independent of the algorithm: its bound, how it is counted, and what the book
     counts."""
     time = run.closed_form
-    if time is None or not time.bound:
+    if not time.bound:
         return []
     said = f"bound by {time.bound}: {time.convention}"
     if seconds(time.textbook_seconds) != seconds(time.seconds):
