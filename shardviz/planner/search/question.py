@@ -80,7 +80,7 @@ class SearchQuestion:
 
     @property
     def uncounted(self) -> str:
-        """What takes no time for that: ``arithmetic and communication``."""
+        """The work whose time is therefore not counted: ``arithmetic and communication``."""
         return " and ".join(self._lacking)
 
     @property
