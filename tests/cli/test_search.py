@@ -78,6 +78,16 @@ def test_one_mesh_is_no_plural(capsys):
     assert run(["search", "bd,df->bf", "--machine", "v5e:1x1"]) == 0
     page = capsys.readouterr().out
     assert "\n1 mesh and 1 sharding looked at. On v5e:1x1" in page
+    assert "explain may plan their shardings in less time or memory." in " ".join(page.split())
+
+
+def test_a_search_counts_no_time_of_links_that_nobody_publishes(capsys):
+    assert run(["search", "bd,df->bf", "--machine", "trn2:4"]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    words = "no bandwidth of NeuronLink is published for trn2"
+    assert f"The time of communication is not counted: {words}." in page
+    assert run(["explain", "bd,df->bf", "--mesh", "X=4", "--specs", "_X,X_->__", "--machine", "trn2:4"]) == 0
+    assert f"Collectives have no seconds: {words}." in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_mesh_with_too_many_shardings_is_not_called_impossible(capsys, monkeypatch):

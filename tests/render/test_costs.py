@@ -10,7 +10,7 @@ import pytest
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.timelines import Timeline, fastest
 from shardviz.render.palette import PLAIN, TRUECOLOR
-from shardviz.render.rounds.step_notes import comparison_view
+from shardviz.render.rounds.step_notes import comparison_view, cost_lines
 from shardviz.stepping.collective_run import CollectiveRun
 from tests.conftest import covering
 
@@ -19,6 +19,17 @@ RunOf = Callable[..., CollectiveRun]
 
 def compared(run: CollectiveRun, width: int) -> str:
     return "\n".join(line.plain for line in comparison_view(run, width, PLAIN))
+
+
+def test_rounds_on_a_torus_stand_beside_what_plans_count(run_of: RunOf) -> None:
+    """An all-to-all waits for each of its rounds; within a hop a round nothing is said."""
+    small, large = (
+        run_of("all_to_all", "i=4", tuple(range(size)), "pairwise", split_axis=0, concat_axis=0)
+        for size in (16, 2**20)
+    )
+    words = "messages are forwarded while they come in, and no round waits for another."
+    assert words in "\n".join(line.plain for line in cost_lines(large, 120))
+    assert words not in "\n".join(line.plain for line in cost_lines(small, 120))
 
 
 TABLES = [
