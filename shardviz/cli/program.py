@@ -27,6 +27,7 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
+    from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.entries import Selection
     from shardviz.reports.program_report import ProgramReport, TimesAnswer
     from shardviz.reports.suggestions import Suggestion
@@ -108,8 +109,9 @@ def command(
         problem = f"--why needs one target, not {len(targets)}"
         raise QuestionError(problem, "choose one, or add --json")
     if not output.as_json:
-        both = {"--why": with_reasons, "--time": with_times, "--arrays": with_arrays}
-        options.refuse_both(both, "leave out one of them, or add --json")
+        for option, is_given in (("--why", with_reasons), ("--arrays", with_arrays)):
+            both = {option: is_given, "--time": with_times}
+            options.refuse_both(both, "leave out one of them, or add --json")
     wanted = parse_mesh(mesh)
     if len(targets) == 1:
         check_mesh(targets[0], wanted)
@@ -128,15 +130,21 @@ def command(
             if report is not None:
                 selection.check(report.entries, each.mesh)
         tried: list[dict[Reason, Suggestion]] = []
+        split: list[dict[ProgramArray, Suggestion]] = [{}] * len(found)
         if with_reasons:
             with working("trying other shardings"):
-                tried = [session.suggestions(program) for program in found]
+                if with_arrays:
+                    split = [session.split_suggestions(program) for program in found]
+                if output.as_json or not with_arrays:
+                    tried = [session.suggestions(program) for program in found]
         if with_arrays and not output.as_json:
-            for each in found:
-                output.show(program_view.arrays_view(each, output.width, output.palette, output.verbose))
+            for each, suggested in zip(found, split, strict=True):
+                output.show(
+                    program_view.arrays_view(each, output.width, output.palette, output.verbose, suggested)
+                )
             output.show_more("every array")
         else:
-            _show(name, reported, told, with_times, selection, tried, output, with_arrays)
+            _show(name, reported, told, with_times, selection, tried, output, split if with_arrays else None)
         if on is not None:
             _note_machine(on, reported, told)
         if save is not None:
@@ -169,12 +177,12 @@ def _show(
     selection: Selection,
     tried: Sequence[Mapping[Reason, Suggestion]],
     output: CommandOutput,
-    with_arrays: bool,
+    split: Sequence[Mapping[ProgramArray, Suggestion]] | None,
 ) -> None:
     """Print one target's page, or a line for each of several with what costs most in each; then the times.
     What was `tried` of each target's collectives makes its page longer."""
     if output.as_json:
-        print_json(documents.program_document(name, reported, with_times, selection, tried, with_arrays))
+        print_json(documents.program_document(name, reported, with_times, selection, tried, split))
         return
     width = output.width
     if len(reported) > 1:

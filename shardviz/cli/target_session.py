@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from shardviz.compiler.user_file import UserProgram
     from shardviz.devices.job import Job, JobAddress
     from shardviz.planner.problem import Problem
+    from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.lowered_module import ShardingCandidate
-    from shardviz.reports.suggestions import Suggestion
+    from shardviz.reports.suggestions import AskChanged, Suggestion
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import TargetResult
     from shardviz.reports.why import Reason
@@ -135,9 +136,21 @@ class ProgramSession(WorkerSession):
     def suggestions(self, compiled: TargetProgram) -> dict[Reason, Suggestion]:
         """Changes that avoid a program's most expensive collectives, tried on Shardy and its target; a try
         that fails is passed over."""
-        lowered, worker = compiled.lowered, self._worker
-        if lowered is None or worker is None:
+        if compiled.lowered is None:
             return {}
+        return suggestions.suggestions(self._ask_changed(compiled), compiled)
+
+    def split_suggestions(self, compiled: TargetProgram) -> dict[ProgramArray, Suggestion]:
+        """Splits of a program's arguments that every device holds whole, tried alike."""
+        if compiled.lowered is None or compiled.module is None:
+            return {}
+        return suggestions.split_suggestions(self._ask_changed(compiled), compiled)
+
+    def _ask_changed(self, compiled: TargetProgram) -> AskChanged:
+        """Has a target compile a program with changes."""
+        lowered, worker = compiled.lowered, self._worker
+        assert lowered is not None
+        assert worker is not None
 
         def ask(name: str, changes: Sequence[ShardingCandidate]) -> TargetProgram:
             (target,) = parse_targets(name)
@@ -147,7 +160,7 @@ class ProgramSession(WorkerSession):
             except CompilerError as error:
                 return target_program.without_program(name, error)
 
-        return suggestions.suggestions(ask, compiled)
+        return ask
 
 
 class TargetSession(WorkerSession):

@@ -103,7 +103,7 @@ def _hlo(
     rematerializations: Sequence[Rematerialization] = (),
     compiled: TargetProgram | None = None,
     suggestions: Mapping[Reason, Suggestion] | None = None,
-    arrays: Sequence[ProgramArray] | None = None,
+    arrays: Sequence[Beside] | None = None,
 ) -> Beside:
     """A report; a `compiled` one has the reasons of its collectives, with the suggestions
     that were found, and its `arrays` where they are asked for."""
@@ -145,17 +145,21 @@ def program_document(
     with_timelines: bool = False,
     selection: Selection | None = None,
     suggestions: Sequence[Mapping[Reason, Suggestion]] = (),
-    with_arrays: bool = False,
+    split: Sequence[Mapping[ProgramArray, Suggestion]] | None = None,
 ) -> Document:
     """The programs of all targets, each with the report on it, where there is one; `program` is then the
-    document of `shardviz hlo`."""
+    document of `shardviz hlo`. With the suggestions of how to `split` the arrays of each, it has these."""
     targets = []
     tried = suggestions or [{}] * len(programs)
-    for (program, report), found in zip(programs, tried, strict=True):
+    mended: Sequence[Mapping[ProgramArray, Suggestion] | None]
+    mended = [None] * len(programs) if split is None else split
+    for (program, report), found, mends in zip(programs, tried, mended, strict=True):
         answer = program.answer
         read = seconds = None
         if report is not None:
-            arrays = program.arrays if with_arrays else None
+            arrays = None
+            if mends is not None:
+                arrays = [Beside(one, suggestion=mends.get(one)) for one in program.arrays]
             read = _hlo(report, program.mesh, selection, program.rematerializations, program, found, arrays)
             if not with_timelines:
                 read = Beside(read, timeline=None)

@@ -28,6 +28,7 @@ from shardviz.hlo.named_scopes import program_place
 from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.shapes import PlacedArray, one_array, placed_arrays
 from shardviz.notation.gspmd import written_spec
+from shardviz.reports.entries import numberless
 from shardviz.reports.lowered_module import FEW_ELEMENTS, LoweredArray, SplitValue, ValueKind
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
 from shardviz.sharding.array import BITS
@@ -143,6 +144,24 @@ def partitioned_arrays(
         size = array_bytes(part, one.dtype) if one.dtype in BITS else 0
         rows.append(_end(kind, PlacedArray(one.dtype, part, size), known, one, mesh))
     return _in_order(rows, mesh)
+
+
+def alike_arrays(arrays: Iterable[ProgramArray]) -> list[list[ProgramArray]]:
+    """Arrays that differ in the numbers of their names alone together, those that take most first."""
+    groups: dict[object, list[ProgramArray]] = {}
+    for one in arrays:
+        key = (
+            numberless(one.name),
+            one.dtype,
+            one.shape,
+            one.part,
+            one.spec,
+            one.memory_kind,
+            one.source,
+            one.marks,
+        )
+        groups.setdefault(key, []).append(one)
+    return sorted(groups.values(), key=lambda group: -sum(one.bytes for one in group))
 
 
 def _in_order(rows: Iterable[ProgramArray], mesh: Mesh) -> tuple[ProgramArray, ...]:

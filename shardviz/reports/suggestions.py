@@ -4,6 +4,9 @@ A candidate changes the sharding of an argument, or constrains the value that is
 on the batch is split no longer. It is kept where Shardy then needs less in all, has no such meeting any more,
 and no device multiplies more than before: then every device would do the same work in place of the
 collective. It is said where the target's program sends less, too, and saves more bytes than it takes memory.
+
+An argument that every device holds whole is split in the ways that divide it: the split is said where the
+target's program then takes less memory, by more than it sends more.
 """
 
 from __future__ import annotations
@@ -11,7 +14,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from shardviz.reports.arrays import ProgramArray, alike_arrays
 from shardviz.reports.entries import entries_of
 from shardviz.reports.lowered_module import ExplicitReshards, Meeting, ShardingCandidate, SplitArgument
 from shardviz.reports.target_program import TargetProgram
@@ -28,6 +33,8 @@ LEAST_PART = 0.01
 """The part of all bytes that a change saves at least."""
 MOST_REASONS = 3
 """Meetings for which changes are tried: each try takes as long as Shardy does."""
+MOST_REPLICATED = 2
+"""Arguments that every device holds whole, for which splits are tried."""
 MOST_COMPILED = 2
 """Changes for one meeting that the target compiles, those first that save most on Shardy."""
 
@@ -39,12 +46,14 @@ Outcome = tuple[int, ExplicitReshards]
 @dataclass(frozen=True)
 class Suggestion:
     """A candidate that a `target` has been asked about; `saved_bytes` are sent less by a device, in all, and
-    `memory_bytes` is what it takes more of a device's memory."""
+    `memory_bytes` is what it takes more of a device's memory. On a target with hardware a run takes
+    `saved_seconds` less."""
 
     candidate: ShardingCandidate
     saved_bytes: int
     memory_bytes: int = 0
     target: str = "shardy"
+    saved_seconds: float | None = None
 
     def is_worth(self, sent_bytes: int) -> bool:
         """Return whether it saves a part of the bytes that are sent, and more than it takes of memory."""
@@ -137,7 +146,48 @@ def _compared(candidate: ShardingCandidate, before: TargetProgram, after: Target
     memory = candidate.memory_bytes
     if before.memory is not None and after.memory is not None:
         memory = after.memory.peak_bytes - before.memory.peak_bytes
-    return Suggestion(candidate, before.bytes_sent - after.bytes_sent, memory, before.target)
+    was, now = before.times().times, after.times().times
+    seconds = None if was is None or now is None else was.model.seconds - now.model.seconds
+    return Suggestion(candidate, before.bytes_sent - after.bytes_sent, memory, before.target, seconds)
+
+
+def split_suggestions(ask: AskChanged, compiled: TargetProgram) -> dict[ProgramArray, Suggestion]:
+    """For the largest arguments that every device holds whole, of alike ones the first, a split that frees
+    more memory than it sends bytes."""
+    known = {one.name: one for one in compiled.explicit_reshards.arguments}
+    plain = ask("shardy", ())
+    if plain.mesh is None or plain.bytes_sent is None:
+        return {}
+    mesh, sent = plain.mesh, plain.bytes_sent
+    whole = [one for one in compiled.arrays if any(mark.kind == "replicated" for mark in one.marks)]
+    found: dict[ProgramArray, Suggestion] = {}
+    for group in alike_arrays(one for one in whole if one.name in known)[:MOST_REPLICATED]:
+        freed: list[tuple[int, tuple[ShardingCandidate, ...]]] = []
+        for spec in islice(_splits(known[group[0].name], mesh), MOST):
+            changes = tuple(_of_argument(known[one.name], spec, mesh) for one in group)
+            partitioned = ask("shardy", changes)
+            if partitioned.bytes_sent is not None:
+                more = partitioned.bytes_sent - sent + sum(change.memory_bytes for change in changes)
+                freed.append((more, changes))
+        tried = []
+        for _, changes in sorted(freed, key=lambda one: one[0])[:MOST_COMPILED]:
+            one = _compared(changes[0], compiled, ask(compiled.target, changes))
+            if one is not None and one.memory_bytes < min(0, one.saved_bytes):
+                tried.append(one)
+        if tried:
+            found[group[0]] = min(tried, key=lambda one: one.memory_bytes - one.saved_bytes)
+    return found
+
+
+def _splits(one: SplitArgument, mesh: Mesh) -> Iterator[PartitionSpec]:
+    """The ways to split one dimension of an array evenly, those over the most devices first."""
+    axes = [axis for axis, size in mesh.shape.items() if size > 1]
+    for together in (*([axes] if len(axes) > 1 else []), *([axis] for axis in axes)):
+        for dim, size in enumerate(one.shape):
+            if size % mesh.group_size(together) == 0:
+                dims: list[tuple[str, ...]] = [()] * len(one.shape)
+                dims[dim] = tuple(together)
+                yield PartitionSpec(tuple(dims))
 
 
 def candidates(

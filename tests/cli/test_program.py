@@ -47,6 +47,23 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("file")
+@pytest.mark.parametrize("width", ["40", "100"])
+def test_every_array_has_its_row(capfd, width):
+    assert run(["program", "mine.py:step", *MESH, "--arrays", "--width", width]) == 0
+    out = capfd.readouterr().out
+    assert max(map(len, out.splitlines())) <= int(width)
+    words = " ".join(out.split())
+    assert "arguments 144 KiB per device" in words
+    assert "params['w_in'] bf16 256×512 _ model 64 KiB 2" in words
+    assert run(["program", "mine.py:step", *MESH, "--arrays", "--json"]) == 0
+    (target,) = json.loads(capfd.readouterr().out)["targets"]
+    rows = [(one["name"], one["spec"], one["bytes_per_device"]) for one in target["program"]["arrays"]]
+    assert ("params['w_in']", [[], ["model"]], 65536) in rows
+    assert run(["program", "mine.py:step", *MESH, "--arrays", "--time"]) == 2
+    assert "--arrays and --time cannot be combined" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("file")
 def test_one_target_has_the_page_of_hlo(capfd):
     assert run(["program", "mine.py:step", *MESH, "--width", "80"]) == 0
     out, err = capfd.readouterr()

@@ -16,6 +16,7 @@ from shardviz.reports.suggestions import (
     Suggestion,
     candidates,
     dearest_reasons,
+    split_suggestions,
     suggestions,
 )
 from shardviz.reports.why import TrainStep, alike_reasons
@@ -334,6 +335,38 @@ def test_weights_of_one_shape_are_told_apart_and_no_gather_of_one_is_made_whole(
     words = [each.name for each in alike_reasons(moved)]
     assert len(words) == 2
     assert all(each.startswith("w[*]['") for each in words)
+
+
+def data_parallel(**specs):
+    """A step whose weights every device holds whole, but for those with a spec."""
+
+    def step(w, x):
+        gradients = jax.grad(lambda w: jnp.mean(jnp.square(jnp.tanh(x @ w["up"]) @ w["down"])))(w)
+        return jax.tree.map(lambda w, g: w - 0.1 * g, w, gradients)
+
+    shapes = {"up": (256, 1024), "down": (1024, 256)}
+    weights = {name: array(shape, *specs.get(name, ())) for name, shape in shapes.items()}
+    return jax.jit(step, donate_argnums=0), (weights, array((512, 256), ("data", "model")))
+
+
+def test_an_argument_that_is_whole_on_every_device_is_split_as_the_mended_program_is(worker):
+    program, arguments = data_parallel()
+    compiled = ask(worker, program, arguments)
+
+    def asked(target, changes):
+        return ask(worker, program, arguments, target, changes)
+
+    found = split_suggestions(asked, compiled)
+    assert {one.name for one in found} == {"w['up']", "w['down']"}
+    for one, best in found.items():
+        # The user writes what is printed.
+        dims = [axes or None for axes in best.candidate.spec.dims]
+        mended = ask(worker, *data_parallel(**{one.name[3:-2]: dims}))
+        assert mended.memory.peak_bytes - compiled.memory.peak_bytes == best.memory_bytes < 0
+        assert compiled.bytes_sent - mended.bytes_sent == best.saved_bytes
+        assert -best.memory_bytes > -best.saved_bytes
+    fully_split = data_parallel(up=(None, ("data", "model")), down=(("data", "model"), None))
+    assert split_suggestions(asked, ask(worker, *fully_split)) == {}
 
 
 def test_shapes_alone_tell_what_moves():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePath
 
@@ -12,8 +12,10 @@ from shardviz.errors import plural
 from shardviz.render.caption import split_text
 from shardviz.render.lines import Cell, sentence, table
 from shardviz.render.palette import Palette
-from shardviz.reports.arrays import ArrayKind, Mark, ProgramArray
-from shardviz.reports.entries import common_name, numberless
+from shardviz.render.programs.cost_lines import suggestion_lines
+from shardviz.reports.arrays import ArrayKind, Mark, ProgramArray, alike_arrays
+from shardviz.reports.entries import common_name
+from shardviz.reports.suggestions import Suggestion
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, times
 
@@ -34,9 +36,14 @@ FEW = 8
 
 
 def array_lines(
-    arrays: Sequence[ProgramArray], mesh: Mesh, width: int, palette: Palette, verbose: bool = False
+    arrays: Sequence[ProgramArray],
+    mesh: Mesh,
+    width: int,
+    palette: Palette,
+    verbose: bool = False,
+    suggestions: Mapping[ProgramArray, Suggestion] | None = None,
 ) -> list[Text]:
-    """The tables and the wastes; alike arrays of several layers in one row."""
+    """The tables and the wastes, with what mends them; alike arrays of several layers in one row."""
     lines: list[Text] = []
     for kind, of_kind in groupby(arrays, lambda one: one.kind):
         groups = alike_arrays(of_kind)
@@ -48,28 +55,10 @@ def array_lines(
         if rest := groups[len(shown) :]:
             left = sum(one.bytes for group in rest for one in group)
             lines.append(Text(f"  and {plural(len(rest), 'more row')}, {human_bytes(left)}", "dim"))
-    return lines + _waste_lines(arrays, width, verbose)
+    return lines + _waste_lines(arrays, width, verbose, suggestions or {})
 
 
 HEADINGS = ("", "shape", "spec", "", "per device", "copies", "line")
-
-
-def alike_arrays(arrays: Iterable[ProgramArray]) -> list[list[ProgramArray]]:
-    """Arrays that differ in the numbers of their names alone together, those that take most first."""
-    groups: dict[object, list[ProgramArray]] = {}
-    for one in arrays:
-        key = (
-            numberless(one.name),
-            one.dtype,
-            one.shape,
-            one.part,
-            one.spec,
-            one.memory_kind,
-            one.source,
-            one.marks,
-        )
-        groups.setdefault(key, []).append(one)
-    return sorted(groups.values(), key=lambda group: -sum(one.bytes for one in group))
 
 
 def _cells(group: Sequence[ProgramArray], mesh: Mesh, palette: Palette) -> list[Cell]:
@@ -94,7 +83,12 @@ def _name(group: Sequence[ProgramArray]) -> str:
     return f"{name} × {len(group):,}" if len(group) > 1 else name
 
 
-def _waste_lines(arrays: Sequence[ProgramArray], width: int, verbose: bool) -> list[Text]:
+def _waste_lines(
+    arrays: Sequence[ProgramArray],
+    width: int,
+    verbose: bool,
+    suggestions: Mapping[ProgramArray, Suggestion],
+) -> list[Text]:
     """A line for each mark, the most bytes first."""
     marked: list[tuple[Mark, list[ProgramArray]]] = [
         (mark, group) for group in alike_arrays(arrays) for mark in group[0].marks
@@ -106,6 +100,8 @@ def _waste_lines(arrays: Sequence[ProgramArray], width: int, verbose: bool) -> l
         wasted = f", {human_bytes(mark.bytes * len(group))} per device" if mark.bytes else ""
         place = f" ({PurePath(group[0].source).name})" if group[0].source else ""
         lines += sentence(f"{mark.words}{wasted}", width, 2, f"{mark.kind}: {_name(group)}{place}: ")
+        if mark.kind == "replicated" and (best := suggestions.get(group[0])):
+            lines += suggestion_lines(best, width)
     return lines + [Text(f"  and {plural(len(marked) - len(shown), 'more')}", "dim")] * (
         len(marked) > len(shown)
     )

@@ -311,7 +311,7 @@ def why_lines(
             lines += [Text("  instead: the change above")]
         elif best is not None:
             shown.add(best)
-            lines += _suggestion_lines(best, width)
+            lines += suggestion_lines(best, width)
     more = len(groups[selection.top :]) if selection.top is not None else 0
     return [*lines, Text(f"and {plural(more, 'more reason')}{hint}", "dim")] if more else lines
 
@@ -341,16 +341,20 @@ def shape_lines(report: ProgramReport, selection: Selection, width: int, palette
     return [*lines, *sentence(FROM_SHAPES, width, style="dim")] if lines else []
 
 
-def _suggestion_lines(one: Suggestion, width: int) -> list[Text]:
+def suggestion_lines(one: Suggestion, width: int) -> list[Text]:
     """The change, the bytes that it saves on the target that has tried it, and the memory that it costs."""
     candidate = one.candidate
     lines = sentence(candidate.code, width, 2, "instead: ")
     if candidate.made_by:
         lines += sentence(f"x is the result of {candidate.made_by}", width, 4, style="dim")
-    words = f"each device sends {human_bytes(one.saved_bytes)} less per run, tried on {one.target}"
+    less = "less" if one.saved_bytes >= 0 else "more"
+    words = f"each device sends {human_bytes(abs(one.saved_bytes))} {less} per run, tried on {one.target}"
     if one.memory_bytes:
         more = "more" if one.memory_bytes > 0 else "less"
         words += f", and needs {human_bytes(abs(one.memory_bytes))} {more} memory"
+    if one.saved_seconds:
+        faster = "less" if one.saved_seconds > 0 else "more"
+        words += f"; a run takes {human_seconds(abs(one.saved_seconds))} {faster}"
     return lines + sentence(words, width, 4)
 
 

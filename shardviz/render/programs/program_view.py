@@ -33,6 +33,7 @@ from shardviz.render.programs.cost_lines import (
 )
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
 from shardviz.render.times.live_memory import buffer_lines, memory_report_lines, misfit_lines
+from shardviz.reports.arrays import ProgramArray
 from shardviz.reports.entries import BY_COST, Selection
 from shardviz.reports.program_report import DumpedModule, ProgramReport
 from shardviz.reports.suggestions import Suggestion
@@ -84,15 +85,22 @@ def program_view(
     return lines + sentences(program.notes, width, lead="note: ")
 
 
-def arrays_view(program: TargetProgram, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
-    """The target, and every array of the program; the reason where it has made none."""
+def arrays_view(
+    program: TargetProgram,
+    width: int,
+    palette: Palette,
+    verbose: bool = False,
+    suggestions: Mapping[ProgramArray, Suggestion] | None = None,
+) -> list[Text]:
+    """The target, and every array of the program, with splits that were found; the reason where it has made
+    none."""
     lines = target_lines(program, width)
     if program.answer.status != "ok":
         lines += error_lines(program.answer, width, 0)
     if program.module is None or program.mesh is None:
         return lines
     lines += module_lines(program.module, program.mesh, width, palette)
-    return lines + array_lines(program.arrays, program.mesh, width, palette, verbose)
+    return lines + array_lines(program.arrays, program.mesh, width, palette, verbose, suggestions)
 
 
 def memory_lines(memory: MemoryReport, width: int, palette: Palette, verbose: bool) -> list[Text]:
