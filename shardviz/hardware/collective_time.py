@@ -402,6 +402,9 @@ def _routed(pairs: Pairs, levels: Sequence[LinkLevel]) -> Iterator[Route]:
     inner = math.prod(level.size for level in levels)
     for level in levels:
         outer, inner, size = inner, inner // level.size, level.size
+        if not level.is_torus:
+            yield int(any(source // inner % size != target // inner % size for source, target in pairs)), 1.0
+            continue
         # By line along the level and direction, where messages enter and leave its links.
         loads: dict[tuple[int, int, bool], defaultdict[int, float]] = {}
         most = 0
@@ -412,7 +415,7 @@ def _routed(pairs: Pairs, levels: Sequence[LinkLevel]) -> Iterator[Route]:
             ways = {end > begin: abs(end - begin)}
             if level.closes:
                 ways[end < begin] = size - abs(end - begin)
-            hops = min(ways.values()) if level.is_torus else 1
+            hops = min(ways.values())
             most = max(most, hops)
             shortest = [up for up, count in ways.items() if count == hops]
             for up in shortest:
@@ -422,8 +425,7 @@ def _routed(pairs: Pairs, levels: Sequence[LinkLevel]) -> Iterator[Route]:
                 load[first + hops] -= 1 / len(shortest)
         # Beyond the end of a ring it goes on at its begin.
         sums = ([*accumulate(load[at] for at in range(2 * size))] for load in loads.values())
-        often = max((max(map(add, load, load[size:])) for load in sums), default=0.0)
-        yield most, often if level.is_torus else 1.0
+        yield most, max((max(map(add, load, load[size:])) for load in sums), default=0.0)
 
 
 def _by_nccl(

@@ -374,6 +374,16 @@ def test_a_plan_on_links_that_nobody_publishes_is_shown_without_its_seconds():
     assert cost.missing_figure == "no bandwidth of NeuronLink is published for trn2"
 
 
+def test_a_permute_on_a_torus_says_that_it_is_priced_to_the_neighbours():
+    mesh = Mesh(("X", "Y"), (4, 4))
+    for name, is_told in (("v5e:4x4", True), ("gb200:16", False)):
+        placed = place_mesh(named_machine(name), mesh)
+        problem = problem_from_text("ij->ij", mesh=mesh, specs="(XY)_->(YX)_")
+        step = price(plan(problem, placed, "bytes"), placed).steps[-1]
+        assert step.step.op == "ppermute"
+        assert ("farther than to the neighbours" in step.optimistic) is is_told
+
+
 def test_what_was_measured_is_not_optimistic():
     mesh = Mesh(("X", "Y"), (2, 4))
     named = {}

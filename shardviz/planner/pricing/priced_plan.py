@@ -35,6 +35,7 @@ COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
 """Bounds of a step beside the mesh axes of a collective."""
 ROOFLINE = "the longer of FLOPs over the peak and HBM bytes over HBM's bandwidth"
 AT_PEAK, ALL_OF_HBM = "no matmul reaches the peak", "nothing reaches all of HBM's bandwidth"
+FARTHER = "blocks may go farther than to the neighbours"
 """Why seconds are too few."""
 IN_PLACE = "read in place by the step that uses it, as XLA fuses it"
 COPY = "bytes read and written / HBM bandwidth"
@@ -177,7 +178,11 @@ def _priced(
     if seconds > time.seconds:
         bound = HBM
     own = (traffic, time.seconds, time.textbook_seconds)
-    told = bound, time.convention, ALL_OF_HBM if bound == HBM else time.optimistic
+    why = ALL_OF_HBM if bound == HBM else time.optimistic
+    is_on_torus = any(level.is_torus for level in placed.group_levels(step.axes))
+    if step.op == "ppermute" and bound != HBM and is_on_torus:
+        why = f"{why}, {FARTHER}"
+    told = bound, time.convention, why
     return PricedStep(*sizes, None, *own, seconds, *told, resident)
 
 

@@ -179,9 +179,11 @@ def cost_lines(run: CollectiveRun, width: int, verbose: bool = False) -> list[Te
 
 def _plan_words(run: CollectiveRun) -> str:
     """The time that plans count, where the rounds take longer by more than a hop each; "" elsewhere."""
-    closed, levels = run.closed_form.seconds, run.links.levels
-    hops = run.schedule.rounds * run.used_links.spec.latency
-    if not closed or not any(level.is_torus for level in levels) or run.timeline.seconds <= closed + hops:
+    closed, hops = run.closed_form.seconds, run.schedule.rounds * run.used_links.spec.latency
+    is_on_torus = any(level.is_torus for level in run.links.levels)
+    # Plans price a permute as one to the neighbours.
+    is_permute = run.schedule.pattern.kind == "permute"
+    if not closed or not is_on_torus or is_permute or run.timeline.seconds <= closed + hops:
         return ""
     return (
         f"Plans count {seconds(closed)}: messages are forwarded while they come in, and no round waits for "
