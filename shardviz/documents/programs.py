@@ -206,19 +206,20 @@ def _told_times(cost: PlanCost, answers: Iterable[TimesAnswer]) -> list[Beside]:
     """The plan's times, and those of each answer by each of its tellers."""
     from shardviz.timeline.of_plan import plan_timeline
 
-    def told(target: str, teller: str, timeline: ProgramTimeline | None, **more: object) -> Beside:
-        return Beside(target=target, teller=teller, timeline=timeline, **{"error": "", "causes": (), **more})
+    def told(target: str, teller: str, timeline: ProgramTimeline | None, error: str | None = "") -> Beside:
+        return Beside(target=target, teller=teller, timeline=timeline, error=error)
 
     tellers = [told("plan", "plan", plan_timeline(cost))]
     for answer in answers:
         times = answer.times
         if times is None:
-            tellers.append(told(answer.target, "model", None, error=answer.error and answer.error.message))
+            tellers.append(
+                told(answer.target, "model", None, error=answer.error.message if answer.error else None)
+            )
             continue
         tellers.append(told(answer.target, "model", times.model))
         if times.scheduler is not None:
-            causes = () if times.comparison is None else times.comparison.causes
-            tellers.append(told(answer.target, "scheduler", times.scheduler, causes=causes))
+            tellers.append(told(answer.target, "scheduler", times.scheduler))
     return tellers
 
 

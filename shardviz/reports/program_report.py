@@ -13,7 +13,6 @@ from shardviz.targets import parse_targets
 from shardviz.timeline.compiler_schedule import is_dummy
 from shardviz.timeline.of_program import on_clock, timed_program
 from shardviz.timeline.scheduler import NO_ESTIMATES, NO_SCHEDULER, NOT_SIMULATED, scheduler_timeline
-from shardviz.timeline.tellers import TellerComparison, compare_tellers
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
@@ -88,7 +87,6 @@ class TargetTimes:
 
     model: ProgramTimeline
     scheduler: ProgramTimeline | None = None
-    comparison: TellerComparison | None = None
     note: str = ""
 
 
@@ -115,8 +113,7 @@ def target_times(
         return TargetTimes(model, note=NO_SCHEDULER if answer.placement is None else NOT_SIMULATED)
     if is_dummy(answer.schedule):
         return TargetTimes(model, note=NO_ESTIMATES)
-    scheduler = scheduler_timeline(answer.schedule, model, answer.text)
-    return TargetTimes(model, scheduler, compare_tellers(model, scheduler, answer.text))
+    return TargetTimes(model, scheduler_timeline(answer.schedule, model, answer.text))
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,6 @@ def test_both_tellers_of_a_gather_that_the_scheduler_had_asynchronous(costs):
     assert gather.exposed == pytest.approx(gather.seconds, rel=0.01)
     # It counts all of V over two links of 46.65 GB/s, see the page on accuracy.
     assert gather.seconds == pytest.approx(4096 * 8192 * 2 / (2 * 46.65e9), rel=0.01)
-    assert times.comparison.scheduler_seconds == times.scheduler.seconds
     matmul = next(op for op in times.scheduler.ops if op.op == "matmul")
     assert times.scheduler.seconds == pytest.approx(gather.seconds + matmul.seconds, rel=0.01)
 
@@ -87,7 +86,7 @@ def test_a_program_without_asynchronous_operations_has_one_teller(costs):
     problem, target, found = costs("v4:2x2x1")
     assert (found.status, found.schedule) == ("ok", None)
     times = target_times(found, target.machine, problem.mesh)
-    assert (times.scheduler, times.comparison, times.note) == (None, None, NOT_SIMULATED)
+    assert (times.scheduler, times.note) == (None, NOT_SIMULATED)
     assert times.model.seconds > 0
     assert found.memory.limit_bytes == target.machine.device.usable_bytes
 

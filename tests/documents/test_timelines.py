@@ -13,7 +13,6 @@ from shardviz.cli.group import run
 from shardviz.documents.fields import KINDS, schema_of
 from shardviz.documents.programs import explain_document
 from shardviz.reports.program_report import TargetTimes, TimesAnswer
-from shardviz.timeline.tellers import TellerComparison
 from tests.render.timelines import LAYER
 
 PROGRAM = Path(__file__).parent.parent / "benchmarks" / "programs" / "four_layers.txt"
@@ -52,13 +51,11 @@ def test_a_plan_and_its_targets_have_their_times(capsys: pytest.CaptureFixture[s
     assert "shardy divides a program and does not compile it" in told["shardy", "model"]["error"]
 
 
-def test_the_second_teller_has_the_causes_of_its_difference() -> None:
-    compared = TellerComparison(0.1, 0.2, (), (("a small transfer", 0.1), ("other work", -0.01)))
+def test_the_compilers_scheduler_is_a_second_teller() -> None:
     cost = explain("bd,df->bf", specs="XY,Y_->X_", target="none").cost
-    answer = TimesAnswer("v5e:2x4", TargetTimes(LAYER, LAYER, compared))
+    answer = TimesAnswer("v5e:2x4", TargetTimes(LAYER, LAYER))
     document = json.loads(json.dumps(explain_document(cost, times=[answer])))
     Draft202012Validator(schema_of("explain")).validate(document)
     plan, model, scheduler = document["timelines"]
     assert [each["teller"] for each in (plan, model, scheduler)] == ["plan", "model", "scheduler"]
-    assert model["causes"] == []
-    assert scheduler["causes"][1] == {"cause": "other work", "longer_seconds": -0.01}
+    assert model["timeline"] == scheduler["timeline"]

@@ -1,4 +1,4 @@
-"""Two tellers of one program: their totals, the causes of their difference, their charts on one scale."""
+"""Two tellers of one program: their totals, their charts on one scale."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from shardviz.errors import QuestionError
 from shardviz.render.palette import PLAIN
 from shardviz.render.times.report import target_times_view, times_view, totals_table
 from shardviz.reports.program_report import TargetTimes, TimesAnswer
-from shardviz.timeline.tellers import TellerComparison
 from tests.render.timelines import LAYER, MS
 
 SLOWER = replace(
@@ -22,7 +21,6 @@ SLOWER = replace(
     memory=None,
     savings=(),
 )
-COMPARED = TellerComparison(108 * MS, 216 * MS, (), (("a small transfer", 100 * MS), ("other work", -3 * MS)))
 
 
 def page(times: TargetTimes, width: int = 100) -> list[str]:
@@ -32,16 +30,14 @@ def page(times: TargetTimes, width: int = 100) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [40, 80, 100, 160])
-def test_both_totals_and_every_cause_are_told(width: int) -> None:
-    words = " ".join(" ".join(page(TargetTimes(LAYER, SLOWER, COMPARED), width)).split())
-    for said in ("216 ms", "108 ms", "2.00 × the model's", "+100 ms a small transfer", "−3 ms other work"):
-        assert said in words
-    agreeing = replace(COMPARED, scheduler_seconds=110 * MS, causes=())
-    assert "within 25 %" in " ".join(page(TargetTimes(LAYER, SLOWER, agreeing), width))
+def test_both_totals_are_told(width: int) -> None:
+    words = " ".join(" ".join(page(TargetTimes(LAYER, SLOWER), width)).split())
+    assert "216 ms" in words
+    assert "108 ms" in words
 
 
 def test_the_charts_have_one_scale() -> None:
-    lines = page(TargetTimes(LAYER, SLOWER, COMPARED), 130)
+    lines = page(TargetTimes(LAYER, SLOWER), 130)
     ticks = [line for line in lines if "│10 ms" in line]
     assert len(ticks) == 2
     assert ticks[0] == ticks[1]
@@ -52,7 +48,7 @@ def test_the_charts_have_one_scale() -> None:
 
 
 def test_memory_ends_with_its_program() -> None:
-    lines = page(TargetTimes(LAYER, SLOWER, COMPARED))
+    lines = page(TargetTimes(LAYER, SLOWER))
     foot = next(line for line in lines if line.startswith("0 "))
     left = next(line for line in lines if "│10 ms" in line).index("│0")
     assert len(foot) - left == pytest.approx((100 - left) / 2, abs=1)

@@ -36,7 +36,6 @@ from shardviz.render.times.live_memory import (
 from shardviz.render.times.timeline_rows import HIDDEN, TimelineRows, TimeWindow, lane_times, unknown_lanes
 from shardviz.reports.program_report import TargetTimes, TimesAnswer
 from shardviz.timeline.program_timeline import Estimate, ProgramTimeline, TimedOp
-from shardviz.timeline.tellers import TellerComparison
 from shardviz.units import exact_bytes, human_bytes
 from shardviz.units import seconds as human_seconds
 
@@ -346,8 +345,6 @@ def times_view(times: TargetTimes, width: int, palette: Palette, verbose: bool =
     tellers = ((f"by the {MODEL}", model), (f"by the {SCHEDULER}", scheduler))
     lines = [*total_lines(model, width, palette, with_parts=width < FIGURED), *_why_lines(model, width)]
     lines += [Text(), *totals_table(tellers, width)]
-    if times.comparison is not None:
-        lines += difference_lines(times.comparison, width)
     return [*lines, *stacked_pictures(tellers, width, palette), *cause_lines(model, width, palette, verbose)]
 
 
@@ -361,20 +358,6 @@ def stacked_pictures(
     for number, (name, timeline) in enumerate(tellers, 1):
         lines += [Text(), Text(name, "bold")]
         lines += picture_lines(timeline, width, palette, limit, left, with_legend=number == len(tellers))
-    return lines
-
-
-def difference_lines(comparison: TellerComparison, width: int) -> list[Text]:
-    """The two totals against one another, and the causes of their difference, the largest first."""
-    if comparison.agree:
-        lines = sentence("within 25 % of each other", width, 2, style="dim")
-    else:
-        longer = "longer" if comparison.ratio > 1 else "shorter"
-        words = f"the scheduler's total is {comparison.ratio:.2f} × the model's, more than 25 % {longer}"
-        lines = sentence(words, width, 2)
-    for cause, seconds in comparison.causes:
-        lead = f"{'+' if seconds > 0 else '−'}{human_seconds(abs(seconds))}  "
-        lines += sentence(cause, width, 2, lead)
     return lines
 
 

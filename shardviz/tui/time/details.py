@@ -15,7 +15,6 @@ from shardviz.render.times.live_memory import memory_report_lines, misfit_lines
 from shardviz.render.times.report import (
     cause_lines,
     comparison_heading,
-    difference_lines,
     op_details,
     parts_lines,
     timeline_facts,
@@ -82,16 +81,13 @@ def report_lines(
     shown: ShownTimelines, said: str, width: int, palette: Palette, has_lanes: bool
 ) -> list[Text]:
     """The report on the chosen timeline, without what a heading that `said` so, and lanes on screen, have:
-    facts and parts of the total, the model beside the scheduler, what would save most, memory."""
+    facts and parts of the total, what would save most, memory."""
     told, timeline = shown.chosen_told, shown.timeline
     assert told is not None
     assert timeline is not None
     lines = [] if timeline.memory is None else misfit_lines(timeline.memory, width)
     lines += sentences([fact for fact in _facts(told, timeline, has_lanes) if fact not in said], width)
     lines += [] if has_lanes else parts_lines(timeline, width, palette)
-    if told.comparison is not None:
-        head = Text("the model and the compiler's scheduler", "bold")
-        lines += [*[Text()] * bool(lines), head, *difference_lines(told.comparison, width)]
     lines += cause_lines(timeline, width, palette)
     lines += sentence(told.note, width, lead="note: " if told.note else "")
     return lines if not lines or lines[0] else lines[1:]

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from shardviz.reports.target_result import TargetResult
     from shardviz.targets import Target
     from shardviz.timeline.program_timeline import ProgramTimeline
-    from shardviz.timeline.tellers import TellerComparison
 
 PLAN = "plan"
 """The name of the plan among the targets."""
@@ -53,15 +52,13 @@ class TimelineQuestion:
 class ToldTimelines:
     """The timelines that answer a question, by their teller; without any, `error` says why.
 
-    `is_assumed`: nobody has named the machine. `comparison` is that of the model and the scheduler; where
-    there is none, `note` says why.
+    `is_assumed`: nobody has named the machine. `note` says why a compiler has no schedule of its own.
     """
 
     question: TimelineQuestion
     timelines: tuple[tuple[Teller, ProgramTimeline], ...] = ()
     error: ShardvizError | None = None
     is_assumed: bool = False
-    comparison: TellerComparison | None = None
     note: str = ""
 
     def teller(self, wanted: Teller) -> Teller | None:
@@ -101,7 +98,7 @@ def tell_program(
     timelines: tuple[tuple[Teller, ProgramTimeline], ...] = (("model", times.model),)
     if times.scheduler is not None:
         timelines += (("scheduler", times.scheduler),)
-    return ToldTimelines(question, timelines, comparison=times.comparison, note=times.note)
+    return ToldTimelines(question, timelines, note=times.note)
 
 
 def tell(name: str, question: TimelineQuestion, resolved: ResolvedProblem) -> ToldTimelines:
