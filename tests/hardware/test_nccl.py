@@ -45,13 +45,24 @@ def test_of_each_gpu_most_times_are_met(chip):
     assert off[int(0.9 * len(off))] < 0.35
 
 
+@pytest.mark.parametrize(
+    ("op", "devices"), [("all-gather", 4), ("reduce-scatter", 4), ("all-to-all", 8), ("all-to-all", 16)]
+)
+def test_small_collectives_over_a_few_of_a_domain_start_at_once(op, devices):
+    off = [
+        collective_time(op, size, [level(chip, devices)]).seconds / seconds - 1
+        for chip, one, members, size, seconds in measured_times()
+        if (chip, one, members) == ("gb200", op, devices) and size < 4 * MIB
+    ]
+    assert abs(statistics.median(off)) < 0.1
+
+
 def test_more_devices_never_take_less():
     for gpu in (gpu for gpu in GPUS.values() if gpu.nccl):
         for op in ("all-gather", "all-reduce", "reduce-scatter", "all-to-all", PERMUTE):
             for size in (2**10, 2**16, 2**20, 2**24, 2**30):
-                times = [
-                    collective_time(op, size, [level(gpu.name, devices)]).seconds for devices in (2, 4, 8)
-                ]
+                groups = [devices for devices in (2, 4, 8, 12, 16, 32, 64) if devices <= gpu.node]
+                times = [collective_time(op, size, [level(gpu.name, devices)]).seconds for devices in groups]
                 assert times == sorted(times), (gpu.name, op, size)
 
 
