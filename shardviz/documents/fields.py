@@ -239,6 +239,7 @@ _BASE = {
     "bool": JsonField({"type": "boolean"}),
     "any": JsonField({}, plain),
     "signed_int": JsonField({"type": "integer"}),
+    "signed_float": JsonField({"type": "number"}),
     "bandwidth": JsonField({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}]}, plain),
 }
 """Types by name; a bandwidth is of bytes a second, "inf" where bytes take no time."""
