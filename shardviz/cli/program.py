@@ -138,10 +138,9 @@ def command(
                 if output.as_json or not with_arrays:
                     tried = [session.suggestions(program) for program in found]
         if with_arrays and not output.as_json:
-            for each, suggested in zip(found, split, strict=True):
-                output.show(
-                    program_view.arrays_view(each, output.width, output.palette, output.verbose, suggested)
-                )
+            for number, (each, suggested) in enumerate(zip(found, split, strict=True)):
+                show = output.show_below if number else output.show
+                show(program_view.arrays_view(each, output.width, output.palette, output.verbose, suggested))
             output.show_more("every array")
         else:
             _show(name, reported, told, with_times, selection, tried, output, split if with_arrays else None)

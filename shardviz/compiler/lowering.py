@@ -19,6 +19,7 @@ from inspect import signature
 from typing import Any
 
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, one_line, quote
+from shardviz.hlo.arguments import pieces_of
 from shardviz.hlo.mlir.attributes import Meshes, element_type
 from shardviz.hlo.mlir.shardings import one_sharding
 from shardviz.notation.gspmd import written_spec
@@ -73,12 +74,38 @@ def lower_program(
         devices,
         tuple(meshes),
         code.getvalue(),
-        *_ends(module, meshes[0] if meshes else None),
+        *_ends(module, meshes[0] if meshes else None, _logical_axes(args, kwargs)),
         lost_donation=" ".join(each.partition("\n")[0] for each in lost),
     )
 
 
-def _ends(module: Any, mesh: Mesh | None) -> tuple[tuple[LoweredArray, ...], tuple[LoweredArray, ...]]:
+def _logical_axes(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The logical axes of Flax's boxes (`nn.Partitioned`, `nnx.Variable`) by their paths within an argument;
+    "" for a dimension without one. Boxes of one path that differ are left out."""
+    tree = sys.modules["jax"].tree_util
+    found: dict[str, tuple[str, ...]] = {}
+    boxes, _ = tree.tree_flatten_with_path(
+        (tuple(args), dict(kwargs)), is_leaf=lambda each: bool(_axis_names(each))
+    )
+    for path, box in boxes:
+        if names := _axis_names(box):
+            own = tree.keystr(path[2:])
+            found[own] = names if found.get(own, names) == names else ()
+    return found
+
+
+def _axis_names(box: Any) -> tuple[str, ...]:
+    """The names that a box gives the dimensions of its value; none for what is not a box."""
+    if not hasattr(box, "value"):
+        return ()
+    named = (getattr(box, name, None) for name in ("names", "sharding_names", "sharding"))
+    names = next((each for each in named if isinstance(each, tuple)), ())
+    return tuple("" if name is None else str(name) for name in names)
+
+
+def _ends(
+    module: Any, mesh: Mesh | None, logical: Mapping[str, tuple[str, ...]]
+) -> tuple[tuple[LoweredArray, ...], tuple[LoweredArray, ...]]:
     """The arguments of a module and its results, as it declares them."""
     operations = {str(each.attributes["sym_name"]): each for each in module.body.operations}
     main = operations['"main"']
@@ -93,6 +120,8 @@ def _ends(module: Any, mesh: Mesh | None) -> tuple[tuple[LoweredArray, ...], tup
             spec = None if found is None else found.spec()
         elif sharding := said.get("mhlo.sharding"):
             spec = written_spec(sharding.strip('"'), mesh, len(shape))
+        _, *steps = pieces_of(path) or [""]
+        box = "".join(steps[:-1]) if steps[-1:] in ([".value"], [".raw_value"]) else "".join(steps)
         return LoweredArray(
             path or said.get("jax.result_info", "").strip('"').replace('\\"', '"'),
             shape,
@@ -100,6 +129,7 @@ def _ends(module: Any, mesh: Mesh | None) -> tuple[tuple[LoweredArray, ...], tup
             spec,
             not _DONATIONS.isdisjoint(said),
             said.get("mhlo.memory_kind", "").strip('"'),
+            logical.get(box, ()) if path else (),
         )
 
     arguments = [

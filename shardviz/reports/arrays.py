@@ -76,7 +76,8 @@ class ProgramArray:
     each run writes a slice of what is "stacked", and a "residual" is made forward and read backward. `shape`
     is global, None where only the `part` of a device is known. `spec` is None where it is not known, and then
     so are the `copies`: how many devices hold the same elements. `asked` is the spec that the program gives.
-    `bytes` are those of one device, in the memory of a "device" or a "host".
+    `bytes` are those of one device, in the memory of a "device" or a "host". `logical` are the names that
+    Flax gives the dimensions of an argument, "" for one without.
     """
 
     kind: ArrayKind
@@ -91,6 +92,7 @@ class ProgramArray:
     source: str = ""
     memory_kind: Literal["device", "host"] = "device"
     marks: tuple[Mark, ...] = ()
+    logical: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,7 @@ def _end(
         asked,
         memory_kind="host" if on_host else "device",
         marks=tuple(marks),
+        logical=() if given is None else given.logical,
     )
 
 

@@ -23,7 +23,7 @@ FEW_ELEMENTS = 1024
 class LoweredArray:
     """An argument or a result of a program, as the program has it: `path` is JAX's, `shape` is global, and
     `spec` is what it asks for, None where the compiler may choose. `memory_kind` is JAX's, "" for that of the
-    device."""
+    device, and `logical` are the names that Flax gives its dimensions, "" for one without."""
 
     path: str
     shape: tuple[int, ...]
@@ -31,6 +31,7 @@ class LoweredArray:
     spec: PartitionSpec | None = None
     is_donated: bool = False
     memory_kind: str = ""
+    logical: tuple[str, ...] = ()
 
     @property
     def is_large(self) -> bool:

@@ -189,3 +189,26 @@ def test_an_array_on_the_host(mesh):
         ("argument", "host"),
         ("output", "device"),
     ]
+
+
+@jax.tree_util.register_pytree_with_keys_class
+class Box:
+    """A box such as Flax puts around a parameter."""
+
+    def __init__(self, value, names):
+        self.value, self.names = value, names
+
+    def tree_flatten_with_keys(self):
+        return ((jax.tree_util.GetAttrKey("value"), self.value),), self.names
+
+    @classmethod
+    def tree_unflatten(cls, names, values):
+        return cls(*values, names)
+
+
+def test_the_logical_axes_of_a_box_stand_beside_its_array(mesh):
+    mesh = plain(mesh)
+    params = {"w": Box(split(mesh, (64, 128), None, "Y"), ("embed", None)), "v": split(mesh, (64, 128), "X")}
+    report = shardviz.inspect(lambda params: params["w"].value + params["v"], params, target="cpu")
+    given = {row.name: row.logical for row in report.arrays if row.kind == "argument"}
+    assert given == {"params['v']": (), "params['w'].value": ("embed", "")}

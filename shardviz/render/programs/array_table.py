@@ -64,8 +64,9 @@ HEADINGS = ("", "shape", "spec", "", "per device", "copies", "line")
 def _cells(group: Sequence[ProgramArray], mesh: Mesh, palette: Palette) -> list[Cell]:
     one = group[0]
     shape = times(one.part if one.shape is None else one.shape)
+    logical = f"  ({', '.join(name or '_' for name in one.logical)})" if one.logical else ""
     return [
-        _name(group),
+        Text(_name(group)).append(logical, "dim"),
         f"{one.dtype} {shape}" + " per device" * (one.shape is None),
         ("?", "dim") if one.spec is None else split_text(one.spec, mesh, palette),
         ("host", "bold") if one.memory_kind == "host" else "",
