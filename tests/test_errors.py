@@ -59,7 +59,7 @@ def test_a_quote_is_short_and_quick_and_has_no_control_characters() -> None:
     assert quote("a" * 10_000_000) == f"'{'a' * 29}…{'a' * 29}'"
     assert len(place("[" * 10_000_000, 0, 10_000_000)) < 100
     assert quote("\x1b[2J\ud800") == "'\\x1b[2J\\ud800'"
-    assert process_time() - started < 0.5
+    assert process_time() - started < 2
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from shardviz.errors import QuestionError, TargetError, plural, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import Target, check_mesh, parse_targets
-from shardviz.user_files import example_program, is_folder, is_there
+from shardviz.user_files import is_folder
 
 with LazyImports():
     from shardviz.answers import programs
@@ -76,7 +76,7 @@ def command(
         raise QuestionError("standard input holds only one program", "give a file for the other")
     given = None if mesh is None else parse_mesh(mesh)
     on = None if machine is None else machine_file.named_machine(machine)
-    functions = [_is_function(each) for each in (old, new)]
+    functions = [user_file.names_function(each) for each in (old, new)]
     targets = _targets(target, functions)
     if any(functions) and given is None:
         problem = "a function needs a mesh"
@@ -108,13 +108,6 @@ def command(
         if len(answer.changes.changes) > changes_view.FEW_CHANGES:
             output.show_more("more of the changes")
     return ExitCode.CHECK_FAILED if answer.broken and code == ExitCode.FINE else code
-
-
-def _is_function(text: str) -> bool:
-    """Return whether it names a function of a file, or an example, and nothing that can be read."""
-    file, colon, _ = text.rpartition(":")
-    is_example = example_program(text) is not None
-    return (file if colon else text).endswith(".py") or (is_example and not is_there(Path(text)))
 
 
 def _targets(named: str | None, functions: Sequence[bool]) -> Sequence[Target | None]:

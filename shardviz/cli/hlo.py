@@ -19,6 +19,7 @@ from shardviz.user_files import is_folder
 
 with LazyImports():
     from shardviz.answers import programs
+    from shardviz.cli import target_session
     from shardviz.documents import fields, summaries
     from shardviz.documents import programs as documents
     from shardviz.hardware import machine as machines
@@ -77,10 +78,11 @@ def command(
 ) -> ExitCode:
     """List the collectives of the program in FILE: count, size, mesh axes and source line.
 
-    FILE holds HLO, StableHLO or Shardy text, as compiled.as_text() or XLA's dumps have it; - reads standard
-    input, and gzip is unpacked. mlp.txt and four-layers.txt ship as examples. XLA's warnings of involuntary
-    full rematerialization, in a log alone or around the text, are read too. A folder of dumps lists the final
-    program of each module; a file of --save lists its report. Counts include loops.
+    FILE holds HLO, StableHLO or Shardy, as compiled.as_text() or XLA's dumps have it: as text, as a proto
+    (*.hlo.pb) or as bytecode, gzipped or zipped; or what jax.export serialized. - reads standard input.
+    mlp.txt and four-layers.txt ship as examples. XLA's warnings of involuntary full rematerialization, in a
+    log alone or around the text, are read too. A folder of dumps lists the final program of each module; a
+    file of --save lists its report. Counts include loops.
     Unreadable text is reported, with exit code 2.
 
     --json lists the same collectives in program order.
@@ -239,17 +241,18 @@ STDIN = "-"
 
 
 def read_text(name: str) -> str:
-    """The text of a file, ``-`` for standard input; gzip is unpacked, lines end in ``\\n``. A note on stderr
-    tells what was cut off or is not UTF-8; it is read as far as possible. Raises `QuestionError` where there
-    is no text."""
+    """The text of a file, ``-`` for standard input, its lines ending in ``\\n``; jaxlib has the text of a
+    program in binary. A note on stderr tells what was cut off or is not UTF-8; it is read as far as possible.
+    Raises `QuestionError` where there is no text."""
     if name != STDIN:
-        file = text_file.read_text_file(name)
+        file = text_file.read_text_file(name, target_session.binary_text)
     elif sys.stdin is None:
         raise QuestionError("standard input is closed", "name a file, or pipe a text in")
     else:
         if sys.stdin.isatty():
             print_note("reading the terminal; ctrl-D ends the text")
-        file = text_file.read_text_stream(cast("io.BufferedReader", sys.stdin.buffer), "standard input")
+        stream = cast("io.BufferedReader", sys.stdin.buffer)
+        file = text_file.read_text_stream(stream, "standard input", target_session.binary_text)
     for note in file.notes:
         print_note(note)
     return file.text

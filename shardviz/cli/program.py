@@ -22,6 +22,7 @@ with LazyImports():
     from shardviz.compiler import user_file
     from shardviz.documents import programs as documents
     from shardviz.hardware import machine_file
+    from shardviz.hlo import text_file
     from shardviz.render.programs import program_view
     from shardviz.render.times import report as time_report
 
@@ -51,7 +52,7 @@ def _compiler_options(ctx: click.Context, param: click.Parameter, given: Sequenc
 
 
 @click.command("program", cls=ExampleCommand)
-@click.argument("function", metavar="FILE.py:FUNCTION")
+@click.argument("function", metavar="FILE.py:FUNCTION|FILE")
 @options.field("mesh", default=None)
 @options.field("targets", default="cpu", help="Hardware to compile for, comma-separated.")
 @options.field("axis_types")
@@ -89,6 +90,8 @@ def command(
 ) -> int:
     """List the collectives of your own function on hardware you don't have.
 
+    FILE is StableHLO with shardings, as text or bytecode, or what jax.export serialized: it has its own mesh.
+
     FUNCTION takes a jax mesh of the axes and sizes of --mesh, and returns the function to compile and its
     arguments: return step, params, batch. Arguments are arrays or jax.ShapeDtypeStruct, with shardings, or
     the jit has in_shardings.
@@ -100,8 +103,11 @@ def command(
     targets = options.asked_targets(target, mesh)
     if not targets:
         raise TargetError("a program needs a target", "add --target v5e:4x4")
-    if mesh is None:
-        raise QuestionError("a program needs a mesh", "add --mesh data=4,model=4, or another")
+    is_function = user_file.names_function(function)
+    if is_function and mesh is None:
+        raise QuestionError("a function needs a mesh", "add --mesh data=4,model=4, or another")
+    if mesh is not None and not is_function:
+        raise QuestionError(f"{quote(function)} has its own mesh", "leave out --mesh")
     if save is not None and len(targets) > 1:
         problem = f"--save needs one target, not {len(targets)}"
         raise QuestionError(problem, "choose one")
@@ -112,14 +118,18 @@ def command(
         for option, is_given in (("--why", with_reasons), ("--arrays", with_arrays)):
             both = {option: is_given, "--time": with_times}
             options.refuse_both(both, "leave out one of them, or add --json")
-    wanted = parse_mesh(mesh)
-    if len(targets) == 1:
+    wanted = None if mesh is None else parse_mesh(mesh)
+    if len(targets) == 1 and wanted is not None:
         check_mesh(targets[0], wanted)
     on = None if machine is None else machine_file.named_machine(machine)
-    file, name = user_file.find_function(function)
+    file, name = user_file.find_function(function) if is_function else (function, Path(function).name)
     with ProgramSession(targets, timeout) as session:
-        program = session.run_file(file, name, wanted, axis_types)
-        if program.meshes and all(mesh.shape != wanted.shape for mesh in program.meshes):
+        if wanted is None:
+            data = text_file.read_program_file(file, text_file.read_bytes)
+            program = session.read_module(bytes(data), file)
+        else:
+            program = session.run_file(file, name, wanted, axis_types)
+        if wanted and program.meshes and all(mesh.shape != wanted.shape for mesh in program.meshes):
             own = " and ".join(map(str, program.meshes))
             print_note(f"{name} makes the mesh {own}, and does not use {wanted}, which --mesh names")
         session.ask(program, compiler_options, with_costs=with_times)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from shardviz.cli.output import print_error, print_errors_alone, print_note, wait_for, working
 from shardviz.cli.process import ExitCode, end_all, on_signal
-from shardviz.errors import CompilerError, JobLost, TargetError
+from shardviz.errors import CompilerError, JobLost, TargetError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.targets import Target, check_axis_types, check_mesh, parse_targets
 
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from shardviz.reports.target_result import TargetResult
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
+
+
+LOADING_S = 300.0
+"""A process that reads a program has no more seconds, most of them to load JAX."""
 
 
 def join_job(worker: Worker, question: str = "") -> Job:
@@ -60,6 +64,12 @@ def started_worker(timeout: float, *targets: Target, job: JobAddress | None = No
     on_signal(worker.kill)
     worker.start(*targets)
     return worker
+
+
+def binary_text(data: bytes, where: str) -> str:
+    """The text of a program that was saved in binary. Raises `QuestionError` for anything else."""
+    with started_worker(LOADING_S) as worker:
+        return wait_for(worker.program_text(data, where), "the program's text")
 
 
 class WorkerSession(ExitStack[None]):
@@ -106,6 +116,13 @@ class ProgramSession(WorkerSession):
         on_signal(process.kill)
         with working(f"running {file}"):
             return process.result(self._timeout)
+
+    def read_module(self, data: bytes, name: str) -> UserProgram:
+        """A StableHLO module, or what jax.export made of one, for every target. Raises `QuestionError` for
+        what is none."""
+        assert self._worker is not None
+        module = wait_for(self._worker.lowered(data, quote(name)), name)
+        return user_file.UserProgram({target.platform: module for target in self._targets})
 
     def ask(
         self,

@@ -15,7 +15,9 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from inspect import signature
+from types import MappingProxyType
 from typing import Any
 
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, one_line, quote
@@ -59,7 +61,18 @@ def lower_program(
         if _LOST_DONATION not in str(message.message):
             warnings.warn_explicit(message.message, message.category, message.filename, message.lineno)
     lowered = getattr(lowered, "lowered", lowered)
-    module = lowered.compiler_ir("stablehlo")
+    return replace(
+        lowered_module(lowered.compiler_ir("stablehlo"), args, kwargs),
+        platform="" if was_lowered else platform,
+        lost_donation=" ".join(each.partition("\n")[0] for each in lost),
+    )
+
+
+def lowered_module(
+    module: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] = MappingProxyType({})
+) -> LoweredModule:
+    """A StableHLO module with its facts, by JAX's bindings. Its arguments have the mesh, where the module
+    declares none, and their logical axes."""
     code = io.BytesIO()
     module.operation.write_bytecode(code)
     attributes = module.operation.attributes
@@ -70,12 +83,11 @@ def lower_program(
     meshes = [mesh for mesh in dict.fromkeys(meshes) if mesh.size == devices]
     return LoweredModule(
         str(attributes["sym_name"]).strip('"'),
-        "" if was_lowered else platform,
+        "",
         devices,
         tuple(meshes),
         code.getvalue(),
         *_ends(module, meshes[0] if meshes else None, _logical_axes(args, kwargs)),
-        lost_donation=" ".join(each.partition("\n")[0] for each in lost),
     )
 
 
@@ -107,8 +119,14 @@ def _ends(
     module: Any, mesh: Mesh | None, logical: Mapping[str, tuple[str, ...]]
 ) -> tuple[tuple[LoweredArray, ...], tuple[LoweredArray, ...]]:
     """The arguments of a module and its results, as it declares them."""
-    operations = {str(each.attributes["sym_name"]): each for each in module.body.operations}
-    main = operations['"main"']
+    operations = {
+        str(each.attributes["sym_name"]): each
+        for each in module.body.operations
+        if "sym_name" in each.attributes
+    }
+    main = operations.get('"main"')
+    if main is None:
+        raise QuestionError("its module has no function main", "save what lower(…) returns whole")
     declared = Meshes(str(each) for each in operations.values() if each.operation.name == "sdy.mesh")
 
     def declare(kind: Any, attributes: Any, path: str = "") -> LoweredArray:
@@ -132,12 +150,16 @@ def _ends(
             logical.get(box, ()) if path else (),
         )
 
+    def each_with(values: Sequence[Any], name: str) -> Iterator[tuple[Any, Any]]:
+        """Values, each with its attributes; none of a module that has none."""
+        said = main.attributes[name] if name in main.attributes else [()] * len(values)
+        return zip(values, said, strict=True)
+
     arguments = [
         declare(value.type, own, path[1] if (path := _PLACE.match(str(value.location))) else "")
-        for value, own in zip(main.arguments, main.attributes["arg_attrs"], strict=True)
+        for value, own in each_with(main.arguments, "arg_attrs")
     ]
-    said = main.attributes["res_attrs"] if "res_attrs" in main.attributes else ()  # noqa: SIM401
-    results = [declare(*pair) for pair in zip(main.type.results, said, strict=False)]
+    results = [declare(*pair) for pair in each_with(main.type.results, "res_attrs")]
     return tuple(arguments), tuple(results)
 
 

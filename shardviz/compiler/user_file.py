@@ -13,7 +13,7 @@ from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, simul
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.sharding import Mesh
-from shardviz.user_files import EXAMPLES, example_program, is_folder, open_file
+from shardviz.user_files import EXAMPLES, example_program, is_folder, is_there, open_file
 
 HINT = (
     f"write FILE.py:FUNCTION, or the name of an example: {', '.join(p.stem for p in EXAMPLES.glob('*.py'))}"
@@ -49,6 +49,13 @@ class UserProgram:
         if isinstance(found, ShardvizError):
             raise found
         return found
+
+
+def names_function(text: str) -> bool:
+    """Return whether it names a function of a file, or an example, and nothing that can be read."""
+    file, colon, _ = text.rpartition(":")
+    is_example = example_program(text) is not None
+    return (file if colon else text).endswith(".py") or (is_example and not is_there(Path(text)))
 
 
 def find_function(text: str) -> tuple[str, str]:

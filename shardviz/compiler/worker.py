@@ -215,8 +215,19 @@ class Worker:
 
     def module_texts(self, protos: Sequence[bytes]) -> CompilerRequest[tuple[str, ...]]:
         """Ask XLA for the text of serialized modules; "" for one that it does not read."""
-        call = ChildCall("answer.module_texts", (tuple(protos),))
+        call = ChildCall("binary.module_texts", (tuple(protos),))
         return self._process("simulated").submit(CompilerRequest(call, lambda texts: texts))
+
+    def program_text(self, data: bytes, where: str) -> CompilerRequest[str]:
+        """Ask XLA and JAX for the text of a program in binary, which messages call `where`. Raises
+        `QuestionError` for what is none."""
+        call = ChildCall("binary.text", (data, where))
+        return self._process("simulated").submit(CompilerRequest(call, lambda reply: reply[0]))
+
+    def lowered(self, data: bytes, where: str) -> CompilerRequest[LoweredModule]:
+        """Have JAX read a StableHLO module, as text or in binary. Raises `QuestionError` for what is none."""
+        call = ChildCall("binary.lowered", (data, where))
+        return self._process("simulated").submit(CompilerRequest(call, lambda module: module))
 
     def job(self, asked: str = "") -> CompilerRequest[Job]:
         """Join the job that the child for the real devices belongs to: all its processes are there.

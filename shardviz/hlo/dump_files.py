@@ -29,7 +29,7 @@ _FILE = re.compile(
     r"module_(?P<number>\d{1,9})\.(?P<module>[^/]+?)(?:\.cl_\d{1,12})?\."
     r"(?:(?P<place>\d{4,6})\.(?P<passed>[^/]+)"
     r"|(?P<first>before_optimizations)"
-    r"|(?P<last>(?:[a-z]\w*(?:\.\w+)?_)?after_(?:optimizations|(?P<codegen>codegen))))\.txt"
+    r"|(?P<last>(?:[a-z]\w*(?:\.\w+)?_)?after_(?:optimizations|(?P<codegen>codegen))))\.(?:txt|hlo\.pb)"
 )
 """Where TPUs leave two last programs, the one after code generation is as it runs."""
 _SHARDY_FILE = re.compile(

@@ -1,17 +1,24 @@
-"""The text of a program in a file of any bytes: unpacked, bounded, and told apart from what is no text."""
+"""The text of a program in a file of any bytes: unpacked, bounded, and told apart from what is no text.
+
+A program may be saved in binary too, as XLA's protos or MLIR's bytecode: jaxlib has its text, so whoever
+reads such a file says how to ask for it.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
+import re
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.user_files import named_path, open_file
 
+T = TypeVar("T")
 MAX_BYTES = 2**31
 """No compiler writes more text about one program."""
 MAX_UNPACKED = 2**29
@@ -22,6 +29,11 @@ HEAD = 2**13
 STREAMS = ("/dev/", "/proc/self/fd/")
 """Where a shell names what it has opened, as for ``<(…)``; the writer of any other pipe may never come."""
 GZIP = b"\x1f\x8b"
+ZIP = b"PK\x03\x04"
+_BINARY = re.compile(rb"\x0a|ML\xefR|[\x08-\xff]\0\0\0|PK\x03\x04")
+"""How programs in binary begin: the first field of XLA's protos, MLIR's bytecode, the offset in a flatbuffer,
+which jax.export writes; and a zip."""
+CONTROLS = frozenset(range(32)) - set(b"\t\n\v\f\r\x1b")
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 UTF8_MARK = b"\xef\xbb\xbf"
 HOW = "save compiled.as_text(), or let XLA dump text: XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text'"
@@ -35,29 +47,36 @@ class TextFile:
     notes: tuple[str, ...] = ()
 
 
-def read_text_file(name: str) -> TextFile:
-    """The text of a file; gzip is unpacked. Raises `QuestionError` where there is no text."""
+def read_text_file(name: str, text_of: Callable[[bytes, str], str] | None = None) -> TextFile:
+    """The text of a file; gzip and a zip of one file are unpacked, and `text_of` makes that of a program in
+    binary. Raises `QuestionError` where there is no text."""
+    return read_program_file(name, lambda stream, where: read_text_stream(stream, where, text_of))
+
+
+def read_program_file(name: str, read: Callable[[io.BufferedReader, str], T]) -> T:
+    """The result of `read` for a file and its name in messages. Raises `QuestionError` for no such file."""
     if not name:
         raise QuestionError("a file without a name", "name a file, or - for standard input")
     where = quote(name)
     try:
         with Path(name).open("rb") if name.startswith(STREAMS) else open_file(named_path(name)) as file:
-            return read_text_stream(file, where)
+            return read(file, where)
     except FileNotFoundError:
         raise QuestionError(f"file {where} does not exist", f"{HOW}; mlp.txt ships as an example") from None
     except (OSError, ValueError) as error:
         raise _unread(where, error) from None
 
 
-def read_text_stream(stream: io.BufferedReader, where: str) -> TextFile:
+def read_text_stream(
+    stream: io.BufferedReader, where: str, text_of: Callable[[bytes, str], str] | None = None
+) -> TextFile:
     """The text that a stream has, which messages call `where`. Raises `QuestionError` for none."""
     notes: list[str] = []
-    try:
-        data = _contents(stream, where, notes)
-    except (OSError, ValueError) as error:
-        raise _unread(where, error) from None
-    if not data.strip():
-        raise QuestionError(f"{where} is empty", HOW)
+    data = read_bytes(stream, where, notes)
+    if is_binary(data):
+        if text_of is None:
+            raise QuestionError(f"{where} is binary, not text", HOW)
+        return TextFile(text_of(bytes(data), where), tuple(notes))
     if data.startswith(UTF8_MARK):
         del data[: len(UTF8_MARK)]
     if b"\r" in data:
@@ -68,6 +87,25 @@ def read_text_stream(stream: io.BufferedReader, where: str) -> TextFile:
         text = data.decode(errors="replace")
         notes.append(f"not UTF-8 in {where}: {plural(text.count(chr(0xFFFD)), 'character')}")
     return TextFile(text, tuple(notes))
+
+
+def read_bytes(stream: io.BufferedReader, where: str, notes: list[str] | None = None) -> bytearray:
+    """All that a stream has, unpacked; `notes` get what is cut off. Raises `QuestionError` for nothing."""
+    try:
+        data = _contents(stream, where, [] if notes is None else notes)
+        if data.startswith(ZIP):
+            data = _unzipped(data, where)
+    except (OSError, ValueError) as error:
+        raise _unread(where, error) from None
+    if not data.strip():
+        raise QuestionError(f"{where} is empty", HOW)
+    return data
+
+
+def is_binary(data: bytearray | bytes) -> bool:
+    """Return whether it is a program in binary, by its beginning; text may begin with an empty line too."""
+    head = data[:HEAD]
+    return 0 in head or (head.startswith(b"\n") and not CONTROLS.isdisjoint(head))
 
 
 def _unread(where: str, error: OSError | ValueError) -> QuestionError:
@@ -90,7 +128,7 @@ def _contents(stream: io.BufferedReader, where: str, notes: list[str]) -> bytear
         pairs = len(first) > 1 and not (any(first[::2]) and any(first[1::2]))
         if first.startswith(UTF16) or (pairs and any(first)):
             raise QuestionError(f"{where} is UTF-16", "turn it into UTF-8: iconv -f UTF-16 -t UTF-8")
-        if 0 in first:
+        if 0 in first and not _BINARY.match(first):
             raise QuestionError(f"{where} is binary, not text", HOW)
         while chunk := source.read1(CHUNK):
             data += chunk
@@ -103,3 +141,21 @@ def _contents(stream: io.BufferedReader, where: str, notes: list[str]) -> bytear
             raise QuestionError(f"{where} cannot be unpacked: {error}", hint) from None
         notes.append(f"{where} breaks off: {error}")
     return data
+
+
+def _unzipped(data: bytearray, where: str) -> bytearray:
+    """The one file of a zip. Raises `QuestionError` for more of them, and for one that cannot be read."""
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as packed:
+            inside = [each for each in packed.infolist() if not each.is_dir()]
+            if len(inside) != 1:
+                problem = f"{where} is a zip of {plural(len(inside), 'file')}"
+                raise QuestionError(problem, "unzip it, and name one of them, or their folder")
+            if inside[0].file_size > MAX_UNPACKED:
+                problem = f"{where} unpacks to more than {MAX_UNPACKED:,} bytes"
+                raise QuestionError(problem, "unzip it, and cut out the module that matters")
+            return bytearray(packed.read(inside[0]))
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
+        raise QuestionError(f"{where} cannot be unzipped: {error}", "unzip it, or save it again") from None

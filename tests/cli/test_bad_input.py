@@ -220,7 +220,7 @@ def test_one_sentence_and_one_hint(
 ) -> None:
     started = time.process_time()
     assert run(words) == 2
-    assert time.process_time() - started < 5
+    assert time.process_time() - started < 20
     out, err = capsys.readouterr()
     assert out == ""
     first, *rest = err.splitlines()

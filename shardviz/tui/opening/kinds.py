@@ -95,6 +95,8 @@ ENDINGS: dict[str, Kind] = {
     ".txt.gz": "program",
     ".hlo": "program",
     ".mlir": "program",
+    ".hlo.pb": "program",
+    ".mlirbc": "program",
     ".log": "program",
 }
 """The kind by the end of a file's name."""

@@ -1,0 +1,140 @@
+"""Programs that were saved in binary → their text, or the module to compile.
+
+    HloModuleProto      a compiled program, as profiles have it too
+    HloProto            XLA's dumps (`*.hlo.pb`): its first field is the HloModuleProto
+    MLIR bytecode       StableHLO, Shardy
+    jax.export          a flatbuffer around the bytecode of a portable StableHLO module
+
+See xla/service/hlo.proto and jax/_src/export/serialization.fbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+from jax.interpreters.mlir import make_ir_context
+from jaxlib.mlir import ir
+
+from shardviz.compiler.lowering import lowered_module
+from shardviz.errors import QuestionError
+from shardviz.reports.lowered_module import LoweredModule
+from shardviz.targets import pip
+
+BYTECODE = b"ML\xefR"
+LENGTH_FIRST = b"\n"
+"""The tag of a first field that has a length, 0x0a, with which XLA's protos begin."""
+DEVICES_FIELD = 15
+"""Of an HloModuleProto: its replicas and partitions, which XLA's text of it lacks."""
+SAVE = "save an HLO proto, StableHLO as text or bytecode, or what jax.export serializes"
+
+
+def module_texts(_report: Callable[[str], None], protos: Iterable[bytes]) -> tuple[str, ...]:
+    """The text of modules, each XLA's serialized `HloModuleProto`; "" for one that XLA does not read."""
+    return tuple(_hlo_text(proto) for proto in protos)
+
+
+def text(_report: Callable[[str], None], data: bytes, where: str) -> tuple[str]:
+    """The text of a program in any of these formats. Raises `QuestionError` for anything else."""
+    if not data.startswith(LENGTH_FIRST):
+        return (str(_module(data, where, SAVE).operation.get_asm(enable_debug_info=True)),)
+    inner = _field(data, 1)
+    for proto in (inner, data) if inner.startswith(LENGTH_FIRST) else (data,):
+        if found := _hlo_text(proto):
+            return (_with_devices(found, proto),)
+    raise QuestionError(f"{where} is not a program that XLA reads", SAVE)
+
+
+def lowered(_report: Callable[[str], None], data: bytes, where: str) -> LoweredModule:
+    """A StableHLO module, as text or in binary, to compile for any target. Raises `QuestionError` for
+    anything else."""
+    return lowered_module(
+        _module(data, where, "shardviz hlo FILE lists the collectives of a compiled program")
+    )
+
+
+def _hlo_text(proto: bytes) -> str:
+    try:
+        from jaxlib._hlo import HloModule
+    except ImportError:  # before jaxlib 0.10
+        from jaxlib._jax import HloModule
+    try:
+        return str(HloModule.from_serialized_hlo_module_proto(proto).to_string())
+    except Exception:
+        return ""
+
+
+def _with_devices(text: str, proto: bytes) -> str:
+    """The text with the numbers of its devices in the header, as `compiled.as_text()` has them."""
+    header, line, rest = text.partition("\n")
+    if "num_partitions=" in header:
+        return text
+    sizes = {number: size for number, size in _fields(_field(proto, DEVICES_FIELD)) if isinstance(size, int)}
+    replicas, partitions = sizes.get(1, 1), sizes.get(2, 1)
+    header += f", replica_count={replicas}" * (replicas > 1) + f", num_partitions={partitions}" * (
+        partitions > 1
+    )
+    return f"{header}{line}{rest}"
+
+
+def _field(data: bytes, wanted: int) -> bytes:
+    """The content of a field that has a length; empty where the proto has none of that number."""
+    found = (content for number, content in _fields(data) if number == wanted and isinstance(content, bytes))
+    return next(found, b"")
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The number and the content of each field of a proto, up to the first that is neither an integer nor has
+    a length. See "Encoding" in the guide to Protocol Buffers."""
+    place = 0
+
+    def integer() -> int:
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = data[place]
+            value |= (byte & 0x7F) << shift
+            place, shift = place + 1, shift + 7
+            if byte < 0x80:
+                return value
+
+    with suppress(IndexError):
+        while place < len(data):
+            tag = integer()
+            if tag & 7 == 0:
+                yield tag >> 3, integer()
+            elif tag & 7 == 2:
+                size = integer()
+                yield tag >> 3, data[place : place + size]
+                place += size
+            else:
+                return
+
+
+def _module(data: bytes, where: str, hint: str) -> ir.Module:
+    """A module of StableHLO or Shardy."""
+    problem = f"{where} is not a program that JAX reads"
+    code: bytes | str = data
+    if not data.startswith(BYTECODE):
+        code = _exported(data, problem, hint) if 0 in data else data.decode(errors="replace")
+    with make_ir_context():
+        try:
+            module = ir.Module.parse(code)
+        except Exception:
+            raise QuestionError(problem, hint) from None
+        if "sym_name" not in module.operation.attributes:  # JAX names the program by it
+            module.operation.attributes["sym_name"] = ir.StringAttr.get("module")
+    return module
+
+
+def _exported(data: bytes, problem: str, hint: str) -> str:
+    """The text of what jax.export has serialized."""
+    import jax.export
+
+    try:
+        return str(jax.export.deserialize(bytearray(data)).mlir_module())
+    except ImportError:
+        needs = "JAX needs the package flatbuffers to read what jax.export serialized"
+        raise QuestionError(needs, pip("install", "flatbuffers")) from None
+    except Exception:
+        raise QuestionError(problem, hint) from None
