@@ -95,7 +95,7 @@ PICTURES = {
     ),
     "measure": (
         112,
-        ["shardviz measure psum --mesh X=2,Y=4 --devices 8 --sizes 64KiB:16MiB:4 --dtype f32"],
+        ["shardviz measure psum --mesh X=2,Y=2 --devices 4 --sizes 64KiB:1MiB --dtype f32"],
     ),
     "profile": (112, ["shardviz profile step.xplane.pb --mesh X=2,Y=4"]),
     "algorithms": (

@@ -52,9 +52,8 @@ def lower_program(
         if _OF_A_CALLBACK not in str(error):
             raise
         raise QuestionError(
-            "it calls back to Python, by jax.debug.print or another callback, which JAX lowers for devices "
-            "at hand alone",
-            "leave the callback out where shardviz asks",
+            "it calls back to Python, as jax.debug.print does, which JAX lowers only for local devices",
+            "remove the callback for shardviz",
         ) from error
     lost = [str(message.message) for message in warned if _LOST_DONATION in str(message.message)]
     for message in warned:  # all others are shown

@@ -99,7 +99,7 @@ def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Tar
     check_runs(target, mesh)
     if len(shards) != mesh.size:
         problem = f"{len(shards):,} shards for the {mesh.size:,} devices of the mesh {mesh}"
-        raise QuestionError(problem, "give one a device")
+        raise QuestionError(problem, "give one per device")
     dtype = canonical_dtype(str(shards.dtype))
     operation.check(shards.shape[1:], dtype, operation.pattern(operation.dims(mesh)).group_size)
     if target.name == "cpu" and dtype in UNSAFE:

@@ -265,7 +265,7 @@ def _hint(output: Output, problem: Problem, target: Target) -> str:
         return "use smaller --sizes, a target of more devices, or specs that split more dimensions"
     if output.settled_by is not None:
         name, settled = output.settled_by
-        return f"out_sharding={settled} settles it: give {name} the spec {write_spec(settled)}"
+        return f"out_sharding={settled} resolves it: give {name} the spec {write_spec(settled)}"
     arrays = (*problem.arguments, *(part.result for part in problem.parts))
     for array in arrays:
         if re.search(rf"\b{array.dtype}\b", error, re.IGNORECASE):
@@ -281,5 +281,5 @@ def _hint(output: Output, problem: Problem, target: Target) -> str:
                     f"{', '.join(axes)} do not divide: choose a multiple of {count:,}, or leave it whole"
                 )
     if target.machine is not None:
-        return "its compiler says so itself: try other --sizes or another chip, or ask --target shardy,cpu"
+        return "the compiler rejects it: try other --sizes or another chip, or ask --target shardy,cpu"
     return ""

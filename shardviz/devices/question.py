@@ -125,7 +125,7 @@ def measure_question(
     named = parse_operations(operations)
     has_collectives = any(op in COLLECTIVES for op in named)
     if axes and not has_collectives:
-        problem = f"{' and '.join(named)} runs on each device by itself, over no axis"
+        problem = f"{' and '.join(named)} runs on each device alone, over no axis"
         raise QuestionError(problem, "leave out --axis")
     wide = tuple(axis for axis, size in mesh.shape.items() if size > 1)
     usual = tuple(dict.fromkeys((*((axis,) for axis in wide), *[wide] * bool(wide))))

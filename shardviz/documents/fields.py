@@ -242,7 +242,7 @@ _BASE = {
     "signed_float": JsonField({"type": "number"}),
     "bandwidth": JsonField({"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"const": "inf"}]}, plain),
 }
-"""Types by name; a bandwidth is of bytes a second, "inf" where bytes take no time."""
+"""Types by name; a bandwidth is in bytes per second, "inf" where bytes take no time."""
 
 
 def _nullable(field: JsonField) -> JsonField:

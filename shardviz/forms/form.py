@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import NamedTuple
 
 SCREENS = ("layout", "plan", "step", "compiler", "time")
 """The screens that show a problem."""
@@ -26,8 +27,7 @@ def parameter_names() -> tuple[str, ...]:
     return ("pieces", *PARAMETERS)
 
 
-@dataclass(frozen=True)
-class FormField:
+class FormField(NamedTuple):
     """A field on every surface; `name` is its key in Python, JSON, TOML and share strings.
 
     `flag`, `metavar` and `help` are those of its option; the command's argument has no flag. The application
@@ -126,8 +126,7 @@ TABLE_KEYS = tuple(dict.fromkeys(("mesh", "device_order", "einsum", "specs", *PR
 """The fields with one text each in a table in TOML and on a command line, in the order of options."""
 
 
-@dataclass(frozen=True)
-class ArrayRow:
+class ArrayRow(NamedTuple):
     """One array of a form: place `place` (operands in order, then the result) of part `part`. `role` is
     "operand", "intermediate" (the result of the part before, of which the spec is a constraint) or
     "result"."""
@@ -139,8 +138,7 @@ class ArrayRow:
     role: str
 
 
-@dataclass(frozen=True)
-class FieldError:
+class FieldError(NamedTuple):
     """An error in a field: "mesh", "einsum", "specs.0", "sizes", "dtype", "axis_types", "device_order",
     "objective", "backward", "remat", "optimizer", "targets", "machine" or "collective"."""
 

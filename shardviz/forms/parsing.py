@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.form import OPEN, ArrayRow, ProblemForm
@@ -16,7 +15,7 @@ from shardviz.notation.book import Product, parse_product
 from shardviz.notation.einsum import Einsum, parse_chain
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.numbers import parse_sizes
-from shardviz.notation.program import is_program, split_layers
+from shardviz.notation.problem_text import is_program, split_layers
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.spec_string import read_spec_string, write_spec
 from shardviz.planner.problem.reading import Names, parts_of_product, read_program, usual_names, written_specs
@@ -39,8 +38,7 @@ _SPEC_STRING = re.compile(r"[\w ]*")
 """Texts that no other notation could mean."""
 
 
-@dataclass(frozen=True)
-class ParsedForm:
+class ParsedForm(NamedTuple):
     """The values of a form's fields; None, or a spec's text, where one cannot be read, and the errors. `mesh`
     is without a device order that does not fit. `rows` are the arrays that `specs` belong to; None where
     there are more or fewer of them, or the einsum cannot be read."""
@@ -86,8 +84,7 @@ def parsed(form: ProblemForm) -> ParsedForm:
     return ParsedForm(mesh, sizes, einsums, tuple(specs), errors)
 
 
-@dataclass(frozen=True)
-class Einsums:
+class Einsums(NamedTuple):
     """A form's `einsum`, read: the parts of the chain, the names of their arrays, and the rows. `product` is
     what was written where that was a product in brackets, and `program` where that was a program, else None.
     A program has a row for each argument and then for each result that has a name."""

@@ -9,10 +9,13 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.form import ArrayRow, ProblemForm
 from shardviz.forms.parsing import Einsums, Spec, ellipsis_rank, parsed, read_einsums, spec_texts
 from shardviz.forms.spans import product_text
+from shardviz.lazy_names import LazyImports
 from shardviz.notation.numbers import parse_sizes
-from shardviz.notation.program import without_subscripts
 from shardviz.planner.problem.sizes import usual_sizes
 from shardviz.sharding import PartitionSpec
+
+with LazyImports():
+    from shardviz.notation import program as programs
 
 
 def enter_einsum(form: ProblemForm, text: str) -> ProblemForm:
@@ -90,7 +93,7 @@ def _with_rank(form: ProblemForm, sizes: str) -> ProblemForm:
 def _canonical(text: str, einsums: Einsums) -> str:
     """The einsums as the field has them; the text itself where that would say something else."""
     if einsums.program is not None:
-        return without_subscripts(text)
+        return programs.without_subscripts(text)
     layers = f" x {einsums.layers}" if einsums.layers > 1 else ""
     if einsums.product is not None:
         written = product_text(einsums.product) + layers

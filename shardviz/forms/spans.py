@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from shardviz.errors import NotationError
 from shardviz.notation.book import BookArray, Product, parse_product, write_book
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from shardviz.forms.parsing import Einsums
 
 
-@dataclass(frozen=True)
-class TextSpan:
+class TextSpan(NamedTuple):
     """A span of text; `axis` is the mesh axis that it names, or "" where it names none."""
 
     text: str

@@ -4,7 +4,7 @@ questions of a session, which are told apart by it."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from shardviz.forms.form import COLLECTIVE_FIELDS, FLAG, PROBLEM_FIELDS, FormField, ProblemForm
 from shardviz.forms.parsing import parsed
@@ -16,8 +16,7 @@ BESIDE = {"targets"}
 """The parts of a summary that change no figure of the plan."""
 
 
-@dataclass(frozen=True)
-class SummaryPart:
+class SummaryPart(NamedTuple):
     """One field's text in spans; `kind` is the field's name, or "parameter"."""
 
     kind: str

@@ -291,7 +291,7 @@ def _in_stages(op: str, size: int, stages: list[_Stage], in_rounds: bool) -> Col
         elif op in EXCHANGES:
             parts.append(_exchanged(size, stage))
         else:
-            # All bytes pass every device once, in pieces; halves go both ways round a ring.
+            # All bytes pass every device once, in pieces; halves go in both directions of a ring.
             seconds = size / stage.bandwidth
             words = f"{stage.described}: {_bytes(size)} over {stage.rates}, pipelined"
             parts.append(_Part(stage, seconds, seconds, words))

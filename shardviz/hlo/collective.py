@@ -124,7 +124,7 @@ class Collective:
 class CollectiveMatmul:
     """Permutes and partial matmuls instead of an all-gather before a matmul, or a reduce-scatter after it.
 
-    `op` is HLO's name of the collective that was taken apart ("all-gather" or "reduce-scatter"). `permutes`
+    `op` is HLO's name of the collective that was decomposed ("all-gather" or "reduce-scatter"). `permutes`
     and `matmuls` name instructions of the module in program order; `directions` is 1 where all permutes go
     the same way around the ring, 2 where they go both ways. `group_size` is the devices of the ring. `bytes`
     is the larger of the operand and the result of the collective that it replaces, on one device;

@@ -85,7 +85,7 @@ def _joined(gone: list[Collective], here: list[Collective]) -> list[str]:
         for parts, whole in _sums(gone, here)
     ]
     return found + [
-        f"{one(whole.op)}{over([whole])} of {human_bytes(whole.bytes)} taken apart into {len(parts)}"
+        f"{one(whole.op)}{over([whole])} of {human_bytes(whole.bytes)} decomposed into {len(parts)}"
         for parts, whole in _sums(here, gone)
     ]
 

@@ -98,7 +98,7 @@ def read_change(text: str) -> ShardingRule:
     missing."""
     pattern, _, spec = (word.strip() for word in text.rpartition("="))
     if not pattern or not spec:
-        raise QuestionError(f"{quote(text)} does not change a split", "write 'q_proj=_ tensor'")
+        raise QuestionError(f"{quote(text)} is not a change of a sharding", "write 'q_proj=_ tensor'")
     return changed_split(pattern, spec)
 
 
@@ -402,7 +402,7 @@ def planned_step(question: ModelQuestion) -> ModelStep:
         problem = part.problem
         if training is not None:
             # Only the layers are computed again.
-            own = replace(training, remat="none") if problem.layers == 1 else training
+            own = training._replace(remat="none") if problem.layers == 1 else training
             problem = with_backward(problem, own)
         parts.append(PlannedPart(part, price(planner.plan(problem), placed)))
     return ModelStep(tuple(parts))

@@ -54,7 +54,7 @@ def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -
     is missing or has another shape than the architecture's, and where layers are not split alike."""
     of = split.model.architecture
     if of is None:
-        problem = f"nothing says how {split.model.name} uses its parameters"
+        problem = f"{split.model.name} has no config, so the use of its parameters is unknown"
         raise QuestionError(problem, "put its config.json beside it")
     known = {bare_name(parameter.parameter.name): parameter for parameter in split.parameters}
     weights: dict[str, tuple[str, PartitionSpec]] = {}
@@ -123,8 +123,8 @@ def _in_program(
     first = own[0]
     for parameter in own:
         if parameter.spec != first.spec:
-            problem = f"{parameter.parameter.name} is split otherwise than {first.parameter.name}"
-            raise QuestionError(problem, "a step is planned of layers that are split alike")
+            problem = f"{parameter.parameter.name} and {first.parameter.name} are sharded differently"
+            raise QuestionError(problem, "shard all layers alike to plan a step")
     letters = [_letters(dim, of) for dim in described.dims]
     dims: list[tuple[str, ...]] = []
     for axes, several in zip(first.spec.dims, letters, strict=True):

@@ -337,9 +337,9 @@ def shipped_rules(text: str, mesh: Mesh) -> RuleSet:
         axis_of[name] = axis if equals else _usual_axis(name, mesh, "+" not in text)
     if len(set(axis_of.values())) < len(axis_of):
         twice = next(axis for axis in axis_of.values() if list(axis_of.values()).count(axis) > 1)
-        names = " and of ".join(name for name, axis in axis_of.items() if axis == twice)
-        problem = f"the axis {twice} is that of {names}"
-        raise QuestionError(problem, "name an axis of its own for each, as in X=fsdp+Y=tensor")
+        names = " and ".join(name for name, axis in axis_of.items() if axis == twice)
+        problem = f"{names} share the axis {twice}"
+        raise QuestionError(problem, "give each its own axis, as in X=fsdp+Y=tensor")
     split_over = {axis: sets[name]["split"] for name, axis in axis_of.items()}
     is_of_batch = {axis: axis in BATCH_AXES for axis in mesh.axis_names}
     is_of_batch |= {axis: "batch" in dims for axis, dims in split_over.items()}

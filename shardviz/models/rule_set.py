@@ -218,7 +218,7 @@ def _of_style(style: str, rank: int, dims: tuple[str, ...], mesh: Mesh) -> Parti
     embedding the words (`torch`'s RowwiseParallel)."""
     axis = named_axis(mesh, TENSOR_AXES)
     if axis is None:
-        problem = f"{style} splits over the axis for tensors, and the mesh {mesh} has none of that name"
+        problem = f"{style} needs a tensor axis, and the mesh {mesh} has none"
         raise QuestionError(problem, f"call one {', '.join(TENSOR_AXES[:-1])} or {TENSOR_AXES[-1]}")
     if rank == 1:
         return PartitionSpec(((axis,) if style == "colwise" else (),))

@@ -194,7 +194,7 @@ def read_architecture(config: StrictTable) -> Architecture:
     is_mixed = config.values.get("decoder_sparse_step") not in (None, 1)
     if number and (config.values.get("mlp_only_layers") or is_mixed):
         hint = "give a model whose layers are alike"
-        config.fail("mlp_only_layers", "layers of two kinds are not read", hint)
+        config.fail("mlp_only_layers", "layers of two kinds are not supported", hint)
     is_given = not is_gpt2 and config.values.get("head_dim") is not None
     head_size = size("head_dim") if is_given else family.head_size
     if not head_size and width % heads:

@@ -19,8 +19,8 @@ import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from shardviz.errors import QuestionError, quote
 from shardviz.notation.einsum import Dims, Einsum
@@ -36,8 +36,7 @@ _DIM_NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9]|_(?=[A-Za-z0-9]))*")
 _SUBSCRIPT = re.compile(r"\w+")
 
 
-@dataclass(frozen=True)
-class BookArray:
+class BookArray(NamedTuple):
     """An array as the book writes it: its name ("" when there is none), its dimensions and its sharding."""
 
     name: str
@@ -175,7 +174,7 @@ def _cut(scanner: Scanner, below: Word) -> list[Word]:
         for letter in letters:
             scanner.check_known(letter, advice=advice)
             if not (letter.text.isascii() and letter.text.isalpha()):
-                hint = "a subscript is of axes of one letter; write longer names as B_{data,model}"
+                hint = "a subscript takes axes of one letter; write longer names as B_{data,model}"
                 scanner.fail(f"{quote(letter.text)} is not an axis name", letter.start, hint=hint)
         return letters
     cuts = _cuts(below.text, tuple(scanner.axis_sizes))
@@ -207,8 +206,7 @@ def _cuts(text: str, axis_names: Sequence[str]) -> list[tuple[str, ...]]:
     return ways[-1]
 
 
-@dataclass(frozen=True)
-class ProductFactors:
+class ProductFactors(NamedTuple):
     """The factors of a product, by their dimensions, and the ways to read it.
 
     ``A[b,d] * B[d,f] * C[f,g]`` is the same from left to right, as matrix products, and as one einsum. In
@@ -299,7 +297,7 @@ def two_readings(
         f"as one einsum it sums over {at_once or 'nothing'},"
     )
     if any(sum_ is not None for sum_ in sums):
-        return problem, "write after each * what it sums over, as in A *_D W, or put brackets around products"
+        return problem, "write the contracted dimension after each *, as in A *_D W, or bracket the products"
     matmuls = factors[0]
     for factor in factors[1:-1]:
         matmuls = f"({matmuls} * {factor})"
@@ -312,8 +310,7 @@ TIMES = ("\\cdot", "\\times", "\\*", "*", "·", "×", "⋅", "@")
 ARROWS = ("->", "→", "\\rightarrow", "\\to")
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(NamedTuple):
     """Arrays that are multiplied from left to right, and the result; None where the compiler may choose.
     `contracted` are the dimensions that each product says it sums over, None where it does not say."""
 
@@ -402,5 +399,5 @@ def _check_result(scanner: Scanner, product: Product, result: BookArray, start: 
         if dim not in left or result.dims.count(dim) > 1:
             missing = "of the result is in no factor or summed over"
             problem = "occurs twice in the result" if dim in left else missing
-            hint = "each dimension of the result is one that the factors leave, once"
+            hint = "name dimensions that the product keeps, each once"
             scanner.fail(f"dimension {quote(dim, 30)} {problem},", scanner.text.find(dim, start), None, hint)

@@ -63,7 +63,7 @@ def read_einshard(text: str, context: Context) -> Reading:
     dims = _axes_of([digits[last[name]] for name in left], mesh)
     if dims is None:
         problem = f"these blocks do not follow axes of the mesh {mesh}"
-        hint = "a sharding is over axes and parts of axes; give a mesh with the sizes of the right side"
+        hint = "give a mesh whose axes have the sizes of the right side"
         scanner.fail(problem, right_at, len(text), hint)
     return Reading(PartitionSpec(dims), dims=tuple(left))
 
@@ -78,7 +78,7 @@ def write_einshard(reading: Reading, context: Context) -> str:
         problem = f"einshard notation cannot express partial sums over {', '.join(spec.unreduced)}"
         raise QuestionError(problem, "leave out the unreduced axes")
     if not spec.dims:
-        problem = "einshard has no expression for an array without dimensions"
+        problem = "einshard cannot express an array without dimensions"
         raise QuestionError(problem, "use another notation")
     names = reading.dim_names
     if len(set(names)) < len(names) or not all(map(_is_name, names)):
@@ -165,7 +165,7 @@ def _expanded(
     hidden = rank - len(left) + 1
     if hidden < 0:
         problem = f"{plural(len(left) - 1, 'name')}, but the array has {plural(rank, 'dimension')}"
-        scanner.fail(problem, 0, len(scanner.text), "name at most the dimensions that there are")
+        scanner.fail(problem, 0, len(scanner.text), "leave out the dimensions that the array lacks")
     names = placeholder_dims(hidden, (*left, *(element.name for element in right)))
     at = left.index("...")
     axes = [_Element(name, 1, False) for name in names]

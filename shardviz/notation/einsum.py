@@ -155,7 +155,7 @@ class _EinsumScanner(Scanner):
         for dim in self._operand(has_ellipsis="...0" in known):
             if dim.text not in known or dim.text in dims:
                 problem = "is in no operand" if dim.text not in known else "occurs twice in the result"
-                hint = "each letter of the result is one of the operands', once"
+                hint = "name letters of the operands, each once"
                 self.fail(f"dimension {quote(dim.text)} {problem},", dim, hint=hint)
             dims.append(dim.text)
         if any(dim.startswith("...") and dim not in dims for dim in known):

@@ -242,7 +242,7 @@ def _read_named(scanner: Scanner, mesh: Mesh, context: Context, start: int, clos
         sets[kind] += scanner.braces(named)[0]
     reading = _reading(scanner, context, mesh, grid, dims, sets, (start, scanner.pos))
     notes = [f"dimension {dim} is open: the compiler may split it further" for dim in open_dims]
-    return replace(reading, open_dims=tuple(open_dims), notes=(*notes, *reading.notes))
+    return reading._replace(open_dims=tuple(open_dims), notes=(*notes, *reading.notes))
 
 
 def _mesh(scanner: Scanner, closing: str) -> tuple[tuple[str, ...], _Grid]:
@@ -293,7 +293,7 @@ def _reading(
         devices = context.devices_at(order)
     used = [axis for dim in axes or () for axis in dim]
     if axes is None or not all(are_apart(*pair) for pair in combinations(used, 2)):
-        hint = "a sharding is over axes and parts of axes; give the mesh of the program that this is from"
+        hint = "give the mesh of the program that this is from"
         scanner.fail(f"these devices do not follow axes of the mesh {mesh}", *span, hint)
     *split, pending, manual = axes
     return _in_shard_map(PartitionSpec(tuple(split), pending, devices=devices), manual)

@@ -11,7 +11,6 @@ which JAX itself cannot say.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from shardviz.errors import QuestionError, plural
 from shardviz.notation.reading import Context, Reading
@@ -54,7 +53,7 @@ def jax_spec(scanner: Scanner, rank: int | None) -> Reading:
         scanner.hint = _SINGLE_HINT
         device = _DEVICE.search(_argument(scanner))
         if device is None:
-            scanner.fail("the id of the device is not said", start, scanner.pos)
+            scanner.fail("the device id is missing", start, scanner.pos)
         _close(scanner)
         ids = [int(device[1] or device[2] or device[3])]
         reading = Reading(PartitionSpec.replicated(rank or 0))
@@ -73,7 +72,7 @@ def jax_spec(scanner: Scanner, rank: int | None) -> Reading:
     scanner.hint = hint
     if ids is None:
         return reading
-    return replace(reading, spec=scanner.on_devices(reading.spec, ids, start))
+    return reading._replace(spec=scanner.on_devices(reading.spec, ids, start))
 
 
 def _argument(scanner: Scanner) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from shardviz.errors import QuestionError, ShardvizError, quote
@@ -98,7 +98,7 @@ def write_sharding(notation: Notation, reading: Reading, context: Context) -> st
         problem = f"{notation.title} text names whole axes, and {parts[0]} is a part of one"
         raise QuestionError(problem, "make two axes of it in the mesh")
     if reading.spec.devices and not notation.has_devices:
-        problem = f"{notation.title} text names axes, and this array is on devices of its own"
+        problem = f"{notation.title} text names axes only, and this sharding names devices"
         raise QuestionError(problem, "the notations shardviz, jax, gspmd and shardy name devices")
     return notation.write(reading, context)
 
@@ -136,7 +136,7 @@ def _of_specs(text: str, context: Context) -> tuple[Reading, ...]:
         readings.extend(Reading(spec, name=name) for name, spec in specs if spec is not None)
     if len({reading.name for reading in readings}) < len(readings):
         return tuple(
-            replace(reading, name=f"{reading.name}{number}") for number, reading in enumerate(readings, 1)
+            reading._replace(name=f"{reading.name}{number}") for number, reading in enumerate(readings, 1)
         )
     return tuple(readings)
 
@@ -160,7 +160,7 @@ def layout_as_read(
     shape = "x".join(map(str, sizes)) or "()"
     if reading.spec.rank != len(sizes):
         problem = f"the spec {quote(spec)} has rank {reading.spec.rank}, but {quote(shape)} has {len(sizes)}"
-        raise QuestionError(problem, "write one entry for each dimension; _ or None leaves a dimension whole")
+        raise QuestionError(problem, "write one entry for each dimension; _ or None leaves it unsharded")
     if reading.shape is not None and reading.shape != sizes:
         problem = f"the spec {quote(spec)} has the shape {'x'.join(map(str, reading.shape))}, not {shape}"
         raise QuestionError(problem, "give the same sizes twice, or a spec without sizes")

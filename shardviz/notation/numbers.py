@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from shardviz.errors import NotationError, plural, quote
 from shardviz.notation.einsum import ellipsis_dims
@@ -132,8 +133,7 @@ RANGE_HINT = "write a dimension or a mesh axis with its first and its last size:
 MAX_SIZES = 64
 
 
-@dataclass(frozen=True)
-class SizeRange:
+class SizeRange(NamedTuple):
     """The sizes of the dimension or mesh axis `name`; `text` is what was typed."""
 
     name: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, product
+from typing import NamedTuple
 
 from shardviz.errors import QuestionError, plural
 from shardviz.notation.scanner import MAX_RANK, Scanner
@@ -71,8 +72,8 @@ class Context:
     def known_rank(self, scanner: Scanner) -> int:
         """The rank, for text that does not say it; `NotationError` when it is not known."""
         if self.rank is None:
-            hint = "say how many dimensions the array has, as in --rank 2"
-            scanner.fail("the number of dimensions is not said", 0, len(scanner.text), hint)
+            hint = "give it, as in --rank 2"
+            scanner.fail("the number of dimensions is missing", 0, len(scanner.text), hint)
         return self.rank
 
     def mesh_order(self, axes: Sequence[str]) -> tuple[str, ...]:
@@ -86,8 +87,7 @@ class Context:
         return tuple(sorted(axes, key=place))
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """One array's sharding, and all else that the text says of the array; None where it says nothing.
 
     `open_dims` are dimensions that the compiler may split further, `manual` the axes along which the program

@@ -220,7 +220,7 @@ class Scanner:
             others = used.setdefault(whole_axis(word.text), [])
             if not all(are_apart(word.text, other) for other in others):
                 problem = f"mesh axis {quote(whole_axis(word.text), 20)} is used twice in one array, again"
-                self.fail(problem, word, hint="an axis can split one dimension of an array, once")
+                self.fail(problem, word, hint="an axis can shard only one dimension of an array")
             others.append(word.text)
         if words[MAX_RANK:]:
             self.at_most(MAX_RANK, words, "mesh axes in one array", words[MAX_RANK], "use fewer axes")
@@ -260,7 +260,7 @@ class Scanner:
             return
         part = axis_part(word.text)
         if part is None or part.size < 2:
-            hint = "write the devices of the parts in front of it, and its own, 2 or more: X:(1)2"
+            hint = "write the product of the sizes before it, then its own size, 2 or more: X:(1)2"
             self.fail(f"no axis has the part {quote(word.text, 30)}", word, hint=hint)
         if self.axis_sizes is not None and (whole := self.axis_sizes[name]) % (part.before * part.size):
             hint = f"{part.before} × {part.size} must divide {whole}"

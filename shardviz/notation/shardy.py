@@ -103,7 +103,7 @@ def _inline_mesh(scanner: Scanner, context: Context) -> list[int]:
     is_one_device = not sizes and len(ordered) == 1
     if context.mesh is not None and not is_one_device and sizes != list(context.mesh.shape.items()):
         hint = f"give the mesh that the text has, not {context.mesh}"
-        scanner.fail("this mesh differs from the one asked about", start, scanner.pos, hint)
+        scanner.fail("this mesh differs from the given one", start, scanner.pos, hint)
     return ordered
 
 

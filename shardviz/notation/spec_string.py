@@ -301,7 +301,7 @@ def _advice(unknown: str, operand: str, axis_sizes: Mapping[str, int], spaced: b
     if spaced and all(letter in axis_sizes for letter in unknown):
         return f"; with a space in it, a spec needs one between {' and '.join(unknown)}"
     long = next((name for name in axis_sizes if len(name) > 1 and name in operand), "")
-    return f"; a long name stands apart by spaces: {long} _" if long and not spaced else ""
+    return f"; separate a long name with spaces: {long} _" if long and not spaced else ""
 
 
 def _axes_of_one_dim(scanner: Scanner, inside: Word, spaced: bool) -> list[Word]:

@@ -90,7 +90,7 @@ def _suffix(scanner: Scanner) -> tuple[list[Word], tuple[str, ...]]:
         if not kind:
             if scanner.take("V:"):
                 hint = "give the type of the whole array, outside shard_map"
-                scanner.fail("varying axes say nothing of the whole array", start, scanner.pos, hint)
+                scanner.fail("varying axes do not describe the whole array", start, scanner.pos, hint)
             scanner.fail_here("'U:' or 'R:'")
         axes = _axes(scanner)
         if kind == "U:":

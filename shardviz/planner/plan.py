@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Objective, Problem, Statement
@@ -143,8 +143,7 @@ def decided_parts(plan: Plan) -> Parts:
     return [(tuple(map(decided, part.operands)), decided(part.result)) for part in plan.problem.parts]
 
 
-@dataclass(frozen=True)
-class RepeatedWork:
+class RepeatedWork(NamedTuple):
     """Statements, by their numbers, that devices along `axes` all compute alike, `factor` times in all."""
 
     factor: int

@@ -131,7 +131,7 @@ def profile_of(
     predicted = joined.predicted if joined is not None and machine is not None else None
     if joined is None:
         notes.append(
-            f"the profile does not bring the text of {title}, so that axes, bytes and source lines are not "
+            f"the profile lacks the text of {title}, so axes, bytes and source lines are not "
             "known, and waits are counted as if all devices were one group: add --hlo FILE, with "
             "compiled.as_text()"
         )
@@ -157,7 +157,7 @@ def _gaps(files: ProfileFiles, marked: bool, devices: int, communicates: bool) -
     tables = (run for device in files.devices for run in device.run_table)
     if main and not marked and all(run.run_id is None for run in tables if run.program == main):
         found.append(
-            f"the profile does not tell the runs of {main[0]} apart: all of them count as one step; mark "
+            f"the profile does not separate the runs of {main[0]}: all of them count as one step; mark "
             "steps with jax.profiler.StepTraceAnnotation, and wait for the results in each"
         )
     ran = max((sum(map(len, record.device_ids)) for record in programs_that_ran(files)), default=0)
@@ -190,7 +190,7 @@ def _joined(
         text, lost = with_groups(with_devices(text, ids), said)
         if lost:
             notes.append(
-                f"the profile's text of {key[0]} is of an older XLA and has lost the groups of "
+                f"the profile's text of {key[0]} is from an older XLA and lacks the groups of "
                 f"{plural(len(lost), 'collective')}, such as {min(lost)}: axes, bytes and waits are not known"
             )
         try:
@@ -209,8 +209,8 @@ def _joined(
         # Any two programs have a copy.1.
         if not alike or (not named and alike < len(names) / 2):
             raise QuestionError(
-                f"{quote(joined.module.name)} is not the program that ran: of {len(names)} names of "
-                f"instructions it has {alike or 'none'}",
+                f"{quote(joined.module.name)} is not the program that ran: it has {alike or 'none'} of the "
+                f"{len(names)} instruction names",
                 f"the profile is of {quote((main or ('', 0))[0])}: give the text of that compiled program",
             )
         found |= dict.fromkeys(meant, joined)

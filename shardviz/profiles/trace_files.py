@@ -20,10 +20,7 @@ Progress = Callable[[int, int], None]
 """Told how many bytes of how many are read."""
 XPLANE = ".xplane.pb"
 HOW = "take one: with shardviz.profiled() as p: …, or with jax.profiler.trace(DIR): …"
-NO_ENDS = (
-    "this profile does not tell when operations end that the CPU runs asynchronously: they look shorter than "
-    "they are"
-)
+NO_ENDS = "this profile lacks the ends of asynchronous operations on the CPU: they look shorter than they are"
 SESSION = "%Y_%m_%d_%H_%M_%S"
 """JAX's name of the folder of a profile, as `time.strftime` writes it."""
 SECOND = len("2026_11_23_13_30_15")

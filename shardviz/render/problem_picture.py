@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rich.cells import chop_cells
 from rich.style import Style
@@ -41,8 +40,7 @@ BESIDE_THE_PROBLEM = ("targets", "collective")
 """Fields that say nothing about the arrays."""
 
 
-@dataclass(frozen=True)
-class FieldPlace:
+class FieldPlace(NamedTuple):
     """The place of a cell: columns `left` to `right` of line `y`. A long text has a place on each line."""
 
     cell: FieldCell
@@ -51,8 +49,7 @@ class FieldPlace:
     right: int
 
 
-@dataclass(frozen=True)
-class Typing:
+class Typing(NamedTuple):
     """Typing into a field: its value is left blank, and notes on the text stand below. They take at least
     `lines` lines, so that the fields below do not jump at each key."""
 
@@ -205,8 +202,7 @@ class FieldsPicture:
         return text.append(cell.after, style)
 
 
-@dataclass(frozen=True)
-class FieldCell:
+class FieldCell(NamedTuple):
     """One place for the cursor.
 
     `field` is named as in `FieldError.field`. A "text" is a whole field, an "axis" the mesh's axis
@@ -229,8 +225,7 @@ class FieldCell:
         return int(self.field.removeprefix("specs."))
 
 
-@dataclass(frozen=True)
-class FieldRow:
+class FieldRow(NamedTuple):
     """A field with its cells, in the group of fields that belong together. `label` says what it is; an array
     has none, its name is a cell. The row ends with the first of `remarks` that fits there, or below it the
     last."""
@@ -252,17 +247,17 @@ def field_rows(scene: ResolvedProblem) -> list[FieldRow]:
     draft, scene = scene.draft, scene.stated
     usual = {"sizes": default_sizes(scene), "machine": default_machine(scene)}
     fields = PROBLEM_FIELDS | {
-        name: replace(PROBLEM_FIELDS[name], empty=text) for name, text in usual.items()
+        name: PROBLEM_FIELDS[name]._replace(empty=text) for name, text in usual.items()
     }
     hidden = {"mesh"} if draft.backward == FLAG else {"mesh", "remat", "optimizer"}
     texts = [_text_row(field, getattr(draft, name)) for name, field in fields.items() if name not in hidden]
     if scene.problem.padding and not scene.faults:
         padded = ", ".join(f"{dim.dim} padded to {dim.padded:,}" for dim in scene.problem.padding)
-        texts = [replace(row, remarks=(padded,)) if row.field == "sizes" else row for row in texts]
+        texts = [row._replace(remarks=(padded,)) if row.field == "sizes" else row for row in texts]
     rows = [_mesh_row(draft, parsed(draft).mesh), *texts, *_array_rows(scene)]
     rows.sort(key=lambda row: row.group)
     return [
-        replace(row, faults=tuple(fault for fault in scene.faults if fault.field == row.field))
+        row._replace(faults=tuple(fault for fault in scene.faults if fault.field == row.field))
         for row in rows
     ]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PAUSE_S = 0.2
 """The seconds between two looks at what is on screen: several keys that follow one another are one change."""
 FOLLOWS = "This page follows the teacher's, until you go elsewhere in it."
-ALONE = "You go on alone. T follows the teacher again."
+ALONE = "You continue alone. T follows the teacher again."
 PREDICTED = "Your prediction is {}. The teacher shows the answer; until then you may choose another."
 FOLLOW = TABLES["FOLLOW"]
 

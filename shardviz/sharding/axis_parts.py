@@ -36,7 +36,7 @@ def axis_part(name: str) -> SubAxis | None:
 
 
 def whole_axis(name: str) -> str:
-    """The mesh axis that a name is, or is a part of."""
+    """The mesh axis of a name: the axis itself, or the one that it is a part of."""
     part = axis_part(name)
     return name if part is None else part.axis
 
@@ -53,8 +53,8 @@ def are_apart(one: str, other: str) -> bool:
 
 
 def finest_parts(axis_sizes: Mapping[str, int], names: Iterable[str]) -> tuple[str, ...]:
-    """The parts of all axes of which all names are made, axis by axis, the major first; the axis itself where
-    no name is a part of it.
+    """The finest parts that make up all names, axis by axis, major first; the axis itself where no name is a
+    part of it.
 
     Cuts that do not divide each other make further ones only where they nest: every name must divide its
     axis.
@@ -72,8 +72,8 @@ def finest_parts(axis_sizes: Mapping[str, int], names: Iterable[str]) -> tuple[s
 
 
 def in_parts(axes: Iterable[str], finest: Collection[str]) -> tuple[str, ...]:
-    """Those of the finest axes and parts of which some axes, or parts of axes, are made: axis by axis, in the
-    order of the finest."""
+    """The finest axes and parts that make up some axes, or parts of axes: axis by axis, in the order of the
+    finest."""
     return tuple(part for axis in axes for part in finest if _is_within(part, axis))
 
 
@@ -86,7 +86,7 @@ def _is_within(name: str, whole: str) -> bool:
 
 
 def joined_parts(axes: Iterable[str], axis_sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """The axes, of which neighbours that are adjacent parts of one axis are one part, or the whole axis.
+    """The axes, with neighbouring parts of one axis joined to one part, or to the whole axis.
 
     An axis without a size stays in parts.
     """

@@ -189,7 +189,7 @@ def part_name(part: SubAxis, sizes: AxisSizes) -> str:
 
 
 def part_digits(parts: Iterable[SubAxis], sizes: AxisSizes) -> list[Digit]:
-    """The digit that each axis, or part of one, is of a position in a mesh of those `sizes`."""
+    """The digit of a position that each axis, or part of one, makes in a mesh of those `sizes`."""
     digits = dict(zip(sizes, row_major(tuple(sizes.values())), strict=True))
     return [
         Digit(size, digits[axis].stride * (digits[axis].size // (before * size)))

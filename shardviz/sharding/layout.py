@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardviz.errors import QuestionError
 from shardviz.sharding.array import ShardedArray
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 MAX_RANK = 8
 
 
-@dataclass(frozen=True)
-class DeviceShard:
+class DeviceShard(NamedTuple):
     """The part of an array on one device: `slices` bound its elements as (start, stop) of each dimension.
 
     `shard` numbers the data: devices with equal numbers hold equal data.
@@ -34,8 +33,7 @@ class DeviceShard:
     shard: int
 
 
-@dataclass(frozen=True)
-class Uneven:
+class Uneven(NamedTuple):
     """A dimension that its parts do not divide.
 
     JAX arrays refuse it (`IndivisibleError`); inside `jit` the compiler gives every device `shard_size`

@@ -18,7 +18,7 @@ MAX_DEVICES = 2**40
 
 @dataclass(frozen=True)
 class Mesh:
-    """Named axes, their sizes, and which device stands at which place.
+    """Named axes with their sizes, and the order of the devices.
 
     `device_order` lists device ids in row-major order of the mesh's coordinates (the last axis moves
     fastest). None leaves it to `jax.make_mesh`: 0, 1, 2, … on simulated devices and on GPUs, on a TPU as

@@ -39,7 +39,7 @@ class PartitionSpec:
         for axis in used:
             if used.count(axis) > 1:
                 problem = f"mesh axis {axis} is used twice in {self}"
-                raise QuestionError(problem, "an axis can split one dimension of an array, once")
+                raise QuestionError(problem, "an axis can shard only one dimension of an array")
         if any(":" in axis for axis in used):
             _check_parts(self, used)
         if self.only_device is not None and (used or self.open_dims):
@@ -90,7 +90,7 @@ class PartitionSpec:
             raise QuestionError(
                 f"the spec {self} has {plural(self.rank, 'entry', 'entries')} but {name} has "
                 f"{plural(rank, 'dimension')}",
-                "write one entry for each dimension; _ or None leaves a dimension whole",
+                "write one entry for each dimension; _ or None leaves it unsharded",
             )
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
@@ -114,7 +114,7 @@ def _check_parts(spec: PartitionSpec, used: list[str]) -> None:
     for part in parts:
         if part.axis in used:
             problem = f"mesh axis {part.axis} and its part {part} are both used in {spec}"
-            raise QuestionError(problem, "an axis can split one dimension of an array, once")
+            raise QuestionError(problem, "an axis can shard only one dimension of an array")
     for one, other in pairwise(map(str, parts)):
         if not are_apart(one, other):
             problem = f"the parts {one} and {other} of a mesh axis overlap in {spec}"

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from shardviz.errors import TargetError, listed, place, quote
 
@@ -231,8 +231,7 @@ def pip(*words: str) -> str:
     return shlex.join([python, "-m", "pip", *words])
 
 
-@dataclass(frozen=True)
-class Extra:
+class Extra(NamedTuple):
     """An extra of this package: what pip installs for it, `packages` of which one must be there, and the
     machines, with Linux, for which they exist."""
 

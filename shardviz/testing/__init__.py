@@ -1,5 +1,5 @@
-"""For the tests of a code base on JAX: a change that adds a collective, bytes or seconds, or
-holds more than a chip has, fails one.
+"""Assertions for the tests of a JAX code base, which fail when a change adds a collective, bytes or seconds,
+or exceeds a chip's memory.
 
 ::
 

@@ -7,7 +7,7 @@ UPDATE = "SHARDVIZ_UPDATE"
 
 
 class BaselineChanged(AssertionError):
-    """A program that is no longer as its baseline has it: a sentence, and a page of the changes."""
+    """A program that differs from its baseline: a sentence, and a page of the changes."""
 
     def __init__(self, message: str, page: str) -> None:
         super().__init__(message, page)

@@ -153,7 +153,7 @@ def _notes(
             "give the text of a compiled program, compiled.as_text(), whose header has is_scheduled=true"
         )
     if machine.assumed:
-        yield f"no machine was named: {machine.name} chips are assumed, and each mesh axis a ring of its own"
+        yield f"no machine was named: {machine.name} chips are assumed, and each mesh axis is a ring"
     if assumed:
         stand = "stands for groups of that size" if len(assumed) == 1 else "stand for groups of those sizes"
         yield f"the mesh is unknown: {', '.join(assumed)} {stand}"
@@ -167,7 +167,7 @@ def _notes(
             counted = "matmuls as they were measured, and bytes over the device's bandwidth, a lower bound"
         yield f"the text has no estimates of its compiler: compute counts as {counted}"
     if timeline.unknown:
-        yield f"the total leaves out what nobody can estimate: {_named(timeline.unknown)}"
+        yield f"the total leaves out operations without an estimate: {_named(timeline.unknown)}"
     if doubtful := drawing.named(
         lambda duration: (
             duration.estimate == "compiler" and (duration.seconds or 0.0) < DOUBTED * (duration.least or 0.0)

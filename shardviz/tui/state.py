@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from shardviz.forms.form import History, ProblemForm
 from shardviz.forms.resolve import ResolvedProblem, resolve, resolve_as_given, resolve_first
@@ -38,8 +37,7 @@ class StateOwner(MessageReceiver, Protocol):
         """Another step of the plan is under the cursor of every pane."""
 
 
-@dataclass(frozen=True)
-class SetAside:
+class SetAside(NamedTuple):
     """The problem and the place that a lesson comes back to."""
 
     history: History

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from textual.app import App
 from textual.theme import BUILTIN_THEMES, Theme
 
 from shardviz.render.palette import ANSI, ON_LIGHT, ON_WHITE, PLAIN, TRUECOLOR, Palette
-
-if TYPE_CHECKING:
-    from textual.app import App
-
 
 NAMES = ("primary", "secondary", "accent", "warning", "error", "success")
 GROUNDS = ("foreground", "background", "surface", "panel")
@@ -96,8 +91,12 @@ def set_up_themes(app: App[None]) -> None:
     """Make the themes known to an application, and choose the one that its terminal can show."""
     for theme in THEMES:
         app.register_theme(theme)
-    few = app.console.color_system in (None, "standard", "windows")
-    app.theme = TERMINAL.name if few or app.no_color else DARK.name
+    if app.no_color or app.console.color_system in (None, "standard", "windows"):
+        app.theme = TERMINAL.name
+        return
+    # An assignment would have the style sheets parsed twice.
+    app.set_reactive(App.theme, DARK.name)
+    app.stylesheet.set_variables(app.get_css_variables())
 
 
 def palette_of(app: App[None]) -> Palette:

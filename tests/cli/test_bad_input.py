@@ -203,7 +203,7 @@ CASES = [
         "unknown option -8; a number cannot be negative",
         "16384x16384",
     ),
-    (("translate", "{replicated}"), "the number of dimensions is not said", "--rank 2"),
+    (("translate", "{replicated}"), "the number of dimensions is missing", "--rank 2"),
     (
         ("translate", "XY,Y_->X_", "--rank", "3"),
         "--rank is 3, but 'XY,Y_->X_' has an array of rank 2",

@@ -71,7 +71,7 @@ def test_a_refusal_comes_with_a_sharding_that_settles_it(worker, matmul, target,
     assert answer.status == "error"
     assert answer.error.startswith("ShardingTypeError: ")
     assert words in answer.error
-    assert f"out_sharding={spec} settles it".replace("PartitionSpec", "P") in answer.hint
+    assert f"out_sharding={spec} resolves it".replace("PartitionSpec", "P") in answer.hint
     assert answer.hint.endswith(f"the spec {settled.split('->')[1]}")
     # The operands' types are known all the same.
     assert len(answer.typeof) == 2
@@ -85,7 +85,7 @@ def test_a_refusal_in_the_second_part_names_that_parts_result(worker, matmul, ta
     problem = matmul(specs, einsum="bx,xy->by; by,yz->bz", sizes="b=8,x=64,y=64,z=64", axis_types="explicit")
     answer = worker.ask(problem, target)
     assert answer.status == "error"
-    assert "out_sharding=P('X', None) settles it" in answer.hint
+    assert "out_sharding=P('X', None) resolves it" in answer.hint
     assert problem.result.name in answer.hint
 
 

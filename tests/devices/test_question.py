@@ -107,7 +107,7 @@ def test_the_bus_factors_of_nccl_tests(op, n, factor):
         ({"operations": "psum,,copy"}, "'' cannot be measured"),
         ({"axes": ("W",)}, "has no axis 'W'"),
         ({"axes": ("Z",)}, "Z has one device, which sends nothing"),
-        ({"axes": ("X",), "operations": "copy"}, "copy runs on each device by itself, over no axis"),
+        ({"axes": ("X",), "operations": "copy"}, "copy runs on each device alone, over no axis"),
         ({"dtype": "s4"}, "s4 cannot be measured"),
         ({"dtype": "bf17"}, "bf17"),
         ({"mesh": parse_mesh("X=1")}, "the mesh X=1 has one device, which sends nothing"),

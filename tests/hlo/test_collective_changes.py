@@ -58,7 +58,7 @@ CASES = [
     (
         [replace(GATHER, bytes=4096)],
         [GATHER] * 4,
-        ["an all-gather over Y of 4 KiB taken apart into 4"],
+        ["an all-gather over Y of 4 KiB decomposed into 4"],
     ),
     ([GATHER], [replace(GATHER, is_async=True)], ["all-gather over Y: made asynchronous"]),
     (

@@ -40,7 +40,7 @@ def test_later_changes_and_rules_give_way_to_the_first_that_matches(asked):
 
 @pytest.mark.parametrize("text", ["q_proj", "=X_", "q_proj="])
 def test_a_change_needs_a_pattern_and_a_spec(asked, text):
-    with pytest.raises(QuestionError, match="does not change a split"):
+    with pytest.raises(QuestionError, match="is not a change of a sharding"):
         with_changes(asked("gpt2", "data", "X=2"), [read_change(text)])
 
 

@@ -385,7 +385,7 @@ def test_what_a_set_splits(text, mesh, q, down, inputs):
     [
         ("fdsp", "data=4", "there are no rules called 'fdsp'"),
         ("fsdp+tensor", "X=2,Y=4", "the mesh X=2,Y=4 has no axis for fsdp"),
-        ("fsdp+data", "data=8", "the axis data is that of fsdp and of data"),
+        ("fsdp+data", "data=8", "fsdp and data share the axis data"),
         ("Z=fsdp", "X=2,Y=4", "unknown mesh axis 'Z'"),
     ],
 )

@@ -119,7 +119,7 @@ KNOWN = "this mesh has the axes X, Y"
         (
             "A[I_X, J_X]",
             "mesh axis 'X' is used twice in one array, again at character 10 of 'A[I_X, J_X]'",
-            "an axis can split one dimension of an array, once",
+            "an axis can shard only one dimension of an array",
         ),
         ("A[I_Z, J]", "unknown mesh axis 'Z' at character 5 of 'A[I_Z, J]'", KNOWN),
         ("A[I_XZ, J]", "unknown mesh axis 'Z' at character 6 of 'A[I_XZ, J]'", KNOWN),
@@ -138,7 +138,7 @@ KNOWN = "this mesh has the axes X, Y"
         (
             "A[I_XXXXX, J]",
             "mesh axis 'X' is used twice in one array, again at character 6 of 'A[I_XXXXX, J]'",
-            "an axis can split one dimension of an array, once",
+            "an axis can shard only one dimension of an array",
         ),
         (
             "A[I_XYXYQ, J]",
@@ -170,7 +170,7 @@ def test_refuses_subscripts_that_can_be_cut_in_two_ways():
     assert caught.value.hint == "write {X,Y} or {XY}"
     with pytest.raises(NotationError, match="'1' is not an axis name at character 6") as caught:
         parse_product("A[I_X1]")
-    assert caught.value.hint == "a subscript is of axes of one letter; write longer names as B_{data,model}"
+    assert caught.value.hint == "a subscript takes axes of one letter; write longer names as B_{data,model}"
 
 
 MLP = "In[B_X, D_Y] *_D W_in[D, F_Y] *_F W_out[F_Y, D] -> Out[B_X, D_Y]"

@@ -155,8 +155,8 @@ SHAPE = "write an einshard expression as b d -> b2 d4"
         ),
         (
             "a ... -> a8 ...",
-            "the number of dimensions is not said at character 1 of 'a ... -> a8 ...'",
-            "say how many dimensions the array has, as in --rank 2",
+            "the number of dimensions is missing at character 1 of 'a ... -> a8 ...'",
+            "give it, as in --rank 2",
         ),
     ],
 )
@@ -178,7 +178,7 @@ def test_shares_are_integers():
     ("spec", "message"),
     [
         (PartitionSpec((("X",),), ("Y",)), "einshard notation cannot express partial sums over Y"),
-        (PartitionSpec(()), "einshard has no expression for an array without dimensions"),
+        (PartitionSpec(()), "einshard cannot express an array without dimensions"),
         (
             PartitionSpec((("Y", "X"),)),
             "einshard cannot place P(('Y', 'X')) on the mesh X=2,Y=4: it splits a dimension by one axis of "
@@ -204,4 +204,4 @@ def test_blocks_follow_parts_of_axes():
     assert write_einshard(reading, Context(XY)) == "a b -> a4 b2"
     with pytest.raises(NotationError, match="these blocks do not follow axes of the mesh X=3,Y=4") as caught:
         read_einshard("a b -> a2 b6", Context(parse_mesh("X=3,Y=4")))
-    assert caught.value.hint.startswith("a sharding is over axes and parts of axes")
+    assert caught.value.hint.startswith("give a mesh whose axes")

@@ -158,12 +158,12 @@ JOIN = "the first operand of each part is the result of the part before it, lett
         (
             "ab->c",
             "dimension 'c' is in no operand, at character 5 of 'ab->c'",
-            "each letter of the result is one of the operands', once",
+            "name letters of the operands, each once",
         ),
         (
             "ab->aba",
             "dimension 'a' occurs twice in the result, at character 7 of 'ab->aba'",
-            "each letter of the result is one of the operands', once",
+            "name letters of the operands, each once",
         ),
         (
             "bd,dé->b",

@@ -69,7 +69,7 @@ def test_reads(text, expected):
 )
 def test_reads_with_a_rank(text, rank, expected):
     assert read_gspmd(text, Context(XY, rank)) == Reading(spec(expected))
-    with pytest.raises(NotationError, match="the number of dimensions is not said"):
+    with pytest.raises(NotationError, match="the number of dimensions is missing"):
         read_gspmd(text, Context(XY))
 
 
@@ -195,13 +195,13 @@ MESH = "give the mesh of the program that this is from"
         ),
         (
             "{maximal device=8}",
-            "the number of dimensions is not said at character 1 of '{maximal device=8}'",
-            "say how many dimensions the array has, as in --rank 2",
+            "the number of dimensions is missing at character 1 of '{maximal device=8}'",
+            "give it, as in --rank 2",
         ),
         (
             "{manual}",
-            "the number of dimensions is not said at character 1 of '{manual}'",
-            "say how many dimensions the array has, as in --rank 2",
+            "the number of dimensions is missing at character 1 of '{manual}'",
+            "give it, as in --rank 2",
         ),
         (
             "{devices=[2,4]0,1,2,3,4,5,6,7 last_tile_dims={manual}}",

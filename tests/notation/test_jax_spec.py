@@ -92,7 +92,7 @@ SHAPE = "write a PartitionSpec as P('X', None) or P(('X', 'Y'), None)"
         (
             "P('X', 'X')",
             "mesh axis 'X' is used twice in one array, again at character 9 of 'P('X', 'X')'",
-            "an axis can split one dimension of an array, once",
+            "an axis can shard only one dimension of an array",
         ),
         (
             "P(unreduced={'X'}, unreduced_kind=max)",

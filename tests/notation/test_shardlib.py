@@ -44,7 +44,7 @@ SHAPE = "write each dimension and its axes: B/X D/Y"
         (
             "B/X D/X",
             "mesh axis 'X' is used twice in one array, again at character 7 of 'B/X D/X'",
-            "an axis can split one dimension of an array, once",
+            "an axis can shard only one dimension of an array",
         ),
     ],
 )

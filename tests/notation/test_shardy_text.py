@@ -82,11 +82,11 @@ SHAPE = 'write a Shardy sharding as <@mesh, [{"X"}, {}]>'
             '<@mesh, [{"X"}, {"X"}]>',
             "mesh axis 'X' is used twice in one array, again "
             'at character 19 of \'<@mesh, [{"X"}, {"X"}]>\'',
-            "an axis can split one dimension of an array, once",
+            "an axis can shard only one dimension of an array",
         ),
         (
             '<mesh<["X"=4]>, [{"X"}]>',
-            'this mesh differs from the one asked about at character 2 of \'<mesh<["X"=4]>, [{"X"}]>\'',
+            'this mesh differs from the given one at character 2 of \'<mesh<["X"=4]>, [{"X"}]>\'',
             "give the mesh that the text has, not X=2,Y=4,data=8",
         ),
         (

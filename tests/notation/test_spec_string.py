@@ -209,12 +209,12 @@ KNOWN = "this mesh has the axes X, Y, Z"
         (
             "XY:(1)1",
             "no axis has the part 'Y:(1)1' at character 2 of 'XY:(1)1'",
-            "write the devices of the parts in front of it, and its own, 2 or more: X:(1)2",
+            "write the product of the sizes before it, then its own size, 2 or more: X:(1)2",
         ),
         (
             "YY:(1)2",
             "mesh axis 'Y' is used twice in one array, again at character 2 of 'YY:(1)2'",
-            "an axis can split one dimension of an array, once",
+            "an axis can shard only one dimension of an array",
         ),
         ("XW,Y_", "unknown mesh axis 'W' at character 2 of 'XW,Y_'", KNOWN),
         ("X_,W_->X_", "unknown mesh axis 'W' at character 4 of 'X_,W_->X_'", KNOWN),
@@ -228,12 +228,12 @@ KNOWN = "this mesh has the axes X, Y, Z"
         (
             "X_,XX",
             "mesh axis 'X' is used twice in one array, again at character 5 of 'X_,XX'",
-            "an axis can split one dimension of an array, once",
+            "an axis can shard only one dimension of an array",
         ),
         (
             "X{U_X}",
             "mesh axis 'X' is used twice in one array, again at character 5 of 'X{U_X}'",
-            "an axis can split one dimension of an array, once",
+            "an axis can shard only one dimension of an array",
         ),
         ("(XY_", "'(' is not closed, at character 1 of '(XY_'", SHAPE),
         ("XY)_", "expected the end of a spec but found ')' at character 3 of 'XY)_'", SHAPE),
@@ -294,6 +294,4 @@ def test_refuses_long_specs():
 def test_advises_a_space():
     with pytest.raises(NotationError, match="unknown mesh axis 'd' at character 1 of 'data_'") as caught:
         parse_specs("data_", {"data": 2, "model": 2})
-    assert (
-        caught.value.hint == "this mesh has the axes data, model; a long name stands apart by spaces: data _"
-    )
+    assert caught.value.hint == "this mesh has the axes data, model; separate a long name with spaces: data _"

@@ -77,13 +77,13 @@ SHAPE = "write an array type as bf16[8@X,2048@Y] or f32[I@(X,Y),J]{U:Z}"
         ("f32[8]{W:X}", "expected 'U:' or 'R:' but found 'W' at character 8 of 'f32[8]{W:X}'", SHAPE),
         (
             "f32[8]{V:X}",
-            "varying axes say nothing of the whole array at character 8 of 'f32[8]{V:X}'",
+            "varying axes do not describe the whole array at character 8 of 'f32[8]{V:X}'",
             "give the type of the whole array, outside shard_map",
         ),
         (
             "f32[8@X]{U:X}",
             "mesh axis 'X' is used twice in one array, again at character 12 of 'f32[8@X]{U:X}'",
-            "an axis can split one dimension of an array, once",
+            "an axis can shard only one dimension of an array",
         ),
     ],
 )

@@ -32,7 +32,7 @@ BAD = [
         "bd,df->bf",
         {"specs": "XX,Y_->X_"},
         "mesh axis 'X' is used twice in one array, again at character 2 of 'XX,Y_->X_'",
-        "can split one dimension of an array, once",
+        "can shard only one dimension of an array",
     ),
     (
         "bd,df->bf",

@@ -147,7 +147,7 @@ def test_groups_that_nobody_knows_give_no_bandwidth(tmp_path: Path) -> None:
     (reduction,) = found.collectives
     assert (reduction.busbw, reduction.axes, reduction.waited) == (None, (), None)
     assert reduction.seconds == pytest.approx(120 * MICRO)
-    assert any("has lost the groups of 1 collective, such as all-reduce" in note for note in found.notes)
+    assert any("lacks the groups of 1 collective, such as all-reduce" in note for note in found.notes)
 
 
 def test_devices_have_their_own_numbers() -> None:
@@ -212,4 +212,4 @@ def test_calls_that_launch_kernels_are_no_device_and_copies_no_compute(tmp_path:
     # Of 30 µs of copies 10 are beside a kernel.
     assert activity["GPU 1"].exposed_copies == pytest.approx(20 * MICRO)
     assert not any(".xplane.pb" in note for note in found.notes)
-    assert found.notes[0].startswith("the profile does not tell the runs of jit_conv apart")
+    assert found.notes[0].startswith("the profile does not separate the runs of jit_conv")

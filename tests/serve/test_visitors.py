@@ -185,7 +185,7 @@ def test_a_class_follows_the_teacher():
                 await pupil.press("\r")
                 await counted("1 of 1 have predicted")
                 await pupil.press("B")
-                await pupil.until("You go on alone")
+                await pupil.until("You continue alone")
                 await counted("1 pupil, 0 with you")
                 await pupil.press("T")
                 await counted("1 pupil, 1 with you")

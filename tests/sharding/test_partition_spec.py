@@ -24,7 +24,7 @@ def test_an_axis_is_used_once(dims, unreduced, text):
     with pytest.raises(QuestionError) as caught:
         PartitionSpec(dims, unreduced)
     assert caught.value.message == f"mesh axis X is used twice in {text}"
-    assert caught.value.hint == "an axis can split one dimension of an array, once"
+    assert caught.value.hint == "an axis can shard only one dimension of an array"
 
 
 def test_unreduced_axes_have_no_order():

@@ -32,7 +32,7 @@ ALGORITHMS = {
                   ("all_reduce",), partners.halving),
         Algorithm("bruck", "members 1, 2, 4, … away, for any number of devices",
                   ("all_gather", "all_to_all"), partners.bruck),
-        Algorithm("pairwise", "one partner a round, one block each way", ("all_to_all",), partners.pairwise),
+        Algorithm("pairwise", "one partner per round, a block each way", ("all_to_all",), partners.pairwise),
         Algorithm("direct", "every message straight to where it belongs, all at once",
                   (*_SUMS, "all_to_all", "permute", "broadcast"), partners.direct),
         Algorithm("binomial-tree", "all that have the payload pass it on, so that their number doubles",

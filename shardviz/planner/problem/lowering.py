@@ -308,7 +308,7 @@ class LoweredProgram:
         for dim in value.result:
             if dim not in known or value.result.count(dim) > 1:
                 problem = "occurs twice in the result" if dim in known else "of the result is in no operand"
-                hint = "each letter of the result is one of the operands', once"
+                hint = "name letters of the operands, each once"
                 self._fail(f"dimension {quote(dim)} {problem},", value, hint)
         if target.dims not in (None, value.result):
             written = f"{target.name}[{', '.join(target.dims or ())}]"

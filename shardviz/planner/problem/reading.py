@@ -7,19 +7,26 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
+from shardviz.lazy_names import LazyImports
 from shardviz.notation.book import Product, parse_product
 from shardviz.notation.einsum import Einsum, dims_text, has_words, parse_chain
 from shardviz.notation.mesh import mesh_in_text, parse_mesh
 from shardviz.notation.numbers import parse_sizes
-from shardviz.notation.program import EinsumCall, Mention, is_program, mentions, parse_program, split_layers
+from shardviz.notation.problem_text import is_program, split_layers
 from shardviz.notation.spec_string import SpecPart, is_named, parse_named_specs, parse_specs, write_spec
 from shardviz.planner.problem import UNNAMED, Problem, Statement, unused_name
-from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram
 from shardviz.planner.problem.sizes import dimension_sizes, padded, program_sizes, usual_sizes
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+
+with LazyImports():
+    from shardviz.notation import program as programs
+    from shardviz.planner.problem import lowering
+
+if TYPE_CHECKING:
+    from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram
 
 Names = tuple[tuple[str, ...], str]
 """Names of one einsum's operands and of its result."""
@@ -226,16 +233,16 @@ def read_program(
     text: str, sizes: Mapping[str, int], axis_sizes: Mapping[str, int] | None = None
 ) -> LoweredProgram:
     """The statements of a program's text; errors say `sizes` where they are known. Raises `NotationError`."""
-    program = parse_program(text, axis_sizes)
+    program = programs.parse_program(text, axis_sizes)
     dims: dict[str, None] = {}
     for statement in program.statements:
         value = statement.value
-        for mention in mentions(value):
+        for mention in programs.mentions(value):
             if mention.array is not None:
                 dims |= dict.fromkeys(mention.array.dims)
-            elif isinstance(value, EinsumCall) and mention in value.operands:
+            elif isinstance(value, programs.EinsumCall) and mention in value.operands:
                 dims |= dict.fromkeys(mention.name)
-    return LoweredProgram(program, {**usual_sizes([*dims]), **sizes})
+    return lowering.LoweredProgram(program, {**usual_sizes([*dims]), **sizes})
 
 
 def program_problem(
@@ -328,8 +335,8 @@ def _named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str, ranked: bool) 
         named = parse_named_specs(specs, mesh.shape, {use.name: len(use.dims) for use in uses})
     elif (
         not others
-        and isinstance(value, EinsumCall)
-        and all(isinstance(operand, Mention) and operand.array is None for operand in value.operands)
+        and isinstance(value, programs.EinsumCall)
+        and all(isinstance(operand, programs.Mention) and operand.array is None for operand in value.operands)
     ):
         names = [use.name for use in uses]
         einsums = [Einsum(tuple(use.dims for use in uses[:-1]), uses[-1].dims)]

@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from shardviz.errors import NotationError, QuestionError, quote
 from shardviz.notation.einsum import Einsum
 from shardviz.notation.numbers import parse_sizes
 from shardviz.planner.problem import PaddedDim, Problem
-from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, LoweredStatement
+
+if TYPE_CHECKING:
+    from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram, LoweredStatement
 
 DEFAULT_SIZES = (1024, 2048, 8192)
 """The sizes of the first three dimensions; others have `OTHER_SIZE`."""

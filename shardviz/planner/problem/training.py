@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from shardviz.errors import NotationError, QuestionError, listed, quote
 from shardviz.sharding import Mesh, canonical_dtype
@@ -17,8 +16,7 @@ RULES: tuple[Rule, ...] = get_args(Rule)
 _KEYS = ("master", "moments", "gradients", "over")
 
 
-@dataclass(frozen=True)
-class Optimizer:
+class Optimizer(NamedTuple):
     """The update of the parameters at the end of a train step, with dtypes as `canonical_dtype` gives them.
 
     A parameter of another dtype than `master` has a copy in it, to which the updates are added; "" is none.
@@ -35,13 +33,12 @@ class Optimizer:
 
     def __str__(self) -> str:
         """As `parse_optimizer` reads it, without what is usual."""
-        own, usual = vars(self), vars(Optimizer(self.rule))
+        own, usual = self._asdict(), Optimizer(self.rule)._asdict()
         words = [f"{key}={own[key] or 'none'}" for key in _KEYS[:3] if own[key] != usual[key]]
         return ",".join([self.rule, *words, *(f"over={axis}" for axis in self.over)])
 
 
-@dataclass(frozen=True)
-class Training:
+class Training(NamedTuple):
     """A train step: what its backward pass computes again, and its optimizer, if it has one: without, the
     gradients are returned, in the dtypes of their parameters, as by `jax.grad`."""
 

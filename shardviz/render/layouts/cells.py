@@ -25,8 +25,7 @@ EVERYTHING = 10**6
 """Room for any label."""
 
 
-@dataclass(frozen=True)
-class LayoutCell:
+class LayoutCell(NamedTuple):
     """One block: its `labels`, the longest first, a glyph for its data, and how it is filled. `fill` is the
     character in place of blanks, if there is one; `padding` is the part of the cell's width (0 to 1) that
     lies beyond the array's edge."""

@@ -246,16 +246,19 @@ MAX_AWAITED = 3
 """Operations that another waited for and that are named."""
 
 
-def timeline_heading(timeline: ProgramTimeline, facts: Sequence[str], width: int) -> Text:
-    """``1.24 ms on v5e:2x4  exposed 210 µs  61 % of the peak``: the total, with those `facts` that fit."""
-    total = f"{human_seconds(timeline.seconds)} on {timeline.machine}"
+def timeline_heading(
+    timeline: ProgramTimeline, facts: Sequence[str], width: int, has_total: bool = True
+) -> Text:
+    """``1.24 ms on v5e:2x4  exposed 210 µs  61 % of the peak``: the total, unless the screen has it already,
+    with those `facts` that fit."""
+    cells = [Text(f"{human_seconds(timeline.seconds)} on {timeline.machine}", "bold")] * has_total
     over = timeline.memory.over_bytes if timeline.memory is not None else 0
-    text = Text(total, "bold")
     if over:
-        text = Text.assemble(("✗", SIGNS["✗"]), (f" does not fit by {human_bytes(over)}  ", "bold"), text)
+        cells.insert(0, Text.assemble(("✗", SIGNS["✗"]), (f" does not fit by {human_bytes(over)}", "bold")))
+    text = Text("  ").join(cells)
     for fact in facts:
         if text.cell_len + 2 + len(fact) <= width:
-            text.append(f"  {fact}", "dim")
+            text.append(f"{'  ' * bool(text)}{fact}", "dim")
     return text
 
 
@@ -310,14 +313,18 @@ def _times(op: TimedOp) -> list[Text]:
         cells.append(Text("in a loop of unknown length"))
     elif op.runs != 1:
         cells.append(Text(f"× {op.runs:,} = {human_seconds(op.seconds * op.runs)}"))
-    if op.exposed == op.seconds:
-        cells.append(Text("all exposed", "bold"))
-    elif op.exposed > 0:
-        each = " per run" if op.runs != 1 else ""
-        cells.append(Text(f"exposed {human_seconds(op.exposed)}{each}", "bold"))
-    elif op.is_async:
-        cells.append(Text("hidden"))
+    if words := exposure(op):
+        cells.append(Text(words, "bold" if op.exposed else ""))
     return cells
+
+
+def exposure(op: TimedOp) -> str:
+    """The part of an operation's time for which the device waits, in words; "" where that says nothing."""
+    if op.exposed == op.seconds:
+        return "all exposed"
+    if op.exposed > 0:
+        return f"exposed {human_seconds(op.exposed)}{' per run' * (op.runs != 1)}"
+    return "hidden" if op.is_async else ""
 
 
 MODEL, SCHEDULER = "model", "compiler's scheduler"

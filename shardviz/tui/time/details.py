@@ -15,6 +15,7 @@ from shardviz.render.times.live_memory import memory_report_lines, misfit_lines
 from shardviz.render.times.report import (
     cause_lines,
     comparison_heading,
+    exposure,
     op_details,
     parts_lines,
     timeline_facts,
@@ -50,8 +51,11 @@ def selected_lines(
     said = [part.name] * (len(chart.parts) > 1) + [f"operation {number + 1:,} of {len(timeline.ops):,}"]
     if number in timeline.critical_path:
         said.append("on the critical path")
-    details = op_details(timeline, number, width, group)
-    lines = [rule(said, width), *(details[:1] if part.name == PLAN and is_on_dashboard else details)]
+    if part.name == PLAN and is_on_dashboard:
+        said += filter(None, [exposure(timeline.ops[number])])
+        lines = [rule(said, width)]
+    else:
+        lines = [rule(said, width), *op_details(timeline, number, width, group)]
     for saving in timeline.savings:
         if saving.op == number:
             lines += sentence(printable(saving.message), width, lead="would save: ")
@@ -98,9 +102,15 @@ def _facts(told: ToldTimelines, timeline: ProgramTimeline, has_lanes: bool) -> l
     return [*timeline_facts(timeline, has_lanes), *assumed]
 
 
-def heading(shown: ShownTimelines, answers: Mapping[str, ShownAnswer], chart: TimeChart, width: int) -> Text:
+def heading(
+    shown: ShownTimelines,
+    answers: Mapping[str, ShownAnswer],
+    chart: TimeChart,
+    width: int,
+    is_on_dashboard: bool,
+) -> Text:
     """The total and its parts: ``1.24 ms on v5e:2x4  exposed 210 µs  61 % of the peak``; of two timelines how
-    they differ."""
+    they differ. On a dashboard the problem beside has the plan's total and machine."""
     told, timeline = shown.chosen_told, shown.timeline
     if told is None or timeline is None:
         state = state_words(shown.answer) if shown.answer is not None else ""
@@ -112,7 +122,10 @@ def heading(shown: ShownTimelines, answers: Mapping[str, ShownAnswer], chart: Ti
         if not shown.is_current(name):
             return _of_before("below: of the previous problem", answers.get(name))
         return comparison_heading(*(part.timeline for part in chart.parts))
-    return timeline_heading(timeline, _facts(told, timeline, chart.size.width >= FIGURED), width)
+    has_lanes = chart.size.width >= FIGURED
+    if shown.chosen == PLAN and is_on_dashboard:
+        return timeline_heading(timeline, timeline_facts(timeline, has_lanes), width, has_total=False)
+    return timeline_heading(timeline, _facts(told, timeline, has_lanes), width)
 
 
 def notice_lines(shown: ShownTimelines, width: int, palette: Palette) -> list[Text]:

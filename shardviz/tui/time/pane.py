@@ -144,9 +144,13 @@ class TimePane(TargetsPane):
 
     def _draw_status(self) -> None:
         super()._draw_status()
-        line = heading(self._shown, self._answers, self.chart, self.size.width)
+        line = self._heading()
         line.truncate(self.size.width, overflow="ellipsis")
         self.query_one("#heading", Static).update(line, layout=False)
+
+    def _heading(self) -> Text:
+        is_on_dashboard = self.is_beside("PlanPane")
+        return heading(self._shown, self._answers, self.chart, self.size.width, is_on_dashboard)
 
     def _tab(self, name: str) -> TargetTab:
         """A name with its total, unless the chart below has that."""
@@ -211,7 +215,7 @@ class TimePane(TargetsPane):
 
     def _report(self, timeline: ProgramTimeline, width: int) -> list[Text]:
         """The report on a timeline, made once."""
-        said = heading(self._shown, self._answers, self.chart, self.size.width).plain
+        said = self._heading().plain
         key = said, width, self.palette
         if self._drawn is None or self._drawn[0] is not timeline or self._drawn[1] != key:
             has_lanes = not self.has_class("report") and self._rooms[0] >= FIGURED
