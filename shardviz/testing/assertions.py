@@ -30,6 +30,7 @@ Wanted = Runs | Mapping[str | tuple[str, ...], Runs] | None
 """Runs of an operation, in all or by mesh axis; None leaves the operation to `others`."""
 TIMEOUT = 300.0
 """Seconds that a target's compiler may take."""
+__tracebackhide__ = True  # pytest shows the line of the test alone
 AXES_HINT = "give mesh axes and runs, such as {'model': 2} or {('data', 'model'): 1}"
 
 
@@ -78,7 +79,6 @@ def assert_collectives(
     unknown length or unreadable text leaves a number unknown. Raises `QuestionError` if nothing is checked,
     for an axis that the mesh does not have, and for `max_seconds` without a target.
     """
-    __tracebackhide__ = True
 
     expected = {
         "all-gather": all_gather,
@@ -249,7 +249,6 @@ def assert_fits(
     allocate beyond the estimate. Raises `QuestionError` as `shardviz.model` does, and for a chip whose memory
     is unknown.
     """
-    __tracebackhide__ = True
 
     from shardviz.api.modelling import model as model_report
 

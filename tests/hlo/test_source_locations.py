@@ -90,9 +90,13 @@ def test_who_traces_a_program_calls_no_helper_in_it(tmp_path):
         ("<ipython-input-7-0b1d2c>", "In[7]:4"),
         ("/tmp/ipykernel_812/1234567.py", "cell 1234567:4"),
         ("/home/u/ipykernel.py", "/home/u/ipykernel.py:4"),
+        (
+            "/v/lib/python3.11/site-packages/shardviz/examples/step.py",
+            "/v/lib/python3.11/site-packages/shardviz/examples/step.py:4",
+        ),
     ],
 )
-def test_a_notebook_tells_the_cell(file, told):
+def test_a_notebook_tells_the_cell_and_a_shipped_example_its_line(file, told):
     tables = (
         f'\nFileNames\n1 "{file}"\n2 "/v/site-packages/flax/linear.py"\n\n'
         "FileLocations\n1 {file_name_id=1 function_name_id=1 line=4}\n"

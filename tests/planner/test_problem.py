@@ -38,7 +38,7 @@ BAD = [
         "bd,df->bf",
         {"specs": "XY,Y_->X_{U_X}"},
         "mesh axis 'X' is used twice in one array, again at character 13 of 'XY,Y_->X_{U_X}'",
-        "once",
+        "only one dimension",
     ),
     (
         "bd,df->bf",
@@ -124,7 +124,7 @@ BAD = [
         f"an operand has more than 64 dimensions at character 65 of '…{'ba' * 25}b…'",
         "fewer dimensions",
     ),
-    ("bd,df->bq", {}, "dimension 'q' is in no operand, at character 9 of 'bd,df->bq'", "the operands'"),
+    ("bd,df->bq", {}, "dimension 'q' is in no operand, at character 9 of 'bd,df->bq'", "of the operands"),
     (
         "bd,df->bf",
         {"specs": "?,Y_->X_"},
@@ -147,7 +147,7 @@ BAD = [
         "A[B_X, D_X] * W[D_Y, F]",
         {},
         "mesh axis 'X' is used twice in one array, again at character 10 of 'A[B_X, D_X] * W[D_Y, F]'",
-        "once",
+        "only one",
     ),
     (
         "A[B_X, D_Y * W[D_Y, F]",

@@ -16,10 +16,11 @@ _FRAME = re.compile(
     r"^(\d{1,9}) \{file_location_id=(\d{1,9})(?:[^}\n]{0,200}? parent_frame_id=(\d{1,9}))?", re.MULTILINE
 )
 LIBRARY = re.compile(
-    r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|^<frozen |"
-    r"[/\\]shardviz[/\\]compiler[/\\]\w+\.py$"
+    r"(?!.*[/\\]shardviz[/\\]examples[/\\])(?:[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python\d|"
+    r"^<frozen |[/\\]shardviz[/\\]compiler[/\\]\w+\.py$)"
 )
-"""In the path of an installed package's file, and of the file that has JAX trace a user's program."""
+"""In the path of an installed package's file, but for the examples that ship, and of the file that has JAX
+trace a user's program."""
 _CELL = re.compile(r"<ipython-input-(\d+)-\w*>|.*[/\\]ipykernel_\d+[/\\](\d+)\.py")
 
 
