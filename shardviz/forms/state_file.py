@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.form import SCREENS, History, ProblemForm
@@ -100,8 +99,7 @@ def set_aside(path: Path, reason: str) -> StateError:
     return StateError(problem, f"it is now {damaged.name}; shardviz begins anew")
 
 
-@dataclass(frozen=True)
-class SavedSession:
+class SavedSession(NamedTuple):
     """A form, valid or not, the screen that showed it, one of `SCREENS`, and the steps `before` it, for undo,
     and `after` it, for redo."""
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -24,8 +24,7 @@ from shardviz.sharding import Layout, ShardedArray
 from shardviz.units import exact_bytes, flops, human_bytes, seconds
 
 
-@dataclass(frozen=True)
-class StepRow:
+class StepRow(NamedTuple):
     """A step of a plan, or all steps in a row that update one parameter, of which `step` is the last.
 
     `number` is ``2``, or ``7–9``. `operation` is ``psum Out over Y`` or ``einsum bd,df->bf``, and `becomes`

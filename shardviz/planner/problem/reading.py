@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import Literal, NoReturn
 
 from shardviz.errors import NotationError, QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
@@ -24,9 +24,6 @@ from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 with LazyImports():
     from shardviz.notation import program as programs
     from shardviz.planner.problem import lowering
-
-if TYPE_CHECKING:
-    from shardviz.planner.problem.lowering import ArrayUse, LoweredProgram
 
 Names = tuple[tuple[str, ...], str]
 """Names of one einsum's operands and of its result."""
@@ -231,7 +228,7 @@ def _check_fit(
 
 def read_program(
     text: str, sizes: Mapping[str, int], axis_sizes: Mapping[str, int] | None = None
-) -> LoweredProgram:
+) -> lowering.LoweredProgram:
     """The statements of a program's text; errors say `sizes` where they are known. Raises `NotationError`."""
     program = programs.parse_program(text, axis_sizes)
     dims: dict[str, None] = {}
@@ -246,7 +243,7 @@ def read_program(
 
 
 def program_problem(
-    lowered: LoweredProgram,
+    lowered: lowering.LoweredProgram,
     mesh: Mesh,
     specs: Specs | None,
     sizes: Mapping[str, int],
@@ -266,13 +263,13 @@ def program_problem(
     known = {**(written or {}), **(specs or {})}
     is_open = ranked and specs is None and written is None
 
-    def array(use: ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
+    def array(use: lowering.ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
         shape = tuple(sizes[dim] for dim in use.dims)
         return ShardedArray(
             use.name, use.dims, shape, PLACE_DTYPE if use.name in lowered.integers else dtype, spec
         )
 
-    def operand(use: ArrayUse) -> ShardedArray:
+    def operand(use: lowering.ArrayUse) -> ShardedArray:
         """An argument with its spec, or a result with the constraint that its use writes."""
         if use.name not in lowered.arguments:
             return array(use, use.spec)
@@ -295,7 +292,7 @@ def program_problem(
     return padded(Problem(mesh, statements, axis_types, tuple(returned)))
 
 
-def written_specs(lowered: LoweredProgram) -> dict[str, PartitionSpec | None] | None:
+def written_specs(lowered: lowering.LoweredProgram) -> dict[str, PartitionSpec | None] | None:
     """The specs of all arguments and results that a program's subscripts say, by name; None without any."""
     made = [statement.result for statement in lowered.statements]
     specs = {use.name: use.spec for use in (*lowered.arguments.values(), *made)}
@@ -307,7 +304,7 @@ def written_specs(lowered: LoweredProgram) -> dict[str, PartitionSpec | None] | 
     return specs | {use.name: use.spec or PartitionSpec.replicated(len(use.dims)) for use in whole}
 
 
-def _check_said_once(lowered: LoweredProgram, specs: Specs) -> None:
+def _check_said_once(lowered: lowering.LoweredProgram, specs: Specs) -> None:
     """Raise for a spec that is said twice. Where a result is used, subscripts constrain it anew."""
     made = [statement.result for statement in lowered.statements]
     for use in lowered.uses:
@@ -325,7 +322,7 @@ def _check_said_once(lowered: LoweredProgram, specs: Specs) -> None:
         raise NotationError(problem, lowered.program.text, use.start, use.stop, hint)
 
 
-def _named_specs(lowered: LoweredProgram, mesh: Mesh, specs: str, ranked: bool) -> Specs:
+def _named_specs(lowered: lowering.LoweredProgram, mesh: Mesh, specs: str, ranked: bool) -> Specs:
     """The specs in a text by name, or in order as those of an einsum of letters. Raises `NotationError` where
     one leaves an argument open, unless the problem is to be `ranked`."""
     uses = [*lowered.arguments.values(), *(statement.result for statement in lowered.statements)]

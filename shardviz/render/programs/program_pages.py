@@ -8,9 +8,9 @@ import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -113,8 +113,7 @@ def next_of(numbers: Sequence[int], number: int, step: int) -> int | None:
     return numbers[index] if 0 <= index < len(numbers) else None
 
 
-@dataclass(frozen=True)
-class ListedProgram:
+class ListedProgram(NamedTuple):
     """An answer's program on a mesh, whose devices are in the order in which the target has them. `lines` are
     what a person reads of it: a listing of HLO, or the lines of Shardy's MLIR; `collectives` are those that a
     line has, by its number."""

@@ -4,7 +4,7 @@ the state of those that were asked."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -243,8 +243,7 @@ STILL = "…"
 """In its place where nothing may move."""
 
 
-@dataclass(frozen=True)
-class Wait:
+class Wait(NamedTuple):
     """A target that has not answered: asked `seconds` ago, and at `stage`; or, without seconds, not asked,
     and `stage` says why."""
 
@@ -271,8 +270,7 @@ def wait_lines(waits: Sequence[Wait], width: int, moving: bool) -> list[Text]:
 CHOSEN = "❯"
 
 
-@dataclass(frozen=True)
-class TargetTab:
+class TargetTab(NamedTuple):
     """A target on the strip: its `sign` ("✓", "✗", "·" or one that turns), and `words` of its state."""
 
     name: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from rich.text import Text
 
@@ -33,8 +33,7 @@ LEAST = 3
 GAP = 2
 
 
-@dataclass(frozen=True)
-class TableShape:
+class TableShape(NamedTuple):
     """Common to tables that are alike: the number of a form among `FORMS`, columns of a cell, and where what
     a device has sent begins (None where there is no room to say it)."""
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from typing import NamedTuple
 
 from rich.style import Style
 from rich.text import Text
@@ -35,8 +36,7 @@ NAMED = 3
 """Chunks, and devices, that are named one by one."""
 
 
-@dataclass(frozen=True)
-class LabelForm:
+class LabelForm(NamedTuple):
     """The way every piece of a picture is written.
 
     `first` and `last` are how many numbers stand before and after ``…`` where there are more than `first` +
@@ -223,8 +223,7 @@ MAX_PIECES = 640
 NAMES = len(FORMS) - 1
 
 
-@dataclass(frozen=True)
-class BufferRow:
+class BufferRow(NamedTuple):
     """A device's line: its cells by column, what is on its way through it, what it has just sent."""
 
     cells: tuple[PieceCell | None, ...]

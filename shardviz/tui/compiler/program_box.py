@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 from textual import work
@@ -35,8 +34,7 @@ MANY_LINES, DETAILS, FEW_DETAILS = 18, 6, 4
 """A box of so many lines has this many for the details of the cursor's line, a lower one fewer."""
 
 
-@dataclass(frozen=True)
-class Search:
+class Search(NamedTuple):
     """`query` and, once `is_done`, the numbers of the lines that have it, in order. `start` is the line on
     which the cursor was when the search began."""
 
@@ -237,7 +235,7 @@ class ProgramBox(Vertical):
 
     def _look(self) -> None:
         if self._search is not None and self._page is not None:
-            self._search = replace(self._search, matches=(), is_done=False)
+            self._search = self._search._replace(matches=(), is_done=False)
             self._go_through(self._page, self._search.query)
 
     @work(thread=True, exclusive=True, group="search")
@@ -253,7 +251,7 @@ class ProgramBox(Vertical):
     def _take_matches(self, page: ProgramPage, query: str, matches: Sequence[int]) -> None:
         if self._search is None or (page, query) != (self._page, self._search.query):
             return
-        self._search = replace(self._search, matches=matches, is_done=True)
+        self._search = self._search._replace(matches=matches, is_done=True)
         line = self._search.first()
         if line is not None:
             self.view.move_to(line)

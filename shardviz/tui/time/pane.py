@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -165,7 +164,7 @@ class TimePane(TargetsPane):
             return TargetTab(name, "✓", "" if is_below else human_seconds(timeline.seconds))
         if name == PLAN:
             return TargetTab(name, "·")
-        return replace(super()._tab(name), words="")
+        return super()._tab(name)._replace(words="")
 
     def _draw_chart(self) -> None:
         chart, shown = self.chart, self._shown
