@@ -6,7 +6,6 @@ import json
 import os
 import stat
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -152,7 +151,7 @@ def test_a_crash_while_writing_leaves_the_last_session(path, monkeypatch):
 def test_a_session_that_could_not_be_read_again_is_not_saved(path):
     save_session(SESSION)
     with pytest.raises(StateError, match=r"cannot be saved: draft\.sizes: it has 20,001 characters"):
-        save_session(replace(SESSION, draft=ProblemForm(sizes=" " * (MAX_TEXT + 1))))
+        save_session(SESSION._replace(draft=ProblemForm(sizes=" " * (MAX_TEXT + 1))))
     assert load_session() == SESSION
     assert files(path) == ["session.json"]
 
