@@ -36,13 +36,13 @@ from shardviz.hlo.text.opcodes import (
     RUNNING,
     base_op,
     begins,
+    ends,
 )
 from shardviz.hlo.text.shapes import is_number
 
 MAX_WORK = 1000
 """No more instructions than this are listed beside one collective."""
 
-_ENDING = ("-done", "-update")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d{1,15})"')
 _FUSED = '"async_collective_fusion_config"'
 STARTS, ENDS = 'custom_call_target="AsyncCollectiveStart"', 'custom_call_target="AsyncCollectiveDone"'
@@ -162,7 +162,7 @@ class Schedules:
         """The line that ends what an instruction began, behind the updates that pass it on."""
         end = None
         while True:
-            users = (user for user in self._lines.users(begun) if user.opcode.endswith(_ENDING))
+            users = (user for user in self._lines.users(begun) if ends(user.opcode))
             following = next((user for user in users if user.operands[0] == begun.name), None)
             if following is None or (end is not None and following.start < end.start):
                 return end
@@ -180,7 +180,7 @@ class Schedules:
         """Sorts the lines of TPU's asynchronous collective fusions: one of each channel counts."""
         text = self._text
         starts: dict[tuple[str, str], list[Instruction]] = defaultdict(list)
-        ends: dict[tuple[str, str], list[Computation]] = defaultdict(list)
+        endings: dict[tuple[str, str], list[Computation]] = defaultdict(list)
         others: list[tuple[tuple[str, str], int]] = []
         every = (line for lines in self._collectives.values() for line in lines)
         for line in every:
@@ -192,8 +192,8 @@ class Schedules:
                 continue
             others.append((key, line.start))
             if text.find(ENDS, home.start, home.stop) >= 0:
-                ends[key].append(home)
-        self._dones = {line: ends[key] for key, instructions in starts.items() for line in instructions}
+                endings[key].append(home)
+        self._dones = {line: endings[key] for key, instructions in starts.items() for line in instructions}
         # Of a channel whose start was cut off, the first line stands for all.
         kept = {key: position for key, position in reversed(others) if key not in starts}
         return frozenset(position for key, position in others if kept.get(key) != position)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardviz.errors import NotationError
+from shardviz.hlo.text.opcodes import CONTROL, begins, ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class ScheduledInstruction:
     @property
     def begins(self) -> bool:
         """Return whether another instruction waits for what it begins."""
-        return self.opcode.endswith(("-start", "-update")) or self.opcode in _MESSAGES
+        return begins(self.opcode) or self.opcode.endswith("-update")
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,6 @@ _IN_MODULE = re.compile(
 )
 """Fields of the module (indented by 2), of its computations (by 4) and of their instructions (by 6)."""
 _SCHEDULES = "computation_schedules"
-_CALLING = ("while", "conditional", "call")
-_ENDS = ("-done", "-update")
-_MESSAGES = ("send", "recv")
 _WASTED = "_wasted_cycles"
 _LOCAL = 2**32 - 1
 """An instruction's id has its computation's above these bits, and its own number in them."""
@@ -177,8 +175,8 @@ def _computation(
         start, end = (_number(each, f"{when}_timestamp_cycles") for when in ("start", "end"))
         fields = instructions.get(number, {})
         opcode = fields.get("opcode", [""])[0]
-        calls = fields.get("called_computation_ids", []) if opcode in _CALLING else []
-        operands = fields.get("operand_ids", []) if opcode.endswith(_ENDS) else []
+        calls = fields.get("called_computation_ids", []) if opcode in CONTROL else []
+        operands = fields.get("operand_ids", []) if ends(opcode) else []
         scheduled.append(
             ScheduledInstruction(
                 number,

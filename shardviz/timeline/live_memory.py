@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import ALIASES, BODIES, CONTROL
@@ -29,10 +30,13 @@ MAX_FOLLOWED = 100_000
 
 _SHARES = re.compile(r'"aliasing_operands":\{"lists":\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]\}')
 _INDICES = re.compile(r'"indices":\[([^\[\]]*)\]')
+_NUMBER = re.compile(r"\d{1,6}")
 _LAYOUT = re.compile(r"\{[^{}]*\}")
 
-Value = dict[Path, int]
-"""The numbers of a value's buffers by their paths in it, `NO_BUFFER` of what is on the chip, or a token."""
+Parts = dict[Path, int]
+"""The buffers of a tuple's arrays by their paths in it."""
+Value = int | Parts
+"""The number of an array's buffer, `NO_BUFFER` of what is on the chip, or a token."""
 NO_BUFFER = -1
 _NOTHING: Value = {}
 
@@ -54,7 +58,7 @@ class _Liveness:
         # A buffer of HBM is a number into these.
         self._bytes: list[int] = []
         self._starts: list[int] = []
-        """The places in the order of the first and of the last instruction at which it is live."""
+        """The places in the order of the first instruction at which it is live, and behind the last."""
         self._ends: list[int] = []
         self._makers: list[tuple[Rows, int, str]] = []
         """The rows and the number there of the instruction that makes it, and its shape."""
@@ -78,7 +82,7 @@ class _Liveness:
         stop = header.find(" }", start)
         aliases = header[start : stop if stop >= 0 else None] if start >= 0 else ""
         donated = {path for path, _, _ in alias_paths(aliases)}
-        for path, buffer in result.items():
+        for path, buffer in _parts(result).items():
             if buffer == NO_BUFFER:
                 continue
             size = self._bytes[buffer]
@@ -95,28 +99,39 @@ class _Liveness:
 
     def _keep_throughout(self, buffer: int, kind: BufferKind) -> None:
         self._kinds[buffer] = kind
-        self._starts[buffer], self._ends[buffer] = 0, len(self._order)
+        self._starts[buffer], self._ends[buffer] = 0, len(self._order) + 1
 
     def _follow(self, home: Computation, given: Sequence[Value] | None, depth: int) -> Value:
         """The value of a computation's result; `given` are those of its parameters, None of the entry's."""
         if len(self._order) > MAX_FOLLOWED:
             return {}
-        rows, order, ends = self._rows.of(home), self._order, self._ends
-        values = [_NOTHING] * (len(rows.names) + 1)
+        rows, order, starts, ends = self._rows.of(home), self._order, self._starts, self._ends
+        sizes, makers, names = self._bytes, self._makers, rows.names
+        values = [_NOTHING] * (len(names) + 1)
         for number, (form, numbers) in enumerate(zip(rows.forms, rows.operands, strict=True)):
-            opcode = form.opcode
             if form.makes_array:
                 # Most instructions: this is `_run` at once.
-                now, ((_, shape, size),) = len(order), form.parts
-                held = [buffer for operand in numbers for buffer in values[operand].values() if buffer >= 0]
-                for buffer in held:
-                    ends[buffer] = now
-                order.append(rows.names[number])
-                buffer = self._buffer(rows, number, shape, size, now)
-                values[number] = {(): buffer}
-                if form.is_elementwise:
-                    self._may_share(now, held, buffer)
+                now, buffer = len(order), len(starts)
+                ((_, shape, size),) = form.parts
+                candidates: list[int] = []
+                for operand in numbers:
+                    value = values[operand]
+                    if not isinstance(value, int):
+                        candidates += [held for held in self._used(now, value) if sizes[held] == size]
+                    elif value >= 0:
+                        ends[value] = now + 1
+                        if sizes[value] == size:
+                            candidates.append(value)
+                if candidates and form.is_elementwise:
+                    self._dying.append((now, candidates, buffer))
+                order.append(names[number])
+                values[number] = buffer
+                makers.append((rows, number, shape))
+                sizes.append(size)
+                starts.append(now)
+                ends.append(now + 1)
                 continue
+            opcode = form.opcode
             if opcode == "constant":
                 continue
             if opcode == "parameter":
@@ -132,21 +147,23 @@ class _Liveness:
                 values[number] = first
             else:
                 now = len(order)
-                for operand in operands:
-                    for buffer in operand.values():
-                        if buffer >= 0:
-                            ends[buffer] = now
-                order.append(rows.names[number])
+                self._used(now, *operands)
+                order.append(names[number])
                 if opcode in CONTROL:
                     values[number] = self._called(rows, number, operands, depth)
                 elif opcode.endswith("-done"):
                     values[number] = self._done(opcode, first)
                 else:
                     values[number] = self._run(rows, number, operands, now)
-        result = values[rows.root]
-        for buffer in _buffers(result):
-            ends[buffer] = len(order)
-        return result
+        self._used(len(order), values[rows.root])
+        return values[rows.root]
+
+    def _used(self, now: int, *values: Value) -> list[int]:
+        """The buffers of values, which the instruction at this place in the order still needs."""
+        held = [*_buffers(*values)]
+        for buffer in held:
+            self._ends[buffer] = now + 1
+        return held
 
     def _parameter(self, rows: Rows, number: int, given: Sequence[Value] | None) -> Value:
         place = rows.forms[number].parameter
@@ -159,19 +176,20 @@ class _Liveness:
 
     def _element(self, value: Value, index: int | None) -> Value:
         """An element of a tuple, which is split once: a loop's state may have hundreds."""
-        if () in value or index is None:
-            return value if () in value else _NOTHING
+        if isinstance(value, int) or index is None:
+            return value if isinstance(value, int) else _NOTHING
         known, elements = self._elements.get(id(value), (None, {}))
         if known is not value:
-            elements = defaultdict(dict)
+            parts: dict[int, Parts] = defaultdict(dict)
             for (number, *path), buffer in value.items():
-                elements[number][tuple(path)] = buffer
+                parts[number][tuple(path)] = buffer
+            elements = {number: _whole(part) for number, part in parts.items()}
             self._elements[id(value)] = value, elements
         return elements.get(index, _NOTHING)
 
     def _done(self, opcode: str, begun: Value) -> Value:
         """The result of something that ran beside, out of the tuple that its start gave."""
-        if opcode == "send-done" and () not in begun:
+        if opcode == "send-done" and not isinstance(begun, int):
             return _NOTHING
         return self._element(begun, 0 if opcode in ("copy-done", "recv-done") else 1)
 
@@ -180,13 +198,13 @@ class _Liveness:
         value = {}
         for path, shape, size in rows.forms[number].parts:
             value[path] = self._buffer(rows, number, shape, size, now) if size else NO_BUFFER
-        return value
+        return _whole(value)
 
     def _buffer(self, rows: Rows, number: int, shape: str, size: int, now: int) -> int:
         self._makers.append((rows, number, shape))
         self._bytes.append(size)
         self._starts.append(now)
-        self._ends.append(now)
+        self._ends.append(now + 1)
         return len(self._starts) - 1
 
     def _run(self, rows: Rows, number: int, operands: list[Value], now: int) -> Value:
@@ -195,45 +213,45 @@ class _Liveness:
         value = self._made(rows, number, now)
         if form.begins:
             return self._started(form.opcode, operands, value)
-        shares = None
         if form.has_aliases:
-            shares = _SHARES.search(form.tail)
             for path, place, inner in aliased_outputs(form.tail):
                 if place < len(operands):
-                    value = self._replaced(value, path, part_of(operands[place], inner))
-        if shares is not None:
-            self._share(shares[1], operands, [*value.values()], now)
+                    value = self._replaced(value, path, _part(operands[place], inner))
+        if form.has_aliases and (lists := _shared(form.tail)) is not None:
+            self._share(lists, operands, [*_parts(value).values()], now)
         elif form.is_elementwise:
-            for result in value.values():
-                self._may_share(now, [*_buffers(*operands)], result)
+            for result in _parts(value).values():
+                self._may_share(now, _buffers(*operands), result)
         return value
 
     def _started(self, opcode: str, operands: list[Value], value: Value) -> Value:
         """The buffers of what runs beside: its operands, and its results."""
-        if opcode == "recv" or not any(path[:1] == (1,) for path in value):
+        parts = _parts(value)
+        if opcode == "recv" or not any(path[:1] == (1,) for path in parts):
             return value
         first = operands[0] if operands else _NOTHING
         if opcode in ("copy-start", "send"):
             return self._replaced(value, (1,) if opcode == "copy-start" else (0,), first)
-        is_packed = len(operands) > 1 or any(path[:1] == (0,) and path[1:] for path in value)
+        is_packed = len(operands) > 1 or any(path[:1] == (0,) and path[1:] for path in parts)
         return self._replaced(value, (0,), _together(operands) if is_packed else first)
 
     def _replaced(self, value: Value, path: Path, part: Value) -> Value:
         """A value with another part at a path, whose own buffer is none."""
-        size, rest = len(path), {}
-        for own, buffer in value.items():
-            if own[:size] != path:
-                rest[own] = buffer
-            elif buffer >= 0:
+        size, parts = len(path), _parts(value)
+        rest = {own: buffer for own, buffer in parts.items() if own[:size] != path}
+        if len(rest) == len(parts):
+            return value
+        for own, buffer in parts.items():
+            if own not in rest and buffer >= 0:
                 self._bytes[buffer] = 0
-        if len(rest) < len(value):
-            rest.update(((*path, *own), buffer) for own, buffer in part.items())
-        return rest
+        rest.update(((*path, *own), buffer) for own, buffer in _parts(part).items())
+        return _whole(rest)
 
-    def _share(self, lists: str, operands: list[Value], results: list[int], now: int) -> None:
+    def _share(
+        self, lists: Iterable[Sequence[int]], operands: list[Value], results: list[int], now: int
+    ) -> None:
         """Note the operands whose buffer a result may take, as the compiler lists them."""
-        for indices in _INDICES.findall(lists):
-            numbers = [int(number) for number in re.findall(r"\d{1,6}", indices)]
+        for numbers in lists:
             of_operands = [*_buffers(*(operands[n] for n in numbers if n < len(operands)))]
             for number in numbers:
                 if len(operands) <= number < len(operands) + len(results):
@@ -254,13 +272,12 @@ class _Liveness:
         held = {*_buffers(*operands)}
         if line.opcode == "while":
             state = operands[0] if operands else _NOTHING
-            result = self._follow(callees[0], [state], depth + 1) if callees else _NOTHING
-            for path, before in state.items():
+            result = _parts(self._follow(callees[0], [state], depth + 1) if callees else _NOTHING)
+            for path, before in _parts(state).items():
                 after = result.get(path, NO_BUFFER)
                 if before >= 0 and after >= 0 and after not in held:
                     self._bytes[after] = 0
-            for buffer in _buffers(state):
-                self._ends[buffer] = len(self._order)
+            self._used(len(self._order), state)
             return state
         if line.opcode == "call" and callees:
             return self._follow(callees[0], operands, depth + 1)
@@ -276,7 +293,7 @@ class _Liveness:
         starts, ends, kinds = self._starts, self._ends, self._kinds
         for now, candidates, result in reversed(self._dying):
             for buffer in candidates:
-                if ends[buffer] == now and starts[buffer] < now and buffer not in kinds:
+                if ends[buffer] == now + 1 and starts[buffer] < now and buffer not in kinds:
                     ends[buffer] -= 1
                     if kinds.get(result) == "output":
                         # It is made where the output lies, which nothing else takes.
@@ -284,12 +301,10 @@ class _Liveness:
                     break
         arguments = sum(self._bytes[buffer] for buffer, kind in kinds.items() if kind == "argument")
         fixed = sum(map(self._bytes.__getitem__, kinds))
-        spans = (
-            (start, end + 1, size)
-            for buffer, (start, end, size) in enumerate(zip(starts, ends, self._bytes, strict=True))
-            if size and buffer not in kinds
-        )
-        curve = live_bytes(spans, max(1, len(self._order)), fixed)
+        sizes = [*self._bytes]
+        for buffer in kinds:
+            sizes[buffer] = 0
+        curve = live_bytes(zip(starts, ends, sizes, strict=True), max(1, len(self._order)), fixed)
         peak = max(curve)
         return MemoryReport(
             "estimate",
@@ -306,13 +321,13 @@ class _Liveness:
     def _largest(self, at: int) -> Iterator[LiveBuffer]:
         names = self._order or [""]
         spans = enumerate(zip(self._starts, self._ends, self._bytes, strict=True))
-        live = [buffer for buffer, (start, end, size) in spans if size and start <= at <= end]
+        live = [buffer for buffer, (start, end, size) in spans if size and start <= at < end]
         for buffer in sorted(live, key=lambda buffer: -self._bytes[buffer])[:MAX_BUFFERS]:
             rows, number, shape = self._makers[buffer]
             line, kind = rows.line(number), self._kinds.get(buffer, "temporary")
             source = self._source(line)
             is_named = kind == "argument" and bool(source)
-            ends = (self._starts[buffer], self._ends[buffer]) if kind == "temporary" else ()
+            ends = (self._starts[buffer], self._ends[buffer] - 1) if kind == "temporary" else ()
             first, last = [names[min(end, len(names) - 1)] for end in ends] or ("", "")
             yield LiveBuffer(
                 source if is_named else line.name,
@@ -332,11 +347,38 @@ class _Liveness:
         return source if made is None else self._reader.source_of(made)
 
 
+def _parts(value: Value) -> Parts:
+    """The buffers of a value by their paths in it; an array has itself alone."""
+    return {(): value} if isinstance(value, int) else value
+
+
+def _whole(parts: Parts) -> Value:
+    """The value of these parts: an array where it is all there is."""
+    return parts.get((), parts)
+
+
+def _part(value: Value, path: Path) -> Value:
+    """The part of a value at a path."""
+    return value if not path else _whole(part_of(_parts(value), path))
+
+
 def _buffers(*values: Value) -> Iterator[int]:
-    return (buffer for value in values for buffer in value.values() if buffer >= 0)
+    return (buffer for value in values for buffer in _parts(value).values() if buffer >= 0)
 
 
 def _together(elements: Iterable[Value]) -> Value:
     return {
-        (index, *path): buffer for index, element in enumerate(elements) for path, buffer in element.items()
+        (index, *path): buffer
+        for index, element in enumerate(elements)
+        for path, buffer in _parts(element).items()
     }
+
+
+@lru_cache(maxsize=4096)
+def _shared(attributes: str) -> tuple[tuple[int, ...], ...] | None:
+    """The numbers of operands, and behind these of results, that may share a buffer; None where the compiler
+    says nothing of it."""
+    shares = _SHARES.search(attributes)
+    if shares is None:
+        return None
+    return tuple(tuple(map(int, _NUMBER.findall(indices))) for indices in _INDICES.findall(shares[1]))

@@ -108,8 +108,10 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
     drawn: dict[str, tuple[float, float, bool]] = {}
     """The first start and the last end of each name, and whether it is asynchronous."""
     for op in timeline.ops:
-        start, end, is_async = drawn.get(op.name) or (op.start, op.end, op.is_async)
-        drawn[op.name] = start, max(end, op.end), is_async or op.is_async
+        known = drawn.setdefault(op.name, here := (op.start, op.end, op.is_async))
+        if known is not here:
+            start, end, is_async = known
+            drawn[op.name] = start, max(end, op.end), is_async or op.is_async
     told = {name for buffer in report.buffers for name in (buffer.first, buffer.last)}
     begins: dict[str, float] = {}
     finishes: dict[str, float] = {}

@@ -187,20 +187,22 @@ class ProgramRows:
     def _read(self, home: Computation) -> Rows:
         forms, lines, text = self._forms, self.reader.lines, self.reader.text
         rows = Rows(lines, home)
+        names, operands, starts = rows.names, rows.operands, rows.starts
         numbers: dict[str, int] = defaultdict(lambda: -1)
-        names: Sequence[str]
+        number_of = numbers.__getitem__
+        taken: Sequence[str]
         for match in _ROW.finditer(text, home.start, home.stop):
             start = match.start() + 1
             root, name, shape, opcode, written, tail = match.groups()
             if written is not None:
-                names = written.split(", %")
+                taken = written.split(", %")
             elif name is not None and (opcode in _WITHOUT_OPERANDS or tail[:1] == ")"):
-                names = ()
+                taken = ()
             else:
                 line = lines.at(start, home)
                 if line is None:
                     continue
-                names, name, shape, opcode = line.operands, line.name, line.shape, line.opcode
+                taken, name, shape, opcode = line.operands, line.name, line.shape, line.opcode
                 root, tail = line.is_root or None, text[line.inside : line.stop]
             if opcode in _REDUCING:
                 tail = _REDUCTION.sub("", tail, 1)
@@ -213,15 +215,14 @@ class ProgramRows:
             form = forms.get(key)
             if form is None:
                 form = forms[key] = Form(self.reader, home, start, key)
-            number = len(rows.names)
-            rows.operands.append([*map(numbers.__getitem__, names)])
-            rows.names.append(name)
-            rows.forms.append(form)
-            rows.starts.append(start)
-            numbers[name] = number
+            operands.append([*map(number_of, taken)])
             if root is not None:
-                rows.root = number
-        if [*numbers.values()] != [*range(len(rows.names))]:
+                rows.root = len(names)
+            numbers[name] = len(names)
+            names.append(name)
+            rows.forms.append(form)
+            starts.append(start)
+        if [*numbers.values()] != [*range(len(names))]:
             # A name that was used above its definition, or that has none, or two.
             rows.put_in_order(numbers)
         return rows

@@ -13,7 +13,7 @@ branch of a conditional counts. Operations that occupy the same links queue in t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from shardviz.timeline.durations import TICKS, Channel, Duration
@@ -66,7 +66,8 @@ Step = TimedWork | Token | RunStep
 
 @dataclass(eq=False, slots=True)
 class Block:
-    """The steps of a computation; `reads` has for each the numbers of earlier ones whose results it takes.
+    """The steps of a computation; `reads` has for each the numbers of earlier ones whose results it takes,
+    maybe more than once.
 
     `leaves` has what is under way at its end, by the path in its result.
     """
@@ -74,7 +75,7 @@ class Block:
     name: str
     steps: list[Step] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    reads: list[tuple[int, ...]] = field(default_factory=list)
+    reads: list[Sequence[int]] = field(default_factory=list)
     leaves: Mapping[Path, Token] = field(default_factory=dict)
     channels: frozenset[Channel] = frozenset()
 
@@ -152,11 +153,19 @@ class _Device:
         steps = len(block.steps)
         self._run = run = BlockRun(block, [0] * steps, [0] * steps, [0] * steps, [CARRIED] * steps)
         run.enters = {path: end for path, end, _ in state[1]}
+        starts, ends, cause, busy = run.starts, run.ends, run.cause, run.busy
         for number, step in enumerate(block.steps):
-            run.starts[number] = run.ends[number] = self._now
-            run.cause[number] = self._last
+            starts[number] = ends[number] = self._now
+            cause[number] = self._last
             if isinstance(step, TimedWork):
-                self._timed(number, step)
+                duration = step.duration
+                if step.is_async or duration.channels:
+                    self._beside(number, step)
+                else:
+                    ends[number] = self._now = self._now + duration.ticks
+                    self._last = number
+                    busy[duration.lane.name] += duration.ticks
+                    run.flops += duration.flops
             elif isinstance(step, RunStep):
                 self._inner(number, step)
             else:
@@ -169,7 +178,8 @@ class _Device:
                 run.leaves[path] = max(0, end - self._now), lane
         return run
 
-    def _timed(self, number: int, step: TimedWork) -> None:
+    def _beside(self, number: int, step: TimedWork) -> None:
+        """Begin what occupies links, or runs beside the device's own work, when its links are free."""
         run, begin, duration = self._run, self._now, step.duration
         for channel in duration.channels:
             if self._free.get(channel, 0) > begin:
@@ -185,8 +195,7 @@ class _Device:
         if step.is_async:
             self._under_way[number, ()] = end, lane
             return
-        if duration.channels:
-            self._expose(number, lane, end - self._now)
+        self._expose(number, lane, end - self._now)
         self._now, self._last = end, number
 
     def _wait(self, token: Token) -> None:

@@ -120,12 +120,13 @@ class _BlockWalk:
                 made[number] = (len(steps),)
                 steps.append(work)
                 names.append(rows.names[number])
-                reads.append(self._reads(operands))
+                reads.append([step for operand in operands for step in made[operand]])
         block.leaves = dict(self._tokens.get(rows.root, {}))
         block.channels = frozenset(self._channels)
         return block
 
     def _reads(self, operands: Sequence[int]) -> Made:
+        """The steps whose results some operands hold, each once."""
         reads: Made = ()
         for operand in operands:
             more = self._made[operand]
