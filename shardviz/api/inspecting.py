@@ -403,6 +403,8 @@ def _inspected(
 
 def _ends(compiled: Any) -> ProgramEnds:
     """The results of a JAX `Compiled`; of its arguments the text tells all."""
+    if not hasattr(compiled, "out_info"):  # as in JAX's older releases
+        return ProgramEnds()
     tree = sys.modules["jax"].tree_util
     shardings = compiled.out_tree.flatten_up_to(compiled.output_shardings)
     results = [

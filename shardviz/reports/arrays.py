@@ -29,7 +29,7 @@ from shardviz.hlo.text.instructions import Instructions
 from shardviz.hlo.text.shapes import PlacedArray, one_array, placed_arrays
 from shardviz.notation.gspmd import written_spec
 from shardviz.reports.entries import numberless
-from shardviz.reports.lowered_module import FEW_ELEMENTS, LoweredArray, SplitValue, ValueKind
+from shardviz.reports.lowered_module import FEW_ELEMENTS, LoweredArray, SplitValue
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
 from shardviz.sharding.array import BITS
 from shardviz.timeline.instruction_work import InstructionWork
@@ -39,16 +39,6 @@ from shardviz.timeline.rows import ProgramRows
 from shardviz.units import human_bytes
 
 ArrayKind = Literal["argument", "slice", "constant", "carry", "stacked", "residual", "temporary", "output"]
-_KINDS: dict[ValueKind, ArrayKind] = {
-    "carry": "carry",
-    "stacked": "stacked",
-    "residual": "residual",
-    "slice": "slice",
-    "constant": "constant",
-    "matmul": "temporary",
-    "padded": "temporary",
-    "value": "temporary",
-}
 MarkKind = Literal["replicated", "padded", "repeated", "not reused", "resharded"]
 LARGE = 0.01
 """The part of all arguments' bytes on a device from which on one array is large."""
@@ -253,7 +243,13 @@ def _end(
 
 def _inside(value: SplitValue, part: tuple[int, ...], spec: PartitionSpec | None, mesh: Mesh) -> ProgramArray:
     """A value inside of the program, of which a device has this part."""
-    shape, kind = value.shape, _KINDS[value.kind]
+    shape = value.shape
+    kind: ArrayKind
+    match value.kind:
+        case "matmul" | "padded" | "value":
+            kind = "temporary"
+        case other:
+            kind = other
     if kind == "slice" and spec is not None and shape[0] == 1 and not spec.dims[0]:
         shape, part, spec = shape[1:], part[1:], PartitionSpec(spec.dims[1:], spec.unreduced)
     words = f"{value.repeats:,} devices compute the same matmul: {value.repeats:,} × its FLOPs"
@@ -307,7 +303,7 @@ def _compiled_values(values: Sequence[SplitValue], index: Instructions, mesh: Me
         fitting = _fitting(value, parts, mesh, value.spec.axes) or _fitting(value, parts, mesh)
         if len(fitting) == 1:
             yield _inside(value, *fitting[0], mesh)
-        elif value.kind == "matmul":
+        elif value.kind == "matmul" and parts:
             yield _inside(value, max(parts), None, mesh)
 
 
