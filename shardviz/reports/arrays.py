@@ -131,10 +131,12 @@ def partitioned_arrays(
         if _is_told(value) and _is_on(value.spec, mesh)
     ]
     for kind, one, spec in given:
+        if one.dtype not in BITS:  # a token
+            continue
         known = spec if spec is not None and _is_on(spec, mesh) else PartitionSpec.replicated(len(one.shape))
         part = shard_shape(one.shape, known, mesh)
-        size = array_bytes(part, one.dtype) if one.dtype in BITS else 0
-        rows.append(_end(kind, PlacedArray(one.dtype, part, size), known, one, mesh))
+        placed = PlacedArray(one.dtype, part, array_bytes(part, one.dtype))
+        rows.append(_end(kind, placed, known, one, mesh))
     return _in_order(rows, mesh)
 
 
