@@ -16,6 +16,7 @@ from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import check_mesh
+from shardviz.user_files import is_there
 
 with LazyImports():
     from shardviz.answers import programs
@@ -103,7 +104,8 @@ def command(
     targets = options.asked_targets(target, mesh)
     if not targets:
         raise TargetError("a program needs a target", "add --target v5e:4x4")
-    is_function = user_file.names_function(function)
+    is_function = user_file.names_function(function) or not is_there(Path(function))
+    file, name = user_file.find_function(function) if is_function else (function, Path(function).name)
     if is_function and mesh is None:
         raise QuestionError("a function needs a mesh", "add --mesh data=4,model=4, or another")
     if mesh is not None and not is_function:
@@ -122,7 +124,6 @@ def command(
     if len(targets) == 1 and wanted is not None:
         check_mesh(targets[0], wanted)
     on = None if machine is None else machine_file.named_machine(machine)
-    file, name = user_file.find_function(function) if is_function else (function, Path(function).name)
     with ProgramSession(targets, timeout) as session:
         if wanted is None:
             data = text_file.read_program_file(file, text_file.read_bytes)

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+import click
+
 from shardviz.cli.output import print_error, print_errors_alone, print_note, wait_for, working
 from shardviz.cli.process import ExitCode, end_all, on_signal
 from shardviz.errors import CompilerError, JobLost, TargetError, quote
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
 
 
+READER = "shardviz.reader"
 LOADING_S = 300.0
 """A process that reads a program has no more seconds, most of them to load JAX."""
 
@@ -68,8 +71,11 @@ def started_worker(timeout: float, *targets: Target, job: JobAddress | None = No
 
 def binary_text(data: bytes, where: str) -> str:
     """The text of a program that was saved in binary. Raises `QuestionError` for anything else."""
-    with started_worker(LOADING_S) as worker:
-        return wait_for(worker.program_text(data, where), "the program's text")
+    ctx = click.get_current_context()
+    worker: Worker | None = ctx.meta.get(READER)
+    if worker is None:  # one reads all files of a command
+        worker = ctx.meta[READER] = ctx.with_resource(started_worker(LOADING_S))
+    return wait_for(worker.program_text(data, where), "the program's text")
 
 
 class WorkerSession(ExitStack[None]):

@@ -31,7 +31,7 @@ from shardviz.sharding.mesh import writable_names
 
 _AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"=(\d+)')
 _PARTITIONS = re.compile(r"\d+")
-_PLACE = re.compile(r'loc\("((?:[^"\\]|\\.)*)"')
+_PLACE = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
 _OF_A_CALLBACK = "is different from the lowering platform"
 _LOST_DONATION = "Some donated buffers were not usable"
 _DONATIONS = {"jax.buffer_donor", "tf.aliasing_output"}
@@ -75,10 +75,10 @@ def lowered_module(
     code = io.BytesIO()
     module.operation.write_bytecode(code)
     attributes = module.operation.attributes
-    devices = 1
+    meshes = [*_meshes(module)] or [*_meshes_of(args, kwargs)]
+    devices = meshes[0].size if meshes else 1
     with suppress(KeyError):
         devices = int(_PARTITIONS.findall(str(attributes["mhlo.num_partitions"]))[0])
-    meshes = [*_meshes(module)] or [*_meshes_of(args, kwargs)]
     meshes = [mesh for mesh in dict.fromkeys(meshes) if mesh.size == devices]
     return LoweredModule(
         str(attributes["sym_name"]).strip('"'),

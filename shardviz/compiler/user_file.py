@@ -13,7 +13,7 @@ from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, simul
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.sharding import Mesh
-from shardviz.user_files import EXAMPLES, example_program, is_folder, is_there, open_file
+from shardviz.user_files import EXAMPLES, example_program, is_folder, open_file
 
 HINT = (
     f"write FILE.py:FUNCTION, or the name of an example: {', '.join(p.stem for p in EXAMPLES.glob('*.py'))}"
@@ -55,7 +55,7 @@ def names_function(text: str) -> bool:
     """Return whether it names a function of a file, or an example, and nothing that can be read."""
     file, colon, _ = text.rpartition(":")
     is_example = example_program(text) is not None
-    return (file if colon else text).endswith(".py") or (is_example and not is_there(Path(text)))
+    return (file if colon else text).endswith(".py") or (is_example and not Path(text).is_file())
 
 
 def find_function(text: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ in a repository: JSON, one line for a collective or an array, always the same by
         {"op": "all-gather", "axes": ["model"], "phase": "forward", …}
       ],
       "arrays": [
-        {"path": "params['w']", "shape": "bf16[64,128]", "spec": "P('data', None)"}
+        {"kind": "argument", "path": "params['w']", "shape": "bf16[64,128]", "spec": "P('data', None)"}
       ]
     }
 
@@ -120,7 +120,7 @@ def read_summary(text: str, name: str) -> ReportSummary:
 def _texts(table: StrictTable) -> Iterator[str]:
     """The fields of an array, in their order."""
     table.exactly(record("summaries", "array").schema["properties"])
-    yield from (table.line(key, MAX_TEXT) for key in ("path", "shape", "spec"))
+    yield from (table.line(key, MAX_TEXT) for key in ("kind", "path", "shape", "spec"))
 
 
 def _values(table: StrictTable) -> Iterator[Any]:

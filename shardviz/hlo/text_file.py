@@ -153,6 +153,8 @@ def _unzipped(data: bytearray, where: str) -> bytearray:
             if len(inside) != 1:
                 problem = f"{where} is a zip of {plural(len(inside), 'file')}"
                 raise QuestionError(problem, "unzip it, and name one of them, or their folder")
+            if inside[0].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise QuestionError(f"{where} is compressed in an unusual way", "unzip it")
             if inside[0].file_size > MAX_UNPACKED:
                 problem = f"{where} unpacks to more than {MAX_UNPACKED:,} bytes"
                 raise QuestionError(problem, "unzip it, and cut out the module that matters")

@@ -59,10 +59,11 @@ def spec_text(name: str, dims: tuple[str, ...], spec: PartitionSpec, mesh: Mesh,
 
 
 def split_text(spec: PartitionSpec, mesh: Mesh, palette: Palette) -> Text:
-    """A spec string with its axes in their colours: ``tensor data``, ``(data tensor) _``."""
-    entries = (f"({' '.join(axes)})" if len(axes) > 1 else "".join(axes) or "_" for axes in spec.dims)
+    """A spec string with its axes in their colours: ``tensor data``, ``(data tensor) _ {U data}``."""
+    entries = [f"({' '.join(axes)})" if len(axes) > 1 else "".join(axes) or "_" for axes in spec.dims]
+    entries += ["{" + " ".join(("U", *spec.unreduced)) + "}"] * bool(spec.unreduced)
     text = Text(" ".join(entries))
-    colour_axes(text, spec.axes, 0, mesh, palette)
+    colour_axes(text, (*spec.axes, *spec.unreduced), 0, mesh, palette)
     return text
 
 

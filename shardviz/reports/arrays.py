@@ -43,6 +43,8 @@ MarkKind = Literal["replicated", "padded", "repeated", "not reused", "resharded"
 LARGE = 0.01
 """The part of all arguments' bytes on a device from which on one array is large."""
 MOST_TEMPORARIES = 8
+MOST_SPECS = 10_000
+"""No more of them are tried for a value that is split in another way than Shardy says."""
 HOST_SPACE = 5
 """HLO's number of the host's memory."""
 _NAMED = re.compile(r'^\s*(?:ROOT )?%?(\S+) = [^\n]*?op_name="((?:[^"\\]|\\.)*)"', re.MULTILINE)
@@ -175,9 +177,10 @@ def _marks(row: ProgramArray, mesh: Mesh, held: int) -> Iterator[Mark]:
             f"each of {mesh.size:,} devices holds all of it",
             row.bytes * (mesh.size - 1) // mesh.size,
         )
-    if row.shape is not None and row.copies:
-        padding = elements - array_bytes(row.shape, row.dtype) * row.copies // mesh.size
-        if padding > 0:
+    if row.shape is not None and row.spec is not None:
+        parts = row.spec.parts(mesh)
+        if any(size % count for size, count in zip(row.shape, parts, strict=True)):
+            padding = elements - array_bytes(row.shape, row.dtype) // prod(parts)
             yield Mark("padded", "its axes do not divide it", padding)
     if row.bytes > 2 * elements and is_large:
         words = f"its layout has tiles: {human_bytes(row.bytes)} for {human_bytes(elements)} of elements"
@@ -200,8 +203,9 @@ def _outputs(index: Instructions, mesh: Mesh, ends: ProgramEnds) -> Iterator[Pro
     """The arrays of what the program's entry ends with."""
     entry = index.computations.entry
     root = None if entry is None else index.root(entry)
+    results = [one for one in ends.results if one.dtype in BITS]  # without tokens
     for number, placed in enumerate(placed_arrays(root.shape) if root is not None else ()):
-        given = ends.results[number] if number < len(ends.results) else None
+        given = results[number] if number < len(results) else None
         known = number < len(ends.result_shardings)
         sharding = ends.result_shardings[number] if known else ""
         yield _end("output", placed, written_spec(sharding, mesh, len(placed.sizes)), given, mesh)
@@ -212,7 +216,7 @@ def _end(
 ) -> ProgramArray:
     """An argument or an output, with the spec that the compiled program says."""
     part, asked = placed.sizes, None if given is None else given.spec
-    if asked is not None and not _is_on(asked, mesh):
+    if asked is not None and (len(asked.dims) != len(part) or not _is_on(asked, mesh)):
         asked = None
     shape = None if given is None or len(given.shape) != len(part) else given.shape
     if mesh.size == 1:
@@ -280,25 +284,31 @@ def _compiled_values(values: Sequence[SplitValue], index: Instructions, mesh: Me
     work = InstructionWork(index)
     looped: set[tuple[int, ...]] = set()
     multiplied: defaultdict[str, set[tuple[int, ...]]] = defaultdict(set)
-    flops, whole = Counter[str](), Counter[str]()
+    flops, whole = Counter[object](), Counter[object]()
     for home in index.computations.all:
         for line in index.with_opcode(home, "while"):
             looped |= {array.sizes for array in placed_arrays(line.shape)}
         for opcode in ("dot", "convolution", "custom-call"):
             for line in index.with_opcode(home, opcode):
                 if made := work.matmuls(line, work.operand_shapes(line)).flops:
-                    flops[line.op_name] += made
-                    multiplied[line.op_name] |= {array.sizes for array in placed_arrays(line.shape)}
-    for value in values:
-        whole[value.name] += 2 * value.products
-    for value in values:
+                    sizes = {array.sizes for array in placed_arrays(line.shape)}
+                    multiplied[line.op_name] |= sizes
+                    # Matmuls of one name, of which a loop was unrolled, are told apart by their results.
+                    for key in (line.op_name, *((line.op_name, one) for one in sizes)):
+                        flops[key] += made
+    owns = [shard_shape(value.shape, value.spec, mesh) for value in values]
+    for value, own in zip(values, owns, strict=True):
+        for key in (value.name, (value.name, own)):
+            whole[key] += 2 * value.products
+    for value, own in zip(values, owns, strict=True):
         parts = looped
         if value.kind == "matmul":
-            repeats = flops[value.name] * mesh.size // max(whole[value.name], 1)
-            value, parts = replace(value, repeats=min(value.repeats, repeats)), multiplied[value.name]
+            parts = multiplied[value.name]
+            key = (value.name, own) if own in parts else value.name
+            repeats = flops[key] * mesh.size // max(whole[key], 1)
+            value = replace(value, repeats=min(value.repeats, repeats))
         if not _is_told(value):
             continue
-        own = shard_shape(value.shape, value.spec, mesh)
         if value.kind in ("slice", "constant", "padded") or own in parts:
             yield _inside(value, own, value.spec, mesh)
             continue
@@ -315,7 +325,9 @@ def _fitting(
     """Of some shapes those that a device's part of a value may have, and the spec of each: with these axes on
     other dimensions, or any of the mesh's."""
     rank, found = len(value.shape), []
-    every = axes or mesh.axis_names
+    every = [axis for axis in axes or mesh.axis_names if mesh.group_size((axis,)) > 1]
+    if not parts or (rank + 1) ** len(every) > MOST_SPECS:
+        return []
     for places in product(range(rank + (not axes)), repeat=len(every)):
         dims: list[tuple[str, ...]] = [()] * (rank + 1)
         for axis, place in zip(every, places, strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -76,9 +76,10 @@ class SummaryLine:
 
 @dataclass(frozen=True)
 class ArrayLine:
-    """An argument or an output of a program at a `path`: its `shape` is global, ``bf16[64,128]``, and its
+    """An "argument" or an "output" of a program at a `path`: its `shape` is global, ``bf16[64,128]``, and its
     `spec` as JAX writes it, "" where it is not known."""
 
+    kind: str
     path: str
     shape: str
     spec: str
@@ -125,9 +126,8 @@ def summary(
 
 def _array_line(one: ProgramArray) -> ArrayLine:
     sizes = one.part if one.shape is None else one.shape
-    return ArrayLine(
-        one.name, f"{one.dtype}[{','.join(map(str, sizes))}]", "" if one.spec is None else str(one.spec)
-    )
+    shape, spec = f"{one.dtype}[{','.join(map(str, sizes))}]", "" if one.spec is None else str(one.spec)
+    return ArrayLine(one.kind, one.name, shape, spec)
 
 
 def together(programs: Mapping[str, ReportSummary]) -> ReportSummary:
@@ -233,9 +233,12 @@ class ReportChanges:
     @cached_property
     def arrays(self) -> tuple[tuple[ArrayLine, ArrayLine], ...]:
         """The arrays that both have and that are split in another way, before and after; none where one of
-        the summaries has no arrays."""
-        after = {line.path: line for line in self.after.arrays}
-        pairs = ((line, after[line.path]) for line in self.before.arrays if line.path in after)
+        the summaries has no arrays. A path that several have tells nothing."""
+        before, after = (
+            {(line.kind, line.path): line for line in each.arrays} for each in (self.before, self.after)
+        )
+        often = Counter((line.kind, line.path) for each in (self.before, self.after) for line in each.arrays)
+        pairs = ((old, after[key]) for key, old in before.items() if key in after and often[key] == 2)
         return tuple((old, new) for old, new in pairs if old.spec != new.spec and old.spec and new.spec)
 
     @property

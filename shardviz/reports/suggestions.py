@@ -154,7 +154,8 @@ def _compared(candidate: ShardingCandidate, before: TargetProgram, after: Target
 def split_suggestions(ask: AskChanged, compiled: TargetProgram) -> dict[ProgramArray, Suggestion]:
     """For the largest arguments that every device holds whole, of alike ones the first, a split that frees
     more memory than it sends bytes."""
-    known = {one.name: one for one in compiled.explicit_reshards.arguments}
+    named = Counter(one.name for one in compiled.explicit_reshards.arguments)
+    known = {one.name: one for one in compiled.explicit_reshards.arguments if named[one.name] == 1}
     plain = ask("shardy", ())
     if plain.mesh is None or plain.bytes_sent is None:
         return {}

@@ -116,7 +116,7 @@ def test_every_field_is_described_and_every_object_is_closed(kind: str) -> None:
 
 
 UNITS = {
-    "Bytes a second": {"bytes per s"},
+    "Bytes per second": {"bytes per s"},
     "Bytes": {"bytes"},
     "Seconds": {"s", "seconds"},
     "Multiply-adds": {"multiply adds"},

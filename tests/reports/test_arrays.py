@@ -59,3 +59,34 @@ def test_the_compiled_loop_tells_which_dimension_of_a_residual_is_split():
     assert other == row  # Shardy's axis cannot have made it, and only y can
     in_two_ways = SplitValue("residual", (32, 64, 64), "f32", PartitionSpec((("x",), ("y",), ())), "while")
     assert not [row for row in rows_of(values=[in_two_ways]) if row.kind == "residual"]
+
+
+def test_axes_of_size_1_split_nothing_and_cost_nothing():
+    many = Mesh(("x", "y", *(f"one{number}" for number in range(16))), (2, 4, *(1,) * 16))
+    value = SplitValue("residual", (16, 64, 128), "f32", PartitionSpec(((), ("y",), ())), "while")
+    module = read_hlo(TEXT, MESH, origins=True)
+    (row,) = [row for row in arrays_of(module, many, ProgramEnds(), [value]) if row.kind == "residual"]
+    assert row.spec == PartitionSpec(((), (), ("y",)))
+
+
+def test_a_pending_sum_and_a_part_of_a_byte_are_no_padding():
+    pending = PartitionSpec((("x",), ()), ("y",))
+    ends = ProgramEnds((LoweredArray("a", (128, 128), "f32", pending),))
+    text = TEXT.replace(" last_tile_dim_replicate", " last_tile_dims={unreduced}")
+    (row, *_) = arrays_of(read_hlo(text, MESH, origins=True), MESH, ends)
+    assert row.spec in (None, pending)
+    assert "padded" not in [mark.kind for mark in row.marks]
+    small = TEXT.replace("f32[64,128]", "s4[3]").replace("{1,0}", "{0}").replace("[2,1,4]", "[2,4]")
+    (row, *_) = arrays_of(read_hlo(small, MESH, origins=True), MESH, ProgramEnds())
+    assert (row.shape, row.marks) == ((6,), ())
+
+
+def test_a_token_among_the_results_is_passed_over():
+    text = TEXT.replace(
+        "ROOT %r = f32[64,128]{1,0} negate(%a)",
+        "%t = token[] after-all()\n  %r = f32[64,128]{1,0} negate(%a)\n"
+        "  ROOT %e = (token[], f32[64,128]{1,0}) tuple(%t, %r)",
+    )
+    results = (LoweredArray("token", (), "!stablehlo.token"), LoweredArray("loss", (128, 128), "f32"))
+    rows = arrays_of(read_hlo(text, MESH, origins=True), MESH, ProgramEnds((), results))
+    assert [row.name for row in rows if row.kind == "output"] == ["loss"]

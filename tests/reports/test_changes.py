@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.reports.changes import ReportSummary, SummaryLine, broken_limits, parse_limits, report_changes
+from shardviz.reports.changes import (
+    ArrayLine,
+    ReportSummary,
+    SummaryLine,
+    broken_limits,
+    parse_limits,
+    report_changes,
+)
 
 GATHER = SummaryLine("all-gather", ("data",), "forward", "params['w']", "bf16[64]→[256]", 4, 512, 384, 4)
 REDUCE = SummaryLine("all-reduce", ("model",), "forward", "mlp", "bf16[256]", 4, 512, 768, 0)
@@ -184,3 +191,14 @@ def test_limits_that_cannot_be_read(text, message):
     with pytest.raises(NotationError) as caught:
         parse_limits(text)
     assert message in str(caught.value)
+
+
+def test_an_argument_and_an_output_of_one_path_are_two_arrays():
+    argument = ArrayLine("argument", "result", "f32[64,64]", "P('X', None)")
+    output = ArrayLine("output", "result", "f32[64,64]", "P(None, 'Y')")
+    own = replace(BEFORE, arrays=(argument, output))
+    assert not report_changes(own, own).arrays
+    whole = replace(argument, spec="P(None, None)")
+    assert report_changes(own, replace(own, arrays=(whole, output))).arrays == ((argument, whole),)
+    twice = replace(own, arrays=(argument, whole))
+    assert not report_changes(twice, replace(own, arrays=(whole, argument))).arrays

@@ -100,7 +100,9 @@ def arrays_view(
     if program.module is None or program.mesh is None:
         return lines
     lines += module_lines(program.module, program.mesh, width, palette)
-    return lines + array_lines(program.arrays, program.mesh, width, palette, verbose, suggestions)
+    lines += array_lines(program.arrays, program.mesh, width, palette, verbose, suggestions)
+    lines += sentences(program.warnings, width, lead="warning: ")
+    return lines + sentences(program.notes, width, lead="note: ")
 
 
 def memory_lines(memory: MemoryReport, width: int, palette: Palette, verbose: bool) -> list[Text]:
