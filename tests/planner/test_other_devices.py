@@ -24,7 +24,11 @@ def problem(specs, text="bd,df->bf"):
         ("X_@3,__", "an array that device 3 holds alone is split", "leave its dimensions whole: __@3"),
         ("X_@(1 0),__", "these are not the 8 devices of the mesh, each once", "name one device"),
         ("__@,__", "expected the id of a device", "write the one device"),
-        ("{devices=[2,4]0,1,2,3,4,5,6,6},__", "these devices do not follow axes", "give the mesh of the program"),
+        (
+            "{devices=[2,4]0,1,2,3,4,5,6,6},__",
+            "these devices do not follow axes",
+            "give the mesh of the program",
+        ),
     ],
 )
 def test_what_no_devices_can_hold(specs, said, hint):
