@@ -85,3 +85,19 @@ def test_lines_grow_with_the_size_and_meet_where_nccl_changes():
         seconds = [collective_time(op, 2**power, links).seconds for power in range(36)]
         assert seconds == sorted(seconds)
         assert all(twice <= 2 * once for once, twice in pairwise(seconds))
+
+
+def test_two_devices_and_one_message_take_no_longer_than_a_swap():
+    """A ring of two is a swap, and one message half of one."""
+    size, two, four = 16 * MIB, level("h100", 2), level("h100", 4)
+
+    def time(op, link, pairs=None):
+        return collective_time(op, size, [link], pairs=pairs)
+
+    swap = time(PERMUTE, four, [(0, 1), (1, 0), (2, 3), (3, 2)]).seconds
+    one_way = (time(PERMUTE, four, [(0, 1)]), time("send", four), time(PERMUTE, two))
+    assert {each.seconds for each in one_way} == {swap}
+    ring = time(PERMUTE, four)
+    assert ring.seconds > swap
+    assert ring.convention.endswith("; pairs that swap take less")
+    assert "swap" not in time(PERMUTE, two).convention + time(PERMUTE, level("b200", 4)).convention

@@ -181,7 +181,7 @@ def _priced(
     why = ALL_OF_HBM if bound == HBM else time.optimistic
     is_on_torus = any(level.is_torus for level in placed.group_levels(step.axes))
     if step.op == "ppermute" and bound != HBM and is_on_torus:
-        why = f"{why}, {FARTHER}"
+        why = ", ".join(filter(None, (why, FARTHER)))
     told = bound, time.convention, why
     return PricedStep(*sizes, None, *own, seconds, *told, resident)
 

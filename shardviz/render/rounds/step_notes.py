@@ -178,7 +178,7 @@ def cost_lines(run: CollectiveRun, width: int, verbose: bool = False) -> list[Te
 
 
 def _plan_words(run: CollectiveRun) -> str:
-    """The time that plans count, where the rounds take longer by more than a hop each; "" elsewhere."""
+    """The time by formula, where the rounds take longer by more than a hop each; "" elsewhere."""
     closed, hops = run.closed_form.seconds, run.schedule.rounds * run.used_links.spec.latency
     is_on_torus = any(level.is_torus for level in run.links.levels)
     # Plans price a permute as one to the neighbours.
