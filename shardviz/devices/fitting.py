@@ -25,7 +25,7 @@ from itertools import accumulate, groupby
 from shardviz.devices.question import Case, Measurement, MeasureQuestion
 from shardviz.hardware.chips import DeviceFigures
 from shardviz.hardware.collective_time import collective_time
-from shardviz.hardware.family import SwitchedNodes
+from shardviz.hardware.family import Family, SwitchedNodes
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import LARGE, Machine, place_mesh
 from shardviz.hardware.measured import COLLECTIVES, MeasuredTimes, Regime, links_alike
@@ -247,7 +247,7 @@ def measured_machine(
     """
     base = replace(base, name=name, source=source, assumed=False, measured=())
     machine = _with_links(replace(base, device=_device(base.device, fits)), question, fits)
-    levels_for = place_mesh(machine, question.mesh).levels_for
+    placed = place_mesh(machine, question.mesh)
     measured = tuple(
         MeasuredTimes(
             fit.op,
@@ -264,13 +264,14 @@ def measured_machine(
                 )
                 for regime in fit.regimes
             ),
-            links_alike(levels_for(fit.op, fit.axes)),
+            links_alike(placed.levels_for(fit.op, fit.axes)),
             question.dtype,
             fit.noise,
         )
         for fit in fits
         # Lines that tell no bandwidth would have larger sizes take no longer.
         if fit.op in COLLECTIVES and fit.regimes[-1].bandwidth < math.inf
+        if placed.published_levels(fit.axes)
     )
     return replace(machine, measured=measured)
 
@@ -316,15 +317,28 @@ def _with_links(machine: Machine, question: MeasureQuestion, fits: Sequence[Time
         # A latency that was measured has the start in it.
         return LinkSpec(latency, bandwidth, 0.0 if key in latencies else link.start)
 
-    links = {name: fitted(name, link) for name, link in machine.family.links.items()}
-    return replace(machine, family=machine.family.with_links(links))
+    family = machine.family
+    links = {
+        name: fitted(name, link)
+        for name, link in _with_any_link(family).links.items()
+        if name in bandwidths or name in family.links
+    }
+    return replace(machine, family=family.with_links(links))
+
+
+def _with_any_link(family: Family) -> Family:
+    """The family with some link in the place of each that nobody publishes."""
+    if not family.lacks_links:
+        return family
+    dimensions = tuple(replace(one, link=one.link or LinkSpec()) for one in family.dimensions)
+    return replace(family, dimensions=dimensions)
 
 
 def _implied(
     machine: Machine, question: MeasureQuestion, fits: Sequence[TimeFit]
 ) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """The bandwidths and the latencies of links with which the formulas take the time of each fit."""
-    placed = place_mesh(machine, question.mesh)
+    placed = place_mesh(replace(machine, family=_with_any_link(machine.family)), question.mesh)
     bandwidths: dict[str, list[float]] = {}
     latencies: dict[str, list[float]] = {}
     for fit in fits:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.errors import QuestionError, quote
+from shardviz.hardware.links import UnpublishedLinkError
 from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hardware.quantities import PAYLOAD
 from shardviz.sharding import Mesh, array_bytes, canonical_dtype
@@ -254,7 +255,9 @@ class NoMeasurement:
 def predicted_seconds(case: Case, placed: PlacedMesh) -> float | None:
     """Seconds by the machine's formulas, or by what was measured on it; None where it lacks a figure."""
     bound = bound_seconds(case, placed)
-    if case.op == "matmul" and bound is not None:
+    if bound is None:
+        return None
+    if case.op == "matmul":
         device, moved = placed.machine.device, case.size * case.bus_factor
         return max(bound, device.matmul_seconds(case.flops, moved, case.dtype) or 0.0)
     if not case.is_collective:
@@ -268,7 +271,10 @@ def bound_seconds(case: Case, placed: PlacedMesh) -> float | None:
     lacks a figure."""
     device = placed.machine.device
     if case.is_collective:
-        return placed.collective_time(COLLECTIVES[case.op], case.size, case.axes).bandwidth_seconds
+        try:
+            return placed.collective_time(COLLECTIVES[case.op], case.size, case.axes).bandwidth_seconds
+        except UnpublishedLinkError:
+            return None
     traffic = None
     if device.hbm_bandwidth is not None:
         traffic = case.size * case.bus_factor / device.hbm_bandwidth

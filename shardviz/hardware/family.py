@@ -219,7 +219,9 @@ class SwitchedNodes(Family):
         links = {} if before is None else before.links
         node = count(table, "devices", node, MAX_DEVICES)
         nodes = count(table, "count", nodes, MAX_DEVICES)
-        link = read_link(table, links.get("switch"), NVLINK_HOP)
+        link, is_unpublished = links.get("switch"), chip in GPUS and GPUS[chip].link is None
+        if link is not None or not is_unpublished or any(key in table for key in LINK_FIGURES):
+            link = read_link(table, link, NVLINK_HOP)
         direct = before is not None and before.dimensions[0].direct
         direct = table.typed("direct", bool) if "direct" in table else direct
         return cls.of(chip, node, nodes, link, links.get("network"), direct)
@@ -227,7 +229,8 @@ class SwitchedNodes(Family):
     def toml(self) -> list[str]:
         node, nodes = (one.size for one in self.dimensions)
         direct = ["direct = true"] * self.dimensions[0].direct
-        return [f"devices = {node}", f"count = {nodes}", *direct, *link_toml(self.links["switch"])]
+        links = [line for name, link in self.links.items() if name == "switch" for line in link_toml(link)]
+        return [f"devices = {node}", f"count = {nodes}", *direct, *links]
 
     def jax_order(self, sizes: Sequence[int]) -> Parts | tuple[int, ...] | None:
         # In the order of their ids.

@@ -166,3 +166,14 @@ def test_noise_that_is_not_known_is_left_out_of_the_file():
         line.plain for line in machine_view(ours, None, None, 100, PLAIN) if "ppermute" in line.plain
     ]
     assert last.endswith("–")
+
+
+def test_a_link_that_nobody_publishes_is_that_which_was_measured():
+    question, rows, _ = as_if_on(SLOW.replace("count = 2", "count = 1"), "psum", "X=4")
+    base, found = named_machine("trn2:4"), fits(rows)
+    assert predicted_seconds(question.cases[0], place_mesh(base, question.mesh)) is None
+    measured = measured_machine(base, question, found, "ours", "measured")
+    assert measured.family.links["switch"].bandwidth == pytest.approx(20e9, rel=0.01)
+    assert read_machine(machine_toml(measured)).measured
+    without = measured_machine(base, question, (), "ours", "measured")
+    assert without.family.lacks_links

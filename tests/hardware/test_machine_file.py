@@ -298,4 +298,7 @@ def test_links_between_each_pair_are_written_and_read():
     assert read_machine(machine_toml(machine)).family.dimensions[0].direct
     assert read_machine('base = "mi300x:8"\n[node]\nbandwidth = "48GB/s"').family.dimensions[0].direct
     with pytest.raises(MachineFileError, match=r"node\.bandwidth: it is missing"):
-        read_machine('base = "trn2:64"\n[node]\ndevices = 16')
+        read_machine('base = "trn2:64"\n[node]\nlatency = "1us"')
+    unpublished = read_machine('base = "trn2:64"\n[node]\ndevices = 16')
+    assert read_machine(machine_toml(unpublished)) == unpublished
+    assert unpublished.family.lacks_links
