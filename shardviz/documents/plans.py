@@ -10,6 +10,7 @@ from shardviz.documents.fields import KINDS, Beside, Document, late, one_of
 if TYPE_CHECKING:
     from shardviz.compare.compiled_sharding import CompiledSharding
     from shardviz.planner.plan import Plan
+    from shardviz.planner.pricing.priced_plan import PricedPlan
     from shardviz.planner.ranking import Candidate
     from shardviz.planner.search.mesh_ranking import MeshRanking
 
@@ -35,7 +36,14 @@ def _found(answer: MeshRanking) -> Iterator[Beside]:
     from shardviz.planner.search.mesh_ranking import with_order
 
     for sharding in answer.found:
-        yield Beside(sharding, problem_mesh=with_order(answer.question.machine, sharding.mesh))
+        time, is_known = sharding.time, not sharding.lacks_links
+        yield Beside(
+            sharding,
+            problem_mesh=with_order(answer.question.machine, sharding.mesh),
+            communication=[(axes, seconds if is_known else None) for axes, seconds in time.communication],
+            exposed=time.exposed if is_known else None,
+            utilisation=sharding.utilisation if is_known else None,
+        )
 
 
 def _arrays(plan: Plan) -> Iterator[Beside]:
@@ -53,6 +61,11 @@ def _arrays(plan: Plan) -> Iterator[Beside]:
                 yield Beside(array, role=role, mesh=problem.mesh, asked_spec=asked.get(array.name))
 
 
+def _unsaid(cost: PricedPlan) -> set[tuple[str, ...]]:
+    """The axes of collectives that take nobody knows how long."""
+    return {step.step.axes for step in cost.unknown if step.is_collective}
+
+
 _notices = late("shardviz.planner.problem", "notices")
 _plan = late("shardviz.planner.planner", "plan")
 TYPES = {"phase": lambda: one_of(PHASES)}
@@ -66,7 +79,11 @@ SOURCES = {
     "steps_of_unknown_time": lambda cost: [
         number for number, step in enumerate(cost.steps, 1) if step.bound == "unknown"
     ],
-    "communication_by_axes": lambda cost: cost.communication_by_axes.items(),
+    "communication_seconds": lambda cost: None if _unsaid(cost) else cost.communication_seconds,
+    "communication_by_axes": lambda cost: [
+        (axes, None if axes in _unsaid(cost) else seconds)
+        for axes, seconds in cost.communication_by_axes.items()
+    ],
     "peak_memory_step": lambda cost: cost.steps.index(cost.peak_step) + 1,
     "itself": lambda cost: cost,
     "overlapped_seconds": lambda cost: cost.overlapped_seconds * cost.layers,

@@ -151,22 +151,23 @@ def found_rows(shardings: Sequence[MeshSharding], width: int, palette: Palette) 
 
 
 def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
-    time = sharding.time
+    time, is_partial = sharding.time, sharding.lacks_links
     # Without a peak the arithmetic takes an unknown time more.
     more = AT_LEAST * (sharding.utilisation is None and time.seconds > 0)
+    reached = None if is_partial else sharding.utilisation
     sent = Text(", ").join(
-        Text.assemble(axes_text(axes, sharding.mesh, palette, "·"), f" {seconds(each)}")
+        Text.assemble(axes_text(axes, sharding.mesh, palette, "·"), f" {'?' if is_partial else seconds(each)}")
         for axes, each in time.communication
     )
     return [
         Text(str(number), "dim"),
         _mesh_text(sharding.mesh, palette),
-        Text(f"{more}{seconds(time.seconds)}", "bold"),
+        Text(f"{AT_LEAST if is_partial else more}{seconds(time.seconds)}", "bold"),
         Text(f"{more}{seconds(time.work)}"),
-        Text(seconds(time.exposed)),
+        Text("?" if is_partial else seconds(time.exposed)),
         Text(f"{MAY_FIT * _may_fit(sharding)}{human_bytes(sharding.memory_bytes)}"),
         Text(sharding.bound),
-        Text("" if sharding.utilisation is None else f"{sharding.utilisation:.0%}"),
+        Text("" if reached is None else f"{reached:.0%}"),
         sent if time.communication else Text("none", "dim"),
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from contextlib import nullcontext
 
@@ -86,8 +87,19 @@ def test_a_search_counts_no_time_of_links_that_nobody_publishes(capsys):
     page = " ".join(capsys.readouterr().out.split())
     words = "no bandwidth of NeuronLink is published for trn2"
     assert f"The time of communication is not counted: {words}." in page
+    assert re.search(r"fsdp=4 ≥ \d.* µs \? 45 MiB unknown", page)
+    assert run(["search", "bd,df->bf", "--machine", "trn2:4", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)["found"][-1]
+    assert [row[name] for name in ("exposed_seconds", "utilisation", "bound")] == [None, None, "unknown"]
+    assert {each["seconds"] for each in row["communication"]} == {None}
     assert run(["explain", "bd,df->bf", "--mesh", "X=4", "--specs", "_X,X_->__", "--machine", "trn2:4"]) == 0
     assert f"Collectives have no seconds: {words}." in " ".join(capsys.readouterr().out.split())
+    explain = ["explain", "bd,df->bf", "--mesh", "X=4", "--specs", "_X,X_->__", "--machine", "trn2:4", "--json"]
+    assert run(explain) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["cost"]["communication_seconds"] is None
+    assert {each["seconds"] for each in found["cost"]["communication_by_axes"]} == {None}
+    assert found["plan"]["objective"] == "bytes"
 
 
 def test_a_mesh_with_too_many_shardings_is_not_called_impossible(capsys, monkeypatch):

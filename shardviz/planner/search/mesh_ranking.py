@@ -27,6 +27,7 @@ from shardviz.hardware.clusters import cluster_named
 from shardviz.hardware.machine import Machine, PlacedMesh, place_mesh
 from shardviz.planner.plan import axes_words
 from shardviz.planner.pricing.priced_plan import (
+    UNKNOWN,
     Passes,
     by_pass,
     is_mostly_sent,
@@ -90,7 +91,8 @@ class MeshSharding:
     """A mesh with the best sharding found of every array, and the figures of a step on one device.
 
     `specs` are those of the forward arrays that have a name. `memory_bytes` are held at once, estimated.
-    `bound` is what the step takes longest for: "compute", "HBM", or the mesh axes of a communication.
+    `bound` is what the step takes longest for: "compute", "HBM", the mesh axes of a communication, or
+    "unknown".
     `utilisation` are the program's FLOPs, nothing counted twice, over the peak of all devices (MFU). No
     sharding of the rules on this mesh is faster than `least_seconds`. With all communication beside the
     work of its pass it takes `overlapped_seconds`. `published_seconds` are those of a
@@ -113,6 +115,11 @@ class MeshSharding:
     @property
     def seconds(self) -> float:
         return self.time.seconds
+
+    @property
+    def lacks_links(self) -> bool:
+        """Nobody publishes the links of its communication, of which only HBM's time is counted."""
+        return self.placed.machine.family.lacks_links and bool(self.time.communication)
 
     @property
     def allocated_bytes(self) -> int:
@@ -285,6 +292,8 @@ def _row(
     bound = local_bound(longest.flops, longest.hbm_bytes, dtype, machine.device)
     if is_mostly_sent(*overlapping(sharding, question.overlap)):
         bound = axes_words(max(time.communication, key=itemgetter(1))[0])
+    if machine.family.lacks_links and time.communication:
+        bound = UNKNOWN
     return MeshSharding(
         tables.rules.mesh,
         tables.placed,
