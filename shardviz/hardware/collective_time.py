@@ -388,7 +388,8 @@ def _sent(op: str, size: int, levels: Sequence[LinkLevel], pairs: Pairs | None) 
         over = f"{most * level.one_way / size:.3g} × {over}, as messages share links"
     if level.nccl:
         both_ways = pairs is not None and {(target, source) for source, target in pairs} == {*pairs}
-        swaps = is_single or both_ways or math.prod(level.size for level in levels) == 2
+        is_pair = math.prod(level.size for level in levels) == 2
+        swaps = op == EXCHANGE or is_single or both_ways or is_pair
         # Measured swaps are in noise above a ring at a few sizes.
         ways = (op, EXCHANGE) if swaps else (op,)
         carried = [(level, seconds) for seconds, level in loads]

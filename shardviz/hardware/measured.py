@@ -246,6 +246,8 @@ def _points(table: StrictTable) -> Iterator[Point]:
     for row in _rows(table, "points", MAX_POINTS):
         row.only(POINT_KEYS)
         point = Point(int(figure(row, "size", PAYLOAD)), figure(row, "time", MEASURED_TIME))
+        if not point.size:
+            row.fail("size", "it is 0 bytes, which sends nothing", "begin with 1 byte or more")
         if point.size <= before:
             row.fail("size", "it is not above that of the point before", "begin with small sizes")
         before = point.size

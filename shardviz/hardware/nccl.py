@@ -1,4 +1,4 @@
-"""The time of a collective over GPUs, as NCCL runs it: the quickest of two or three lines over its bytes.
+"""The time of a collective over GPUs, as NCCL runs it: the quickest of one to three lines over its bytes.
 
 Over n GPUs that share a switch each way of NCCL's (a protocol with an algorithm and its channels) takes
 

@@ -62,9 +62,10 @@ def machine_view(
             lines += _nccl_lines(machine, one, width)
     if machine.chip in CHIPS and machine.chip not in COMPILED:
         words = f"No compiler for {CHIPS[machine.chip].device_kind} is here. "
-        words += "Plans, HLO texts and profiles have times, collectives by formula."
-        if "switch" not in machine.family.links:
-            words += f" {machine.family.link_name} has no published bandwidth: "
+        if "switch" in machine.family.links:
+            words += "Plans, HLO texts and profiles have times, collectives by formula."
+        else:
+            words += f"{machine.family.link_name} has no published bandwidth: "
             words += "collectives need one in a machine file."
         lines += [Text(), *sentence(words, width)]
     if machine.measured:
@@ -194,7 +195,7 @@ BETWEEN = (
 )
 
 
-POINTS_HOLD = "Points hold from the first to the last, lines beyond them, and without lines the formula."
+POINTS_HOLD = "Between points, times are interpolated; beyond them the lines hold, or the formula."
 
 
 def _fitted(
@@ -276,7 +277,7 @@ def _axis_lines(mesh: Mesh, placed: PlacedMesh, width: int, palette: Palette) ->
         levels = placed.published_levels((axis,))
         family = placed.machine.family
         unknown = f"{size} through {family.link_name}, no bandwidth published"
-        words = ", ".join(map(level_words, levels)) or (unknown if family.lacks_links else "one device")
+        words = ", ".join(map(level_words, levels)) or (unknown if size > 1 else "one device")
         rows.append([(f"{axis}={size}", palette.axis(mesh, axis)), words])
         kinds = {level.kind for level in levels}
         shares |= bool(kinds & {"ring", "line"}) and "chip" not in kinds

@@ -155,8 +155,12 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
     # Without a peak the arithmetic takes an unknown time more.
     more = AT_LEAST * (sharding.utilisation is None and time.seconds > 0)
     reached = None if is_partial else sharding.utilisation
+
+    def told(communication: float) -> str:
+        return "?" if is_partial else seconds(communication)
+
     sent = Text(", ").join(
-        Text.assemble(axes_text(axes, sharding.mesh, palette, "·"), f" {'?' if is_partial else seconds(each)}")
+        Text.assemble(axes_text(axes, sharding.mesh, palette, "·"), f" {told(each)}")
         for axes, each in time.communication
     )
     return [
@@ -164,7 +168,7 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
         _mesh_text(sharding.mesh, palette),
         Text(f"{AT_LEAST if is_partial else more}{seconds(time.seconds)}", "bold"),
         Text(f"{more}{seconds(time.work)}"),
-        Text("?" if is_partial else seconds(time.exposed)),
+        Text(told(time.exposed)),
         Text(f"{MAY_FIT * _may_fit(sharding)}{human_bytes(sharding.memory_bytes)}"),
         Text(sharding.bound),
         Text("" if reached is None else f"{reached:.0%}"),

@@ -121,8 +121,8 @@ class CollectiveRun:
 
     @cached_property
     def closed_form(self) -> CollectiveTime:
-        """The price of the collective on the links as they lie, independent of the algorithm, as programs have
-        it; plans count a permute without its pairs."""
+        """The price of the collective on the links as they lie, independent of the algorithm, as programs
+        have it; plans count a permute without its pairs."""
         pattern = self.schedule.pattern
         op = HLO_OF_KIND[pattern.kind] if self.operation.even else RAGGED
         return self.links.collective_time(op, self.bytes, pattern.perm if pattern.kind == "permute" else None)

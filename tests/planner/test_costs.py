@@ -384,6 +384,14 @@ def test_a_permute_on_a_torus_says_that_it_is_priced_to_the_neighbours():
         assert step.optimistic.endswith("blocks may go farther than to the neighbours") is is_told
 
 
+def test_a_launch_may_take_longer_and_what_takes_no_time_may_not():
+    placed = place_mesh(named_machine("h100:8"), MESH)
+    problem = problem_from_text("ij->ij", mesh=MESH, specs="__->X_", sizes="i=64,j=64")
+    einsum, cut = sorted(price(plan(problem, placed), placed).steps, key=lambda step: step.step.op)
+    assert (einsum.bound, einsum.optimistic) == ("latency", "kernels may take longer to launch")
+    assert (cut.step.op, cut.seconds, cut.optimistic) == ("slice", 0.0, "")
+
+
 def test_what_was_measured_is_not_optimistic():
     mesh = Mesh(("X", "Y"), (2, 4))
     named = {}

@@ -112,6 +112,9 @@ def test_times_that_are_not_known_and_other_meshes_are_refused():
     assert bounds.costs[0].missing_figure == "no HBM bandwidth is given for ours"
     with pytest.raises(QuestionError, match="no peak in f64 and no HBM bandwidth are given for ours"):
         swept("bd,df->bf", "XY,Y_->X_", "b=2:8", dtype="f64", on=lambda mesh: place_mesh(own, mesh))
+    with pytest.raises(QuestionError, match="no bandwidth of NeuronLink") as refused:
+        swept("bd,df->bf", "XY,Y_->X_", "b=2:8", on=lambda mesh: place_mesh(parse_cluster("trn2:8"), mesh))
+    assert "measure psum" in refused.value.hint
     cluster = parse_cluster("v5e:2x4")
     assert cluster is not None
     machine = cluster

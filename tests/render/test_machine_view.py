@@ -60,7 +60,9 @@ def test_a_page_says_what_nobody_publishes_and_what_has_no_compiler():
     assert "No compiler for AMD Instinct MI300X is here" in amd
     assert "NeuronLink  64 devices  switch  not published" in trainium
     assert "NeuronLink has no published bandwidth" in " ".join(trainium.split())
-    assert "  X=64  64 through NeuronLink, no bandwidth published" in text("trn2:64", "X=64")
+    assert "by formula" not in trainium
+    placed = text("trn2:64", "X=1,Y=64")
+    assert "  X=1   one device\n  Y=64  64 through NeuronLink, no bandwidth published" in placed
     assert text("gb200:2x72").startswith("gb200:2x72  144 devices in 2 nodes of 72, gb200, 36 hosts of 4\n")
 
 
@@ -78,7 +80,7 @@ def test_a_page_says_which_of_points_and_lines_hold_and_what_is_levelled():
         'points = [{size = "1KiB", time = "90us"}, {size = "1MiB", time = "40us"}]\n'
     )
     found = " ".join(line.plain.strip() for line in machine_view(machine, None, None, 80, PLAIN))
-    assert "Points hold from the first to the last, lines beyond them" in found
+    assert "Between points, times are interpolated; beyond them the lines hold" in found
     assert "1 KiB of psum took longer than a larger size and takes that one's time." in found
     assert machine.measured[0].seconds(1024) == pytest.approx(40e-6)
 

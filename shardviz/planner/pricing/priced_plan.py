@@ -35,6 +35,7 @@ COMPUTE, HBM, LATENCY, UNKNOWN = "compute", "HBM", "latency", "unknown"
 """Bounds of a step beside the mesh axes of a collective."""
 ROOFLINE = "the longer of FLOPs over the peak and HBM bytes over HBM's bandwidth"
 AT_PEAK, ALL_OF_HBM = "no matmul reaches the peak", "nothing reaches all of HBM's bandwidth"
+LAUNCHES = "kernels may take longer to launch"
 FARTHER = "blocks may go farther than to the neighbours"
 """Why seconds are too few."""
 IN_PLACE = "read in place by the step that uses it, as XLA fuses it"
@@ -167,7 +168,7 @@ def _priced(
                 how = LAUNCHED.format(how, human_seconds(traffic - least))
             if flops and (measured := matmul_time(device.matmuls, dtype)):
                 how = f"{measured.words}; {human_seconds(textbook)} by the roofline"
-        told = bound, how, optimistic(bound, dtype, device)
+        told = bound, how, optimistic(bound, dtype, device) if seconds else ""
         return PricedStep(*sizes, arithmetic, traffic, None, textbook, seconds, *told, resident)
     try:
         time = collective_price(step.op, step.bytes, step.axes, placed)
@@ -201,8 +202,9 @@ def local_bound(flops: int, hbm_bytes: int, dtype: str, device: DeviceFigures) -
 
 def optimistic(bound: str, dtype: str, device: DeviceFigures) -> str:
     """Why local work so bound may take longer; "" of what was measured."""
-    at_most = {COMPUTE: "" if matmul_time(device.matmuls, dtype) else AT_PEAK, HBM: ALL_OF_HBM}
-    return at_most.get(bound, "")
+    is_measured = matmul_time(device.matmuls, dtype) is not None
+    at_most = {COMPUTE: "" if is_measured else AT_PEAK, LATENCY: "" if is_measured else LAUNCHES}
+    return {**at_most, HBM: ALL_OF_HBM}.get(bound, "")
 
 
 def _links(axes: tuple[str, ...], level: str) -> str:

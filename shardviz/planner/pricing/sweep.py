@@ -115,11 +115,12 @@ def _priced(problem: Problem, placed: Callable[[Mesh], PlacedMesh]) -> PlanCost:
     if unknown is not None:
         step = unknown.step
         others = sorted(dtype for dtype, _ in cost.machine.device.peak if dtype != step.dtype)
+        measured = "psum" if unknown.is_collective else "matmul,copy"
         raise QuestionError(
             f"the time of {step.op} {step.einsum or step.array} is unknown: {cost.missing_figure}",
             f"use another --dtype, such as {others[0]}, or a --machine with a figure for it"
-            if others and unknown.compute_seconds is None
-            else "use a --machine with the figure; shardviz measure matmul,copy -o FILE.toml measures one",
+            if others and unknown.compute_seconds is None and not unknown.is_collective
+            else f"use a --machine with the figure; shardviz measure {measured} -o FILE.toml measures one",
         )
     return cost
 
