@@ -107,7 +107,7 @@ def test_tables_that_are_none_are_refused(text, message):
         ('[{size = "1MiB"}]', "measured.1.points.1.time: it is missing"),
         ('[{size = "1MiB", time = "0s"}]', "measured.1.points.1.time: 0s is outside the range"),
         ('[{size = "1MiB", time = "3m"}]', "measured.1.points.1.time: 'm' is not a unit of time"),
-        ('[{size = 0, time = "3us"}]', "measured.1.points.1.size: it is not above"),
+        ('[{size = 0, time = "3us"}]', "measured.1.points.1.size: it is 0 bytes, which sends nothing"),
         ('[{size = 9, time = "3us"}, {size = 9, time = "3us"}]', "measured.1.points.2.size: it is not above"),
         ('[{bytes = 9, time = "3us"}]', "measured.1.points.1.bytes: there is no such key"),
     ],
