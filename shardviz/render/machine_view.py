@@ -190,8 +190,8 @@ def _matmul_lines(machine: Machine, width: int) -> list[Text]:
 OURS, MEASURED = ("ours", "dim"), ("measured", "dim")
 TABLES = "openxla/xla, xla/service/gpu/model"
 BETWEEN = (
-    "The lines pass between the times: small ones vary by 40% from run to run, and more bytes or devices "
-    "must not take less. The [[measured]] points of a machine file hold exactly."
+    "The lines pass between the times, of which small ones vary by 40% from run to run. The [[measured]] "
+    "points of a machine file hold exactly."
 )
 
 
