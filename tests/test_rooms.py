@@ -56,6 +56,7 @@ MAY_IMPORT = {
         "timeline",
         "targets",
         "reports",
+        "profiles",
         "devices",
         "codegen",
     },

@@ -31,7 +31,7 @@ from shardviz.sharding.mesh import writable_names
 
 _AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"=(\d+)')
 _PARTITIONS = re.compile(r"\d+")
-_PLACE = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
+_NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
 _OF_A_CALLBACK = "is different from the lowering platform"
 _LOST_DONATION = "Some donated buffers were not usable"
 _DONATIONS = {"jax.buffer_donor", "tf.aliasing_output"}
@@ -155,11 +155,17 @@ def _ends(
         return zip(values, said, strict=True)
 
     arguments = [
-        declare(value.type, own, path[1] if (path := _PLACE.match(str(value.location))) else "")
+        declare(value.type, own, name_in(value.location))
         for value, own in each_with(main.arguments, "arg_attrs")
     ]
     results = [declare(*pair) for pair in each_with(main.type.results, "res_attrs")]
     return tuple(arguments), tuple(results)
+
+
+def name_in(location: Any) -> str:
+    """JAX's name of an operation, or the path of an argument, in its location; "" where it has none."""
+    name = _NAME.match(str(location))
+    return name[1] if name else ""
 
 
 def _dtype(name: str) -> str:

@@ -26,7 +26,7 @@ from shardviz.hlo.mlir.shardings import RESULT, tensor_shardings
 from shardviz.hlo.module import Reader
 from shardviz.hlo.named_scopes import program_place
 from shardviz.hlo.text.instructions import Instructions
-from shardviz.hlo.text.shapes import PlacedArray, one_array, placed_arrays
+from shardviz.hlo.text.shapes import HOST, PlacedArray, one_array, placed_arrays
 from shardviz.notation.gspmd import written_spec
 from shardviz.reports.entries import numberless
 from shardviz.reports.lowered_module import FEW_ELEMENTS, LoweredArray, SplitValue
@@ -41,12 +41,10 @@ from shardviz.units import human_bytes
 ArrayKind = Literal["argument", "slice", "constant", "carry", "stacked", "residual", "temporary", "output"]
 MarkKind = Literal["replicated", "padded", "repeated", "not reused", "resharded"]
 LARGE = 0.01
-"""The part of all arguments' bytes on a device from which on one array is large."""
+"""An array is large with this part of the bytes of all arguments on a device, or more."""
 MOST_TEMPORARIES = 8
 MOST_SPECS = 10_000
 """No more of them are tried for a value that is split in another way than Shardy says."""
-HOST_SPACE = 5
-"""HLO's number of the host's memory."""
 _NAMED = re.compile(r'^\s*(?:ROOT )?%?(\S+) = [^\n]*?op_name="((?:[^"\\]|\\.)*)"', re.MULTILINE)
 
 
@@ -230,7 +228,7 @@ def _end(
     marks = []
     if asked is not None and spec is not None and not _splits_alike(spec, asked, mesh):
         marks.append(Mark("resharded", f"the program asks for {asked}"))
-    on_host = placed.space == HOST_SPACE or (given is not None and "host" in given.memory_kind)
+    on_host = placed.space == HOST or (given is not None and "host" in given.memory_kind)
     return ProgramArray(
         kind,
         "" if given is None else given.path,

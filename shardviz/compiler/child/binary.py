@@ -10,7 +10,7 @@ See xla/service/hlo.proto and jax/_src/export/serialization.fbs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from jax.interpreters.mlir import make_ir_context
@@ -18,6 +18,7 @@ from jaxlib.mlir import ir
 
 from shardviz.compiler.lowering import lowered_module
 from shardviz.errors import QuestionError
+from shardviz.profiles.wire_format import find, varint
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.targets import pip
 
@@ -69,46 +70,20 @@ def _with_devices(text: str, proto: bytes) -> str:
     header, line, rest = text.partition("\n")
     if "num_partitions=" in header:
         return text
-    sizes = {number: size for number, size in _fields(_field(proto, DEVICES_FIELD)) if isinstance(size, int)}
-    replicas, partitions = sizes.get(1, 1), sizes.get(2, 1)
-    header += f", replica_count={replicas}" * (replicas > 1) + f", num_partitions={partitions}" * (
-        partitions > 1
-    )
+    assigned = _field(proto, DEVICES_FIELD)
+    for number, name in ((1, "replica_count"), (2, "num_partitions")):
+        place = find(assigned, 0, len(assigned), number)
+        size = varint(assigned, place[0])[0] if place else 1
+        header += f", {name}={size}" * (size > 1)
     return f"{header}{line}{rest}"
 
 
-def _field(data: bytes, wanted: int) -> bytes:
-    """The content of a field that has a length; empty where the proto has none of that number."""
-    found = (content for number, content in _fields(data) if number == wanted and isinstance(content, bytes))
-    return next(found, b"")
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The number and the content of each field of a proto, up to the first that is neither an integer nor has
-    a length. See "Encoding" in the guide to Protocol Buffers."""
-    place = 0
-
-    def integer() -> int:
-        nonlocal place
-        value = shift = 0
-        while True:
-            byte = data[place]
-            value |= (byte & 0x7F) << shift
-            place, shift = place + 1, shift + 7
-            if byte < 0x80:
-                return value
-
-    with suppress(IndexError):
-        while place < len(data):
-            tag = integer()
-            if tag & 7 == 0:
-                yield tag >> 3, integer()
-            elif tag & 7 == 2:
-                size = integer()
-                yield tag >> 3, data[place : place + size]
-                place += size
-            else:
-                return
+def _field(proto: bytes, number: int) -> bytes:
+    """The first field of that number, one with a length; empty where the proto has none, or is damaged."""
+    with suppress(ValueError):
+        if place := find(proto, 0, len(proto), number):
+            return proto[slice(*place)]
+    return b""
 
 
 def _module(data: bytes, where: str, hint: str) -> ir.Module:

@@ -23,8 +23,9 @@ from jaxlib.xla_client import DeviceList, HloSharding
 
 from shardviz.compiler.child import shardy, xla
 from shardviz.compiler.child.answer import answered
-from shardviz.compiler.child.shardy import name_in, operations_inside, passes
+from shardviz.compiler.child.shardy import operations_inside, passes
 from shardviz.compiler.child.xla import rematerialization_warnings
+from shardviz.compiler.lowering import name_in
 from shardviz.compiler.messages import ModuleQuestion, Output
 from shardviz.errors import QuestionError
 from shardviz.hlo.mlir.attributes import element_type

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,12 @@ from jaxlib.mlir.passmanager import PassManager
 
 from shardviz.compiler.child.program import Program, axis_types
 from shardviz.compiler.child.xla import simulate
+from shardviz.compiler.lowering import name_in
 from shardviz.compiler.messages import Output, TargetMesh
 from shardviz.reports.lowered_module import ShardingCandidate
 from shardviz.reports.target_result import TargetResult
 from shardviz.targets import SHARDY_PASSES
 
-_NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
-"""JAX's name of an operation in its location; a place in a file has a colon behind it."""
 EARLY_DEVICES = 64
 """As many simulated devices start in some milliseconds."""
 
@@ -96,12 +94,6 @@ def main_of(module: ir.Module) -> Any:
     return next(
         function for function in functions if ir.StringAttr(function.attributes["sym_name"]).value == "main"
     )
-
-
-def name_in(location: Any) -> str:
-    """JAX's name of an operation, or the path of an argument, in its location; "" where it has none."""
-    name = _NAME.match(str(location))
-    return name[1] if name else ""
 
 
 def _constrain(operation: Any, sharding: Any) -> None:
