@@ -25,13 +25,12 @@ from shardviz.hlo.arguments import pieces_of
 from shardviz.hlo.mlir.attributes import Meshes, element_type
 from shardviz.hlo.mlir.shardings import one_sharding
 from shardviz.notation.gspmd import written_spec
-from shardviz.reports.lowered_module import LoweredArray, LoweredModule
+from shardviz.reports.lowered_module import LoweredArray, LoweredModule, name_in
 from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import writable_names
 
 _AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"=(\d+)')
 _PARTITIONS = re.compile(r"\d+")
-_NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
 _OF_A_CALLBACK = "is different from the lowering platform"
 _LOST_DONATION = "Some donated buffers were not usable"
 _DONATIONS = {"jax.buffer_donor", "tf.aliasing_output"}
@@ -160,12 +159,6 @@ def _ends(
     ]
     results = [declare(*pair) for pair in each_with(main.type.results, "res_attrs")]
     return tuple(arguments), tuple(results)
-
-
-def name_in(location: Any) -> str:
-    """JAX's name of an operation, or the path of an argument, in its location; "" where it has none."""
-    name = _NAME.match(str(location))
-    return name[1] if name else ""
 
 
 def _dtype(name: str) -> str:

@@ -5,6 +5,7 @@ each sum of the parts that devices have of a value."""
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,13 @@ ARGUMENT = "argument"
 
 FEW_ELEMENTS = 1024
 """Keys, steps and other small arrays, which need no sharding of their own, have no more."""
+_NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]')
+
+
+def name_in(location: object) -> str:
+    """JAX's name of an operation, or the path of an argument, in its MLIR location; "" where it has none."""
+    name = _NAME.match(str(location))
+    return name[1] if name else ""
 
 
 @dataclass(frozen=True)

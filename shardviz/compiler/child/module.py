@@ -25,7 +25,6 @@ from shardviz.compiler.child import shardy, xla
 from shardviz.compiler.child.answer import answered
 from shardviz.compiler.child.shardy import operations_inside, passes
 from shardviz.compiler.child.xla import rematerialization_warnings
-from shardviz.compiler.lowering import name_in
 from shardviz.compiler.messages import ModuleQuestion, Output
 from shardviz.errors import QuestionError
 from shardviz.hlo.mlir.attributes import element_type
@@ -39,6 +38,7 @@ from shardviz.reports.lowered_module import (
     SplitArgument,
     SplitValue,
     ValueKind,
+    name_in,
 )
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec

@@ -12,9 +12,8 @@ from jaxlib.mlir.passmanager import PassManager
 
 from shardviz.compiler.child.program import Program, axis_types
 from shardviz.compiler.child.xla import simulate
-from shardviz.compiler.lowering import name_in
 from shardviz.compiler.messages import Output, TargetMesh
-from shardviz.reports.lowered_module import ShardingCandidate
+from shardviz.reports.lowered_module import ShardingCandidate, name_in
 from shardviz.reports.target_result import TargetResult
 from shardviz.targets import SHARDY_PASSES
 
