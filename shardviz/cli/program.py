@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +11,12 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import CommandOutput, print_json, print_note, working
+from shardviz.cli.output import CommandOutput, print_error, print_json, print_note, working
 from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
+from shardviz.reports.refusal import ShardingRefusal
 from shardviz.targets import check_mesh
 from shardviz.user_files import is_there
 
@@ -24,7 +26,7 @@ with LazyImports():
     from shardviz.documents import programs as documents
     from shardviz.hardware import machine_file
     from shardviz.hlo import text_file
-    from shardviz.render.programs import program_view
+    from shardviz.render.programs import program_view, refusal_view
     from shardviz.render.times import report as time_report
 
 if TYPE_CHECKING:
@@ -129,7 +131,16 @@ def command(
             data = text_file.read_program_file(file, text_file.read_bytes)
             program = session.read_module(bytes(data), file)
         else:
-            program = session.run_file(file, name, wanted, axis_types)
+            try:
+                program = session.run_file(file, name, wanted, axis_types)
+            except ShardingRefusal as refusal:
+                if output.as_json:
+                    raise
+                priced = session.priced(refusal, compiler_options)
+                output.show(refusal_view.refusal_view(refusal, priced, output.width, output.verbose))
+                if not sys.stdout.isatty():
+                    print_error(refusal.message, refusal.hint)
+                return refusal.exit_code
         if wanted and program.meshes and all(mesh.shape != wanted.shape for mesh in program.meshes):
             own = " and ".join(map(str, program.meshes))
             print_note(f"{name} makes the mesh {own}, and does not use {wanted}, which --mesh names")

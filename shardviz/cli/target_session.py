@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
     from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.lowered_module import ShardingCandidate
+    from shardviz.reports.refusal import ShardingRefusal, SourceChange
     from shardviz.reports.suggestions import AskChanged, Suggestion
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import TargetResult
@@ -155,6 +156,26 @@ class ProgramSession(WorkerSession):
     def answers(self) -> Iterator[TargetProgram]:
         """The answers in the order of the questions; where there is no program, the reason is."""
         return self._requests.answers()
+
+    def priced(
+        self, refusal: ShardingRefusal, options: Mapping[str, str]
+    ) -> dict[SourceChange, TargetProgram]:
+        """The programs of the changes that JAX accepts, as the first target compiles them, the fastest first;
+        without times, the one first that sends least."""
+        worker, target = self._worker, self._targets[0]
+        assert worker is not None
+        asked = [
+            (each, worker.compile(each.lowered, target, options)) for each in refusal.changes if each.lowered
+        ]
+        found = [(change, wait_for(pending, target.name)) for change, pending in asked]
+
+        def price(program: TargetProgram) -> tuple[float, int]:
+            times = program.times().times
+            return 0.0 if times is None else times.model.seconds, program.bytes_sent or 0
+
+        return dict(
+            sorted((one for one in found if one[1].module is not None), key=lambda one: price(one[1]))
+        )
 
     def suggestions(self, compiled: TargetProgram) -> dict[Reason, Suggestion]:
         """Changes that avoid a program's most expensive collectives, tried on Shardy and its target; a try

@@ -30,6 +30,10 @@ def step(mesh):
     params = {"w_in": split((256, 512), None, "model"), "w_out": split((512, 256), "model", None)}
     return mlp, params, split((64, 256), "data", None)
 
+def refused(mesh):
+    function, params, x = step(mesh)
+    return function, params, jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(mesh, P()))
+
 def waits(mesh):
     print("waiting", flush=True)
     import time
@@ -73,6 +77,26 @@ def test_one_target_has_the_page_of_hlo(capfd):
     assert "mine.py:8" in out
     assert "XLA for CPU computes bf16 as f32" in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.usefixtures("file")
+@pytest.mark.parametrize("width", ["40", "100"])
+def test_changes_that_jax_accepts_are_priced(capfd, width):
+    words = ["program", "mine.py:refused", *MESH, "--axis-types", "explicit"]
+    assert run([*words, "--width", width]) == 2
+    out, err = capfd.readouterr()
+    assert max(map(len, out.splitlines())) <= int(width)
+    said = " ".join(out.split())
+    assert "mine.py:8 jnp.tanh(x @ params['w_in']) @ params['w_out']" in said
+    assert "bf16[64, 512_model] bf16[512_model, 256]" in said
+    assert "jnp.matmul(jnp.tanh(x @ params['w_in']), params['w_out'], out_sharding=P(None, None))" in said
+    # The all-reduce of f32[64,256] over 4 devices: each sends 2 · 3/4 of its bytes; CPUs sum in f32.
+    assert "96 KiB" in said
+    assert "hint: JAX accepts jnp.matmul(" in err
+    assert run([*words, "--json"]) == 2
+    out, err = capfd.readouterr()
+    assert not out
+    assert "hint: JAX accepts jnp.matmul(" in err
 
 
 @needs_libtpu

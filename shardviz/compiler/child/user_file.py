@@ -23,11 +23,13 @@ import jax
 import numpy as np
 from jax.sharding import AbstractMesh, AxisType
 
+from shardviz.compiler.child.source_changes import Again, Refused
 from shardviz.compiler.lowering import MAX_WORDS, lower_program, refusal_of
 from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_of
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, one_line, quote
 from shardviz.hlo.text.source_locations import LIBRARY
 from shardviz.reports.lowered_module import LoweredModule
+from shardviz.reports.refusal import ShardingRefusal
 from shardviz.targets import MAX_CPU_DEVICES, OLDEST_JAX, older_than, pip
 
 _OURS = str(Path(__file__).parents[2])
@@ -48,6 +50,7 @@ class UserFile:
         if older_than(jax.__version__, OLDEST_JAX):
             problem = f"it is jax {jax.__version__} here, and shardviz needs {OLDEST_JAX} or newer"
             raise QuestionError(problem, pip("install", "-U", f"jax>={OLDEST_JAX}"))
+        jax.config.update("jax_traceback_filtering", "off")  # an error is told by what JAX was doing
         _simulate(request.mesh.size)
         with self._blamed(f"running {request.file}"):
             module = self._module()
@@ -58,18 +61,26 @@ class UserFile:
         with self._blamed(f"calling {request.function}(mesh)"):
             returned = function(mesh)
         program, args = self._checked(returned)
-        lowered = {name: self._lowered(program, args, mesh, name) for name in request.platforms}
+
+        def again(shape: Sequence[int], other: Sequence[int]) -> LoweredModule:
+            program, args = self._checked(function(mesh))
+            return _traced(program, _reshaped(args, shape, other), mesh, request.platforms[0])
+
+        lowered = {name: self._lowered(program, args, mesh, name, again) for name in request.platforms}
         errors = [found for found in lowered.values() if isinstance(found, ShardvizError)]
         if len(errors) == len(lowered):
             raise errors[0]
         return UserProgram(lowered)
 
     def _lowered(
-        self, program: Any, args: Sequence[Any], mesh: Any, platform: str
+        self, program: Any, args: Sequence[Any], mesh: Any, platform: str, again: Again
     ) -> LoweredModule | ShardvizError:
+        """The program for a platform, or why there is none; raises what JAX says of shardings, at once."""
         try:
-            with self._blamed(f"tracing what {self.request.function} returns"):
+            with self._blamed(f"tracing what {self.request.function} returns", again):
                 module = _traced(program, args, mesh, platform)
+        except ShardingRefusal:
+            raise
         except ShardvizError as error:
             return error
         if module.meshes or mesh.size == 1:
@@ -139,8 +150,9 @@ class UserFile:
         return ""
 
     @contextmanager
-    def _blamed(self, doing: str) -> Iterator[None]:
-        """A context whose exceptions become errors with the line of the file."""
+    def _blamed(self, doing: str, again: Again | None = None) -> Iterator[None]:
+        """A context whose exceptions become errors with the line of the file, and where they are about
+        shardings with what JAX accepts `again`."""
         try:
             yield
         except ShardvizError:
@@ -149,6 +161,8 @@ class UserFile:
             problem = f"{self._place(error)}it ends the process with sys.exit({error.code!r})"
             raise QuestionError(problem, f"while {doing}") from None
         except BaseException as error:
+            if again and (refused := Refused.by(error, self._is_own, str(self.path))):
+                raise refused.refusal(self._place, again) from None
             # A fault of syntax appends the place, which stands in front.
             said = error.msg if isinstance(error, SyntaxError) else str(error)
             frames = traceback.extract_tb(error.__traceback__)
@@ -205,6 +219,16 @@ def _traced(program: Any, args: Sequence[Any], mesh: Any, platform: str) -> Lowe
     words = refusal_of(failure).message.partition(": ")[2]
     note = f"it is traced without a mesh in context, and constraints that look for one are left out: {words}"
     return replace(module, notes=(note,))
+
+
+def _reshaped(args: Sequence[Any], shape: Sequence[int], other: Sequence[int]) -> Any:
+    """The arguments, with another shape for those of the first."""
+
+    def reshaped(leaf: Any) -> Any:
+        is_meant = bool(shape) and getattr(leaf, "shape", None) == shape
+        return jax.ShapeDtypeStruct(other, leaf.dtype, sharding=leaf.sharding) if is_meant else leaf
+
+    return jax.tree.map(reshaped, args)
 
 
 def _kind(value: Any) -> str:
