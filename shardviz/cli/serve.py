@@ -33,7 +33,7 @@ KEY_BYTES = 16
 @options.count("--port", "The port to listen on; 0 for any free one.", 0, 65535, default=8000)
 @options.count(
     "--sessions",
-    "Maximum number of visitors; each needs 50 MB, or 250 MB with compilers.",
+    "Maximum number of visitors, or of pupils who take over; each needs 25 MB, or 225 MB with compilers.",
     1,
     200,
     default=SESSIONS,
@@ -67,7 +67,8 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
     if follow:
         print_note(f"the teacher's page leads; keep its address secret: {urls[0]}{key}/")
         print_note(f"the class's progress and predictions: {urls[0]}{key}/class")
-    print_note(f"{plural(sessions, 'visitor')} at a time; Ctrl-C ends it")
+    who = f"{plural(sessions, 'pupil')} can take over" if follow else plural(sessions, "visitor")
+    print_note(f"{who} at a time; Ctrl-C ends it")
     if bound != "::1" and not bound.startswith("127."):
         print_note("no password: anyone who can reach this machine over its network can open a session")
     server = Server(Rules(begin, host, sessions, IDLE_MINUTES * 60, key))

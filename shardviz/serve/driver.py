@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -61,12 +61,10 @@ class VisitorDriver(WebDriver):
         if packet_type == "quit":
             self._end_soon()
         elif packet_type == "follow":
-            with suppress(RuntimeError):  # the application's loop may have ended already
-                follow = self._app.follow  # type: ignore[attr-defined]
-                self._app.call_later(follow, payload["shared"], pointer_in(payload))
-        elif packet_type == "remember":
-            with suppress(RuntimeError):
-                self._app.call_later(self._app.remember, payload["predictions"])  # type: ignore[attr-defined]
+            self._app.led = payload["shared"], pointer_in(payload)  # type: ignore[attr-defined]
+            self._ask(self._app.follow)  # type: ignore[attr-defined]
+        elif packet_type == "repaint":
+            self._ask(self._repaint)
         elif packet_type in ("resize", "focus", "blur"):
             super().on_meta(packet_type, payload)
 
@@ -76,10 +74,21 @@ class VisitorDriver(WebDriver):
     def deliver_binary(self, *_args: Any, **_named: Any) -> None:
         """A visitor gets no files."""
 
+    def _repaint(self) -> None:
+        """Draw the whole screen, in a terminal of whose modes nothing is known."""
+        self.write_meta({"type": "repaints"})
+        self.write("\x1b[?1049h\x1b[?25l")  # its other screen, without the cursor
+        self._enable_mouse_support()
+        self._enable_bracketed_paste()
+        self._app.refresh(layout=True)
+
+    def _ask(self, what: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the application's loop may have ended already
+            self._app.call_later(what)
+
     def _end_soon(self) -> None:
         """End the application, and the process where that takes too long."""
-        with suppress(RuntimeError):  # the application's loop may have ended already
-            self._app.call_later(self._app.exit)
+        self._ask(self._app.exit)
         timer = threading.Timer(PATIENCE_S, leave, (1,))
         timer.daemon = True
         timer.start()

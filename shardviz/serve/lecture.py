@@ -2,13 +2,13 @@
 and the page that tells a teacher so.
 
 It is kept in memory alone, of nobody's name. Who has left counts no more; the predictions are kept, by the
-name that the page gave the browser's tab, for a connection that breaks.
+name that the page gave the browser's tab, its seat, for a connection that breaks.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
@@ -20,8 +20,8 @@ from shardviz.lessons.attempt import TITLES, LessonStage, stages
 from shardviz.lessons.course import find, lesson_names
 from shardviz.lessons.lesson import Lesson
 
-MAX_TABS = 1000
-"""Tabs that were left whose predictions are kept."""
+MAX_SEATS = 1000
+"""Seats that were left whose predictions are kept."""
 MAX_CHOICE = 200
 """Characters of an answer that are kept."""
 
@@ -55,36 +55,51 @@ class LessonPlace:
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """The pupils, those of them who follow, how many are at each stage, and how many predicted what."""
+    """The pupils, those of them who follow, how many are at each stage, how many predicted what, how many
+    looked at an answer before they predicted, and the answers that the teacher has shown."""
 
     pupils: int
     following: int
     places: Mapping[LessonPlace, int]
     predictions: Mapping[LessonPlace, Counter[str]]
+    looked: Mapping[LessonPlace, int]
+    shown: Mapping[LessonPlace, str]
 
 
-Predictions = dict[LessonPlace, str]
+@dataclass(frozen=True)
+class AskedQuestion:
+    """The prediction at which the teacher's page is, and whether that shows the answer."""
+
+    place: LessonPlace
+    question: str
+    choices: tuple[str, ...]
+    answer: str
+    is_shown: bool
 
 
 @dataclass
 class _Pupil:
-    tab: str = ""
     place: LessonPlace | None = None
-    follows: bool = True
-    predictions: Predictions = field(default_factory=dict)
+    """None where the pupil follows."""
+    predictions: dict[LessonPlace, str] = field(default_factory=dict)
+    looked: set[LessonPlace] = field(default_factory=set)
+    """The predictions whose answers the pupil has seen before the teacher showed them."""
 
 
 class Lecture:
     """`string` is what the teacher's page shows, for others to open; `shared` the same, read; `pointer` is at
-    what of it that page looks."""
+    what of it that page looks; `asked` the prediction that it shows, None where it shows none; `shown` those
+    whose answers it has shown."""
 
     def __init__(self, string: str) -> None:
         self.string = string
         self.shared: Shared = from_string(string)
         self.pointer = PagePointer()
-        self._pupils: defaultdict[Hashable, _Pupil] = defaultdict(_Pupil)
-        self._left: dict[str, Predictions] = {}
-        """The predictions of pupils who have left, by their tabs."""
+        self.asked: AskedQuestion | None = None
+        self.shown: dict[LessonPlace, str] = {}
+        self._pupils: dict[str, _Pupil] = {}
+        self._left: dict[str, _Pupil] = {}
+        """Pupils whose pages are gone."""
 
     def lead(self, said: object) -> bool:
         """Note what the teacher's page says; return whether it is elsewhere than before."""
@@ -95,48 +110,92 @@ class Lecture:
                     self.shared = from_string(string)
                 except QuestionError:
                     return False
-                self.string, self.pointer = string, pointer_in(said)
+                self.string, self.pointer, self.asked = string, pointer_in(said), _asked(self.shared, said)
+                if self.asked is not None and self.asked.is_shown:
+                    self.shown[self.asked.place] = self.asked.answer
         return (self.string, self.pointer) != before
 
-    def hear(self, pupil: Hashable, said: object) -> None:
-        """Note what a pupil's page says, as far as it may be: of lessons of the course."""
+    def hear(self, seat: str, said: object) -> None:
+        """Note what the page of a pupil who took over says, as far as it may be: of lessons of the course."""
+        pupil = self._pupils.get(seat)
         match said:
-            case {"type": "stands", "lesson": str(lesson), "stage": int(stage), "follows": bool(follows)}:
-                if lesson in ("", *lesson_names()):
-                    self._pupils[pupil].place = LessonPlace(lesson, stage)
-                    self._pupils[pupil].follows = follows
-            case {"type": "predicts", "lesson": str(lesson), "number": int(number), "choice": str(choice)}:
-                if lesson in lesson_names() and 0 <= number < 10:
-                    said_so = one_line(choice[:MAX_CHOICE])
-                    self._pupils[pupil].predictions[LessonPlace(lesson, number)] = said_so
+            case _ if pupil is None:
+                return
+            case {"type": "stands", "lesson": str(name), "stage": int(stage)} if name in _names():
+                pupil.place = LessonPlace(name, stage)
+                passed = stages(find(name, may_read_files=False))[: max(0, stage) + 1] if name else ()
+                seen = {LessonPlace(name, number) for kind, number in passed if kind == "reveal"}
+                pupil.looked |= seen - self.shown.keys()
+            case {"type": "predicts", "lesson": str(name), "number": int(number), "choice": str(choice)}:
+                if name and name in _names() and 0 <= number < 10:
+                    self._note(pupil, LessonPlace(name, number), choice)
 
-    def enter(self, pupil: Hashable, tab: str) -> Predictions:
-        """Note a pupil in a tab of that name, and return what was predicted there before, also by a page that
-        has not quite left."""
-        found = self._left.pop(tab, {})
-        for other in self._pupils.values() if tab else ():
-            if other.tab == tab and other.predictions:
-                found, other.predictions = other.predictions, {}
-        self._pupils[pupil] = _Pupil(tab, predictions=found)
-        return found
+    def predict(self, seat: str, choice: str) -> None:
+        """Note the prediction of a pupil who follows, where it is one of the choices."""
+        asked = self.asked
+        if asked is not None and not asked.is_shown and choice in asked.choices and seat in self._pupils:
+            self._note(self._pupils[seat], asked.place, choice)
 
-    def leave(self, pupil: Hashable) -> None:
+    def _note(self, pupil: _Pupil, place: LessonPlace, choice: str) -> None:
+        """Keep a prediction, unless its answer was seen before."""
+        if place not in pupil.looked and place not in self.shown:
+            pupil.predictions[place] = one_line(choice[:MAX_CHOICE])
+
+    def question_for(self, seat: str) -> dict[str, object] | None:
+        """The question that the page of a pupil who follows asks, with what was chosen, and the answer as
+        soon as the teacher shows it."""
+        asked, pupil = self.asked, self._pupils.get(seat)
+        if asked is None or pupil is None:
+            return None
+        return {
+            "question": asked.question,
+            "choices": asked.choices,
+            "chosen": pupil.predictions.get(asked.place),
+            "looked": asked.place in pupil.looked,
+            "answer": asked.answer if asked.is_shown else None,
+        }
+
+    def enter(self, seat: str) -> None:
+        """Note a pupil at a seat, with what was predicted there before."""
+        self._pupils[seat] = self._pupils.get(seat) or self._left.pop(seat, None) or _Pupil()
+
+    def follow(self, seat: str) -> None:
+        """Note that a pupil follows again."""
+        if seat in self._pupils:
+            self._pupils[seat].place = None
+
+    def leave(self, seat: str) -> None:
         """Count a pupil no more."""
-        gone = self._pupils.pop(pupil, None)
-        if gone is not None and gone.tab and gone.predictions:
-            self._left[gone.tab] = gone.predictions
-            if len(self._left) > MAX_TABS:
+        gone = self._pupils.pop(seat, None)
+        if gone is not None and (gone.predictions or gone.looked):
+            self._left[seat] = gone
+            if len(self._left) > MAX_SEATS:
                 del self._left[next(iter(self._left))]
 
     @property
     def counts(self) -> ClassCounts:
-        pupils = [pupil for pupil in self._pupils.values() if pupil.place is not None]
         predictions: defaultdict[LessonPlace, Counter[str]] = defaultdict(Counter)
-        for pupil in pupils:
+        looked: Counter[LessonPlace] = Counter()
+        for pupil in self._pupils.values():
             for place, choice in pupil.predictions.items():
                 predictions[place][choice] += 1
-        places = Counter(pupil.place for pupil in pupils if pupil.place is not None)
-        return ClassCounts(len(pupils), sum(pupil.follows for pupil in pupils), places, predictions)
+            looked.update(pupil.looked - pupil.predictions.keys())
+        here = LessonPlace(self.shared.lesson, self.shared.stage)
+        places = Counter(pupil.place or here for pupil in self._pupils.values())
+        following = sum(pupil.place is None for pupil in self._pupils.values())
+        return ClassCounts(len(self._pupils), following, places, predictions, looked, self.shown)
+
+
+def _names() -> tuple[str, ...]:
+    return ("", *lesson_names())
+
+
+def _asked(shared: Shared, said: object) -> AskedQuestion | None:
+    match said:
+        case {"asks": {"number": number, "question": question, "choices": choices, **rest}}:
+            place = LessonPlace(shared.lesson, number)
+            return AskedQuestion(place, question, tuple(choices), str(rest["answer"]), bool(rest["is_shown"]))
+    return None
 
 
 def class_page(led: Shared, counts: ClassCounts) -> str:
@@ -147,10 +206,9 @@ def class_page(led: Shared, counts: ClassCounts) -> str:
     if lesson is not None:
         parts.append(_stages(lesson, led, counts))
     parts.append(_elsewhere(led, counts))
-    asked = sorted(
-        counts.predictions, key=lambda place: (place.lesson != led.lesson, place.lesson, place.number)
-    )
-    parts += [_prediction(place, counts) for place in asked]
+    asked = counts.predictions.keys() | counts.looked.keys()
+    ordered = sorted(asked, key=lambda place: (place.lesson != led.lesson, place.lesson, place.number))
+    parts += [_prediction(place, counts) for place in ordered]
     template = (files("shardviz.serve") / "page" / "class.html").read_text(encoding="utf-8")
     return template.replace("{class}", "\n".join(filter(None, parts)))
 
@@ -175,13 +233,15 @@ def _elsewhere(led: Shared, counts: ClassCounts) -> str:
 
 
 def _prediction(place: LessonPlace, counts: ClassCounts) -> str:
-    lesson, said = find(place.lesson, may_read_files=False), counts.predictions[place]
+    lesson, said = find(place.lesson, may_read_files=False), counts.predictions.get(place, Counter())
     if place.number >= len(lesson.predictions):
         return ""
     title = f"{_stage_name(lesson, LessonStage('predict', place.number))} in lesson {lesson.number}"
     answered = f"{title}: {said.total()} of {counts.pupils} have predicted"
-    question = lesson.predictions[place.number].question
-    return _table(answered, said.most_common(), counts.pupils, question)
+    rows = [(choice + " ✓" * (choice == counts.shown.get(place)), n) for choice, n in said.most_common()]
+    if counts.looked[place]:
+        rows.append(("looked before predicting", counts.looked[place]))
+    return _table(answered, rows, counts.pupils, lesson.predictions[place.number].question)
 
 
 def _table(title: str, rows: Iterable[tuple[str, int]], most: int, text: str = "") -> str:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import resource
+import secrets
 import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Set
@@ -19,8 +20,10 @@ import textual_serve
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from shardviz.serve.addresses import is_our_host, is_same_origin
+from shardviz.serve.browser_page import BrowserPage
+from shardviz.serve.classroom import SIZES, TEACHER, Classroom
 from shardviz.serve.lecture import Lecture, class_page
-from shardviz.serve.session import Notes, Session, within
+from shardviz.serve.session import Notes, within
 
 MAX_MESSAGE = 256 * 1024
 """Bytes of one message of a browser: of what is pasted at once. A larger one ends the session."""
@@ -32,19 +35,27 @@ BYTES_AHEAD, BYTES_PER_S = 2 * MAX_MESSAGE, 16 * 1024
 """Bytes that a browser may send at once, or its process may leave unread, and more each second; a mouse that
 never rests stays below. More ends the session: bytes that are held back would keep the place of a visitor who
 has left."""
+BYTES_OF_A_MESSAGE = 64
+"""The bytes that a message counts for, besides its own."""
 HEARTBEAT_S = 15.0
 """The seconds between two pings of a browser; a dead one is noticed within one and a half times that."""
 CLOSING_S = 1.0
 """The seconds that a browser has to agree that a session ends."""
 IDLE_CONNECTION_S = 15.0
 """The seconds after which a silent connection that is not a visitor's is closed."""
-ENDED, IDLE, REPLACED = 4000, 4001, 4003
+ENDED, IDLE = 4000, 4001
 """The codes with which the server closes a websocket, of those that are for applications."""
+MAX_PAGES = 500
+"""Pages that are open at a time, with those that wait."""
+COOKIE = "shardviz-teacher"
+"""Has the key of the teacher's pages in the teacher's browser."""
+TEACHERS = ("/lead/", "/class")
+"""The paths of the teacher's pages."""
 
-OTHERS = 64
-"""Connections that are not a visitor's: a browser opens up to six to load a page."""
-_OF_A_SESSION = 6
-"""Descriptors: the websocket, three pipes, and two while the process starts."""
+OTHERS = 512
+"""Connections that are not a visitor's: a browser opens up to six to load a page, a class many at once."""
+_OF_A_SESSION = 3
+"""Descriptors: its socket, and two while it starts."""
 _OF_THE_SERVER = 192
 """Descriptors: its own, and the connections that are accepted at once before the oldest are closed."""
 
@@ -81,17 +92,13 @@ class Rules:
 
 
 class Server:
-    """Serves the application; every visitor has a process of their own."""
+    """Serves the application to browsers."""
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._notes = Notes()
-        self._visits: dict[Session, web.WebSocketResponse] = {}
-        self._teachers: dict[Session, web.WebSocketResponse] = {}
-        """The last one leads; one before it is about to end."""
         self._lecture = Lecture(rules.begin) if rules.key else None
-        self._led_at = 0.0
-        """The time at which the teacher's page was last elsewhere, on the loop's clock."""
+        self._room = Classroom(rules.begin, rules.sessions, self._notes, self._lecture)
         self._visitors: set[asyncio.BaseProtocol] = set()
 
     async def serve(self, listening: socket.socket) -> int:
@@ -115,7 +122,7 @@ class Server:
         logging.getLogger("aiohttp").addHandler(logging.NullHandler())
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._notes.say_of_loop)
-        allow_descriptors(self._rules.sessions + 1)  # the teacher's
+        allow_descriptors(self._rules.sessions + len(SIZES) + 1)  # and the teacher's
         runner = web.AppRunner(
             self._application(),
             access_log=None,
@@ -127,6 +134,7 @@ class Server:
         await runner.setup()
         assert runner.server is not None
         accept = partial(new_connection, runner.server, self._visitors)
+        await self._room.open()
         accepting = await loop.create_server(accept, sock=listening)
         try:
             yield
@@ -138,11 +146,13 @@ class Server:
         app = web.Application(middlewares=[self._check])
         static = Path(textual_serve.__file__).parent / "static"
         app.router.add_get("/", self._page)
-        app.router.add_get("/ws", self._visit)
+        app.router.add_get("/ws", partial(self._open, is_teacher=False))
         if self._lecture is not None:
-            app.router.add_get(f"/{self._rules.key}/", self._teachers_page)
-            app.router.add_get(f"/{self._rules.key}/ws", self._teach)
-            app.router.add_get(f"/{self._rules.key}/class", partial(self._class, self._lecture))
+            app.router.add_get(f"/{self._rules.key}/", partial(self._know, "/lead/"))
+            app.router.add_get(f"/{self._rules.key}/class", partial(self._know, "/class"))
+            app.router.add_get("/lead/", self._page)
+            app.router.add_get("/lead/ws", partial(self._open, is_teacher=True))
+            app.router.add_get("/class", partial(self._class, self._lecture))
         app.router.add_static("/static", static)
         app.router.add_static("/page", str(files("shardviz.serve") / "page"))
         app.on_shutdown.append(self._close)
@@ -158,7 +168,8 @@ class Server:
         ):
             return web.Response(status=403, text="Only the server's own page may open a session.\n")
         try:
-            if len(request.rel_url.raw_path) > MAX_PATH:
+            is_unknown = request.path.startswith(TEACHERS) and not self._is_teacher(request)
+            if is_unknown or len(request.rel_url.raw_path) > MAX_PATH:
                 raise web.HTTPNotFound()
             response = await handler(request)
         except web.HTTPException as error:
@@ -168,126 +179,97 @@ class Server:
             response.headers["Content-Security-Policy"] = _POLICY.format(host=request.host)
         return response
 
-    async def _page(self, _request: web.Request) -> web.StreamResponse:
-        if self._is_full:
-            return self._full()
-        return _html("index.html")
+    def _is_teacher(self, request: web.Request) -> bool:
+        return secrets.compare_digest(request.cookies.get(COOKIE, "").encode(), self._rules.key.encode())
 
-    async def _teachers_page(self, _request: web.Request) -> web.StreamResponse:
-        return _html("index.html")
+    async def _know(self, page: str, _request: web.Request) -> web.StreamResponse:
+        """Give the teacher's browser the key, which its address shows no longer."""
+        response = web.Response(status=303, headers={"Location": page})
+        response.set_cookie(COOKIE, self._rules.key, httponly=True, samesite="Lax")
+        return response
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        text = (files("shardviz.serve") / "page" / "index.html").read_text(encoding="utf-8")
+        is_pupils = self._lecture is not None and request.path == "/"
+        text = text.replace("{sizes}", json.dumps(SIZES) if is_pupils else "")
+        return web.Response(text=text, content_type="text/html")
 
     async def _class(self, lecture: Lecture, _request: web.Request) -> web.StreamResponse:
         return web.Response(text=class_page(lecture.shared, lecture.counts), content_type="text/html")
 
-    @property
-    def _is_full(self) -> bool:
-        return len(self._visits) >= self._rules.sessions
-
-    def _full(self) -> web.Response:
-        response = _html("full.html", str(self._rules.sessions))
-        response.set_status(503)
-        response.headers["Retry-After"] = "10"
-        return response
-
-    async def _visit(self, request: web.Request) -> web.StreamResponse:
-        if self._is_full:
-            return self._full()
-        return await self._open(request, "visitor" if self._lecture is None else "pupil", self._visits)
-
-    async def _teach(self, request: web.Request) -> web.StreamResponse:
-        before = [websocket.close(code=REPLACED) for websocket in self._teachers.values()]
-        await asyncio.gather(*before, return_exceptions=True)
-        return await self._open(request, "teacher", self._teachers)
-
-    async def _open(
-        self, request: web.Request, role: str, group: dict[Session, web.WebSocketResponse]
-    ) -> web.StreamResponse:
-        websocket = web.WebSocketResponse(timeout=CLOSING_S, heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE)
+    async def _open(self, request: web.Request, is_teacher: bool) -> web.StreamResponse:
+        if len(self._room.pages) >= MAX_PAGES:
+            raise web.HTTPServiceUnavailable()
+        websocket = web.WebSocketResponse(
+            timeout=CLOSING_S,
+            heartbeat=HEARTBEAT_S,
+            max_msg_size=MAX_MESSAGE,
+            compress=False,  # pictures are, once for all
+        )
         websocket.headers.update(_HEADERS)
-        begin = self._rules.begin if self._lecture is None else self._lecture.string
-        session = Session([begin, role], websocket, self._notes, self._hear)
-        group[session] = websocket
+        tab = "".join(filter(str.isalnum, request.query.get("tab", "")))[:MAX_TAB]
+        seat = TEACHER if is_teacher else tab or secrets.token_urlsafe()
+        page = BrowserPage(websocket, seat, (_number(request, "width", 80), _number(request, "height", 24)))
         self._visitors.add(request.protocol)
+        showing, is_kept = asyncio.create_task(page.show()), bool(tab or is_teacher)
         try:
             await websocket.prepare(request)
-            await session.start(_number(request, "width", 80), _number(request, "height", 24))
-            if self._lecture is not None:
-                if role == "pupil":
-                    session.remember(self._lecture.enter(session, request.query.get("tab", "")[:MAX_TAB]))
-                session.follow(self._lecture.string, self._lecture.pointer)
-            await self._listen(websocket, session)
+            await self._room.enter(page)
+            is_kept &= await self._listen(page)
         finally:
-            # A task that is cancelled must not leave the process behind.
+            showing.cancel()
             self._visitors.discard(request.protocol)
-            await asyncio.shield(self._end(session))
+            self._room.leave(page, is_kept)
         return websocket
 
-    async def _end(self, session: Session) -> None:
-        await session.stop()
-        self._visits.pop(session, None)
-        self._teachers.pop(session, None)
-        if self._lecture is not None:
-            self._lecture.leave(session)
-
-    def _hear(self, session: Session, said: object) -> None:
-        """Note where a pupil is; where the teacher is, and have the pupils follow."""
-        if self._lecture is None:
-            return
-        if session in self._visits:
-            self._lecture.hear(session, said)
-        elif session is next(reversed(self._teachers), None) and self._lecture.lead(said):
-            self._led_at = asyncio.get_running_loop().time()
-            for pupil in self._visits:
-                pupil.follow(self._lecture.string, self._lecture.pointer)
-
-    async def _listen(self, websocket: web.WebSocketResponse, session: Session) -> None:
-        """Pass on what is typed, until the visitor leaves, sends what no page does, or nothing for long while
-        no teacher leads on either."""
-        loop = asyncio.get_running_loop()
-        budget, counted, due = float(BYTES_AHEAD), loop.time(), loop.time() + self._rules.idle_s
+    async def _listen(self, page: BrowserPage) -> bool:
+        """Pass on what a page sends, until its visitor leaves, sends what no page does, or nothing for long.
+        Return whether the page may come back to its seat."""
+        loop, room, websocket = asyncio.get_running_loop(), self._room, page.websocket
+        budget, counted = float(BYTES_AHEAD), loop.time()
+        due = counted + self._rules.idle_s
         while True:
             try:
                 message = await websocket.receive(timeout=max(0.0, due - loop.time()))
             except TimeoutError:
-                if self._led_at + self._rules.idle_s > due:
-                    due = self._led_at + self._rules.idle_s
+                due = loop.time() + self._rules.idle_s
+                if room.end_idle(page):
                     continue
                 await websocket.close(code=IDLE)
-                return
+                return False
             if message.type != WSMsgType.TEXT:
-                return
-            now = loop.time()
+                return message.type != WSMsgType.ERROR
+            now, session = loop.time(), room.typed_in(page)
             budget = min(BYTES_AHEAD, budget + (now - counted) * BYTES_PER_S) - len(message.data.encode())
-            counted = now
-            if budget < 0 or session.unread > BYTES_AHEAD:
-                session.kill()  # which would go on with what it has got
+            budget, counted = budget - BYTES_OF_A_MESSAGE, now
+            if budget < 0 or (session is not None and session.unread > BYTES_AHEAD):
+                if session is not None:
+                    session.kill()  # which would go on with what it has got
                 await websocket.close(code=WSCloseCode.MESSAGE_TOO_BIG)
-                return
+                return False
             match _read(message.data):
                 case ["stdin", str(typed)]:
                     due = now + self._rules.idle_s
-                    await session.send_bytes(typed.encode("utf-8", "replace"))
+                    if session is not None:
+                        session.type(typed.encode("utf-8", "replace"))
                 case ["resize", {"width": int(width), "height": int(height)}]:
-                    await session.set_terminal_size(width, height)
+                    room.resize(page, width, height)
                 case ["ping", str(data)]:
                     await websocket.send_json(["pong", data[:32]])
-                case ["focus"]:
-                    await session.focus()
-                case ["blur"]:
-                    await session.blur()
+                case ["focus" | "blur" as said]:
+                    if session is not None:
+                        session.focus(said == "focus")
+                case ["predict", str(choice)]:
+                    room.predict(page, choice)
+                case ["take"]:
+                    room.take_over(page)
+                case ["follow"]:
+                    room.follow(page)
                 case _:
-                    return
+                    return False
 
     async def _close(self, _app: web.Application) -> None:
-        sessions = self._visits | self._teachers
-        closing = [websocket.close(code=ENDED) for websocket in sessions.values()]
-        ending = [self._end(session) for session in sessions]
-        await asyncio.gather(*closing, *ending, return_exceptions=True)
-
-
-def _html(name: str, number: str = "") -> web.Response:
-    text = (files("shardviz.serve") / "page" / name).read_text(encoding="utf-8")
-    return web.Response(text=text.replace("{number}", number), content_type="text/html")
+        await self._room.close(ENDED)
 
 
 def _read(text: str) -> object:
@@ -314,7 +296,7 @@ def new_connection(server: web.Server, visitors: Set[asyncio.BaseProtocol]) -> w
 
 def allow_descriptors(sessions: int) -> None:
     """Raise this process's limit of open files, as far as it may, to what so many sessions need."""
-    needed = OTHERS + _OF_THE_SERVER + sessions * _OF_A_SESSION
+    needed = OTHERS + MAX_PAGES + _OF_THE_SERVER + sessions * _OF_A_SESSION
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY:
         needed = min(needed, hard)

@@ -1,40 +1,32 @@
-"""One visitor's process, as the server sees it: started, sent keys, ended with all that belongs to it."""
+"""One process of the application, as the server sees it: started, sent keys, ended with all that belongs to
+it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-import re
 import signal
 import sys
 import tempfile
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Literal
 
-from aiohttp.web import WebSocketResponse
-from textual_serve.app_service import AppService
-from textual_serve.download_manager import DownloadManager
-
 from shardviz.forms.form import one_line
 from shardviz.serve.driver import PATIENCE_S
-from shardviz.serve.lecture import PagePointer, Predictions
+from shardviz.serve.fork_server import ForkServer
+from shardviz.serve.lecture import PagePointer
+from shardviz.serve.picture import Picture
 
 KILL_AFTER_S = PATIENCE_S + 2
 """The longest that a process takes to end; it ends by itself before that, with its compilers."""
 COLUMNS, LINES = (20, 400), (5, 200)
 """The smallest and the largest picture that a browser gets."""
-_DRIVER = "shardviz.serve.driver:VisitorDriver"
-_PASSED = re.compile(
-    r"PATH|HOME|LANG|LC_\w+|TZ|VIRTUAL_ENV|PYTHON(PATH|HOME|USERBASE|UTF8)|(LD|DYLD)_LIBRARY_PATH|XLA_FLAGS"
-)
-"""Variables that Python and the compilers need; the rest may be secrets, or change what a visitor sees."""
 MAX_NOTES = 100
-FAILED = 4002
-"""The code with which a websocket is closed when its process failed (server.py has the other codes)."""
+LEFT, FAILED = 1000, 4002
+"""The codes with which a websocket is closed when its process ended or failed (server.py has the others)."""
 
 
 class Notes:
@@ -58,155 +50,155 @@ class Notes:
         self.say(f"{context['message']}: {reason}")
 
 
-class Session(AppService):
-    """textual-serve's service without a shell: the words of its command go to no interpreter. The process
-    leads a session of its own, in an empty folder of its own that goes with it."""
+class Session:
+    """A process with `picture`, what it draws. It leads a session of its own, in an empty folder of its own
+    that goes with it."""
 
     def __init__(
         self,
-        words: Sequence[str],
-        websocket: WebSocketResponse,
+        string: str,
+        role: str,
+        forks: ForkServer,
         notes: Notes,
         hear: Callable[[Session, object], None],
+        ended: Callable[[Session, int], None],
     ) -> None:
-        """`hear` is called with what the application says of itself in a class."""
-        super().__init__(
-            "",
-            write_bytes=websocket.send_bytes,
-            write_str=websocket.send_str,
-            close=self._close,
-            download_manager=DownloadManager(),
-        )
-        self._words = words
-        self._websocket = websocket
-        self._notes = notes
-        self._hear = hear
+        """Begin with a shared string. `hear` is called with what the application says of itself in a class,
+        `ended` with the code that says why when the process ends unasked."""
+        self.picture = Picture()
+        self._words = (string, role)
+        self._forks, self._notes, self._hear, self._ended = forks, notes, hear, ended
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._pid = 0
+        self._input: asyncio.StreamWriter | None = None
+        self._output: asyncio.StreamReader | None = None
+        self._has_started = asyncio.Event()
+        self._early = bytearray()
+        """What the process is to be sent as soon as it has been started."""
+        self._reading: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
+        self._is_asked = False
+        """True from when the whole screen was asked for until it is drawn."""
 
-    async def _close(self) -> None:
-        await self._websocket.close()
+    def start(self, width: int, height: int) -> None:
+        """Start the process, for a terminal of this size; what it is sent meanwhile reaches it."""
+        self._reading = asyncio.create_task(self._run(width, height))
 
-    def _build_environment(self, width: int = 80, height: int = 24) -> dict[str, str]:
-        assert self._folder is not None
-        passed = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
-        return passed | {
-            "TEXTUAL_DRIVER": _DRIVER,
-            "TEXTUAL_COLOR_SYSTEM": "truecolor",
-            "COLUMNS": str(within(width, COLUMNS)),
-            "ROWS": str(within(height, LINES)),
-            "TMPDIR": self._folder.name,
-            "XDG_STATE_HOME": self._folder.name,
-        }
-
-    async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
+    async def _run(self, width: int, height: int) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="shardviz-visitor-", ignore_cleanup_errors=True)
-        # -P keeps the current directory off the path.
-        self._process = process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "shardviz.serve.visitor", *self._words),
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
-            env=self._build_environment(width, height),
-            cwd=self._folder.name,
-            start_new_session=True,
-        )
-        self._stdin = process.stdin
-        return process
+        size = within(width, COLUMNS), within(height, LINES)
+        try:
+            self._pid, self._output, self._input = await self._forks.fork(
+                self._words, size, self._folder.name
+            )
+        except OSError as error:
+            self._fail(f"it did not start: {error.strerror}")
+            return
+        finally:
+            self._has_started.set()
+        self._input.write(bytes(self._early))
+        await self._read(self._output)
 
-    async def send_bytes(self, data: bytes) -> bool:
-        """Pass on what is typed. Neither this nor `send_meta` waits: a server that waits for a busy process
-        does not hear what its browser sends meanwhile."""
-        return self._send(b"D", data)
+    async def _read(self, output: asyncio.StreamReader) -> None:
+        """Read what the process writes, until its end; one that is killed does not say that it ends."""
+        with suppress(asyncio.IncompleteReadError, ConnectionResetError):
+            await output.readuntil(b"__GANGLION__\n")
+            while True:
+                kind = await output.readexactly(1)
+                data = await output.readexactly(int.from_bytes(await output.readexactly(4), "big"))
+                if kind == b"D":
+                    self._draw(data)
+                elif kind == b"M" and not self._take(json.loads(data)):
+                    return
+        self._fail("its process died")
 
-    async def send_meta(self, data: dict[str, Any]) -> bool:
-        return self._tell(data)
+    def _draw(self, data: bytes) -> None:
+        self.picture.add(data)
+        if self.picture.is_long and not self._is_asked:
+            self._is_asked = True
+            self._tell({"type": "repaint"})
+
+    def _take(self, said: object) -> bool:
+        """Take what the application says: that it draws the whole screen, or that it has ended, and what went
+        wrong; in a class, where it is. Return whether it goes on."""
+        match said:
+            case {"type": "repaints"}:
+                self._is_asked = False
+                self.picture.begin()
+            case {"type": "failed", "reason": str(reason)}:
+                self._fail(reason)
+                return False
+            case {"type": "exit"}:
+                self._ended(self, LEFT)
+                return False
+            case _:
+                self._hear(self, said)
+        return True
+
+    def _fail(self, reason: str) -> None:
+        if self._ending is None:
+            self._notes.say(f"a visitor's session failed: {reason}")
+            self._ended(self, FAILED)
 
     @property
     def unread(self) -> int:
-        """Bytes for the process that its pipe does not hold yet."""
-        return 0 if self._stdin is None else self._stdin.transport.get_write_buffer_size()
+        """Bytes for the process that its socket does not hold yet."""
+        return len(self._early) if self._input is None else self._input.transport.get_write_buffer_size()
 
-    async def set_terminal_size(self, width: int, height: int) -> None:
-        await super().set_terminal_size(within(width, COLUMNS), within(height, LINES))
+    def type(self, data: bytes) -> None:
+        """Pass on what is typed. No message to a process waits: a server that waits for a busy process does
+        not hear what its browser sends meanwhile."""
+        self._send(b"D", data)
 
-    async def run(self) -> None:
-        """Pass on pictures until there are no more; a process that is killed does not say that it ends."""
-        await super().run()
-        assert self._process is not None
-        assert self._process.stdout is not None
-        if self._process.stdout.at_eof() and not self._websocket.closed:
-            await self._fail("its process died")
+    def resize(self, width: int, height: int) -> None:
+        self._tell({"type": "resize", "width": within(width, COLUMNS), "height": within(height, LINES)})
 
-    async def on_meta(self, data: bytes) -> None:
-        """The application says that it has ended, and what went wrong; in a class, where it is."""
-        match json.loads(data):
-            case {"type": "failed", "reason": str(reason)}:
-                await self._fail(reason)
-            case {"type": "exit"}:
-                await self._close()
-            case said:
-                self._hear(self, said)
+    def focus(self, has_focus: bool) -> None:
+        self._tell({"type": "focus" if has_focus else "blur"})
 
     def follow(self, string: str, pointer: PagePointer) -> None:
-        """Tell a pupil's application where the teacher is. This never waits: one that is busy reads the
-        last such string when it comes to it."""
+        """Tell an application that follows where the teacher is."""
         self._tell({"type": "follow", "shared": string, **asdict(pointer)})
 
-    def remember(self, predictions: Predictions) -> None:
-        """Tell a pupil's application what was predicted in the same tab, before its connection broke."""
-        said = [(place.lesson, place.number, choice) for place, choice in predictions.items()]
-        if said:
-            self._tell({"type": "remember", "predictions": said})
+    def _tell(self, said: dict[str, Any]) -> None:
+        self._send(b"M", json.dumps(said).encode())
 
-    def _tell(self, said: dict[str, Any]) -> bool:
-        return self._send(b"M", json.dumps(said).encode())
-
-    def _send(self, kind: Literal[b"D", b"M"], data: bytes) -> bool:
-        if self._stdin is None:
-            return False
-        try:
-            self._stdin.write(self.encode_packet(kind, data))
-        except RuntimeError:  # the process has ended
-            return False
-        return True
-
-    async def _fail(self, reason: str) -> None:
-        if self._ending is None:
-            self._notes.say(f"a visitor's session failed: {reason}")
-        await self._websocket.close(code=FAILED)
-
-    async def on_packed(self, payload: bytes) -> None:
-        """Files are not handed out."""
+    def _send(self, kind: Literal[b"D", b"M"], data: bytes) -> None:
+        packet = b"%s%s%s" % (kind, len(data).to_bytes(4, "big"), data)
+        if self._input is None:
+            self._early += packet
+        elif not self._input.is_closing():
+            self._input.write(packet)
 
     async def stop(self) -> None:
         """End the process: asked first, then killed. Returns when it is gone, and its folder with it, also
         to the second who asks."""
-        if self._process is None:
-            return
-        if self._ending is None:
-            self._ending = asyncio.create_task(self._end(self._process))
+        self._ending = self._ending or asyncio.create_task(self._end())
         await asyncio.shield(self._ending)
 
     def kill(self) -> None:
         """Kill the process, with what it has not read."""
-        if self._process is not None:
+        if self._output is not None and not self._output.at_eof():
             with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+                os.killpg(self._pid, signal.SIGKILL)
+        self._ending = self._ending or asyncio.create_task(self._end())
 
-    async def _end(self, process: Process) -> None:
-        """Read what the process still shows to the end, for nobody: it would wait for that, and its pipes
-        would stay open."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-        self._tell({"type": "quit"})
-        with suppress(TimeoutError):
-            async with asyncio.timeout(KILL_AFTER_S):
-                await process.communicate()
-        if process.returncode is None:
-            self.kill()
-            await process.communicate()
+    async def _end(self) -> None:
+        """Read what the process still shows to the end, for nobody: it would wait for that."""
+        if self._reading is not None:
+            await self._has_started.wait()
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
+        if self._input is not None and self._output is not None:
+            self._tell({"type": "quit"})
+            with suppress(OSError):
+                try:
+                    async with asyncio.timeout(KILL_AFTER_S):
+                        await self._output.read()
+                except TimeoutError:
+                    self.kill()
+                    await self._output.read()
+            self._input.close()
         if self._folder is not None:
             self._folder.cleanup()
 

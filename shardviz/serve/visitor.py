@@ -1,6 +1,6 @@
 """A visitor's process: the application for a guest, kept from the files and the memory of this machine.
 
-The server runs it as ``python -m shardviz.serve.visitor STRING ROLE``, in a folder of its own. The
+The fork server calls `run` in a process and a folder of its own. The
 application offers a guest nothing that writes a file, and one text that may name one, a machine's.
 `refuse_files` is the lock: Python announces every file, program and connection that is about to be opened,
 and all that the application does not need is refused, and a machine's file wherever it lies. (The compilers'
@@ -16,7 +16,7 @@ import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import shardviz
 from shardviz.compiler.child_process import COMPILERS_CHILD, PROGRAM
@@ -145,17 +145,17 @@ def _is_in(path: Any, roots: tuple[str, ...]) -> bool:
     return isinstance(path, int) or f"{os.path.realpath(os.fsdecode(path))}{os.sep}".startswith(roots)
 
 
-def main(string: str, role: str) -> None:
+def run(string: str, role: str) -> NoReturn:
     """Run the application until the visitor or the server leaves."""
     from shardviz.serve.driver import leave, say_end
 
     # What goes wrong here is not for the page, and not for the server's terminal either.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    shared = from_string(string)
-    limit_memory()
-    refuse_files()
     code = 1
     try:
+        shared = from_string(string)
+        limit_memory()
+        refuse_files()
         with VisitorsWorker() as worker:
             app = APPS[role](shared, worker)
             app.run()
@@ -163,7 +163,3 @@ def main(string: str, role: str) -> None:
         code = app.return_code or 0
     finally:
         leave(code)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -65,7 +65,7 @@ def test_example_runs(
     assert status == 0
     assert out
     if words[0] == "serve":
-        assert " visitors at a time; Ctrl-C ends it\n" in err
+        assert " at a time; Ctrl-C ends it\n" in err
         return
     opens = words[:2] == ["lesson", "4"]
     assert err == ("" if not opens else f"shardviz: note: {no_terminal()}\n")

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import asynccontextmanager, contextmanager
+import zlib
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ import pyte
 PATIENCE_S = 30.0
 LEAVING_S = 0.2
 """How long a visitor who leaves waits for the server to agree."""
+SETTLED_S = 1.0
 SIZE = (100, 30)
 
 
@@ -29,6 +31,8 @@ class Visitor:
 
     def __init__(self, socket):
         self.socket = socket
+        self.said, self.state = [], {}
+        """What the page was told last, and what of its state."""
         self._screen = pyte.Screen(*SIZE)
         self._stream = pyte.ByteStream(self._screen)
 
@@ -40,19 +44,42 @@ class Visitor:
         end = time.monotonic() + PATIENCE_S
         while text not in self.text:
             assert time.monotonic() < end, self.text
-            message = await self.socket.receive(timeout=PATIENCE_S)
-            assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT), (message, self.text)
-            if message.type == aiohttp.WSMsgType.BINARY:
-                self._stream.feed(message.data)
+            await self._read()
+
+    async def until_told(self, **state):
+        """Read until the page was told this, among other things; return all of it."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not state.items() <= self.state.items():
+                await self._read()
+        return self.state
+
+    async def settled(self):
+        """Read until nothing has come for a while; what is on screen then."""
+        with suppress(TimeoutError):
+            while True:
+                await self._read(SETTLED_S)
+        return self.text
+
+    async def _read(self, patience_s=PATIENCE_S):
+        message = await self.socket.receive(timeout=patience_s)
+        assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT), (message, self.text)
+        if message.type == aiohttp.WSMsgType.BINARY:
+            self._stream.feed(zlib.decompress(message.data))
+        else:
+            self.said = kind, said = json.loads(message.data)
+            self.state = said if kind == "page" else self.state
+
+    async def say(self, *words):
+        await self.socket.send_str(json.dumps(words))
 
     async def press(self, *keys):
         for key in keys:
-            await self.socket.send_str(json.dumps(["stdin", key]))
+            await self.say("stdin", key)
 
     async def resize(self, width, height, shown):
         """Ask for a size, and be shown another."""
         self._screen.resize(lines=shown[1], columns=shown[0])
-        await self.socket.send_str(json.dumps(["resize", {"width": width, "height": height}]))
+        await self.say("resize", {"width": width, "height": height})
 
     async def ended(self):
         """Read to the end; the code that says why."""
@@ -99,7 +126,7 @@ def server():
 def url(server):
     """The address of a server whose places are all free."""
     process, address = server
-    until(lambda: not descendants(process.pid))
+    until(lambda: not visitors(process.pid))
     return address
 
 
@@ -118,6 +145,11 @@ def descendants(pid):
         known = {child for child, parent in parents.items() if parent in known}
         found |= known
     return found
+
+
+def visitors(pid):
+    """The same of a server, without the process that forks visitors' and is there before them."""
+    return descendants(pid) - {min(descendants(pid), default=0)}
 
 
 def until(condition):

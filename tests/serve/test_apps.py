@@ -1,4 +1,4 @@
-"""Pupils' pages follow the teacher's until they go elsewhere, and come back."""
+"""What is shown to all who follow is what the teacher shows; who has taken over says where they are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, from_string, to_string
 from shardviz.lessons.attempt import UNKNOWN, begin, shared_of, stages
 from shardviz.lessons.course import course
-from shardviz.serve.apps import PupilApp, TeacherApp
+from shardviz.serve.apps import FollowerApp, PupilApp, TeacherApp
 from shardviz.serve.lecture import PagePointer, pointer_in
 from shardviz.serve.visitor import VisitorsWorker
 from shardviz.tui.lines_view import LinesView
@@ -32,6 +32,14 @@ class Heard:
 
     def tell(self, said):
         self.said.append(said)
+
+
+class HeardFollower(Heard, FollowerApp):
+    CSS_PATH = None
+
+    async def go(self, shared, pointer=None):
+        self.led = to_string(shared), pointer or PagePointer()
+        await self.follow()
 
 
 class HeardPupil(Heard, PupilApp):
@@ -71,89 +79,58 @@ async def look(app, pilot):
     return app.said[-1]
 
 
-def test_a_pupil_follows_from_stage_to_stage_and_from_lesson_to_lesson():
-    async def script(app, pilot):
-        assert app.said == [{"type": "stands", "lesson": FIRST.name, "stage": 0, "follows": True}]
+def test_a_follower_goes_from_stage_to_stage_and_from_lesson_to_lesson():
+    async def script(app, _pilot):
         for shared in (at(1), at(2), at(1, SECOND), Shared(ProblemForm(mesh="Z=4"), "plan"), at(0)):
-            await app.follow(to_string(shared), PagePointer())
-            said = await look(app, pilot)
-            assert said == {"type": "stands", "lesson": shared.lesson, "stage": shared.stage, "follows": True}
-            assert app.state.area == app.shared().screen
+            await app.go(shared)
+            shown = app.shared()
+            assert (shown.lesson, shown.stage, shown.screen) == (shared.lesson, shared.stage, app.state.area)
+            assert app.lesson is None or app.lesson.controller.is_presented
+            assert app.lesson is not None or app.state.resolved.draft == shared.draft
 
-    drive(HeardPupil, at(0), script)
-
-
-def test_a_pupil_takes_over_with_a_key_and_comes_back_with_another():
-    async def script(app, pilot):
-        await pilot.press("n")
-        assert await look(app, pilot) == {
-            "type": "stands",
-            "lesson": FIRST.name,
-            "stage": 1,
-            "follows": False,
-        }
-        await app.follow(to_string(at(2)), PagePointer())
-        assert app.shared().stage == 1
-        assert "follow" in [command.name for command in app.commands]
-        await pilot.press("T")
-        assert (await look(app, pilot))["follows"]
-        assert app.shared().stage == 2
-        assert "follow" not in [command.name for command in app.commands]
-        await pilot.press("2")
-        assert not (await look(app, pilot))["follows"]
-
-    drive(HeardPupil, at(0), script)
+    drive(HeardFollower, at(0), script)
 
 
-def test_a_cursor_a_list_and_help_are_not_taking_over():
-    async def script(app, pilot):
-        await pilot.press("right", "x", "down")
-        await app.follow(to_string(at(1)), PagePointer())
-        await pilot.press("escape", "?")
-        await app.follow(to_string(at(2)), PagePointer())
-        await pilot.press("escape")
-        assert await look(app, pilot) == {"type": "stands", "lesson": FIRST.name, "stage": 2, "follows": True}
-
-    drive(HeardPupil, at(0), script)
-
-
-def test_the_answer_to_a_prediction_waits_for_the_teacher():
-    async def script(app, pilot):
-        await pilot.press("down", "enter")
-        choice = app.lesson.controller.choice
-        assert app.said[-1] == {"type": "predicts", "lesson": FIRST.name, "number": 0, "choice": choice}
-        assert (await look(app, pilot))["type"] == "predicts"
-        assert app.lesson.controller.kind == "predict"
-        await app.follow(to_string(at(2)), PagePointer())
-        assert app.lesson.controller.kind == "reveal"
-        assert app.lesson.controller.attempt.answers[0] == choice
-
-    drive(HeardPupil, at(1), script)
-
-
-def test_who_goes_on_alone_sees_the_answer_at_once_and_is_counted():
-    async def script(app, pilot):
-        await pilot.press("n", "enter")
-        assert app.lesson.controller.kind == "reveal"
-        assert [said["type"] for said in app.said][:3] == ["stands", "stands", "predicts"]
-
-    drive(HeardPupil, at(0), script)
-
-
-def test_the_teachers_sandbox_is_everybodys_and_ones_own_is_a_step_of_undo_away():
+def test_a_follower_shows_the_teachers_sandbox():
     change = next(number for number, stage in enumerate(stages(FIRST)) if stage.kind == "change")
-    edited = Shared(FIRST.solution, at(0).screen, FIRST.name, change)
 
-    async def script(app, pilot):
-        own = app.state.resolved.draft
-        await app.follow(to_string(edited), PagePointer())
+    async def script(app, _pilot):
+        await app.go(Shared(FIRST.solution, at(0).screen, FIRST.name, change))
         assert app.state.resolved.draft == FIRST.solution
-        assert (await look(app, pilot))["follows"]
-        await pilot.press("u")
-        assert app.state.resolved.draft == own
-        assert not (await look(app, pilot))["follows"]
 
-    drive(HeardPupil, at(change), script)
+    drive(HeardFollower, at(change), script)
+
+
+def test_a_pupil_who_took_over_says_where_and_goes_back_with_a_key():
+    async def script(app, pilot):
+        assert app.said == [{"type": "stands", "lesson": FIRST.name, "stage": 0}]
+        await pilot.press("n")
+        assert await look(app, pilot) == {"type": "stands", "lesson": FIRST.name, "stage": 1}
+        await pilot.press("enter")
+        assert app.lesson.controller.kind == "reveal"
+        predicted = {"type": "predicts", "lesson": FIRST.name, "number": 0}
+        assert any(predicted.items() <= said.items() for said in app.said)
+        assert await look(app, pilot) == {"type": "stands", "lesson": FIRST.name, "stage": 2}
+        await pilot.press("T")
+        assert app.said[-1] == {"type": "follows"}
+
+    drive(HeardPupil, at(0), script)
+
+
+def test_the_teachers_page_tells_what_it_asks_and_whether_it_shows_the_answer():
+    async def script(app, pilot):
+        for key, is_shown in (("n", False), ("space", True)):
+            await pilot.press(key)
+            app._lead()
+            asks = app.said[-1]["asks"]
+            assert (asks["number"], asks["is_shown"]) == (0, is_shown)
+            assert asks["question"] == FIRST.predictions[0].question
+            assert {asks["answer"], UNKNOWN} < {*asks["choices"]}
+        await pilot.press("Q")
+        app._lead()
+        assert app.said[-1]["asks"] is None
+
+    drive(HeardTeacher, at(0), script)
 
 
 def test_the_teacher_leads_by_what_is_on_screen_and_presents():
@@ -180,44 +157,25 @@ def test_the_teacher_leads_by_what_is_on_screen_and_presents():
 PLAN = ProblemForm(specs=("XY", "Y_", "X_"))
 
 
-def test_a_pupil_looks_at_the_teachers_device_and_step_until_the_pupil_looks_elsewhere():
+def test_a_follower_looks_at_the_teachers_device_and_step():
     async def script(app, pilot):
-        led = to_string(Shared(PLAN, "plan"))
-        await app.follow(led, PagePointer(5, 2))
+        led = Shared(PLAN, "plan")
+        await app.go(led, PagePointer(5, 2))
         await pilot.pause()
         assert (app.state.lens, app.pane.chosen) == (5, 2)
-        await pilot.press("up")
-        app.state.set_lens(1)
-        assert (await look(app, pilot))["follows"]
-        await app.follow(led, PagePointer(6, 2))
-        assert (app.state.lens, app.pane.chosen) == (6, 2)
-        await app.follow(led, PagePointer(None, 99))
+        await app.go(led, PagePointer(None, 99))
         assert (app.state.lens, app.pane.chosen) == (None, 2)
 
-    drive(HeardPupil, Shared(PLAN, "plan"), script)
+    drive(HeardFollower, Shared(PLAN, "plan"), script)
 
 
-def test_a_pupil_sees_the_teachers_round():
+def test_a_follower_sees_the_teachers_round():
     async def script(app, pilot):
-        led = to_string(Shared(PLAN, "step"))
-        await app.follow(led, PagePointer(None, 2, 2))
-        await until(pilot, lambda: app.pane.player.number == 2)
-        await pilot.press("right")
-        assert (await look(app, pilot))["follows"]
-        assert app.pane.player.number == 3
-        await app.follow(led, PagePointer(None, 2, 4))
-        await pilot.pause()
-        assert app.pane.player.number == 4
-        await pilot.press("1")
-        await look(app, pilot)
-        await app.follow(led, PagePointer(None, 2, 1))
-        await pilot.press("3")
-        assert app.pane.player.number == 4
-        await pilot.press("T")
-        await pilot.pause()
-        assert app.pane.player.number == 1
+        for number in (2, 4, 1):
+            await app.go(Shared(PLAN, "step"), PagePointer(None, 2, number))
+            await until(pilot, lambda number=number: app.pane.player.number == number)
 
-    drive(HeardPupil, Shared(PLAN, "plan"), script)
+    drive(HeardFollower, Shared(PLAN, "plan"), script)
 
 
 def test_the_teachers_page_tells_at_what_it_looks():
@@ -243,15 +201,3 @@ def test_the_key_that_follows_is_in_a_pupils_help_and_palette_alone():
             assert sum(row.value.title == "Follow the teacher" for row in app.screen.rows) == count
 
         drive(kind, at(0), script)
-
-
-def test_a_pupil_whose_connection_broke_has_the_predictions_again():
-    async def script(app, _pilot):
-        await app.remember([(FIRST.name, 0, "3:4"), (SECOND.name, 0, "here"), (FIRST.name, 9, "nothing")])
-        assert app.lesson.controller.attempt.answers[0] == "3:4"
-        await app.follow(to_string(at(2)), PagePointer())
-        assert app.lesson.controller.attempt.answers[0] == "3:4"
-        await app.follow(to_string(at(2, SECOND)), PagePointer())
-        assert app.lesson.controller.attempt.answers[0] == "here"
-
-    drive(HeardPupil, at(1), script)

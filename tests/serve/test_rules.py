@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -13,11 +12,18 @@ import pytest
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.serve.addresses import listen
-from shardviz.serve.server import BYTES_AHEAD, IDLE, MAX_MESSAGE, OTHERS, REPLACED, Rules, Server
+from shardviz.serve.classroom import REPLACED
+from shardviz.serve.picture import Picture
+from shardviz.serve.server import (
+    BYTES_AHEAD,
+    BYTES_OF_A_MESSAGE,
+    COOKIE,
+    IDLE,
+    MAX_MESSAGE,
+    Rules,
+    Server,
+)
 from tests.serve.conftest import PATIENCE_S, visit
-
-ENDLESS = "endless"
-"""What a session takes for ever to pass on."""
 
 
 class Silent:
@@ -26,31 +32,34 @@ class Silent:
     unread = 0
 
     def __init__(self, *_):
+        self.picture = Picture()
+
+    def kill(self, *_):
         pass
 
-    def kill(self):
-        pass
-
-    async def start(self, *_):
-        pass
+    start = type = resize = focus = follow = kill
 
     async def stop(self):
         pass
 
-    def follow(self, *_):
+
+class NoForks:
+    """Nothing is forked."""
+
+    def __init__(self, _begin):
         pass
 
-    def remember(self, *_):
+    async def start(self):
         pass
 
-    async def send_bytes(self, data):
-        if data == ENDLESS.encode():
-            await asyncio.Event().wait()
+    def close(self):
+        pass
 
 
 @pytest.fixture(autouse=True)
 def _without_processes(monkeypatch):
-    monkeypatch.setattr("shardviz.serve.server.Session", Silent)
+    monkeypatch.setattr("shardviz.serve.classroom.Session", Silent)
+    monkeypatch.setattr("shardviz.serve.classroom.ForkServer", NoForks)
 
 
 @asynccontextmanager
@@ -66,33 +75,34 @@ async def page_of(url):
         return page.status, await page.text()
 
 
-async def until_free(url):
-    async with asyncio.timeout(PATIENCE_S):
-        while (await page_of(url))[0] == 503:
-            pass
-
-
-def test_no_more_are_served_than_there_are_places():
+def test_who_finds_no_place_free_is_told_how_many_wait_and_gets_the_next():
     async def script():
-        async with served(sessions=2) as url:
-            async with visit(url), visit(url):
-                status, said = await page_of(url)
-                assert status == 503
-                assert "All 2 places are taken." in said
-                with pytest.raises(aiohttp.WSServerHandshakeError, match="503"):
-                    async with visit(url):
-                        pass
-            await until_free(url)
+        async with served(sessions=1) as url, visit(url) as first:
+            await first.until_told(**{"is": "visits"})
+            async with visit(url) as second, visit(url) as third:
+                await second.until_told(**{"is": "waits"}, place=1)
+                await third.until_told(**{"is": "waits"}, place=2)
+                await first.socket.close()
+                await second.until_told(**{"is": "visits"})
+                await third.until_told(**{"is": "waits"}, place=1)
 
     asyncio.run(script())
 
 
-def test_the_place_of_somebody_who_has_gone_is_free_whatever_the_session_is_at():
+def test_a_page_that_is_loaded_again_has_its_seat_and_one_that_is_gone_loses_it(monkeypatch):
+    monkeypatch.setattr("shardviz.serve.classroom.KEEP_S", 0.5)
+
     async def script():
         async with served(sessions=1) as url:
-            async with visit(url) as visitor:
-                await visitor.press(ENDLESS, "j")
-            await until_free(url)
+            async with visit(url, "mine") as first:
+                await first.until_told(**{"is": "visits"})
+            async with visit(url, "yours") as other:
+                await other.until_told(**{"is": "waits"})
+                async with visit(url, "mine") as again:
+                    await again.until_told(**{"is": "visits"})
+                    async with visit(url, "mine"):
+                        assert await again.ended() == REPLACED
+                await other.until_told(**{"is": "visits"})
 
     asyncio.run(script())
 
@@ -141,26 +151,26 @@ def test_nothing_but_the_pages_own_files_can_be_had(path):
     asyncio.run(script())
 
 
-def test_the_teachers_pages_are_at_their_secret_address_alone():
+TEACHER = {"Cookie": f"{COOKIE}=secret"}
+
+
+def test_the_teachers_pages_need_the_key_which_the_address_shows_once():
     async def script():
-        async with served(key="secret", sessions=1) as url:
-            for path in (
-                "class",
-                "teacher/",
-                "secret",
-                "Secret/class",
-                "secre/class",
-                "/class",
-                "secret/../class",
-            ):
+        async with served(key="secret", sessions=1) as url, aiohttp.ClientSession() as http:
+            for path in ("class", "lead/", "secret", "Secret/class", "secre/class", "/class"):
                 assert (await page_of(f"{url}{path}"))[0] == 404
+            for path, to in (("secret/", "/lead/"), ("secret/class", "/class")):
+                async with http.get(f"{url}{path}", allow_redirects=False) as reply:
+                    assert (reply.status, reply.headers["Location"]) == (303, to)
+                    assert reply.cookies[COOKIE].value == "secret"
+                    assert reply.cookies[COOKIE]["httponly"]
             with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
-                async with visit(f"{url}secret/", Origin="http://evil.example"):
+                async with visit(f"{url}lead/", Origin="http://evil.example", **TEACHER):
                     pass
-            async with visit(url), visit(f"{url}secret/", Origin=url.rstrip("/")):
-                assert (await page_of(url))[0] == 503  # the teacher has no pupil's place, and needs none
-                assert (await page_of(f"{url}secret/"))[0] == 200
-                assert "0 pupils" in (await page_of(f"{url}secret/class"))[1]
+            async with visit(url), visit(f"{url}lead/", Origin=url.rstrip("/"), **TEACHER) as teacher:
+                await teacher.until_told(**{"is": "visits"})  # in no pupil's place
+                async with http.get(f"{url}class", headers=TEACHER) as reply:
+                    assert "1 pupil, 1 with you" in await reply.text()
 
     asyncio.run(script())
 
@@ -168,7 +178,7 @@ def test_the_teachers_pages_are_at_their_secret_address_alone():
 def test_without_a_teacher_there_are_no_teachers_pages():
     async def script():
         async with served() as url:
-            for path in ("/class", "class", "/"):
+            for path in ("/class", "class", "/", "lead/"):
                 assert (await page_of(f"{url}{path}"))[0] == 404
 
     asyncio.run(script())
@@ -177,13 +187,12 @@ def test_without_a_teacher_there_are_no_teachers_pages():
 def test_the_teachers_page_that_was_opened_last_leads():
     async def script():
         async with served(key="secret") as url:
-            secret, origin = f"{url}secret/", url.rstrip("/")
-            async with visit(secret, Origin=origin) as first:
+            lead, origin = f"{url}lead/", url.rstrip("/")
+            async with visit(lead, Origin=origin, **TEACHER) as first:
                 ended = asyncio.create_task(first.ended())
-                async with visit(secret, Origin=origin) as second:
+                async with visit(lead, Origin=origin, **TEACHER) as second:
                     assert await ended == REPLACED
-                    await second.socket.send_str(json.dumps(["ping", "here"]))
-                    assert await second.socket.receive_json(timeout=PATIENCE_S) == ["pong", "here"]
+                    await second.until_told(**{"is": "visits"})
 
     asyncio.run(script())
 
@@ -215,6 +224,17 @@ def test_more_than_anybody_types_or_pastes_ends_the_session(size, times, monkeyp
     asyncio.run(script())
 
 
+def test_a_flood_of_small_messages_ends_the_session():
+    async def script():
+        async with served(key="secret") as url, visit(url, "tab") as pupil:
+            with suppress(ConnectionError):
+                for _ in range(2 * BYTES_AHEAD // BYTES_OF_A_MESSAGE):
+                    await pupil.say("predict", "3:4")
+            assert await pupil.ended() == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
+
+    asyncio.run(script())
+
+
 def test_a_session_without_a_key_ends():
     async def script():
         async with served(idle_s=0.01) as url, visit(url) as visitor:
@@ -223,7 +243,9 @@ def test_a_session_without_a_key_ends():
     asyncio.run(script())
 
 
-def test_who_says_nothing_makes_place_for_the_next_and_visitors_stay():
+def test_who_says_nothing_makes_place_for_the_next_and_visitors_stay(monkeypatch):
+    monkeypatch.setattr("shardviz.serve.server.OTHERS", OTHERS := 32)
+
     async def script():
         async with served() as url, visit(url) as visitor:
             address = urlsplit(url)
@@ -232,8 +254,10 @@ def test_who_says_nothing_makes_place_for_the_next_and_visitors_stay():
             ]
             assert (await page_of(url))[0] == 200
             assert await asyncio.wait_for(silent[0][0].read(), PATIENCE_S) == b""
-            await visitor.socket.send_str(json.dumps(["ping", "here"]))
-            assert await visitor.socket.receive_json(timeout=PATIENCE_S) == ["pong", "here"]
+            await visitor.until_told(**{"is": "visits"})
+            await visitor.say("ping", "here")
+            while visitor.said != ["pong", "here"]:
+                await visitor._read()
             for _, writer in silent:
                 writer.close()
 

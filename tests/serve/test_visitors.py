@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -19,11 +20,11 @@ from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.serve.addresses import listen
 from shardviz.serve.driver import say_end
-from shardviz.serve.server import ENDED
+from shardviz.serve.server import COOKIE, ENDED
 from shardviz.serve.session import FAILED, Notes, Session
 from shardviz.serve.visitor import VisitorsWorker
 from shardviz.targets import parse_targets, pip
-from tests.serve.conftest import PATIENCE_S, descendants, serving, until, until_async, visit
+from tests.serve.conftest import PATIENCE_S, descendants, serving, until, until_async, visit, visitors
 
 PICTURE = "X=2  Y=4        8 devices"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
@@ -58,7 +59,7 @@ def test_more_keys_than_a_person_types_end_the_session_however_busy_it_is(server
             await asyncio.gather(sending, return_exceptions=True)
 
     asyncio.run(script())
-    until(lambda: not descendants(server[0].pid))
+    until(lambda: not visitors(server[0].pid))
 
 
 def test_a_visitor_has_no_files(url):
@@ -82,38 +83,48 @@ def test_a_visitor_has_only_the_compilers_that_need_no_hardware():
         worker.submit(None, *parse_targets("v5e:2x4"))
 
 
+class Program:
+    """Starts a program in place of a visitor's process, with a socket as its input and output."""
+
+    def __init__(self, program):
+        self.program = program
+
+    async def fork(self, _words, _size, folder):
+        ours, theirs = socket.socketpair()
+        with theirs:
+            words = ["sh", "-c", f"echo __GANGLION__; {self.program}"]
+            self.process = subprocess.Popen(
+                words, stdin=theirs, stdout=theirs, cwd=folder, start_new_session=True
+            )
+        return self.process.pid, *await asyncio.open_connection(sock=ours)
+
+
 def test_an_application_that_fails_says_why(capfdbinary):
-    class Closed:
-        send_bytes = send_str = None
-
-        async def close(self, code):
-            assert code == FAILED
-
     say_end(ValueError("two\nlines"))
-    packet = capfdbinary.readouterr().out
-    asyncio.run(Session([], Closed(), Notes(), lambda *_: None).on_meta(packet[5:]))
+    packet = capfdbinary.readouterr().out.decode()
+
+    async def script():
+        ended = asyncio.get_running_loop().create_future()
+        program = Program(f"printf 'M\\000\\000\\000\\{len(packet) - 5:03o}%s' '{packet[5:]}'")
+        session = Session("", "", program, Notes(), lambda *_: None, lambda _, code: ended.set_result(code))
+        session.start(80, 24)
+        assert await asyncio.wait_for(ended, PATIENCE_S) == FAILED
+        await session.stop()
+        program.process.wait(PATIENCE_S)
+
+    asyncio.run(script())
     said = capfdbinary.readouterr().err
     assert said == b"shardviz: note: a visitor's session failed: ValueError: two lines\n"
 
 
-def test_a_process_that_shows_more_than_anybody_takes_is_not_killed_for_it(tmp_path, monkeypatch):
-    class Left:
-        send_str = None
-
-        async def send_bytes(self, _):
-            raise ConnectionResetError
-
-    program = tmp_path / "program"
-    # A picture that the browser does not take, and more than a pipe holds.
-    program.write_text("#!/bin/sh\necho __GANGLION__; printf 'D\\0\\0\\0\\1x'; head -c 400000 /dev/zero\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program))
-
+def test_a_process_that_shows_more_than_anybody_takes_is_not_killed_for_it():
     async def script():
-        session = Session([], Left(), Notes(), lambda *_: None)
-        await session.start(80, 24)
+        # A picture, and more than a socket holds.
+        program = Program("printf 'D\\000\\000\\000\\001x'; head -c 4000000 /dev/zero")
+        session = Session("", "", program, Notes(), lambda *_: None, lambda *_: None)
+        session.start(80, 24)
         await session.stop()
-        assert session._process.returncode == 0
+        assert program.process.wait(PATIENCE_S) == 0
 
     asyncio.run(script())
 
@@ -125,7 +136,7 @@ def test_a_process_that_dies_is_said_and_an_interrupt_ends_the_others():
             async with visit(url) as first, visit(url) as second:
                 await first.until(PICTURE)
                 await second.until(PICTURE)
-                os.kill(min(descendants(server.pid)), signal.SIGKILL)
+                os.kill(min(visitors(server.pid)), signal.SIGKILL)
                 for visitor in (first, second):
                     visitor.end = asyncio.create_task(visitor.ended())
                 done, _ = await asyncio.wait([first.end, second.end], return_when=asyncio.FIRST_COMPLETED)
@@ -148,8 +159,8 @@ def test_all_begin_with_what_the_teacher_says_and_nothing_stays_of_a_server_that
         async def script():
             async with visit(url) as visitor:
                 await visitor.until("Z=4")
-                # The visitor's process, and the compilers' that the screen has asked for.
-                await until_async(lambda: len(descendants(server.pid)) == 2)
+                # The visitor's process, the compilers' that the screen has asked for, and the one that forks.
+                await until_async(lambda: len(descendants(server.pid)) == 3)
                 started.update(descendants(server.pid))
                 folders.update(Path(f"/proc/{pid}/cwd").resolve() for pid in started)
                 server.kill()
@@ -159,6 +170,8 @@ def test_all_begin_with_what_the_teacher_says_and_nothing_stays_of_a_server_that
         folders: set[Path] = set()
         asyncio.run(script())
         until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started))
+        folders.remove(Path.cwd())  # of the process that forks
+        assert len(folders) == 1
         assert not any(folder.exists() for folder in folders)
 
 
@@ -166,31 +179,49 @@ def test_a_class_follows_the_teacher():
     with serving("--lesson", "4", "--follow") as (server, url):
         secret, counts = (server.stderr.readline().rpartition(" ")[2].strip() for _ in range(2))
         assert secret.startswith(url)
-        assert len(secret) - len(url) > 20
+        assert counts == f"{secret}class"
+        key = secret.removeprefix(url).strip("/")
+        assert len(key) > 20
+        cookie = {"Cookie": f"{COOKIE}={key}"}
 
         async def counted(text):
-            async with aiohttp.ClientSession() as http, asyncio.timeout(PATIENCE_S):
+            async with aiohttp.ClientSession(headers=cookie) as http, asyncio.timeout(PATIENCE_S):
                 page = ""
                 while text not in page:
-                    page = await (await http.get(counts)).text()
+                    page = await (await http.get(f"{url}class")).text()
                     await asyncio.sleep(0.02)
 
         async def script():
-            async with visit(url) as pupil, visit(secret, Origin=url.rstrip("/")) as teacher:
-                for page in (pupil, teacher):
-                    await page.until("n next")
-                await counted("1 pupil, 1 with you")
+            async with visit(url) as pupil, visit(f"{url}lead/", Origin=url.rstrip("/"), **cookie) as teacher:
+                await pupil.until("See")
+                await teacher.until("n next")
+                before = len(descendants(server.pid))
+                async with visit(url) as late:
+                    await late.until("See")
+                    await counted("2 pupils, 2 with you")
+                assert len(descendants(server.pid)) == before
                 await teacher.press("n")
                 await pupil.until("Predict 1 of 3")
-                await pupil.press("\r")
+                asked = (await pupil.until_told(size=[100, 30]))["asked"]
+                await pupil.say("predict", asked["choices"][0])
                 await counted("1 of 1 have predicted")
+                await pupil.say("take")
+                await pupil.until("B back")
+                assert len(descendants(server.pid)) == before + 1
                 await pupil.press("B")
-                await pupil.until("You continue alone")
                 await counted("1 pupil, 0 with you")
                 await pupil.press("T")
                 await counted("1 pupil, 1 with you")
+                await until_async(lambda: len(descendants(server.pid)) == before)
                 await teacher.press(" ")
-                await pupil.until("You said")
+                await pupil.until("Answer 1 of 3")
+                # More than is kept of a picture: the process draws it again.
+                for key in "nBnBnBnBnBnBnBnBnBnBnBnB":
+                    await teacher.press(key)
+                    await pupil.until({"n": "Predict 2 of 3", "B": "Answer 1 of 3"}[key])
+                async with visit(url) as late:
+                    assert await late.settled() == await pupil.settled()
+                    assert "Answer 1 of 3" in late.text
             await counted("0 pupils, 0 with you")
 
         asyncio.run(script())

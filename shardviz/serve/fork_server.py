@@ -1,0 +1,164 @@
+"""The process that has loaded the application and opened it once, and forks the others, which begin at once
+and share its memory."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import pkgutil
+import re
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from asyncio.subprocess import DEVNULL, Process
+from contextlib import suppress
+from importlib import import_module
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+_DRIVER = "shardviz.serve.driver:VisitorDriver"
+_PASSED = re.compile(
+    r"PATH|HOME|LANG|LC_\w+|TZ|VIRTUAL_ENV|PYTHON(PATH|HOME|USERBASE|UTF8)|(LD|DYLD)_LIBRARY_PATH|XLA_FLAGS"
+)
+"""Variables that Python and the compilers need; the rest may be secrets, or change what a visitor sees."""
+_REQUEST_BYTES = 65_536
+_WARM_S, _THREADS_S = 1.0, 5.0
+"""The seconds for which the application is open, and the longest that its threads take to end."""
+
+
+class ForkServer:
+    """Forks processes, one after another; started with the first, and again where it has died."""
+
+    def __init__(self, begin: str) -> None:
+        """`begin` is the shared string with which most processes begin."""
+        self._begin = begin
+        self._turn = asyncio.Lock()
+        self._process: Process | None = None
+        self._control: socket.socket | None = None
+
+    async def start(self) -> None:
+        """Start the process that forks."""
+        if self._process is not None and self._process.returncode is None:
+            return
+        self.close()
+        self._control, theirs = socket.socketpair()
+        self._control.setblocking(False)
+        environment = {name: value for name, value in os.environ.items() if _PASSED.fullmatch(name)}
+        environment |= {"TEXTUAL_DRIVER": _DRIVER, "TEXTUAL_COLOR_SYSTEM": "truecolor"}
+        with theirs:
+            # -P keeps the current directory off the path.
+            words = (sys.executable, "-P", "-m", __name__, str(theirs.fileno()), self._begin)
+            self._process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=DEVNULL,
+                stdout=DEVNULL,
+                stderr=DEVNULL,
+                env=environment,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+
+    async def fork(
+        self, words: tuple[str, str], size: tuple[int, int], folder: str
+    ) -> tuple[int, asyncio.StreamReader, asyncio.StreamWriter]:
+        """Fork a visitor's process in a folder: its number, and its output and input. Raises `OSError`."""
+        async with self._turn:
+            await self.start()
+            assert self._control is not None
+            ours, theirs = socket.socketpair()
+            try:
+                with theirs:
+                    asked = json.dumps({"words": words, "size": size, "folder": folder}).encode()
+                    socket.send_fds(self._control, [asked], [theirs.fileno()])
+                number = await asyncio.get_running_loop().sock_recv(self._control, 8)
+                if not number:
+                    raise ConnectionError(0, "the process that forks others died")
+                reader, writer = await asyncio.open_connection(sock=ours)
+            except BaseException:
+                ours.close()
+                raise
+        return int.from_bytes(number, "big"), reader, writer
+
+    def close(self) -> None:
+        """End the process that forks, not those that it has forked."""
+        if self._control is not None:
+            self._control.close()
+
+
+def main(descriptor: int, begin: str) -> None:
+    """Fork a process for each request, until the server is gone."""
+    control = socket.socket(fileno=descriptor)
+    _load(begin)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    gc.collect()
+    gc.freeze()
+    gc.disable()  # until an application has begun
+    while True:
+        asked, (*descriptors,), *_ = socket.recv_fds(control, _REQUEST_BYTES, 1)
+        if not asked:
+            return
+        number = os.fork()
+        if not number:
+            control.close()
+            _become(descriptors[0], **json.loads(asked))
+        os.close(descriptors[0])
+        control.sendall(number.to_bytes(8, "big"))
+
+
+def _become(descriptor: int, words: tuple[str, str], size: tuple[int, int], folder: str) -> NoReturn:
+    """Run a visitor's application in this process."""
+    from shardviz.serve.visitor import run
+
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    os.chdir(folder)
+    os.dup2(descriptor, 0)
+    os.dup2(descriptor, 1)
+    os.close(descriptor)
+    os.environ.update(COLUMNS=str(size[0]), ROWS=str(size[1]), TMPDIR=folder, XDG_STATE_HOME=folder)
+    tempfile.tempdir = None
+    run(*words)
+
+
+def _load(begin: str) -> None:
+    """Load all of the application, and open it once: what that computes, a fork knows."""
+    import shardviz.tui
+
+    for module in pkgutil.walk_packages(shardviz.tui.__path__, "shardviz.tui."):
+        import_module(module.name)
+    with suppress(Exception):  # each visitor's own process says what is wrong
+        asyncio.run(_open(begin))
+    end = monotonic() + _THREADS_S
+    while threading.active_count() > 1 and monotonic() < end:
+        sleep(0.05)
+
+
+async def _open(begin: str) -> None:
+    from shardviz.forms.share import from_string
+    from shardviz.serve.apps import PupilApp
+    from shardviz.serve.visitor import VisitorsWorker
+
+    class Silent(PupilApp):
+        CSS_PATH = None
+
+        def ask(self) -> None:
+            """No compiler is asked."""
+
+    async def leave(pilot: Pilot[object]) -> None:
+        await pilot.pause(_WARM_S)
+        pilot.app.exit()
+
+    with VisitorsWorker() as worker:
+        app = Silent(from_string(begin), worker)
+        await app.run_async(headless=True, size=(100, 30), auto_pilot=leave)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])
