@@ -18,8 +18,8 @@ ERASE = b"\x1bc"
 
 
 class Picture:
-    """What a process has written since it last drew the whole screen: a page that has all of it shows the
-    same. Nobody who reads slowly makes it longer: they skip to the last whole drawing."""
+    """The bytes that a process has written since it last drew the whole screen: a page that has all of them
+    shows the same. Nobody who reads slowly makes it longer: they skip to the last whole drawing."""
 
     def __init__(self) -> None:
         self.watchers: set[Callable[[], object]] = set()
@@ -36,7 +36,7 @@ class Picture:
             asyncio.get_running_loop().call_later(PAUSE_S, self._tell)
 
     def begin(self) -> None:
-        """What is added from now on draws the whole screen."""
+        """Begin anew: all that is added from now on draws the whole screen."""
         self._drawing += 1
         self._written.clear()
 
@@ -45,7 +45,7 @@ class Picture:
         return len(self._written) > MAX_BYTES
 
     def since(self, position: Position) -> tuple[bytes, Position]:
-        """What a page at this position lacks, compressed (RFC 1950), and the position after that. Of many
+        """The bytes that a page at this position lacks, compressed (RFC 1950), and the position after them. Of many
         pages at one position the first has it compressed for all."""
         now = self._drawing, len(self._written)
         if self._last[:2] != (position, now):
