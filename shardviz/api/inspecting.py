@@ -34,9 +34,9 @@ from shardviz.reports.entries import BY_COST, entries_of
 from shardviz.reports.lowered_module import LoweredArray
 from shardviz.reports.program_report import ProgramReport, TargetTimes, report_of
 from shardviz.reports.rematerialization import Rematerialization, rematerializations_of
-from shardviz.reports.suggestions import Suggestion, suggestions
 from shardviz.reports.target_program import OutOfMemoryError as OutOfMemoryError
 from shardviz.reports.target_program import TargetProgram, widened_types
+from shardviz.reports.verdicts import WasteVerdict, verdicts
 from shardviz.reports.why import Reason, reasons
 from shardviz.sharding import Mesh, canonical_dtype
 from shardviz.targets import parse_targets
@@ -142,11 +142,12 @@ class Report(Shown):
         return reasons(entries_of(self.module), self.mesh)
 
     def why(self, timeout: float = 300.0) -> WhyReport:
-        """Return the reason of each collective, the most expensive first, and changes that avoid it.
+        """Return the wastes of the program with their mends, and the reason of each collective, the most
+        expensive first.
 
-        With a target, changes are tried on Shardy and on the target: another sharding of an argument, or of
-        the value that moves. Each try may take `timeout` seconds; failed tries are skipped. Without a target
-        the reasons follow from shapes and groups, and nothing is tried.
+        With a target, changes are tried on Shardy and on the target: another sharding of an argument, of a
+        result or of the value that moves, or a constraint less. Each try may take `timeout` seconds; failed
+        tries are skipped. Without a target the reasons follow from shapes and groups, and nothing is tried.
         """
         compiled = self.compiled
         if compiled is None:
@@ -160,7 +161,7 @@ class Report(Shown):
             (answer,) = ask_program(lambda _: lowered, parse_targets(name), timeout, options, changes=changes)
             return answer
 
-        return WhyReport(self._on_target, compiled.reasons, suggestions(ask, compiled), compiled)
+        return WhyReport(self._on_target, compiled.reasons, verdicts(ask, compiled), compiled)
 
     @property
     def rematerializations(self) -> tuple[Rematerialization, ...]:
@@ -223,29 +224,30 @@ def read_hlo(text: str, mesh: MeshLike | None = None) -> Report:
 class WhyReport(Shown):
     """The collectives of a `report`, with a reason for each of its `entries`, in program order.
 
-    `suggestions` are changes that avoid collectives, by reason; each was tried on the target. There are none
-    if nothing helps, or if the program before compilation is not available.
+    `verdicts` are the wastes with what mends each, those that cost most first. There are none if nothing
+    helps, or if the program before compilation is not available.
     """
 
     report: ProgramReport
     reasons: tuple[Reason, ...]
-    suggestions: Mapping[Reason, Suggestion] = field(default_factory=dict)
+    verdicts: tuple[WasteVerdict, ...] = ()
     compiled: TargetProgram | None = None
 
     def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:  # noqa: ARG002
         from rich.text import Text
 
-        if not self.report.entries:
+        if not self.report.entries and not self.verdicts:
             return [Text("no collective: nothing is sent")]
         if self.compiled is None:
             return cost_lines.shape_lines(self.report, BY_COST, width, palette)[1:]
-        return cost_lines.why_lines(self.report, self.reasons, BY_COST, width, palette, self.suggestions)[1:]
+        lines = cost_lines.verdict_lines(self.verdicts, width)
+        return (lines + cost_lines.why_lines(self.report, self.reasons, BY_COST, width, palette))[1:]
 
     def document(self) -> dict[str, Any]:
         if self.compiled is None:
             return hlo_document(self.report, self.report.module.mesh)
         name = self.report.module.name
-        return program_document(name, [(self.compiled, self.report)], suggestions=[dict(self.suggestions)])
+        return program_document(name, [(self.compiled, self.report)], verdicts=[self.verdicts])
 
 
 @dataclass(frozen=True, repr=False)

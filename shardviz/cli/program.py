@@ -31,12 +31,10 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
-    from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.entries import Selection
     from shardviz.reports.program_report import ProgramReport, TimesAnswer
-    from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.target_program import TargetProgram
-    from shardviz.reports.why import Reason
+    from shardviz.reports.verdicts import WasteVerdict
 
     Reported = Sequence[tuple[TargetProgram, ProgramReport | None]]
     """Each target's answer, and the report on the program that it has made."""
@@ -151,21 +149,22 @@ def command(
         for each, report in reported:
             if report is not None:
                 selection.check(report.entries, each.mesh)
-        tried: list[dict[Reason, Suggestion]] = []
-        split: list[dict[ProgramArray, Suggestion]] = [{}] * len(found)
+        verdicts: list[tuple[WasteVerdict, ...]] | None = None
         if with_reasons:
             with working("trying other shardings"):
-                if with_arrays:
-                    split = [session.split_suggestions(program) for program in found]
-                if output.as_json or not with_arrays:
-                    tried = [session.suggestions(program) for program in found]
-        if with_arrays and not output.as_json:
-            for number, (each, suggested) in enumerate(zip(found, split, strict=True)):
+                verdicts = [session.verdicts(program, on) for program in found]
+        if output.as_json:
+            print_json(
+                documents.program_document(name, reported, with_times, selection, verdicts, with_arrays)
+            )
+        elif with_arrays:
+            for number, each in enumerate(found):
                 show = output.show_below if number else output.show
-                show(program_view.arrays_view(each, output.width, output.palette, output.verbose, suggested))
+                told_of = verdicts[number] if verdicts else ()
+                show(program_view.arrays_view(each, output.width, output.palette, output.verbose, told_of))
             output.show_more("every array")
         else:
-            _show(name, reported, told, with_times, selection, tried, output, split if with_arrays else None)
+            _show(reported, told, with_times, selection, verdicts[0] if verdicts else None, output)
         if on is not None:
             _note_machine(on, reported, told)
         if save is not None:
@@ -191,27 +190,22 @@ def _save(path: Path, program: TargetProgram, report: ProgramReport | None) -> N
 
 
 def _show(
-    name: str,
     reported: Reported,
     told: Sequence[TimesAnswer],
     with_times: bool,
     selection: Selection,
-    tried: Sequence[Mapping[Reason, Suggestion]],
+    verdicts: Sequence[WasteVerdict] | None,
     output: CommandOutput,
-    split: Sequence[Mapping[ProgramArray, Suggestion]] | None,
 ) -> None:
     """Print one target's page, or a line for each of several with what costs most in each; then the times.
-    What was `tried` of each target's collectives makes its page longer."""
-    if output.as_json:
-        print_json(documents.program_document(name, reported, with_times, selection, tried, split))
-        return
+    With `verdicts` a page has them, and the reasons."""
     width = output.width
     if len(reported) > 1:
         output.show(program_view.programs_view(reported, width, output.palette, selection, output.verbose))
     elif not with_times or reported[0][1] is None:
         output.show(
             program_view.program_view(
-                *reported[0], width, output.palette, selection, tried[0] if tried else None, output.verbose
+                *reported[0], width, output.palette, selection, verdicts, output.verbose
             )
         )
         output.show_more("the sums, the reasons and the memory in full")

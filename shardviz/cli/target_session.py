@@ -20,20 +20,19 @@ with LazyImports():
     from shardviz.answers import requests
     from shardviz.compiler import user_file
     from shardviz.compiler import worker as workers
-    from shardviz.reports import suggestions, target_program, target_result
+    from shardviz.reports import target_program, target_result, verdicts
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker
     from shardviz.compiler.user_file import UserProgram
     from shardviz.devices.job import Job, JobAddress
+    from shardviz.hardware.machine import Machine
     from shardviz.planner.problem import Problem
-    from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.lowered_module import ShardingCandidate
     from shardviz.reports.refusal import ShardingRefusal, SourceChange
-    from shardviz.reports.suggestions import AskChanged, Suggestion
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import TargetResult
-    from shardviz.reports.why import Reason
+    from shardviz.reports.verdicts import WasteVerdict
     from shardviz.sharding import Mesh
 
 
@@ -177,34 +176,22 @@ class ProgramSession(WorkerSession):
             sorted((one for one in found if one[1].module is not None), key=lambda one: price(one[1]))
         )
 
-    def suggestions(self, compiled: TargetProgram) -> dict[Reason, Suggestion]:
-        """Changes that avoid a program's most expensive collectives, tried on Shardy and its target; a try
-        that fails is passed over."""
-        if compiled.lowered is None:
-            return {}
-        return suggestions.suggestions(self._ask_changed(compiled), compiled)
-
-    def split_suggestions(self, compiled: TargetProgram) -> dict[ProgramArray, Suggestion]:
-        """Splits of a program's arguments that every device holds whole, tried alike."""
-        if compiled.lowered is None or compiled.module is None:
-            return {}
-        return suggestions.split_suggestions(self._ask_changed(compiled), compiled)
-
-    def _ask_changed(self, compiled: TargetProgram) -> AskChanged:
-        """Has a target compile a program with changes."""
+    def verdicts(self, compiled: TargetProgram, machine: Machine | None = None) -> tuple[WasteVerdict, ...]:
+        """The wastes of a program with their mends, tried on Shardy and its target; a try that fails is
+        passed over."""
         lowered, worker = compiled.lowered, self._worker
-        assert lowered is not None
         assert worker is not None
 
         def ask(name: str, changes: Sequence[ShardingCandidate]) -> TargetProgram:
             (target,) = parse_targets(name)
             options = compiled.options if name == compiled.target else {}
+            assert lowered is not None
             try:
                 return wait_for(worker.compile(lowered, target, options, changes=changes), name)
             except CompilerError as error:
                 return target_program.without_program(name, error)
 
-        return ask
+        return verdicts.verdicts(ask, compiled, machine)
 
 
 class TargetSession(WorkerSession):

@@ -3,7 +3,7 @@ models; what runs when, and what ran by a profile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from shardviz.models.answer import ModelAnswer, ModelChange
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
-    from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.entries import Selection
     from shardviz.reports.program_report import DumpedModule, ProgramReport, TimesAnswer
     from shardviz.reports.rematerialization import Rematerialization
-    from shardviz.reports.suggestions import Suggestion
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import PassTrace, TargetResult
+    from shardviz.reports.verdicts import WasteVerdict
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
     from shardviz.timeline.program_timeline import ProgramTimeline
@@ -102,15 +101,14 @@ def _hlo(
     selection: Selection | None = None,
     rematerializations: Sequence[Rematerialization] = (),
     compiled: TargetProgram | None = None,
-    suggestions: Mapping[Reason, Suggestion] | None = None,
-    arrays: Sequence[Beside] | None = None,
+    with_arrays: bool = False,
 ) -> Beside:
-    """A report; a `compiled` one has the reasons of its collectives, with the suggestions
-    that were found, and its `arrays` where they are asked for."""
+    """A report; a `compiled` one has the reasons of its collectives, and its arrays where they are asked
+    for."""
     from shardviz.hlo import HloModule
     from shardviz.hlo.totals import totals
 
-    module, tried = report.module, suggestions or {}
+    module = report.module
     chosen = report.entries if selection is None else selection.shown(report.entries)
     sums = totals(entry.collective for entry in chosen)
     is_hlo = isinstance(module, HloModule)
@@ -120,9 +118,7 @@ def _hlo(
         reason_of = dict(zip(names, compiled.reasons, strict=True))
     entries = []
     for entry in chosen:
-        reason = reason_of.get(entry.collective.name)
-        why = reason and Beside(reason, suggestion=tried.get(reason))
-        entries.append(Beside(entry.collective, entry, why=why))
+        entries.append(Beside(entry.collective, entry, why=reason_of.get(entry.collective.name)))
     slices = [collective for collective in module.collectives if collective.op == "slice"]
     within = [sum_ for sum_ in sums if not sum_.is_host_transfer]
     return Beside(
@@ -135,7 +131,7 @@ def _hlo(
         totals_of_host_transfers={sum_.op: sum_ for sum_ in sums if sum_.is_host_transfer},
         rematerializations=rematerializations,
         timeline=report.timeline,
-        arrays=arrays,
+        arrays=compiled.arrays if compiled is not None and with_arrays else None,
     )
 
 
@@ -144,28 +140,31 @@ def program_document(
     programs: Sequence[tuple[TargetProgram, ProgramReport | None]],
     with_timelines: bool = False,
     selection: Selection | None = None,
-    suggestions: Sequence[Mapping[Reason, Suggestion]] = (),
-    split: Sequence[Mapping[ProgramArray, Suggestion]] | None = None,
+    verdicts: Sequence[Sequence[WasteVerdict]] | None = None,
+    with_arrays: bool = False,
 ) -> Document:
     """The programs of all targets, each with the report on it, where there is one; `program` is then the
-    document of `shardviz hlo`. With the suggestions of how to `split` the arrays of each, it has these."""
+    document of `shardviz hlo`. Each has its `verdicts`, where there are such."""
     targets = []
-    tried = suggestions or [{}] * len(programs)
-    mended: Sequence[Mapping[ProgramArray, Suggestion] | None]
-    mended = [None] * len(programs) if split is None else split
-    for (program, report), found, mends in zip(programs, tried, mended, strict=True):
+    for number, (program, report) in enumerate(programs):
         answer = program.answer
         read = seconds = None
         if report is not None:
-            arrays = None
-            if mends is not None:
-                arrays = [Beside(one, suggestion=mends.get(one)) for one in program.arrays]
-            read = _hlo(report, program.mesh, selection, program.rematerializations, program, found, arrays)
+            read = _hlo(report, program.mesh, selection, program.rematerializations, program, with_arrays)
             if not with_timelines:
                 read = Beside(read, timeline=None)
             seconds = None if report.timeline is None else report.timeline.seconds
         placed = _placed(answer, program.mesh)
-        targets.append(Beside(answer, program, placement=placed, seconds=seconds, program=read))
+        targets.append(
+            Beside(
+                answer,
+                program,
+                placement=placed,
+                seconds=seconds,
+                program=read,
+                verdicts=verdicts and verdicts[number],
+            )
+        )
     return KINDS["program"].document(name=name, targets=targets)
 
 

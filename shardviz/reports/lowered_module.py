@@ -14,7 +14,8 @@ from shardviz.sharding import Mesh, PartitionSpec
 ValueKind = Literal["carry", "stacked", "residual", "slice", "constant", "matmul", "padded", "value"]
 ARGUMENT = "argument"
 """In place of the operation that makes an argument of the function around it."""
-
+CONSTRAINTS = frozenset(("sharding_constraint", "reshard"))
+"""JAX's names of operations that say how a value is split."""
 
 FEW_ELEMENTS = 1024
 """Keys, steps and other small arrays, which need no sharding of their own, have no more."""
@@ -87,7 +88,9 @@ class Meeting:
     `argument` is the path of the program's argument that it is; inside of a function the first that has its
     shape and sharding, or that does along all dimensions but the first, as the layers of a scan do; "" where
     none has. `calls` counts the calls of the function around it, and `consumer_shape` is that of what the
-    consumer makes, () where the text does not tell.
+    consumer makes, () where the text does not tell. `sources` are the user's lines of the producer
+    and of the consumer, ``file:line`` or "". Where the consumer is a constraint, `constraint` is its location
+    in MLIR, and `then` what takes its result first.
     """
 
     kind: Literal["reshard", "sum"]
@@ -104,6 +107,9 @@ class Meeting:
     argument: str = ""
     calls: int = 1
     consumer_shape: tuple[int, ...] = ()
+    sources: tuple[str, str] = ("", "")
+    constraint: str = ""
+    then: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,8 +163,11 @@ class ExplicitReshards:
 
 @dataclass(frozen=True)
 class ShardingCandidate:
-    """A change: an argument, or else the result of the operation `made_by` (by JAX's name, with its `opcode`
-    in StableHLO), is split as `spec`; `memory_bytes` is what the argument takes more on each device."""
+    """A change: an argument, or else what the operation `made_by` makes (by JAX's name, with its `opcode` in
+    StableHLO), is split as `spec`; or the `result` with a number is, in place of `before`, and then takes the
+    memory of the argument, where there is one. `source` is the user's line at which it is written; the
+    constraint at a location of MLIR is `removed`. `memory_bytes` is what the argument takes more on each
+    device."""
 
     spec: PartitionSpec
     argument: SplitArgument | None = None
@@ -166,10 +175,17 @@ class ShardingCandidate:
     opcode: str = ""
     shape: tuple[int, ...] = ()
     memory_bytes: int = 0
+    result: int | None = None
+    before: PartitionSpec | None = None
+    source: str = ""
+    removed: str = ""
 
     @property
     def code(self) -> str:
         """The change as it is written."""
+        if self.result is not None:
+            return f"out_shardings, result {self.result}: {self.spec} in place of {self.before}"
         if self.argument is not None:
             return f"{self.argument.name}: {self.spec} in place of {self.argument.spec}"
-        return f"x = jax.lax.with_sharding_constraint(x, {self.spec})"
+        constraint = f"x = jax.lax.with_sharding_constraint(x, {self.spec})"
+        return f"delete {constraint}" if self.removed else constraint

@@ -155,7 +155,8 @@ def _is_made_whole(gather: Collective, meeting: Meeting, mesh: Mesh) -> bool:
         return False
     split = [dim for dim, own in enumerate(before.dims) if set(gather.axes) & set(own)]
     sizes = {whole[dim] for whole in (shape, *padded) for dim in split}
-    return gather.dim is None or gather.result_shape[gather.dim] in sizes
+    from_all = gather.group_size == math.prod(before.parts(mesh))
+    return from_all or gather.dim is None or gather.result_shape[gather.dim] in sizes
 
 
 def rematerializations_of(module: HloModule) -> tuple[Rematerialization, ...]:

@@ -25,14 +25,18 @@ from shardviz.hlo.arguments import pieces_of
 from shardviz.hlo.collective import Collective
 from shardviz.hlo.named_scopes import program_place
 from shardviz.reports.entries import AlikeEntries, CollectiveEntry, common_name, numberless
-from shardviz.reports.lowered_module import ARGUMENT, ExplicitReshards, Meeting, SplitArgument
+from shardviz.reports.lowered_module import (
+    ARGUMENT,
+    CONSTRAINTS,
+    ExplicitReshards,
+    Meeting,
+    SplitArgument,
+)
 from shardviz.sharding import Mesh, shard_shape
 from shardviz.units import human_bytes
 
 ReasonKind = Literal["contraction", "gradient", "parameter", "constraint", "result", "reshard", "unknown"]
 CONTRACTIONS = frozenset(("dot_general", "dot", "convolution"))
-CONSTRAINTS = frozenset(("sharding_constraint", "reshard"))
-"""JAX's names of operations that say how a value is split."""
 LEAST = 2.0
 """The fewest points for names and sizes by which a collective and a meeting belong together."""
 SAME_NAME = 2.0
@@ -105,7 +109,7 @@ def _reason(entry: CollectiveEntry, step: TrainStep, mesh: Mesh | None) -> Reaso
     told = []
     for meeting in fitting:
         kind = _kind(entry, meeting, step)
-        is_expected = (kind == "gradient" and step.sums_once(meeting, entry.runs)) or (
+        is_expected = (kind == "gradient" and 0 < step.sums_each(meeting, entry.runs) <= 1) or (
             kind == "parameter" and step.gathers_parameter(entry.argument, meeting, entry.runs)
         )
         told.append(Reason(kind, _words(kind, entry, meeting, step), meeting, is_expected))
@@ -346,14 +350,14 @@ class TrainStep:
     def _gradients(self) -> Iterator[Meeting]:
         return (meeting for meeting in self.program.meetings if self.is_gradient(meeting))
 
-    def sums_once(self, meeting: Meeting, runs: int | None) -> bool:
-        """Return whether all gradients like this one are summed no more often than there are parameters of
-        its shape: not in every micro-batch. `runs` are those of a collective for it."""
+    def sums_each(self, meeting: Meeting, runs: int | None) -> float:
+        """The number of sums of gradients like this one for each parameter of its shape: more than 1 where
+        every micro-batch does; 0 where that is not known. `runs` are those of a collective for it."""
         key = meeting.axes, _dims(meeting.shape)
         calls = sum(
             gradient.calls for gradient in self._gradients if (gradient.axes, _dims(gradient.shape)) == key
         )
-        return runs is not None and 0 < calls * runs <= self._places(meeting.shape)
+        return calls * (runs or 0) / max(self._places(meeting.shape), 1)
 
     def gathers_parameter(self, path: str, meeting: Meeting, runs: int | None) -> bool:
         """Return whether the argument at `path` is a parameter that FSDP stores in parts: its gradient is

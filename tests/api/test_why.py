@@ -31,20 +31,22 @@ def report():
 
 def test_what_was_tried_is_told(report):
     found = report.why()
-    (one,) = {each.candidate.code for each in found.suggestions.values()}
+    (one,) = {each.code for each in found.verdicts}
     assert one == "w['down']: P('model', None) in place of P(None, 'model')"
     assert found.reasons == report.reasons
     page = str(found)
-    assert page.startswith("why\n")
+    assert page.startswith("waste, and what mends it\n")
+    assert "\nwhy\n" in page
     assert f"instead: {one}" in page
     (target,) = found.document()["targets"]
-    told = [each["why"].get("suggestion") for each in target["program"]["collectives"]]
-    assert one in [each["code"] for each in told if each]
+    (told,) = target["verdicts"]
+    assert (told["code"], told["target"]) == (one, "cpu")
+    assert {*told["collectives"]} <= {each["name"] for each in target["program"]["collectives"]}
 
 
 def test_a_text_has_the_reasons_that_shapes_tell(report):
     found = shardviz.read_hlo(report.text, "data=2,model=4").why()
-    assert found.suggestions == {}
+    assert found.verdicts == ()
     assert {each.kind for each in found.reasons} == {"unknown"}
     assert "is wanted" in str(found)
     assert found.document()["kind"] == "hlo"

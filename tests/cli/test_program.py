@@ -136,10 +136,13 @@ def test_times_and_options(capfd):
 @needs_libtpu
 def test_what_avoids_a_collective_of_a_tpu_is_tried_on_shardy(file, capfd):
     """It is the program that was lowered for the TPU: the file is run for no other."""
-    file.write_text(FILE.replace('split((512, 256), "model", None)', 'split((512, 64), None, "model")'))
+    hidden = 'jnp.tanh(x @ params["w_in"])'
+    text = FILE.replace(hidden, f'jax.lax.with_sharding_constraint({hidden}, P("data"))')
+    file.write_text(text.replace("(64, 256)", "(8192, 256)"))
     assert run(["program", "mine.py:step", *MESH, "--target", "v5e:2x4", "--why"]) == 0
     out = " ".join(capfd.readouterr().out.split())
-    assert "instead: params['w_out']: P('model', None) in place of P(None, 'model')" in out
+    assert "superfluous constraint: mine.py:8: " in out
+    assert "instead: delete x = jax.lax.with_sharding_constraint(x, P('data', None)) a run takes " in out
 
 
 @pytest.mark.usefixtures("file")

@@ -9,16 +9,10 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.lowering import lower_program
+from shardviz.reports.candidates import candidates
 from shardviz.reports.entries import entries_of
 from shardviz.reports.lowered_module import ExplicitReshards, Meeting, SplitArgument
-from shardviz.reports.suggestions import (
-    ShardingCandidate,
-    Suggestion,
-    candidates,
-    dearest_reasons,
-    split_suggestions,
-    suggestions,
-)
+from shardviz.reports.verdicts import ChangeSaving, dearest_reasons, verdicts
 from shardviz.reports.why import TrainStep, alike_reasons
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.targets import parse_targets
@@ -70,13 +64,13 @@ def test_two_shardings_that_meet_are_named_and_the_right_spec_is_found(worker):
     reasons = [reason for _, reason in told(compiled) if reason.meeting and reason.meeting.kind == "reshard"]
     assert reasons
     assert {str(each.meeting.before) for each in reasons} == {"P(None, 'model')"}
-    found = suggestions(lambda name, changes: ask(worker, program, arguments, name, changes), compiled)
-    one = found[reasons[0]]
+    found = verdicts(lambda name, changes: ask(worker, program, arguments, name, changes), compiled)
+    (one,) = found
     assert one.candidate.argument.name == "w['down']"
     assert one.candidate.spec.dims == (("model",), ())
     # XLA has tried it: a program that follows the advice sends as much less.
     assert one.target == "cpu"
-    assert ask(worker, *mlp(("model", None))).bytes_sent == compiled.bytes_sent - one.saved_bytes > 0
+    assert ask(worker, *mlp(("model", None))).bytes_sent == compiled.bytes_sent - one.saving.sent_bytes > 0
     assert one.candidate.memory_bytes == 0
 
 
@@ -215,8 +209,8 @@ def test_the_place_where_the_batch_is_lost_is_told_and_mended(worker):
     (said,) = compiled.warnings
     assert said.startswith("FSDP does not happen: w['")
     assert "the batch stops being sharded over data at gather" in said
-    found = suggestions(lambda name, changes: ask(worker, program, arguments, name, changes), compiled)
-    (one,) = {each for reason, each in found.items() if reason.kind == "contraction"}
+    found = verdicts(lambda name, changes: ask(worker, program, arguments, name, changes), compiled)
+    (one,) = found
     assert one.candidate.code == "x = jax.lax.with_sharding_constraint(x, P('data', None, None))"
     assert one.candidate.made_by.endswith("gather")
     # JAX and XLA have the last word: a step that is written so.
@@ -224,7 +218,7 @@ def test_the_place_where_the_batch_is_lost_is_told_and_mended(worker):
     mended = ask(worker, *embedding(lambda x: jax.lax.with_sharding_constraint(x, rows)))
     assert mended.warnings == ()
     assert mended.bytes_sent < compiled.bytes_sent / 2
-    assert compiled.bytes_sent - one.saved_bytes == pytest.approx(mended.bytes_sent, rel=0.1)
+    assert compiled.bytes_sent - one.saving.sent_bytes == pytest.approx(mended.bytes_sent, rel=0.1)
 
 
 def tied_embedding():
@@ -266,12 +260,13 @@ def test_a_sum_that_shardy_would_not_make_is_of_its_matmul_and_mended(worker):
     (said,) = compiled.warnings
     assert said.endswith(f"of which a device sends {human_bytes(entry.all_wire_bytes)}")
     assert entry.all_wire_bytes == 2 * 3 * 64 * 128 * 512 * 4 // 4
-    found = suggestions(lambda name, changes: ask(worker, program, arguments, name, changes), compiled)
-    assert found[reason].candidate.made_by.endswith("gather")
-    assert found[reason].saved_bytes > entry.all_wire_bytes
+    found = verdicts(lambda name, changes: ask(worker, program, arguments, name, changes), compiled)
+    (one,) = (each for each in found if entry.collective.name in each.collectives)
+    assert one.candidate.made_by.endswith("gather")
+    assert one.saving.sent_bytes > entry.all_wire_bytes
     step, mesh = TrainStep(compiled.explicit_reshards), Mesh(("data",), (4,))
-    assert len(candidates(reason, step, mesh, ("data",))) == 1
-    assert candidates(reason, step, mesh, ("model",)) == ()
+    assert len(candidates(reason, step, mesh, entry)) == 1
+    assert candidates(reason, step, mesh) == ()
 
 
 @pytest.mark.parametrize(
@@ -279,8 +274,7 @@ def test_a_sum_that_shardy_would_not_make_is_of_its_matmul_and_mended(worker):
     [(12 * MIB, 445 * MIB, False), (500 * MIB, 445 * MIB, True), (500 * MIB, -MIB, True), (MIB, 0, False)],
 )
 def test_a_change_saves_more_bytes_than_it_takes_memory(saved, memory, is_worth):
-    one = Suggestion(ShardingCandidate(PartitionSpec(((),))), saved, memory, "cpu")
-    assert one.is_worth(7 * 1024 * MIB) == is_worth
+    assert ChangeSaving(saved, memory).is_worth(7 * 1024 * MIB) == is_worth
 
 
 def test_a_rematerialization_is_heard_and_its_route_is_free_of_it(worker):
@@ -356,17 +350,17 @@ def test_an_argument_that_is_whole_on_every_device_is_split_as_the_mended_progra
     def asked(target, changes):
         return ask(worker, program, arguments, target, changes)
 
-    found = split_suggestions(asked, compiled)
-    assert {one.name for one in found} == {"w['up']", "w['down']"}
-    for one, best in found.items():
+    found = [one for one in verdicts(asked, compiled) if one.kind == "replicated argument"]
+    assert {one.array for one in found} == {"w['up']", "w['down']"}
+    for one in found:
         # The user writes what is printed.
-        dims = [axes or None for axes in best.candidate.spec.dims]
-        mended = ask(worker, *data_parallel(**{one.name[3:-2]: dims}))
-        assert mended.memory.peak_bytes - compiled.memory.peak_bytes == best.memory_bytes < 0
-        assert compiled.bytes_sent - mended.bytes_sent == best.saved_bytes
-        assert -best.memory_bytes > -best.saved_bytes
+        dims = [axes or None for axes in one.candidate.spec.dims]
+        mended = ask(worker, *data_parallel(**{one.array[3:-2]: dims}))
+        assert mended.memory.peak_bytes - compiled.memory.peak_bytes == one.saving.memory_bytes < 0
+        assert compiled.bytes_sent - mended.bytes_sent == one.saving.sent_bytes
+        assert -one.saving.memory_bytes > -one.saving.sent_bytes
     fully_split = data_parallel(up=(None, ("data", "model")), down=(("data", "model"), None))
-    assert split_suggestions(asked, ask(worker, *fully_split)) == {}
+    assert not any(one.array for one in verdicts(asked, ask(worker, *fully_split)))
 
 
 def test_shapes_alone_tell_what_moves():

@@ -27,7 +27,7 @@ TOLD = (SUMS, SUMS, GATHERS, SUMS, SUMS)
 
 def page(width: int = 80, **selection: object) -> list[str]:
     report = ProgramReport(MODULE, ENTRIES)
-    lines = why_lines(report, TOLD, Selection(**selection), width, PLAIN, {})
+    lines = why_lines(report, TOLD, Selection(**selection), width, PLAIN)
     return [line.plain for line in lines][2:]
 
 

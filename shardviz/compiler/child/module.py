@@ -32,6 +32,7 @@ from shardviz.hlo.named_scopes import program_place
 from shardviz.hlo.text.source_locations import LIBRARY
 from shardviz.reports.lowered_module import (
     ARGUMENT,
+    CONSTRAINTS,
     FEW_ELEMENTS,
     ExplicitReshards,
     Meeting,
@@ -445,15 +446,17 @@ class Reshards:
     def _meeting(self, change: _Change, arguments: Sequence[SplitArgument]) -> Meeting:
         function = change.function
         own = self._name(function, change.operation)
-        value = change.operation.operands[0]
+        home, value = self._before(function, change.operation.operands[0])
         producer, producer_name, number = ARGUMENT, "", None
         if not isinstance(value.owner, ir.Block):
-            producer, producer_name = _opcode(value.owner), self._name(function, value.owner)
-        elif function == "main" and value.owner.owner.operation.name == "func.func":
+            producer, producer_name = _opcode(value.owner), self._name(home, value.owner)
+        elif home == "main" and value.owner.owner.operation.name == "func.func":
             number = ir.BlockArgument(value).arg_number
-        consumer, made = "", None
+        consumer, made, constraint = "", None, None
         if change.user is not None:
             consumer = _opcode(change.user)
+            if program_place(name_in(change.user.location)).primitive in CONSTRAINTS:
+                constraint = change.user
             made = _array(change.user.results[0].type) if len(change.user.results) == 1 else None
         is_handed_on = producer in (ARGUMENT, "optimization_barrier")
         return Meeting(
@@ -470,7 +473,29 @@ class Reshards:
             _argument(change, number, arguments) if is_handed_on else "",
             math.prod(self._calls[each] for each in self._around(function)),
             () if made is None else made[0],
+            (
+                "" if producer == ARGUMENT else _source(value.owner),
+                "" if change.user is None else _source(change.user),
+            ),
+            "" if constraint is None else str(constraint.location),
+            "" if constraint is None else next(_opcode(use.owner) for use in constraint.results[0].uses),
         )
+
+    def _before(self, function: str, value: Any) -> tuple[str, Any]:
+        """The value that this one is outside of a loop that only reads it, if functions in between are called
+        once; with the function around it."""
+        found = function, value
+        while isinstance(value.owner, ir.Block):
+            around, number = value.owner.owner.operation, ir.BlockArgument(value).arg_number
+            if around.name == "stablehlo.while" and self._loop_kind(around, number) == "value":
+                value = around.operands[number]
+                found = function, value
+            elif around.name == "func.func" and self._calls[function] == 1:
+                function, call, _ = self._callers[function]
+                value = call.operands[number]
+            else:
+                break
+        return found
 
     def _name(self, function: str, operation: Any) -> str:
         """JAX's name of an operation, behind those of the calls that lead to its function."""

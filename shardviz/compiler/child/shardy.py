@@ -62,22 +62,33 @@ def passes(module: ir.Module) -> Iterator[str]:
 
 
 def change(module: ir.Module, change: ShardingCandidate) -> None:
-    """Split an argument, or what some operations make, in another way."""
+    """Split an argument, a result, or what some operations make, in another way, or remove constraints."""
     mesh = next(operation for operation in module.body.operations if operation.operation.name == "sdy.mesh")
     name = ir.StringAttr(mesh.attributes["sym_name"]).value
     dims = ", ".join("{" + ", ".join(f'"{axis}"' for axis in dim) + "}" for dim in change.spec.dims)
     with module.context:
         sharding = ir.Attribute.parse(f"#sdy.sharding<@{name}, [{dims}]>")
+        main = main_of(module)
+        if change.result is not None:
+            _set(main, "res_attrs", change.result, "sdy.sharding", sharding)
+            if change.argument is not None:
+                alias = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), change.result)
+                _set(main, "arg_attrs", change.argument.number, "tf.aliasing_output", alias)
+            return
         if change.argument is not None:
-            main = main_of(module)
-            every = [*ir.ArrayAttr(main.attributes["arg_attrs"])]
-            own = {each.name: each.attr for each in ir.DictAttr(every[change.argument.number])}
-            every[change.argument.number] = ir.DictAttr.get(own | {"sdy.sharding": sharding})
-            main.attributes["arg_attrs"] = ir.ArrayAttr.get(every)
+            number = change.argument.number
+            own = _set(main, "arg_attrs", number, "sdy.sharding", sharding)
+            if "tf.aliasing_output" in own:  # the result that takes its memory is split as it is
+                result = ir.IntegerAttr(own["tf.aliasing_output"]).value
+                _set(main, "res_attrs", result, "sdy.sharding", sharding)
             return
         for operation in [*operations_inside(module.operation)]:
             made_by = name_in(operation.location)
-            if (
+            if change.removed:
+                if operation.name == "sdy.sharding_constraint" and str(operation.location) == change.removed:
+                    operation.results[0].replace_all_uses_with(operation.operands[0])
+                    operation.erase()
+            elif (
                 operation.name.rpartition(".")[2] == change.opcode
                 and made_by
                 and change.made_by.endswith(made_by)
@@ -85,6 +96,15 @@ def change(module: ir.Module, change: ShardingCandidate) -> None:
                 and tuple(ir.ShapedType(operation.results[0].type).shape) == change.shape
             ):
                 _constrain(operation, sharding)
+
+
+def _set(main: Any, ends: str, number: int, name: str, attribute: Any) -> dict[str, Any]:
+    """Give an argument (of "arg_attrs") or a result an attribute; returns those that it had."""
+    every = [*ir.ArrayAttr(main.attributes[ends])]
+    own = {each.name: each.attr for each in ir.DictAttr(every[number])}
+    every[number] = ir.DictAttr.get(own | {name: attribute})
+    main.attributes[ends] = ir.ArrayAttr.get(every)
+    return own
 
 
 def main_of(module: ir.Module) -> Any:

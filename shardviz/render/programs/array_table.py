@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import PurePath
 
@@ -12,10 +12,8 @@ from shardviz.errors import plural
 from shardviz.render.caption import split_text
 from shardviz.render.lines import Cell, sentence, table
 from shardviz.render.palette import Palette
-from shardviz.render.programs.cost_lines import suggestion_lines
 from shardviz.reports.arrays import ArrayKind, Mark, ProgramArray, alike_arrays
 from shardviz.reports.entries import common_name
-from shardviz.reports.suggestions import Suggestion
 from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, times
 
@@ -41,9 +39,8 @@ def array_lines(
     width: int,
     palette: Palette,
     verbose: bool = False,
-    suggestions: Mapping[ProgramArray, Suggestion] | None = None,
 ) -> list[Text]:
-    """The tables and the wastes, with what mends them; alike arrays of several layers in one row."""
+    """The tables and the wastes; alike arrays of several layers in one row."""
     lines: list[Text] = []
     for kind, of_kind in groupby(arrays, lambda one: one.kind):
         groups = alike_arrays(of_kind)
@@ -55,7 +52,7 @@ def array_lines(
         if rest := groups[len(shown) :]:
             left = sum(one.bytes for group in rest for one in group)
             lines.append(Text(f"  and {plural(len(rest), 'more row')}, {human_bytes(left)}", "dim"))
-    return lines + _waste_lines(arrays, width, verbose, suggestions or {})
+    return lines + _waste_lines(arrays, width, verbose)
 
 
 HEADINGS = ("", "shape", "spec", "", "per device", "copies", "line")
@@ -84,12 +81,7 @@ def _name(group: Sequence[ProgramArray]) -> str:
     return f"{name} × {len(group):,}" if len(group) > 1 else name
 
 
-def _waste_lines(
-    arrays: Sequence[ProgramArray],
-    width: int,
-    verbose: bool,
-    suggestions: Mapping[ProgramArray, Suggestion],
-) -> list[Text]:
+def _waste_lines(arrays: Sequence[ProgramArray], width: int, verbose: bool) -> list[Text]:
     """A line for each mark, the most bytes first."""
     marked: list[tuple[Mark, list[ProgramArray]]] = [
         (mark, group) for group in alike_arrays(arrays) for mark in group[0].marks
@@ -101,8 +93,6 @@ def _waste_lines(
         wasted = f", {human_bytes(mark.bytes * len(group))} per device" if mark.bytes else ""
         place = f" ({PurePath(group[0].source).name})" if group[0].source else ""
         lines += sentence(f"{mark.words}{wasted}", width, 2, f"{mark.kind}: {_name(group)}{place}: ")
-        if mark.kind == "replicated" and (best := suggestions.get(group[0])):
-            lines += suggestion_lines(best, width)
     return lines + [Text(f"  and {plural(len(marked) - len(shown), 'more')}", "dim")] * (
         len(marked) > len(shown)
     )

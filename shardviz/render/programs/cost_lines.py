@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from rich.text import Text
@@ -22,7 +22,7 @@ from shardviz.render.times.report import percent
 from shardviz.reports.entries import AlikeEntries, By, CollectiveEntry, CostSum, Selection, cost_sum, sums
 from shardviz.reports.program_report import ProgramReport
 from shardviz.reports.rematerialization import Rematerialization, route_code
-from shardviz.reports.suggestions import Suggestion
+from shardviz.reports.verdicts import WasteVerdict
 from shardviz.reports.why import AlikeReasons, Reason, alike_reasons
 from shardviz.reports.why import reasons as reasons_of
 from shardviz.sharding import Mesh, PartitionSpec
@@ -289,29 +289,20 @@ def why_lines(
     selection: Selection,
     width: int,
     palette: Palette,
-    suggestions: Mapping[Reason, Suggestion],
     hint: str = "",
 ) -> list[Text]:
-    """A reason for each group of collectives, the most expensive first; those with one reason together. Below
-    it is what avoids it, where that was found. `hint` says how to see all."""
+    """A reason for each group of collectives, the most expensive first; those with one reason together.
+    `hint` says how to see all."""
     by_entry = {id(entry): reason for entry, reason in zip(report.entries, reasons, strict=True)}
     chosen = selection.chosen(report.entries)
     groups = selection.in_order(alike_reasons((entry, by_entry[id(entry)]) for entry in chosen))
     if not groups:
         return []
     lines = [Text(), Text("why", "bold")]
-    shown: set[Suggestion] = set()
     for group in groups[: selection.top]:
         lines += [_head(group, report, width, palette)]
         expected = " (expected)" if all(reason.is_expected for reason in group.reasons) else ""
         lines += sentence(f"{group.name}{expected}", width, 2)
-        found = (suggestions[reason] for reason in group.reasons if reason in suggestions)
-        best = next(found, None)
-        if best is not None and best in shown:
-            lines += [Text("  instead: the change above")]
-        elif best is not None:
-            shown.add(best)
-            lines += suggestion_lines(best, width)
     more = len(groups[selection.top :]) if selection.top is not None else 0
     return [*lines, Text(f"and {plural(more, 'more reason')}{hint}", "dim")] if more else lines
 
@@ -337,25 +328,34 @@ def _head(group: AlikeReasons, report: ProgramReport, width: int, palette: Palet
 def shape_lines(report: ProgramReport, selection: Selection, width: int, palette: Palette) -> list[Text]:
     """Reasons by a compiled program's shapes and groups, without the program that it was made of."""
     told = reasons_of(report.entries, report.module.mesh)
-    lines = why_lines(report, told, selection, width, palette, {})
+    lines = why_lines(report, told, selection, width, palette)
     return [*lines, *sentence(FROM_SHAPES, width, style="dim")] if lines else []
 
 
-def suggestion_lines(one: Suggestion, width: int) -> list[Text]:
-    """The change, the bytes that it saves on the target that has tried it, and the memory that it costs."""
-    candidate = one.candidate
-    lines = sentence(candidate.code, width, 2, "instead: ")
-    if candidate.made_by:
-        lines += sentence(f"x is the result of {candidate.made_by}", width, 4, style="dim")
-    less = "less" if one.saved_bytes >= 0 else "more"
-    words = f"each device sends {human_bytes(abs(one.saved_bytes))} {less} per run, tried on {one.target}"
-    if one.memory_bytes:
-        more = "more" if one.memory_bytes > 0 else "less"
-        words += f", and needs {human_bytes(abs(one.memory_bytes))} {more} memory"
-    if one.saved_seconds:
-        faster = "less" if one.saved_seconds > 0 else "more"
-        words += f"; a run takes {human_seconds(abs(one.saved_seconds))} {faster}"
-    return lines + sentence(words, width, 4)
+def verdict_lines(verdicts: Sequence[WasteVerdict], width: int) -> list[Text]:
+    """The wastes of the program, under a heading: each with its line, what mends it, and what that saves."""
+    lines = [Text(), Text("waste, and what mends it", "bold")] if verdicts else []
+    for one in verdicts:
+        saving, change = one.saving, one.candidate
+        place = PurePath(one.source).name if one.source else one.array
+        lines += sentence(f"{place}: {one.words}" if place else one.words, width, 2, f"{one.kind}: ", "bold")
+        lines += sentence(one.code, width, 4, "instead: ")
+        if change is not None and change.made_by:
+            lines += sentence(f"x is the result of {change.made_by}", width, 6, style="dim")
+        saved = saving.sent_bytes, -saving.memory_bytes
+        sent, memory = (f"{human_bytes(abs(each))} {_less(each)}" for each in saved)
+        parts = [f"sends {sent}"] * bool(saving.sent_bytes)
+        parts += [f"needs {memory} memory"] * bool(saving.memory_bytes)
+        words = "each device " + " and ".join(parts)
+        if saving.seconds:
+            words = f"a run takes {human_seconds(abs(saving.seconds))} {_less(saving.seconds)}; {words}"
+        how = f"compiled for {one.target}" if one.target else "priced, not compiled"
+        lines += sentence(f"{words} ({how})", width, 4)
+    return lines
+
+
+def _less(saved: float) -> str:
+    return "less" if saved >= 0 else "more"
 
 
 UNNAMED = "axes are from the log's shardings: --mesh NAME=SIZE,… names yours"

@@ -3,7 +3,7 @@ function of the user's as targets compile it, one target's page, or a line for e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from rich.text import Text
@@ -29,16 +29,15 @@ from shardviz.render.programs.cost_lines import (
     rematerialization_lines,
     sum_lines,
     total_lines,
+    verdict_lines,
     why_lines,
 )
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
 from shardviz.render.times.live_memory import buffer_lines, memory_report_lines, misfit_lines
-from shardviz.reports.arrays import ProgramArray
 from shardviz.reports.entries import BY_COST, Selection
 from shardviz.reports.program_report import DumpedModule, ProgramReport
-from shardviz.reports.suggestions import Suggestion
 from shardviz.reports.target_program import TargetProgram
-from shardviz.reports.why import Reason
+from shardviz.reports.verdicts import WasteVerdict
 from shardviz.sharding import Mesh
 from shardviz.timeline.program_timeline import MemoryReport
 from shardviz.units import human_bytes, seconds
@@ -56,21 +55,21 @@ def program_view(
     width: int,
     palette: Palette,
     selection: Selection = BY_COST,
-    suggestions: Mapping[Reason, Suggestion] | None = None,
+    verdicts: Sequence[WasteVerdict] | None = None,
     verbose: bool = False,
 ) -> list[Text]:
     """The target and where the mesh lies on it, then the page of `shardviz hlo` of its `report`, arrays that
     are replicated on their way, the memory, and the notes; of a target without a program, and so without a
-    report, the reason. With `suggestions` of what avoids them, or when `verbose`, why the collectives are
-    there."""
+    report, the reason. With `verdicts` on what it wastes, or when `verbose`, why collectives are there."""
     lines = target_lines(program, width)
     if program.answer.status != "ok":
         lines += error_lines(program.answer, width, 0)
     lines += sentences(program.warnings, width, lead="warning: ")
     if report is not None:
         lines += hlo_view(report, program.mesh, width, palette, selection, verbose)
-        if program.reshards and (verbose or suggestions is not None):
-            lines += why_lines(report, program.reasons, selection, width, palette, suggestions or {})
+        lines += verdict_lines(verdicts or (), width)
+        if program.reshards and (verbose or verdicts is not None):
+            lines += why_lines(report, program.reasons, selection, width, palette)
     lines += rematerialization_lines(program.rematerializations, width)
     if program.memory is not None:
         # A target that has refused it for that has said so above.
@@ -90,17 +89,17 @@ def arrays_view(
     width: int,
     palette: Palette,
     verbose: bool = False,
-    suggestions: Mapping[ProgramArray, Suggestion] | None = None,
+    verdicts: Sequence[WasteVerdict] = (),
 ) -> list[Text]:
-    """The target, and every array of the program, with splits that were found; the reason where it has made
-    none."""
+    """The target, every array of the program, and the `verdicts`; the reason where it has made none."""
     lines = target_lines(program, width)
     if program.answer.status != "ok":
         lines += error_lines(program.answer, width, 0)
     if program.module is None or program.mesh is None:
         return lines
     lines += module_lines(program.module, program.mesh, width, palette)
-    lines += array_lines(program.arrays, program.mesh, width, palette, verbose, suggestions)
+    lines += array_lines(program.arrays, program.mesh, width, palette, verbose)
+    lines += verdict_lines(verdicts, width)
     lines += sentences(program.warnings, width, lead="warning: ")
     return lines + sentences(program.notes, width, lead="note: ")
 

@@ -1,0 +1,409 @@
+"""Verdicts: what a compiled program wastes, each with the change that mends it and what that saves.
+
+A change of a sharding is tried. It is kept where Shardy then needs less in all, has no such meeting any more,
+and no device multiplies more than before: then every device would do the same work in place of the
+collective. It is said where the target's program sends less, too, takes no longer, and saves more bytes than
+it takes memory; an argument that grows takes memory between the steps, too.
+
+An argument that every device holds whole is split in the ways that divide it: the split is said where the
+target's program then takes less memory, by more than it sends more. Changes of the program itself, such as a
+sum that goes out of a loop, are not tried: what they save is the price of what the program does today.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from shardviz.hlo.named_scopes import program_place
+from shardviz.reports.arrays import ProgramArray, alike_arrays
+from shardviz.reports.candidates import LOOKUPS, MOST, candidates, of_argument, splits
+from shardviz.reports.entries import CollectiveEntry, entries_of
+from shardviz.reports.lowered_module import ExplicitReshards, Meeting, ShardingCandidate
+from shardviz.reports.target_program import TargetProgram
+from shardviz.reports.why import Reason, TrainStep
+from shardviz.sharding import canonical_dtype
+
+if TYPE_CHECKING:
+    from shardviz.hardware.machine import Machine
+
+VerdictKind = Literal[
+    "reduction in a loop",
+    "gather then slice",
+    "superfluous constraint",
+    "lookup",
+    "convolution",
+    "reshaped batch",
+    "small dimension",
+    "rematerialization",
+    "lost donation",
+    "replicated argument",
+    "reshard",
+]
+ENOUGH = 0.95
+"""The part of the most that can be saved for which less memory is preferred."""
+MARGIN = 1.001
+"""How much more a device may multiply: some sizes are rounded up."""
+LEAST_PART = 0.01
+"""The part of all bytes that a change saves at least, or of the peak memory that it frees."""
+MOST_REASONS = 3
+"""Meetings for which changes are tried: each try takes as long as Shardy does."""
+MOST_REPLICATED = 2
+"""Arguments that every device holds whole, for which splits are tried."""
+MOST_COMPILED = 2
+"""Changes for one meeting that the target compiles, those first that save most on Shardy."""
+_SLICES = frozenset(("slice", "dynamic_slice", "gather"))
+_ARRAY = re.compile(r"(\w+)\[([\d,]*)\]")
+
+Outcome = tuple[int, ExplicitReshards]
+"""A program as Shardy leaves it: bytes that a device sends in all, and what meets in it."""
+AskChanged = Callable[[str, Sequence[ShardingCandidate]], TargetProgram]
+"""Has a target, by its name, compile a program with changes."""
+
+
+@dataclass(frozen=True)
+class ChangeSaving:
+    """The saving of a change: a device sends `sent_bytes` less in a run, and takes `memory_bytes` more of its
+    memory. With hardware a run takes `seconds` less."""
+
+    sent_bytes: int
+    memory_bytes: int = 0
+    seconds: float | None = None
+
+    def is_worth(self, sent_bytes: int) -> bool:
+        """Return whether it saves a part of the bytes that are sent, takes no longer, and less memory."""
+        takes_longer = self.seconds is not None and self.seconds <= 0
+        is_much = self.sent_bytes >= LEAST_PART * sent_bytes and not takes_longer
+        return is_much and self.memory_bytes < self.sent_bytes
+
+
+@dataclass(frozen=True)
+class WasteVerdict:
+    """A waste: `words` say what happens at the user's line `source`, ``file:line``, or with the argument at
+    the path `array`, and `code` mends it.
+
+    `target` has compiled the program with the change, the `candidate`; it is "" where the `saving` is the
+    price of what the program does today. `collectives` are those that it mends, by their names in HLO.
+    """
+
+    kind: VerdictKind
+    words: str
+    code: str
+    saving: ChangeSaving
+    source: str = ""
+    target: str = ""
+    candidate: ShardingCandidate | None = None
+    collectives: tuple[str, ...] = ()
+    array: str = ""
+
+
+def verdicts(
+    ask: AskChanged, compiled: TargetProgram, machine: Machine | None = None
+) -> tuple[WasteVerdict, ...]:
+    """The wastes of a program, on the hardware of its target or on a machine: those of most seconds first,
+    then those of most bytes. A change that Shardy or the target refuses is passed over."""
+    if compiled.module is None or compiled.mesh is None or compiled.lowered is None:
+        return ()
+    trial = _Trial(ask, compiled, machine)
+    found = [*_lost_donations(trial), *_loop_reductions(trial), *_reshards(trial), *_replicated(trial)]
+    return tuple(sorted(found, key=lambda one: (-(one.saving.seconds or 0.0), -one.saving.sent_bytes)))
+
+
+class _Trial:
+    """A program, and what Shardy and its target make of it with changes."""
+
+    def __init__(self, ask: AskChanged, compiled: TargetProgram, machine: Machine | None) -> None:
+        self.ask, self.compiled = ask, compiled
+        self.step = TrainStep(compiled.explicit_reshards)
+        self._machine = machine
+        self.times = compiled.times(machine).times
+        timeline = None if self.times is None else self.times.model
+        entries = () if compiled.module is None else entries_of(compiled.module, timeline)
+        self.told = [*zip(entries, compiled.reasons, strict=True)]
+
+    def saving(self, *changes: ShardingCandidate) -> ChangeSaving | None:
+        """The saving of changes on the target; None where it refuses them."""
+        before, after = self.compiled, self.ask(self.compiled.target, changes)
+        if before.bytes_sent is None or after.bytes_sent is None:
+            return None
+        memory = sum(change.memory_bytes for change in changes)
+        if before.memory is not None and after.memory is not None:
+            memory = after.memory.peak_bytes - before.memory.peak_bytes
+        was, now = self.times, after.times(self._machine).times
+        seconds = None if was is None or now is None else was.model.seconds - now.model.seconds
+        return ChangeSaving(before.bytes_sent - after.bytes_sent, memory, seconds)
+
+
+def _reshards(trial: _Trial) -> Iterator[WasteVerdict]:
+    """For the first reasons of collectives that have a change, the best one."""
+    compiled = trial.compiled
+    sent_for = dearest_reasons(compiled)
+    plain = trial.ask("shardy", ()) if sent_for else None
+    if plain is None or plain.module is None or plain.mesh is None:
+        return
+    before: Outcome = plain.bytes_sent or 0, plain.explicit_reshards
+    partitioned: dict[ShardingCandidate, Outcome | None] = {}
+    compiled_with: dict[ShardingCandidate, ChangeSaving | None] = {}
+
+    def on_shardy(change: ShardingCandidate, reason: Reason) -> ChangeSaving | None:
+        if change not in partitioned:
+            answer = trial.ask("shardy", (change,))
+            outcome = answer.bytes_sent or 0, answer.explicit_reshards
+            partitioned[change] = None if answer.module is None else outcome
+        after = partitioned[change]
+        return None if after is None else saving_on_shardy(reason.meeting, before, after)
+
+    def on_target(change: ShardingCandidate) -> ChangeSaving | None:
+        if change not in compiled_with:
+            compiled_with[change] = trial.saving(change)
+        return compiled_with[change]
+
+    found: dict[ShardingCandidate, list[Reason]] = {}
+    said: dict[ShardingCandidate, ChangeSaving] = {}
+    looked_at = 0
+    first = {reason: entry for entry, reason in reversed(trial.told)}
+    for reason, own in sent_for.items():
+        changes = candidates(reason, trial.step, plain.mesh, first[reason])
+        # Of what Shardy would not have done so, the saving tells whether it is gone.
+        least = own if reason.kind == "contraction" and reason.meeting is None else 0
+        known = (each for each in found if each in changes and said[each].sent_bytes >= least)
+        if helps := next((each for each in known if on_shardy(each, reason)), None):
+            found[helps].append(reason)
+        elif changes and looked_at < MOST_REASONS:
+            looked_at += 1
+            likely = [(change, one) for change in changes if (one := on_shardy(change, reason))]
+            likely.sort(key=lambda pair: -pair[1].sent_bytes)
+            tried = [(change, on_target(change)) for change, _ in likely[:MOST_COMPILED]]
+            sent = compiled.bytes_sent or 0
+            kept = {
+                change: one
+                for change, one in tried
+                if one is not None
+                and replace(one, memory_bytes=max(one.memory_bytes, change.memory_bytes)).is_worth(sent)
+                and one.sent_bytes >= least
+            }
+            if kept:
+                change = best(kept)
+                found.setdefault(change, []).append(reason)
+                said[change] = kept[change]
+    for change, mended in found.items():
+        entries = [entry for entry, reason in trial.told if reason in mended]
+        yield WasteVerdict(
+            _kind(change, mended[0], entries[0], trial),
+            mended[0].words,
+            change.code,
+            said[change],
+            change.source or entries[0].collective.source,
+            compiled.target,
+            change,
+            tuple(entry.collective.name for entry in entries),
+        )
+
+
+def _kind(change: ShardingCandidate, reason: Reason, entry: CollectiveEntry, trial: _Trial) -> VerdictKind:
+    meeting = reason.meeting
+    if change.removed:
+        is_sliced = meeting is not None and meeting.then in _SLICES
+        return "gather then slice" if is_sliced else "superfluous constraint"
+    names = change.made_by, entry.collective.op_name
+    primitives = [program_place(name).primitive for name in names if name]
+    if any(primitive.startswith("conv_general") for primitive in primitives):
+        return "convolution"
+    if meeting is not None and any(":" in axis for axis in meeting.axes):
+        return "small dimension"
+    if meeting is not None and meeting.producer == "reshape":
+        return "reshaped batch"
+    if any(primitive.startswith(LOOKUPS) for primitive in primitives):
+        return "lookup"
+    if meeting is not None and any(
+        (meeting.before, meeting.after, meeting.shape) == (one.before, one.after, one.shape)
+        for one in trial.compiled.rematerializations
+    ):
+        return "rematerialization"
+    return "reshard"
+
+
+def dearest_reasons(program: TargetProgram) -> dict[Reason, int]:
+    """The bytes that a device sends for each reason of a program, those of the dearest collectives first;
+    contractions over other axes than the batch's are last, since sums of them are seldom avoided without more
+    work on each device."""
+    if program.module is None or not program.reshards:
+        return {}
+    batch = TrainStep(program.explicit_reshards).batch_axes
+    told = []
+    for entry, reason in zip(entries_of(program.module), program.reasons, strict=True):
+        is_seldom_avoided = reason.kind == "contraction" and not batch & {*entry.collective.axes}
+        told.append((is_seldom_avoided, entry.all_wire_bytes or entry.collective.wire_bytes, reason))
+    found: Counter[Reason] = Counter()
+    for _, sent, reason in sorted(told, key=lambda one: (one[0], -one[1])):
+        found[reason] += sent
+    return found
+
+
+def saving_on_shardy(meeting: Meeting | None, before: Outcome, after: Outcome) -> ChangeSaving | None:
+    """The saving of a change, where Shardy says that it helps: less is sent, and of the meeting there are
+    fewer.
+    What Shardy does not see, the target tells."""
+    (sent, was), (still_sent, now) = before, after
+    left, had = (
+        sum(meeting is not None and _key(each) == _key(meeting) for each in reshards.meetings)
+        for reshards in (now, was)
+    )
+    if now.products > was.products * MARGIN:
+        return None
+    if meeting is not None and (still_sent >= sent or left >= had):
+        return None
+    return ChangeSaving(sent - still_sent)
+
+
+def best(found: Mapping[ShardingCandidate, ChangeSaving]) -> ShardingCandidate:
+    """The one that takes the least memory of those that save about as much as any."""
+    most = max(each.sent_bytes for each in found.values())
+    enough = [each for each, saving in found.items() if saving.sent_bytes >= ENOUGH * most]
+    return min(enough, key=lambda each: (found[each].memory_bytes, -found[each].sent_bytes))
+
+
+def _key(meeting: Meeting) -> tuple[object, ...]:
+    return meeting.kind, meeting.axes, meeting.shape, meeting.before, meeting.after, meeting.consumer_name
+
+
+def _replicated(trial: _Trial) -> Iterator[WasteVerdict]:
+    """For the largest arguments that every device holds whole, of alike ones the first, a split that frees
+    more memory than it sends bytes."""
+    compiled = trial.compiled
+    named = Counter(one.name for one in compiled.explicit_reshards.arguments)
+    known = {one.name: one for one in compiled.explicit_reshards.arguments if named[one.name] == 1}
+    whole = [one for one in compiled.arrays if any(mark.kind == "replicated" for mark in one.marks)]
+    groups = alike_arrays(one for one in whole if one.name in known)[:MOST_REPLICATED]
+    plain = trial.ask("shardy", ()) if groups else None
+    if plain is None or plain.mesh is None or plain.bytes_sent is None:
+        return
+    mesh, sent = plain.mesh, plain.bytes_sent
+    for group in groups:
+        freed: list[tuple[int, tuple[ShardingCandidate, ...]]] = []
+        for spec in islice(splits(known[group[0].name], mesh), MOST):
+            changes = tuple(of_argument(known[one.name], spec, mesh) for one in group)
+            partitioned = trial.ask("shardy", changes)
+            if partitioned.bytes_sent is not None:
+                more = partitioned.bytes_sent - sent + sum(change.memory_bytes for change in changes)
+                freed.append((more, changes))
+        tried: list[tuple[ChangeSaving, ShardingCandidate]] = []
+        for _, changes in sorted(freed, key=lambda one: one[0])[:MOST_COMPILED]:
+            one = trial.saving(*changes)
+            if one is not None and one.memory_bytes < min(0, one.sent_bytes) and _frees(one, compiled):
+                tried.append((one, changes[0]))
+        if tried:
+            one, change = min(tried, key=lambda pair: pair[0].memory_bytes - pair[0].sent_bytes)
+            array = group[0]
+            words = next(mark.words for mark in array.marks if mark.kind == "replicated")
+            yield WasteVerdict(
+                "replicated argument",
+                words,
+                change.code,
+                one,
+                array.source,
+                compiled.target,
+                change,
+                array=array.name,
+            )
+
+
+def _frees(saving: ChangeSaving, compiled: TargetProgram) -> bool:
+    peak = 0 if compiled.memory is None else compiled.memory.peak_bytes
+    return -saving.memory_bytes >= LEAST_PART * peak
+
+
+def _lost_donations(trial: _Trial) -> Iterator[WasteVerdict]:
+    """Donated arguments whose memory no result takes, where a result has their shape: one that is split as
+    they are, or has their dtype, would."""
+    lowered = trial.compiled.lowered
+    assert lowered is not None
+    # JAX says the parts of arguments that it does not donate at all.
+    refused = {
+        (canonical_dtype(dtype), tuple(map(int, filter(None, sizes.split(",")))))
+        for dtype, sizes in _ARRAY.findall(lowered.lost_donation)
+    }
+    known = {one.name: one for one in trial.step.program.arguments}
+    free = {*range(len(lowered.results))}
+    for array in _arguments(trial.compiled):
+        is_marked = any(mark.kind == "not reused" for mark in array.marks)
+        if not is_marked and (array.dtype, array.part) not in refused:
+            continue
+        alike = [number for number in sorted(free) if lowered.results[number].shape == array.shape]
+        alike.sort(key=lambda number: lowered.results[number].dtype != array.dtype)
+        if not alike:
+            continue
+        result = lowered.results[alike[0]]
+        free.remove(alike[0])
+        words = "it is donated, and no output reuses its memory"
+        one = known.get(array.name)
+        if result.dtype != array.dtype:
+            code = f"{result.path or 'the result'}: .astype({array.dtype}), which it is before"
+            yield WasteVerdict(
+                "lost donation",
+                f"{words}: {result.path} is {result.dtype}",
+                code,
+                ChangeSaving(0, -array.bytes),
+                array=array.name,
+            )
+        elif one is not None and result.spec is not None and result.spec != one.spec:
+            change = ShardingCandidate(one.spec, one, result=alike[0], before=result.spec)
+            saving = trial.saving(change)
+            if saving is not None and saving.memory_bytes < min(0, saving.sent_bytes):
+                words += f": {result.path or 'the result'} is {result.spec}"
+                yield WasteVerdict(
+                    "lost donation",
+                    words,
+                    change.code,
+                    saving,
+                    "",
+                    trial.compiled.target,
+                    change,
+                    array=array.name,
+                )
+
+
+def _arguments(compiled: TargetProgram) -> list[ProgramArray]:
+    return [one for one in compiled.arrays if one.kind == "argument"]
+
+
+def _loop_reductions(trial: _Trial) -> Iterator[WasteVerdict]:
+    """Gradients that every micro-batch sums over the devices: once would do."""
+    found: dict[tuple[str, ...], list[tuple[CollectiveEntry, float]]] = {}
+    for entry, reason in trial.told:
+        meeting = reason.meeting
+        if reason.kind == "gradient" and meeting is not None and entry.runs and not reason.is_expected:
+            times = trial.step.sums_each(meeting, entry.runs)
+            if times > 1:
+                found.setdefault(entry.collective.axes, []).append((entry, 1 - 1 / times))
+    for axes, repeated in found.items():
+        sent = sum(int((entry.all_wire_bytes or 0) * part) for entry, part in repeated)
+        seconds = [entry.all_exposed for entry, _ in repeated]
+        saved = (
+            None
+            if None in seconds
+            else sum((each or 0) * part for each, (_, part) in zip(seconds, repeated, strict=True))
+        )
+        # What is scattered in each run is whole on each device until the sum.
+        whole = sum(
+            entry.collective.bytes - entry.collective.bytes // entry.collective.group_size
+            for entry, _ in repeated
+            if entry.collective.op == "reduce-scatter"
+        )
+        saving = ChangeSaving(sent, whole, saved)
+        if saving.is_worth(trial.compiled.bytes_sent or 0):
+            times = round(1 / (1 - repeated[0][1]))
+            named = ", ".join(map(repr, axes))
+            yield WasteVerdict(
+                "reduction in a loop",
+                f"gradients are summed over {' and '.join(axes)} {times} times per run, once would do",
+                f"jax.shard_map(lambda *own: jax.lax.psum(loop(*own), ({named},)), axis_names={{{named}}}, "
+                "…)",
+                saving,
+                repeated[0][0].collective.source,
+                collectives=tuple(entry.collective.name for entry, _ in repeated),
+            )

@@ -1,0 +1,77 @@
+"""Verdicts: each planted waste is found, and gone with the printed change; clean programs have none."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.compiler.lowering import lower_program
+from shardviz.reports.verdicts import verdicts
+from shardviz.targets import parse_targets
+from tests.compiler.wastes import CLEAN, WASTES
+
+CODE = {
+    "reduction in a loop": (
+        "jax.shard_map(lambda *own: jax.lax.psum(loop(*own), ('data',)), axis_names={'data'}, …)"
+    ),
+    "gather then slice": "delete x = jax.lax.with_sharding_constraint(x, P('data', None, None))",
+    "superfluous constraint": "delete x = jax.lax.with_sharding_constraint(x, P('data', None))",
+    "small dimension": "k: P(('data', 'model'), None, None, None) in place of P('data', None, None, 'model')",
+    "lookup": "x = jax.lax.with_sharding_constraint(x, P('data', None, None))",
+    "lookup at places that are known": "u: P(None, None) in place of P('data', None)",
+    "lost donation": (
+        "out_shardings, result 0: P('data', None, 'model', None) in place of P('data', None, None, None)"
+    ),
+    "rematerialization": "x: P(None, ('data', 'model'), None) in place of P('model', None, 'data')",
+    "reshaped batch": "x = jax.lax.with_sharding_constraint(x, P(None, 'data', None))",
+    "convolution": "x: P(('data', 'model'), None, None, None) in place of P('data', None, None, 'model')",
+    "replicated argument": "w['up']: P(None, 'model') in place of P(None, None)",
+}
+TPU = "v5e:2x4"
+
+
+def compiled(worker, program, arguments, target):
+    """The program on a target, and what asks for it with changes."""
+    (asked,) = parse_targets(target)
+    lowered = lower_program(program, arguments, {}, asked.platform)
+
+    def ask(name, changes):
+        (one,) = parse_targets(name)
+        return worker.compile(lowered, one, changes=changes).result()
+
+    return ask(target, ()), ask
+
+
+def seconds(program):
+    times = program.times().times
+    return None if times is None else times.model.seconds
+
+
+@pytest.mark.parametrize("target", ["cpu", pytest.param(TPU, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", WASTES)
+def test_a_planted_waste_is_found_and_gone_with_the_printed_change(worker, name, target):
+    program, ask = compiled(worker, *WASTES[name](is_mended=False), target)
+    mended, _ = compiled(worker, *WASTES[name](is_mended=True), target)
+    found = verdicts(ask, program)
+    if (name, target) == ("reduction in a loop", TPU):
+        # XLA for TPUs takes this sum out of the loop by itself.
+        assert mended.bytes_sent == program.bytes_sent
+        assert name not in {each.kind for each in found}
+        return
+    (one,) = (each for each in found if each.code == CODE[name])
+    assert one.kind == name.partition(" at ")[0]
+    assert one.source.partition(":")[0].endswith("wastes.py") or one.array
+    assert one.saving.sent_bytes == pytest.approx(program.bytes_sent - mended.bytes_sent, rel=0.05, abs=64)
+    if one.target:
+        freed = program.memory.peak_bytes - mended.memory.peak_bytes
+        assert -one.saving.memory_bytes == pytest.approx(freed, rel=0.05, abs=2**20)
+        if target == TPU:
+            assert one.saving.seconds == pytest.approx(seconds(program) - seconds(mended), rel=0.05)
+    ordered = [each.saving.seconds or 0.0 for each in found]
+    assert ordered == sorted(ordered, reverse=True)
+
+
+@pytest.mark.parametrize("target", ["cpu", pytest.param(TPU, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("clean", CLEAN)
+def test_a_clean_program_has_no_verdict(worker, clean, target):
+    program, ask = compiled(worker, *clean(), target)
+    assert verdicts(ask, program) == ()
