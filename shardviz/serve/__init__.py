@@ -1,7 +1,7 @@
 """The application in browsers, for a class, on this machine.
 
 server        the pages and the websockets, and what a page may send
-classroom     who looks at which process: one of their own, or in a lecture the one for their size of window
+seats         who looks at which process: one of their own, or in a lecture the one for their size of window
 browser_page  a page: what it is told, and the picture that it is shown
 picture       what a process has drawn, for all who look at it
 session       a visitor's process, as the server sees it; notes on the server's terminal

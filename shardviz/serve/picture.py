@@ -45,8 +45,8 @@ class Picture:
         return len(self._written) > MAX_BYTES
 
     def since(self, position: Position) -> tuple[bytes, Position]:
-        """The bytes that a page at this position lacks, compressed (RFC 1950), and the position after them; for
-        many pages at one position they are compressed once."""
+        """The bytes that a page at this position lacks, compressed (RFC 1950), and the position after them.
+        For many pages at one position they are compressed once."""
         now = self._drawing, len(self._written)
         if self._last[:2] != (position, now):
             drawing, count = position

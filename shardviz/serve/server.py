@@ -21,8 +21,8 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from shardviz.serve.addresses import is_our_host, is_same_origin
 from shardviz.serve.browser_page import BrowserPage
-from shardviz.serve.classroom import SIZES, TEACHER, Classroom
 from shardviz.serve.lecture import Lecture, class_page
+from shardviz.serve.seats import SIZES, TEACHER, Seats
 from shardviz.serve.session import Notes, within
 
 MAX_MESSAGE = 256 * 1024
@@ -98,7 +98,7 @@ class Server:
         self._rules = rules
         self._notes = Notes()
         self._lecture = Lecture(rules.begin) if rules.key else None
-        self._room = Classroom(rules.begin, rules.sessions, self._notes, self._lecture)
+        self._seats = Seats(rules.begin, rules.sessions, self._notes, self._lecture)
         self._visitors: set[asyncio.BaseProtocol] = set()
 
     async def serve(self, listening: socket.socket) -> int:
@@ -134,7 +134,7 @@ class Server:
         await runner.setup()
         assert runner.server is not None
         accept = partial(new_connection, runner.server, self._visitors)
-        await self._room.open()
+        await self._seats.open()
         accepting = await loop.create_server(accept, sock=listening)
         try:
             yield
@@ -198,7 +198,7 @@ class Server:
         return web.Response(text=class_page(lecture.shared, lecture.counts), content_type="text/html")
 
     async def _open(self, request: web.Request, is_teacher: bool) -> web.StreamResponse:
-        if len(self._room.pages) >= MAX_PAGES:
+        if len(self._seats.pages) >= MAX_PAGES:
             raise web.HTTPServiceUnavailable()
         websocket = web.WebSocketResponse(
             timeout=CLOSING_S,
@@ -214,18 +214,18 @@ class Server:
         showing, is_kept = asyncio.create_task(page.show()), bool(tab or is_teacher)
         try:
             await websocket.prepare(request)
-            await self._room.enter(page)
+            await self._seats.enter(page)
             is_kept &= await self._listen(page)
         finally:
             showing.cancel()
             self._visitors.discard(request.protocol)
-            self._room.leave(page, is_kept)
+            self._seats.leave(page, is_kept)
         return websocket
 
     async def _listen(self, page: BrowserPage) -> bool:
         """Pass on what a page sends, until its visitor leaves, sends what no page does, or nothing for long.
         Return whether the page may come back to its seat."""
-        loop, room, websocket = asyncio.get_running_loop(), self._room, page.websocket
+        loop, seats, websocket = asyncio.get_running_loop(), self._seats, page.websocket
         budget, counted = float(BYTES_AHEAD), loop.time()
         due = counted + self._rules.idle_s
         while True:
@@ -233,13 +233,13 @@ class Server:
                 message = await websocket.receive(timeout=max(0.0, due - loop.time()))
             except TimeoutError:
                 due = loop.time() + self._rules.idle_s
-                if room.end_idle(page):
+                if seats.end_idle(page):
                     continue
                 await websocket.close(code=IDLE)
                 return False
             if message.type != WSMsgType.TEXT:
                 return message.type != WSMsgType.ERROR
-            now, session = loop.time(), room.typed_in(page)
+            now, session = loop.time(), seats.typed_in(page)
             budget = min(BYTES_AHEAD, budget + (now - counted) * BYTES_PER_S) - len(message.data.encode())
             budget, counted = budget - BYTES_OF_A_MESSAGE, now
             if budget < 0 or (session is not None and session.unread > BYTES_AHEAD):
@@ -253,23 +253,23 @@ class Server:
                     if session is not None:
                         session.type(typed.encode("utf-8", "replace"))
                 case ["resize", {"width": int(width), "height": int(height)}]:
-                    room.resize(page, width, height)
+                    seats.resize(page, width, height)
                 case ["ping", str(data)]:
                     await websocket.send_json(["pong", data[:32]])
                 case ["focus" | "blur" as said]:
                     if session is not None:
                         session.focus(said == "focus")
                 case ["predict", str(choice)]:
-                    room.predict(page, choice)
+                    seats.predict(page, choice)
                 case ["take"]:
-                    room.take_over(page)
+                    seats.take_over(page)
                 case ["follow"]:
-                    room.follow(page)
+                    seats.follow(page)
                 case _:
                     return False
 
     async def _close(self, _app: web.Application) -> None:
-        await self._room.close(ENDED)
+        await self._seats.close(ENDED)
 
 
 def _read(text: str) -> object:

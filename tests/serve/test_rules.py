@@ -12,8 +12,8 @@ import pytest
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.serve.addresses import listen
-from shardviz.serve.classroom import REPLACED
 from shardviz.serve.picture import Picture
+from shardviz.serve.seats import REPLACED
 from shardviz.serve.server import (
     BYTES_AHEAD,
     BYTES_OF_A_MESSAGE,
@@ -58,8 +58,8 @@ class NoForks:
 
 @pytest.fixture(autouse=True)
 def _without_processes(monkeypatch):
-    monkeypatch.setattr("shardviz.serve.classroom.Session", Silent)
-    monkeypatch.setattr("shardviz.serve.classroom.ForkServer", NoForks)
+    monkeypatch.setattr("shardviz.serve.seats.Session", Silent)
+    monkeypatch.setattr("shardviz.serve.seats.ForkServer", NoForks)
 
 
 @asynccontextmanager
@@ -90,7 +90,7 @@ def test_who_finds_no_place_free_is_told_how_many_wait_and_gets_the_next():
 
 
 def test_a_page_that_is_loaded_again_has_its_seat_and_one_that_is_gone_loses_it(monkeypatch):
-    monkeypatch.setattr("shardviz.serve.classroom.KEEP_S", 0.5)
+    monkeypatch.setattr("shardviz.serve.seats.KEEP_S", 0.5)
 
     async def script():
         async with served(sessions=1) as url:

@@ -9,8 +9,8 @@ import pytest
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.lessons.course import course
-from shardviz.serve.classroom import SIZES
 from shardviz.serve.lecture import PagePointer
+from shardviz.serve.seats import SIZES
 from shardviz.serve.session import LEFT
 from tests.serve.conftest import visit
 from tests.serve.test_rules import TEACHER, NoForks, Silent, served
@@ -55,8 +55,8 @@ def lecture(monkeypatch):
     """Run a script with the addresses of a lecture in which one may take over: the pupils' and the
     teacher's."""
     monkeypatch.setattr(Told, "all", [], raising=False)
-    monkeypatch.setattr("shardviz.serve.classroom.Session", Told)
-    monkeypatch.setattr("shardviz.serve.classroom.ForkServer", NoForks)
+    monkeypatch.setattr("shardviz.serve.seats.Session", Told)
+    monkeypatch.setattr("shardviz.serve.seats.ForkServer", NoForks)
 
     def run(script):
         async def serve():

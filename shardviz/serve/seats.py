@@ -24,7 +24,7 @@ _SHRUNK = 1.2
 """The most by which a picture is larger than its window, but the smallest."""
 
 
-class Classroom:
+class Seats:
     """`pages` are those that are open, by their seats. `places` is how many processes of their own visitors
     and pupils may have at a time; the next ones wait, in a queue in which their pages say where they are."""
 
