@@ -7,6 +7,7 @@
     shardviz.vary('bd,df->bf', 'b=1Ki:1Mi', specs='X_,X_->X_')         # compute and communication over sizes
     shardviz.search('bd,df->bf', machine='v5e:4x4')                    # the best meshes and shardings
     shardviz.model('llama-3-8b', rules='fsdp', mesh='data=8')          # every parameter of a model
+    shardviz.serving('llama-3-8b', rules='tensor', mesh='tensor=8')    # the time of a token, by batch
     shardviz.inspect(jitted, *args)                                    # the collectives of your own program
     shardviz.read_hlo(text)                                            # those in a compiler's text
     with shardviz.profiled() as p: ...                                 # what a block ran, measured
@@ -37,7 +38,12 @@ if TYPE_CHECKING:
         inspect as inspect,
         read_hlo as read_hlo,
     )
-    from shardviz.api.modelling import ModelReport as ModelReport, model as model
+    from shardviz.api.modelling import (
+        ModelReport as ModelReport,
+        ServingReport as ServingReport,
+        model as model,
+        serving as serving,
+    )
     from shardviz.api.profiling import ProfileReport as ProfileReport, profiled as profiled
     from shardviz.errors import ShardvizError as ShardvizError
     from shardviz.sharding import Mesh as Mesh
@@ -48,7 +54,7 @@ else:
         {
             "api.explaining": "CostCurve Explanation Ranking SearchReport explain rank search vary",
             "api.inspecting": "OutOfMemoryError Report TargetReports inspect read_hlo",
-            "api.modelling": "ModelReport model",
+            "api.modelling": "ModelReport ServingReport model serving",
             "api.profiling": "ProfileReport profiled",
             "errors": "ShardvizError",
             "sharding": "Mesh",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -16,6 +16,7 @@ from shardviz.models.answer import ModelAnswer, answered, model_question
 from shardviz.models.model import Model, ModelParameter
 from shardviz.models.rule_files import function_rules, named_rules, rules_of_pairs, spec_of_jax
 from shardviz.models.rule_set import RuleSet
+from shardviz.models.serving import ServingAnswer, serving_answer
 from shardviz.models.sources import read_model
 from shardviz.models.splitting import SplitParameter
 from shardviz.planner.problem.training import parse_training
@@ -103,6 +104,52 @@ def model(
         inputs=inputs,
     )
     return ModelReport(**vars(answered(question)))
+
+
+@dataclass(frozen=True, repr=False)
+class ServingReport(Shown, ServingAnswer):
+    """The answer of `shardviz model --serve`: a `decode` step, others by `batches`, and the `prefill`."""
+
+    def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+        return model_view.serving_lines(self, width, palette, verbose)
+
+    def document(self) -> dict[str, Any]:
+        return programs.serving_document(self)
+
+
+def serving(
+    source: ModelLike,
+    *,
+    rules: RulesLike = None,
+    mesh: MeshLike,
+    machine: MachineLike = None,
+    dtype: str = "",
+    cache: str = "",
+    activations: str = "",
+    batch: int | None = None,
+    sequence: int | None = None,
+    inputs: str = "",
+) -> ServingReport:
+    """Return the time of a token and of a prompt of inference with a model, and what fits.
+
+    `batch` sequences are decoded at once, each with `sequence` tokens in the KV cache, which are those of a
+    prompt too. `dtype` is that of the weights, `cache` that of keys and values; others are as for `model`,
+    and so are the errors.
+    """
+    devices = as_mesh(mesh)
+    answer = serving_answer(
+        as_model(source),
+        as_rules(rules, devices),
+        placed_for(as_machine(machine), (), devices),
+        devices,
+        dtype=dtype,
+        cache=cache,
+        activations=activations,
+        batch=batch,
+        sequence=sequence,
+        inputs=inputs,
+    )
+    return ServingReport(**{each.name: getattr(answer, each.name) for each in fields(answer)})
 
 
 def as_model(source: ModelLike) -> Model:

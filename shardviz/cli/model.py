@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 
@@ -11,6 +12,7 @@ from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.target_session import TargetSession
+from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 
@@ -18,7 +20,7 @@ with LazyImports():
     from shardviz.answers import explain
     from shardviz.documents import programs as documents
     from shardviz.models import answer as model_answer
-    from shardviz.models import rule_files, sources
+    from shardviz.models import rule_files, serving, sources
     from shardviz.planner.problem import training
     from shardviz.render import model_view
     from shardviz.render.programs import target_answers
@@ -27,6 +29,13 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.reports.target_result import TargetResult
+
+
+class _Tokens(TypedDict):
+    dtype: str
+    batch: int | None
+    sequence: int | None
+    inputs: str
 
 
 @click.command("model", cls=ExampleCommand)
@@ -68,9 +77,20 @@ if TYPE_CHECKING:
     default="adam",
     help="none, sgd or adam; adam,moments=bf16,over=X has bf16 moments, also sharded over X.",
 )
+@options.flag(
+    "--serve", "Inference: the time of a token and of a prompt, by batch, in place of a train step."
+)
+@options.option(
+    "--cache", "DTYPE", "Dtype of the KV cache, with --serve; default: the activations'.", default=""
+)
+@options.option(
+    "--activations", "DTYPE", "Dtype of the activations, with --serve; default: the source's.", default=""
+)
 @options.timeout
 @options.long_output
+@click.pass_context
 def command(
+    ctx: click.Context,
     source: str,
     rules: str,
     changes: tuple[str, ...],
@@ -85,6 +105,9 @@ def command(
     no_backward: bool,
     remat: str,
     optimizer: str,
+    serve: bool,
+    cache: str,
+    activations: str,
     timeout: float,
     output: CommandOutput,
 ) -> int:
@@ -93,21 +116,36 @@ def command(
     SOURCE is a name such as llama-3-70b, a config.json of Hugging Face, a .safetensors file or the index of
     many, or a folder with these. No weights are read. Python files of rules are read, not run.
     """
+    if serve:
+        for option in ("target", "no_backward", "remat", "optimizer"):
+            given = options.is_given(ctx, option)
+            options.refuse_both({"--serve": True, f"--{option.replace('_', '-')}": given})
+    elif cache or activations:
+        problem = f"{'--cache' if cache else '--activations'} is about inference"
+        raise QuestionError(problem, "add --serve")
     targets = options.asked_targets(target, mesh)
     with TargetSession(targets, timeout, may_drop=False) as session:
         devices = parse_mesh(mesh, device_order)
-        question = model_answer.model_question(
-            sources.read_model(source),
-            rule_files.named_rules(rules, devices),
-            hardware.placed_for(machine, targets, devices),
-            devices,
-            training=None if no_backward else training.parse_training(True, remat, optimizer, devices),
-            dtype=dtype or "",
-            batch=batch,
-            sequence=sequence,
-            inputs=inputs,
-        )
-        unchanged, moves = question, [*map(model_answer.read_change, changes)]
+        model, named = sources.read_model(source), rule_files.named_rules(rules, devices)
+        placed = hardware.placed_for(machine, targets, devices)
+        moves = [*map(model_answer.read_change, changes)]
+        tokens = _Tokens(dtype=dtype or "", batch=batch, sequence=sequence, inputs=inputs)
+        if serve:
+            changed = replace(named, changes=tuple(moves))
+            with working("planning steps of many batches"):
+                served = serving.serving_answer(
+                    model, changed, placed, devices, cache=cache, activations=activations, **tokens
+                )
+                document = documents.serving_document(served)
+            if output.as_json:
+                print_json(document)
+            else:
+                output.show(model_view.serving_lines(served, *output.page, output.verbose))
+                output.show_more("the collectives of a step")
+            return 0
+        update = None if no_backward else training.parse_training(True, remat, optimizer, devices)
+        question = model_answer.model_question(model, named, placed, devices, training=update, **tokens)
+        unchanged = question
         question = model_answer.with_changes(question, moves)
         with working("planning a step"):
             answer = model_answer.answered(question)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.devices.job import Job
     from shardviz.models.answer import ModelAnswer, ModelChange
+    from shardviz.models.serving import ServingAnswer
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.reports.entries import Selection
@@ -201,6 +202,11 @@ def model_document(
     )
 
 
+def serving_document(answer: ServingAnswer) -> Document:
+    """Inference with a model: its decode steps and prefill."""
+    return KINDS["serving"].document(answer)
+
+
 def _told_times(cost: PlanCost, answers: Iterable[TimesAnswer]) -> list[Beside]:
     """The plan's times, and those of each answer by each of its tellers."""
     from shardviz.timeline.of_plan import plan_timeline
@@ -242,6 +248,7 @@ SOURCES = {
     "typeof": lambda answer: answer.typeof or None,
     "optimizer": lambda question: str(question.training.optimizer or "") if question.training else "",
     "parameters": lambda question: _folded(question.split.parameters),
+    "serving_parameters": lambda answer: _folded(answer.question.split.parameters),
     "training_allocated_bytes": lambda memory: memory.allocated_bytes(memory.training),
     "serving_allocated_bytes": lambda memory: memory.allocated_bytes(memory.serving),
     "training_over_bytes": lambda memory: memory.over(memory.training),

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import PlacedMesh
-from shardviz.models.layer_program import ModelPart, Tokens, model_parts, spread
+from shardviz.models.layer_program import ModelPart, Tokens, architecture_of, model_parts, spread
 from shardviz.models.model import Model
 from shardviz.models.rule_set import RuleSet, ShardingRule, inputs_spec
 from shardviz.models.splitting import FoldedParameter, SplitModel, SplitParameter, folded, split_model
@@ -107,8 +107,9 @@ def changed_split(pattern: str, spec: str) -> ShardingRule:
     return ShardingRule(pattern, spec, "a change")
 
 
-def in_dtype(model: Model, dtype: str) -> Model:
-    """The model with all its parameters in a dtype, but those of whole numbers."""
+def in_dtype(model: Model, dtype: str, activations: str = "") -> Model:
+    """The model with all its parameters in a dtype, but those of whole numbers, and activations in it too
+    unless they have their own."""
     name = canonical_dtype(dtype)
     parameters = tuple(
         parameter if parameter.dtype[0] in "sup" else replace(parameter, dtype=name)
@@ -118,7 +119,7 @@ def in_dtype(model: Model, dtype: str) -> Model:
     return replace(
         model,
         parameters=parameters,
-        architecture=None if architecture is None else replace(architecture, dtype=name),
+        architecture=None if architecture is None else replace(architecture, dtype=activations or name),
     )
 
 
@@ -354,21 +355,32 @@ def _state_bytes(each: SplitParameter, optimizer: Optimizer) -> int:
 
 
 def _cache_bytes(question: ModelQuestion) -> int | None:
-    """Bytes of the keys and values of all layers for all tokens; heads are split as the keys' weight is."""
-    of, tokens = question.model.architecture, question.tokens
+    """Bytes of the keys and values of all layers for all tokens."""
+    of = question.model.architecture
     if of is None:
         return None
+    return 2 * of.layers * cache_array(question.split, question.tokens).bytes_per_device(question.mesh)
+
+
+def cache_array(split: SplitModel, tokens: Tokens, dtype: str = "") -> ShardedArray:
+    """The keys of one layer for all tokens, [b,s,k,h]; heads are split as the keys' weight is, and over as
+    much of its axes as there are too few heads for, sequences, where these divide."""
+    of = architecture_of(split.model)
     axes = (
         parameter.spec.dims[index]
-        for parameter in question.split.parameters
+        for parameter in split.parameters
         for index, dim in enumerate(parameter.parameter.dims)
         if dim in ("kv_heads", "qkv")
     )
-    heads = spread(next(axes, ()), [of.kv_heads, of.head_size], question.mesh)[0]
-    free = tuple(axis for axis in heads if whole_axis(axis) not in tokens.spec.axes)
-    spec = PartitionSpec((*tokens.spec.dims, free, ()))
+    used = {whole_axis(axis) for axis in tokens.spec.axes}
+    spread_axes = spread(next(axes, ()), [of.kv_heads, of.head_size], split.mesh)
+    heads, left = (tuple(axis for axis in each if whole_axis(axis) not in used) for each in spread_axes)
+    batch, sequence = tokens.spec.dims
+    if tokens.batch % split.mesh.group_size((*batch, *left)) == 0:
+        batch = (*batch, *left)
     shape = (tokens.batch, tokens.sequence, of.kv_heads, of.head_size)
-    return 2 * of.layers * array_bytes(shard_shape(shape, spec, question.mesh), of.dtype)
+    spec = PartitionSpec((batch, sequence, heads, ()))
+    return ShardedArray("keys", ("b", "s", "k", "h"), shape, dtype or of.dtype, spec)
 
 
 def _working_bytes(step: ModelStep, optimizer: Optimizer | None) -> int:

@@ -14,13 +14,13 @@ from itertools import chain
 from typing import TypeAlias
 
 from shardviz.errors import QuestionError
-from shardviz.models.model import LAYER, Architecture, ArchitectureParameter, described_parameters
+from shardviz.models.model import LAYER, Architecture, ArchitectureParameter, Model, described_parameters
 from shardviz.models.sources import bare_name
 from shardviz.models.splitting import SplitModel, SplitParameter
 from shardviz.planner.problem import Problem
 from shardviz.planner.problem.reading import program_problem, read_program
 from shardviz.planner.problem.sizes import program_sizes
-from shardviz.sharding import Mesh, PartitionSpec
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.sharding.axis_parts import SubAxis, whole_axis
 from shardviz.units import times
 
@@ -31,11 +31,13 @@ LETTERS |= {"heads": "kgh", "kv_heads": "kh", "qkv": "kh"}
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens of a step: `batch` sequences of `sequence` tokens, split by `spec` in these two."""
+    """The tokens of a step: `batch` sequences of `sequence` tokens, split by `spec` in these two. A step that
+    decodes takes one token of each, and attends to a `cache` of keys, values alike, [b,s,k,h]."""
 
     batch: int
     sequence: int
     spec: PartitionSpec
+    cache: ShardedArray | None = None
 
 
 @dataclass(frozen=True)
@@ -52,51 +54,60 @@ def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -
     """The embedding, the layers and the logits of a model, whose parameters are split; with the loss of each
     token, where that is asked for. Raises `QuestionError` where no architecture is known, where a parameter
     is missing or has another shape than the architecture's, and where layers are not split alike."""
-    of = split.model.architecture
-    if of is None:
-        problem = f"{split.model.name} has no config, so the use of its parameters is unknown"
-        raise QuestionError(problem, "put its config.json beside it")
+    of = architecture_of(split.model)
     known = {bare_name(parameter.parameter.name): parameter for parameter in split.parameters}
-    weights: dict[str, tuple[str, PartitionSpec]] = {}
+    weights: dict[str, tuple[str, PartitionSpec, str]] = {}
     own_of_parts = []
     for group in described_parameters(of):
         alike = [(described, _alike(known, split.model.name, of, described)) for described in group]
         own_of_parts.append(tuple(chain.from_iterable(own for _, own in alike)))
         for described, own in alike:
-            if described.role == "c_attn":
-                weights |= dict.fromkeys(
-                    [f"c_attn_{part}" for part in "qkv"], _in_program(of, described, own)
-                )
-            elif described.role:
-                weights[described.role] = _in_program(of, described, own)
-    texts = _gpt2_texts(of, with_loss) if of.is_gpt2 else _decoder_texts(of, with_loss)
+            roles = [f"c_attn_{part}" for part in "qkv"] if described.role == "c_attn" else [described.role]
+            if described.role:
+                weights |= dict.fromkeys(roles, _in_program(of, described, own))
+    texts = (_gpt2_texts if of.is_gpt2 else _decoder_texts)(of, with_loss, tokens.cache is not None)
     return tuple(
         ModelPart(name, replace(_problem(text, of, weights, split.mesh, tokens), layers=layers), own)
         for (name, text, layers), own in zip(texts, own_of_parts, strict=True)
     )
 
 
-Weights: TypeAlias = Mapping[str, tuple[str, PartitionSpec]]
-"""By their names in programs the letters of the dimensions of weights there, and how these are split."""
+def architecture_of(model: Model) -> Architecture:
+    """The architecture. Raises `QuestionError` where none is known."""
+    if model.architecture is None:
+        problem = f"{model.name} has no config, so the use of its parameters is unknown"
+        raise QuestionError(problem, "put its config.json beside it")
+    return model.architecture
+
+
+Weights: TypeAlias = Mapping[str, tuple[str, PartitionSpec, str]]
+"""By their names in programs the letters of the dimensions of weights there, how these are split, and the
+dtype."""
 
 
 def _problem(text: str, of: Architecture, weights: Weights, mesh: Mesh, tokens: Tokens) -> Problem:
     """The problem of a text in which ``{q_proj}`` stands for a weight with its dimensions."""
-    written = {name: f"{name}[{','.join(letters)}]" for name, (letters, _) in weights.items()}
+    written = {name: f"{name}[{','.join(letters)}]" for name, (letters, *_) in weights.items()}
     lowered = read_program(text.format_map(written), {})
     known = {"b": tokens.batch, "t": tokens.sequence, "v": of.vocab, "d": of.width, "f": of.hidden}
-    known |= {"e": of.experts, **_head_sizes(of)}
+    known |= {"e": of.experts, "s": tokens.cache.shape[1] if tokens.cache else tokens.sequence}
+    known |= _head_sizes(of)
     size = program_sizes(lowered, {dim: known[dim] for dim in lowered.dims if dim in known}, "")
     stream = PartitionSpec((*tokens.spec.dims, ()))
     specs = {"x": stream, "y": stream} | dict.fromkeys(("tokens", "labels", "loss"), tokens.spec)
+    dtypes = {name: dtype for name, (_, _, dtype) in weights.items()}
+    if cache := tokens.cache:
+        kept = ("keys", "values", "new_keys", "new_values")
+        specs |= dict.fromkeys(kept, cache.decided_spec)
+        dtypes |= dict.fromkeys(kept, cache.dtype)
     if "loss" not in lowered.named:
         # The logits are split as the tokens, and over the axes of the vocabulary that these leave free.
-        _, table = next(weights[name] for name in ("lm_head", "embed_tokens", "wte") if name in weights)
+        _, table, _ = next(weights[name] for name in ("lm_head", "embed_tokens", "wte") if name in weights)
         used = {whole_axis(axis) for axis in tokens.spec.axes}
         free = tuple(axis for axis in table.dims[0] if whole_axis(axis) not in used)
         specs["logits"] = PartitionSpec((*tokens.spec.dims, free))
-    specs |= {name: spec for name, (_, spec) in weights.items()}
-    return program_problem(lowered, mesh, specs, size, of.dtype, "auto")
+    specs |= {name: spec for name, (_, spec, _) in weights.items()}
+    return program_problem(lowered, mesh, specs, size, of.dtype, "auto", dtypes=dtypes)
 
 
 def _alike(
@@ -118,8 +129,8 @@ def _alike(
 
 def _in_program(
     of: Architecture, described: ArchitectureParameter, own: Sequence[SplitParameter]
-) -> tuple[str, PartitionSpec]:
-    """The letters and the spec of a weight. Raises `QuestionError` where layers have different ones."""
+) -> tuple[str, PartitionSpec, str]:
+    """The letters, the spec and the dtype of a weight. Raises `QuestionError` where layers differ in it."""
     first = own[0]
     for parameter in own:
         if parameter.spec != first.spec:
@@ -130,13 +141,13 @@ def _in_program(
     for axes, several in zip(first.spec.dims, letters, strict=True):
         sizes = [_head_sizes(of)[letter] for letter in several if len(several) > 1]
         dims += spread(axes, sizes, first.mesh) if sizes else [axes]
-    return "".join(letters), PartitionSpec(tuple(dims))
+    return "".join(letters), PartitionSpec(tuple(dims)), first.parameter.dtype
 
 
 # The texts: the name, the text and the runs of each part.
 
 
-def _decoder_texts(of: Architecture, with_loss: bool) -> Iterator[tuple[str, str, int]]:
+def _decoder_texts(of: Architecture, with_loss: bool, decodes: bool) -> Iterator[tuple[str, str, int]]:
     yield "embedding", "x[b,t,d] = take({embed_tokens}, tokens[b,t])", 1
     four = of.norms == 4
     attention, mlp = "attention_out", "mlp_out"
@@ -150,11 +161,11 @@ def _decoder_texts(of: Architecture, with_loss: bool) -> Iterator[tuple[str, str
     ]
     layer = [
         "norm1 = rms_norm(x[b,t,d], d, {input_layernorm})",
-        *_heads(of, "{q_proj}", "{k_proj}", "{v_proj}"),
+        *_heads(of, "{q_proj}", "{k_proj}", "{v_proj}", decodes),
         "attention_out[b,t,d] = heads * {o_proj}",
         f"middle = x + {attention}",
         f"norm2 = rms_norm(middle, d, {{{'pre_feedforward' if four else 'post_attention'}_layernorm}})",
-        *(_experts(of) if of.experts else dense),
+        *(_experts(of, "b" if decodes else "t") if of.experts else dense),
         f"y = middle + {mlp}",
     ]
     yield "layer", "; ".join(layer), of.layers
@@ -162,8 +173,15 @@ def _decoder_texts(of: Architecture, with_loss: bool) -> Iterator[tuple[str, str
     yield _logits("rms_norm(x[b,t,d], d, {norm})", table, with_loss)
 
 
-def _heads(of: Architecture, query: str, key: str, value: str) -> list[str]:
+def _heads(of: Architecture, query: str, key: str, value: str, decodes: bool) -> list[str]:
     dims = ",".join(_letters("heads", of))
+    if decodes:
+        return [
+            f"queries[b,t,{dims}] = norm1 * {query}",
+            f"new_keys[b,t,k,h] = norm1 * {key}",
+            f"new_values[b,t,k,h] = norm1 * {value}",
+            f"heads[b,t,{dims}] = attention(queries, keys[b,s,k,h], values[b,s,k,h])",
+        ]
     return [
         f"queries[b,t,{dims}] = norm1 * {query}",
         f"keys[b,s,k,h] = norm1[b,s,d] * {key}",
@@ -172,18 +190,19 @@ def _heads(of: Architecture, query: str, key: str, value: str) -> list[str]:
     ]
 
 
-def _experts(of: Architecture) -> list[str]:
-    """Each token goes to the places of its experts, of which each has enough where all are chosen as
-    often."""
+def _experts(of: Architecture, along: str) -> list[str]:
+    """Each of the tokens `along` a dimension goes to the places of its experts, of which each has enough
+    where all are chosen as often."""
+    other = "t" if along == "b" else "b"
     names = ("w1", "w3", "w2") if of.family == "mixtral" else ("gate_proj", "up_proj", "down_proj")
     gate, up, down = (f"{{{name}}}" for name in names)
     return [
         f"chosen = top_k(softmax(norm2 * {{router}}, e), e, {of.experts_per_token})",
-        "places = slots(chosen, t, c)",
-        "sent[e,b,c,d] = places * norm2",
-        f"gate[e,b,c,f] = sent * {gate}",
-        f"up[e,b,c,f] = sent * {up}",
-        f"made[e,b,c,d] = ({of.activation}(gate) * up) * {down}",
+        f"places = slots(chosen, {along}, c)",
+        f"sent[e,{other},c,d] = places * norm2",
+        f"gate[e,{other},c,f] = sent * {gate}",
+        f"up[e,{other},c,f] = sent * {up}",
+        f"made[e,{other},c,d] = ({of.activation}(gate) * up) * {down}",
         "shares[b,t,e,c] = places * chosen",
         "mlp_out[b,t,d] = made * shares",
     ]
@@ -200,12 +219,12 @@ def _logits(final: str, table: str, with_loss: bool) -> tuple[str, str, int]:
     return "logits", text, 1
 
 
-def _gpt2_texts(of: Architecture, with_loss: bool) -> Iterator[tuple[str, str, int]]:
+def _gpt2_texts(of: Architecture, with_loss: bool, decodes: bool) -> Iterator[tuple[str, str, int]]:
     """The matrix of queries, keys and values is planned as three, each split as it is."""
     yield "embedding", "x[b,t,d] = take({wte}, tokens[b,t])", 1
     layer = [
         "norm1 = layer_norm(x[b,t,d], d, {ln_1}, {ln_1_bias})",
-        *_heads(of, "{c_attn_q}", "{c_attn_k}", "{c_attn_v}"),
+        *_heads(of, "{c_attn_q}", "{c_attn_k}", "{c_attn_v}", decodes),
         "attention_out[b,t,d] = heads * {c_proj}",
         "middle = x + attention_out",
         "norm2 = layer_norm(middle, d, {ln_2}, {ln_2_bias})",

@@ -18,6 +18,7 @@ from shardviz.models.answer import (
     ModelStep,
     PlannedPart,
 )
+from shardviz.models.serving import ServingAnswer
 from shardviz.models.splitting import FoldedParameter, SplitModel, folded
 from shardviz.notation.spec_string import write_spec
 from shardviz.planner.pricing.priced_plan import PricedStep
@@ -192,24 +193,79 @@ def _memory_rows(memory: ModelMemory, question: ModelQuestion) -> list[tuple[str
 
 def _fit_words(memory: ModelMemory, question: ModelQuestion) -> Iterator[str]:
     """The sentences on what fits: ``a train step holds 21.6 GiB, at most 30.7 GiB as compiled: fits``."""
-
-    def verdict(used: int) -> str:
-        if memory.limit is None:
-            return human_bytes(used)
-        if over := memory.over(used):
-            return f"{human_bytes(used)}: does not fit, {human_bytes(over)} too much"
-        most = memory.allocated_bytes(used)
-        if may := may_fit_words(used, most, memory.limit):
-            return f"{human_bytes(used)}: {may}"
-        return f"{human_bytes(used)}, at most {human_bytes(most)} as compiled: fits"
-
     if question.training is not None:
         without = "" if memory.working is not None else " without activations"
-        yield f"a train step{without} holds {verdict(memory.training)}"
+        yield f"a train step{without} holds {_verdict(memory, memory.training)}"
     if memory.keys_and_values is not None:
         batch, length = question.tokens.batch, question.tokens.sequence
         cached = f"a KV cache of {batch:,} × {length:,} tokens"
-        yield f"inference with {cached} holds {verdict(memory.serving)}"
+        yield f"inference with {cached} holds {_verdict(memory, memory.serving)}"
+
+
+def _verdict(memory: ModelMemory, used: int) -> str:
+    if memory.limit is None:
+        return human_bytes(used)
+    if over := memory.over(used):
+        return f"{human_bytes(used)}: does not fit, {human_bytes(over)} too much"
+    most = memory.allocated_bytes(used)
+    if may := may_fit_words(used, most, memory.limit):
+        return f"{human_bytes(used)}: {may}"
+    return f"{human_bytes(used)}, at most {human_bytes(most)} as compiled: fits"
+
+
+def serving_lines(answer: ServingAnswer, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
+    """The time of a token and of the first one, what fits, and batches beside one another; `verbose` has the
+    collectives of a decode step and of a prefill."""
+    question, decode = answer.question, answer.decode
+    rows: list[Sequence[Cell]] = [
+        [
+            (f"{one.batch:,}", "bold" * (one is decode)),
+            seconds(one.step.seconds),
+            f"{one.tokens_per_s:,.0f}",
+            f"{one.tokens_per_s_per_device:,.0f}",
+            human_bytes(one.memory),
+            Text(one.bound),
+        ]
+        for one in answer.batches
+    ]
+    heads = ("sequences", "a token", "tokens/s", "per device", "memory", "bound")
+    lines = [*_head_lines(question, width, palette), Text()]
+    lines += sentences(_serving_words(answer), width)
+    lines += [Text(), *table(rows, width, 0, {0, 1, 2, 3, 4}, heads, ((5,), (4, 5), (2, 4, 5)), style="dim")]
+    for name, step in (("a decode step", decode.step), ("prefill", answer.prefill)) if verbose else ():
+        lines += [Text(), Text(name, "bold"), *step_lines(step, question, width, palette)]
+    return [*lines, *sentences([f"On {machine_words(decode.step.layer.cost)}."], width, style="dim")]
+
+
+def _serving_words(answer: ServingAnswer) -> Iterator[str]:
+    question, decode, memory = answer.question, answer.decode, answer.memory
+    chip = question.placed.machine.chip or "devices"
+    is_whole = not any(part.cost.unknown for part in (*decode.step.parts, *answer.prefill.parts))
+
+    def took(step: ModelStep) -> str:
+        whole, hidden = (time_words(each, is_whole) for each in (step.seconds, step.overlapped_seconds))
+        return f"{whole}, {hidden} with perfect overlap"
+
+    yield (
+        f"a token of each of {plural(decode.batch, 'sequence')} takes {took(decode.step)}: "
+        f"{decode.tokens_per_s_per_device:,.0f} tokens/s per device"
+    )
+    yield (
+        f"each device reads {human_bytes(memory.parameters)} of weights and "
+        f"{human_bytes(memory.keys_and_values or 0)} of KV cache in {answer.cache_dtype} for it, and holds "
+        f"{_verdict(memory, memory.serving)}"
+    )
+    prompts = "a prompt" if answer.prompts == 1 else f"{answer.prompts} prompts, each"
+    yield f"prefill of {prompts} of {question.tokens.sequence:,} tokens takes {took(answer.prefill)}"
+    yield f"the KV cache of one is {human_bytes(answer.cache_bytes)}, sent where others decode"
+    if answer.critical_batch is not None:
+        yield f"below {answer.critical_batch:,.0f} sequences, reading weights takes longer than the matmuls"
+    if answer.largest_batch is not None:
+        fewest = f"{answer.fewest_devices:,} {chip}"
+        named = f", such as {answer.smallest_machine}" if answer.smallest_machine else ""
+        yield f"{answer.largest_batch:,} sequences fit here; these {decode.batch:,} need {fewest}{named}"
+    if not is_whole:
+        yield f"times are lower bounds: {decode.step.layer.cost.missing_figure}"
 
 
 def memory_text(answer: ModelAnswer) -> str:

@@ -198,6 +198,12 @@ def test_a_model(source, options, printed):
     assert printed("model", source, *words(options)) == written(asked.document())
 
 
+def test_serving(printed):
+    options = {"rules": "tensor", "mesh": "tensor=4", "sequence": 128, "cache": "int8"}
+    asked = shardviz.serving("gpt2", **options)
+    assert printed("model", "gpt2", "--serve", *words(options)) == written(asked.document())
+
+
 @pytest.mark.parametrize(("program", "options"), SEARCHED)
 def test_a_search(program, options, printed):
     asked = shardviz.search(program, **options)

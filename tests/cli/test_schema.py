@@ -46,6 +46,7 @@ COMMANDS = {
     "lesson_check": ("lesson", "--check", "nowhere.toml"),
     "shared": ("tui", "--from", to_string(SHARED)),
     "model": ("model", "gpt2", "--rules", "X=fsdp+Y=tensor", "--no-backward", "--target", "shardy"),
+    "serving": ("model", "gpt2", "--rules", "X=tensor+Y=data", "--serve", "--sequence", "64"),
     "measure": ("measure", "psum", "--devices", "2", "--sizes", "4KiB,8KiB", "--runs", "3"),
     "machine": ("machine", "v2:2x2", "--mesh", "X=2,Y=4"),
     "targets": ("targets",),

@@ -39,16 +39,19 @@ def test_keys_and_values_of_a_token(asked, source, bytes_a_token):
 
 
 @pytest.mark.parametrize(
-    ("rules", "mesh", "parts"),
-    [("tensor", "tensor=8", 8), ("tensor", "tensor=16", 8), ("fsdp+tensor", "data=4,tensor=4", 16)],
+    ("rules", "mesh", "batch", "parts"),
+    [
+        ("tensor", "tensor=8", 16, 8),
+        ("tensor", "tensor=16", 16, 16),
+        ("tensor", "tensor=16", 5, 8),
+        ("fsdp+tensor", "data=4,tensor=4", 16, 16),
+    ],
 )
-def test_keys_and_values_are_split_as_heads_and_tokens_are(asked, rules, mesh, parts):
-    """Llama 3 70B has 8 heads of keys: 16 devices hold each twice."""
-    whole = model_memory(asked("llama-3-70b", "data", "data=1", batch=16, sequence=64)).keys_and_values
-    assert (
-        model_memory(asked("llama-3-70b", rules, mesh, batch=16, sequence=64)).keys_and_values
-        == whole / parts
-    )
+def test_keys_and_values_are_split_as_heads_and_tokens_are(asked, rules, mesh, batch, parts):
+    """Llama 3 70B has 8 heads of keys: 16 devices hold those of half of the sequences each, or all twice."""
+    whole = model_memory(asked("llama-3-70b", "data", "data=1", batch=batch, sequence=64)).keys_and_values
+    own = model_memory(asked("llama-3-70b", rules, mesh, batch=batch, sequence=64)).keys_and_values
+    assert own == whole / parts
 
 
 def test_405b_does_not_fit_128_h100_fully_sharded_and_does_with_tensors(asked):

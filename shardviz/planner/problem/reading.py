@@ -250,9 +250,10 @@ def program_problem(
     dtype: str,
     axis_types: Literal["auto", "explicit"],
     ranked: bool = False,
+    dtypes: Mapping[str, str] | None = None,
 ) -> Problem:
     """The problem of a program's statements, with the elements of all dimensions; its arguments are split as
-    its subscripts say, or as `specs` say by name.
+    its subscripts say, or as `specs` say by name. All arrays have the `dtype`, but those in `dtypes`.
 
     What neither says is not split, but is left open (None) where the problem is to be `ranked` and nothing is
     said at all. A result is split as the compiler likes where neither says it; with subscripts in the text
@@ -265,9 +266,8 @@ def program_problem(
 
     def array(use: lowering.ArrayUse, spec: PartitionSpec | None) -> ShardedArray:
         shape = tuple(sizes[dim] for dim in use.dims)
-        return ShardedArray(
-            use.name, use.dims, shape, PLACE_DTYPE if use.name in lowered.integers else dtype, spec
-        )
+        own = PLACE_DTYPE if use.name in lowered.integers else (dtypes or {}).get(use.name, dtype)
+        return ShardedArray(use.name, use.dims, shape, own, spec)
 
     def operand(use: lowering.ArrayUse) -> ShardedArray:
         """An argument with its spec, or a result with the constraint that its use writes."""

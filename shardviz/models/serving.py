@@ -1,0 +1,203 @@
+"""Inference with a model: prefill, the forward pass of a prompt, and decoding, a step of which makes the next
+token of every sequence of a batch.
+
+A decode step reads all weights and all keys and values for a few FLOPs each, so that HBM bounds it until the
+batch is large: B sequences take 2·B FLOPs for a weight of W bytes, so that from B = W/2 · peak / bandwidth on
+computing takes longer ("How to Scale Your Model", part 7; Pope et al. 2022). Both are planned and priced as a
+train step is. Steps that draft several tokens, or that mix prefill with decoding, are not modelled.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from shardviz.errors import QuestionError
+from shardviz.hardware.chips import CHIPS
+from shardviz.hardware.machine import PlacedMesh
+from shardviz.models.answer import (
+    ModelMemory,
+    ModelQuestion,
+    ModelStep,
+    cache_array,
+    in_dtype,
+    model_question,
+    planned_step,
+)
+from shardviz.models.layer_program import Tokens, architecture_of
+from shardviz.models.model import Model
+from shardviz.models.rule_set import RuleSet
+from shardviz.planner.plan import einsum_parts
+from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
+
+MOST_BATCHES = 6
+"""Rows of a table of batches, beside that of the question."""
+
+
+@dataclass(frozen=True)
+class DecodeStep:
+    """A step that makes one token for each of `batch` sequences on so many devices, of which each holds
+    `memory` bytes of weights and cache."""
+
+    batch: int
+    devices: int
+    memory: int
+    step: ModelStep
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens of all sequences in a second."""
+        return self.batch / self.step.seconds if self.step.seconds else math.inf
+
+    @property
+    def tokens_per_s_per_device(self) -> float:
+        return self.tokens_per_s / self.devices
+
+    @property
+    def bound(self) -> str:
+        """The bound of the steps that together take the most time."""
+        times: dict[str, float] = {}
+        for part in self.step.parts:
+            for priced in part.cost.steps:
+                times[priced.bound] = times.get(priced.bound, 0.0) + part.cost.layers * (priced.seconds or 0)
+        return max(times, key=times.__getitem__)
+
+
+@dataclass(frozen=True)
+class ServingAnswer:
+    """The `decode` step of the batch and context that `question` has as its tokens, with keys and values in
+    `cache_dtype`, and the `prefill` of one prompt as long for each shard of the batch."""
+
+    question: ModelQuestion
+    cache_dtype: str
+    decode: DecodeStep
+    prefill: ModelStep
+
+    @property
+    def prompts(self) -> int:
+        """The shards of the batch."""
+        return self.question.mesh.group_size(self.question.tokens.spec.dims[0])
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of one copy of a sequence's keys and values: those that go from prefill to decoding where
+        each has devices of its own."""
+        return _cache(self.question, 1, self.cache_dtype).nbytes * self._kept
+
+    @property
+    def _kept(self) -> int:
+        """Arrays like the keys of a layer in all layers."""
+        return 2 * architecture_of(self.question.model).layers
+
+    @property
+    def critical_batch(self) -> float | None:
+        """Sequences from which on the matmuls of a layer take longer to compute than to read their weights;
+        None where a figure of the chip is missing."""
+        device, cost = self.question.placed.machine.device, self.decode.step.layer.cost
+        read = flops = 0
+        dtype = ""
+        weights = {array.name for array in cost.plan.problem.arguments} - {"x", "keys", "values"}
+        work = (priced for priced in cost.steps if priced.step.op in ("einsum", "apply"))
+        for priced, (operands, _) in zip(work, einsum_parts(cost.plan), strict=True):
+            own = [array for array in operands if array.name in weights and priced.step.op == "einsum"]
+            if own:
+                read += sum(array.bytes_per_device(self.question.mesh) for array in own)
+                flops, dtype = flops + priced.flops, priced.step.dtype
+        peak, bandwidth = device.flops_per_second(dtype), device.hbm_bandwidth
+        return None if not peak or not bandwidth else self.decode.batch * read / bandwidth * peak / flops
+
+    @property
+    def memory(self) -> ModelMemory:
+        """Bytes of a device while it decodes."""
+        device, weights = self.question.placed.machine.device, self.question.split.bytes_per_device
+        kept, allocated = self.decode.memory - weights, self.question.placed.machine.allocated
+        return ModelMemory(weights, 0, 0, kept, limit=device.limit_bytes, allocated=allocated)
+
+    @property
+    def largest_batch(self) -> int | None:
+        """Sequences that fit beside the weights; None where the chip's memory is not known."""
+        memory, mesh = self.memory, self.question.mesh
+        if memory.limit is None:
+            return None
+        many = _cache(self.question, self.prompts * mesh.size, self.cache_dtype)
+        shards = mesh.group_size(many.decided_spec.dims[0])
+        each = self._kept * many.bytes_per_device(mesh) * shards // many.shape[0]
+        return max(0, memory.limit - memory.parameters) // each * shards
+
+    @property
+    def fewest_devices(self) -> int | None:
+        """Devices that hold one copy of the weights, and the cache of the batch; None as for the largest."""
+        limit = self.question.placed.machine.device.limit_bytes
+        whole = self.question.model.nbytes + self.decode.batch * self.cache_bytes
+        return None if limit is None else -(-whole // limit)
+
+    @property
+    def smallest_machine(self) -> str:
+        """The smallest slice, or GPUs, of the same chip with as many devices, a power of two; "" where none
+        is known."""
+        chip, least = CHIPS.get(self.question.placed.machine.chip), self.fewest_devices
+        if chip is None or not least:
+            return ""
+        fits = (least - 1).bit_length()
+        names = map(chip.names_of_size, (2**power for power in range(fits, fits + 2)))
+        return next((name for found in names for name in found), "")
+
+    @cached_property
+    def batches(self) -> tuple[DecodeStep, ...]:
+        """Decode steps of batches up to the largest that fits, that of the question among them."""
+        most = max(self.largest_batch or 0, self.decode.batch)
+        powers = [
+            self.prompts * 2**power for power in range(most.bit_length()) if self.prompts << power <= most
+        ]
+        others = {*powers[:: max(1, -(-len(powers) // MOST_BATCHES))], most} - {self.decode.batch}
+        steps = (_decoded(self.question, batch, self.cache_dtype) for batch in others)
+        return tuple(sorted((*steps, self.decode), key=lambda step: step.batch))
+
+
+def serving_answer(
+    model: Model,
+    rules: RuleSet,
+    placed: PlacedMesh,
+    mesh: Mesh,
+    *,
+    dtype: str = "",
+    cache: str = "",
+    activations: str = "",
+    batch: int | None = None,
+    sequence: int | None = None,
+    inputs: str = "",
+) -> ServingAnswer:
+    """The answer for `batch` sequences, each with a context of `sequence` tokens. Weights are in `dtype`;
+    activations as the model has them, keys and values as activations, unless others are given. Raises what
+    `model_question` raises, and `QuestionError` for a model without a config or a longer context than it
+    takes."""
+    of = architecture_of(model)
+    own = canonical_dtype(activations or of.dtype)
+    model = in_dtype(model, dtype or of.dtype, own)
+    question = model_question(model, rules, placed, mesh, batch=batch, sequence=sequence, inputs=inputs)
+    if question.tokens.sequence > of.positions:
+        problem = f"{model.name} takes {of.positions:,} tokens, a context has {question.tokens.sequence:,}"
+        raise QuestionError(problem, f"give a sequence of {of.positions:,} or fewer")
+    cached = canonical_dtype(cache or own)
+    prompts = mesh.group_size(question.tokens.spec.dims[0])
+    prefill = planned_step(replace(question, tokens=replace(question.tokens, batch=prompts)))
+    return ServingAnswer(question, cached, _decoded(question, question.tokens.batch, cached), prefill)
+
+
+def _cache(question: ModelQuestion, batch: int, dtype: str) -> ShardedArray:
+    """The keys of a layer. A sequence is whole on a device: attention to a new token takes all of it."""
+    tokens = replace(question.tokens, batch=batch, spec=_without_sequence(question.tokens))
+    return cache_array(question.split, tokens, dtype)
+
+
+def _without_sequence(tokens: Tokens) -> PartitionSpec:
+    return PartitionSpec((tokens.spec.dims[0], ()))
+
+
+def _decoded(question: ModelQuestion, batch: int, dtype: str) -> DecodeStep:
+    cache = _cache(question, batch, dtype)
+    of, tokens = architecture_of(question.model), question.tokens
+    one = Tokens(batch, 1, _without_sequence(tokens), cache)
+    memory = question.split.bytes_per_device + 2 * of.layers * cache.bytes_per_device(question.mesh)
+    return DecodeStep(batch, question.mesh.size, memory, planned_step(replace(question, tokens=one)))
