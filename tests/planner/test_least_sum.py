@@ -45,6 +45,17 @@ def test_a_table_that_is_too_large_is_refused():
         least([Factor(("a", "b"), np.zeros((3, 3)))], {"a": 3, "b": 3}, max_entries=8)
 
 
+def test_variables_with_one_value_take_no_dimension():
+    """NumPy's arrays have at most 64."""
+    names = [f"v{number}" for number in range(70)]
+    sizes = {"a": 3, **dict.fromkeys(names, 1)}
+    whole = Factor(("a", *names[:60]), np.array([4.0, 1.0, 2.0]).reshape(3, *[1] * 60))
+    pairs = [Factor(("a", name), np.array([[1.0], [2.0], [0.0]])) for name in names[60:]]
+    found, chosen = least([whole, *pairs], sizes)
+    assert (found, chosen["a"]) == (2.0, 2)
+    assert set(chosen) == set(sizes)
+
+
 MIDDLES, OTHERS = ["#0", "#1", "#2", "#3"], "abcd"
 
 

@@ -81,7 +81,13 @@ def least(
 ) -> tuple[float, dict[str, int]]:
     """The least sum, and the index of the value of each variable; of equals the first. `sizes` are the
     numbers of values. Raises `TooWideError` for a table of more than `max_entries`."""
-    left = list(factors)
+    # Arrays have few dimensions: variables with one value take none.
+    chosen = {name: 0 for name, size in sizes.items() if size == 1}
+    sizes = {name: size for name, size in sizes.items() if size > 1}
+    factors = [
+        Factor(tuple(v for v in each.variables if v in sizes), each.table.squeeze()) for each in factors
+    ]
+    left = factors
     eliminated: list[tuple[str, tuple[str, ...], NDArray[np.intp]]] = []
     for name in elimination_order((factor.variables for factor in factors), sizes):
         own = [factor for factor in left if name in factor.variables]
@@ -94,7 +100,6 @@ def least(
             total += _broadcast(factor, (*others, name))
         eliminated.append((name, others, total.argmin(axis=-1)))
         left.append(Factor(others, total.min(axis=-1)))
-    chosen: dict[str, int] = {}
     for name, others, best in reversed(eliminated):
         chosen[name] = int(best[tuple(chosen[other] for other in others)])
     return float(sum(factor.table for factor in left)), chosen
