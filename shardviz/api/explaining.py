@@ -288,10 +288,13 @@ def search(
     optimizer: str | None = None,
     overlap: Literal["parameters", "none", "all"] = "parameters",
     microbatches: int = 8,
+    batch: int | None = None,
+    sequence: int | None = None,
 ) -> SearchReport:
     """Return the meshes and shardings that run a program fastest on a machine.
 
     - `program`: an einsum, several joined by semicolons, or statements; ``x 32`` at the end repeats a layer.
+      Or a model, ``"llama-3-70b"`` or the path of a config.json, with `batch` sequences of `sequence` tokens.
     - `axes`: those of the meshes, with kinds or sizes if needed: ``data,X=fsdp``, ``tensor=8``.
     - `keep`: fixed shardings, such as ``W1=_ tensor``.
     - `backward`, `remat` and `optimizer`: those of `explain`.
@@ -313,5 +316,7 @@ def search(
         optimizer=optimizer or "none",
         overlap=overlap,
         microbatches=microbatches,
+        batch=batch,
+        sequence=sequence,
     )
     return SearchReport(searching.searched(question))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,6 +24,8 @@ with LazyImports():
     from shardviz.forms import command_line
     from shardviz.forms import options as form_options
     from shardviz.hardware import machine_file
+    from shardviz.models import layer_program, sources
+    from shardviz.notation import spec_string
     from shardviz.planner.search import mesh_ranking
     from shardviz.render import search_view
     from shardviz.reports import target_result
@@ -60,6 +64,8 @@ if TYPE_CHECKING:
     type=click.Choice(["parameters", "none", "all"]),
     default="parameters",
 )
+@options.count("--batch", "Sequences of a model's step; default: one per device.", 1)
+@options.count("--sequence", "Tokens of a model's sequences; default: up to 4096.", 1)
 @options.count("--microbatches", "Microbatches of a pipeline.", 1, default=8)
 @options.count(
     "--compile compiled", "Compile the best N for the machine, and rank them by the compiler's schedule.", 1
@@ -80,7 +86,8 @@ def command(
     """Search for the mesh and the shardings that run PROGRAM fastest on a machine.
 
     PROGRAM is an einsum, a chain of them, or statements such as H = X[b,d] * W1[d,f]; Y = silu(H) * W2[f,d],
-    and ends with x 32 for a layer that runs 32 times.
+    and ends with x 32 for a layer that runs 32 times. Or it is a model, whose layers are searched: such as
+    llama-3-70b, or a config.json.
     """
     if machine is None:
         raise QuestionError("a search needs a machine", "add --machine v5p:4x4x8, or another")
@@ -108,15 +115,27 @@ def command(
     return ExitCode.FINE if answer.found else ExitCode.CHECK_FAILED
 
 
-def _opened(program: str, machine: str, given: Mapping[str, Any], answer: MeshRanking) -> str:
-    best = answer.found[0]
+def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshRanking) -> str:
+    """The command line that explains the first row; for a model, that of `shardviz model`."""
+    best, question = answer.found[0], answer.question
+    shown, specs = mesh_ranking.shown_mesh(question, best), dict(best.specs)
     names = ("sizes", "dtype", "backward", "remat", "optimizer")
     words = {name: given[name] for name in names}
-    form = form_options.form_from_options(
-        program, mesh=str(best.mesh), targets="none", machine=machine, **words
-    )
-    shown = mesh_ranking.shown_mesh(answer.question, best)
-    return command_line.to_command_line(form_options.with_shardings(form, shown, dict(best.specs)))
+    if not question.name:
+        form = form_options.form_from_options(
+            searched, mesh=str(best.mesh), targets="none", machine=machine, **words
+        )
+        return command_line.to_command_line(form_options.with_shardings(form, shown, specs))
+    given_tokens = next(array for array in question.problem.arguments if array.name == "x")
+    inputs = spec_string.write_spec(replace(specs["x"], dims=specs["x"].dims[:2]))
+    line = ["shardviz", "model", searched, "--mesh", str(shown), "--machine", machine]
+    line += ["--batch", str(given_tokens.shape[0]), "--sequence", str(given_tokens.shape[1])]
+    line += ["--rules", f"{shown.axis_names[0]}=data", "--inputs", inputs, "--dtype", given["dtype"]]
+    step = ["--remat", given["remat"], "--optimizer", given["optimizer"]]
+    line += step if question.training else ["--no-backward"]
+    for name, spec in layer_program.parameter_specs(sources.read_model(searched), specs).items():
+        line += ["--change", f"{name}={spec_string.write_spec(spec)}"] if spec.axes else []
+    return shlex.join(line)
 
 
 def _target(machine: str) -> Target:

@@ -8,6 +8,7 @@ out: they move next to nothing.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -72,6 +73,57 @@ def model_parts(split: SplitModel, tokens: Tokens, *, with_loss: bool = False) -
     )
 
 
+def layers_text(model: Model, batch: int, sequence: int) -> tuple[str, str]:
+    """The program of a model's layers, split in no way, and the sizes of its dimensions, as a search takes
+    both. Raises `QuestionError` where no architecture is known."""
+    of = architecture_of(model)
+    letters = {described.role: described.dims for described in described_parameters(of)[1]}
+    if "c_attn" in letters:
+        letters |= dict.fromkeys([f"c_attn_{part}" for part in "qkv"], letters["c_attn"])
+    written = {
+        role: f"{role}[{','.join(''.join(_letters(dim, of) for dim in dims))}]"
+        for role, dims in letters.items()
+        if role
+    }
+    texts = (_gpt2_texts if of.is_gpt2 else _decoder_texts)(of, False, False)
+    text = next(text for name, text, _ in texts if name == "layer").format_map(written)
+    known = _sizes(of, batch, sequence, sequence)
+    used = {dim for dims in re.findall(r"\[([^\]]*)\]", text) for dim in dims.split(",")}
+    sizes = ",".join(f"{dim}={size}" for dim, size in known.items() if dim in used)
+    return f"{text} x {of.layers}", sizes
+
+
+def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec]) -> dict[str, PartitionSpec]:
+    """The specs of parameters, by words in their names, from those of a layer's program: the dimensions that
+    a logical axis is made of are one again. All axes of the layers split the vocabulary of the tables."""
+    of, found = architecture_of(model), dict[str, PartitionSpec]()
+    before, of_layer, after = described_parameters(of)
+    for described in of_layer:
+        spec = specs.get("c_attn_q" if described.role == "c_attn" else described.role)
+        if spec is not None:
+            axes = iter(spec.dims)
+            parts = ([next(axes) for _ in _letters(dim, of)] for dim in described.dims)
+            fused = tuple(tuple(chain.from_iterable(several)) for several in parts)
+            found[described.name.rpartition(f"{LAYER}.")[2]] = PartitionSpec(fused)
+    used = tuple(dict.fromkeys(axis for spec in found.values() for axis in spec.axes))
+    tables = (described.name for described in (*before, *after) if described.dims[0] == "vocab")
+    return found | {bare_name(name): PartitionSpec((used, ())) for name in tables}
+
+
+def _sizes(of: Architecture, batch: int, tokens: int, keys: int) -> dict[str, int]:
+    """Elements of the dimensions of a model's programs."""
+    sizes = {
+        "b": batch,
+        "t": tokens,
+        "s": keys,
+        "v": of.vocab,
+        "d": of.width,
+        "f": of.hidden,
+        "e": of.experts,
+    }
+    return {**sizes, **_head_sizes(of)}
+
+
 def architecture_of(model: Model) -> Architecture:
     """The architecture. Raises `QuestionError` where none is known."""
     if model.architecture is None:
@@ -89,9 +141,8 @@ def _problem(text: str, of: Architecture, weights: Weights, mesh: Mesh, tokens: 
     """The problem of a text in which ``{q_proj}`` stands for a weight with its dimensions."""
     written = {name: f"{name}[{','.join(letters)}]" for name, (letters, *_) in weights.items()}
     lowered = read_program(text.format_map(written), {})
-    known = {"b": tokens.batch, "t": tokens.sequence, "v": of.vocab, "d": of.width, "f": of.hidden}
-    known |= {"e": of.experts, "s": tokens.cache.shape[1] if tokens.cache else tokens.sequence}
-    known |= _head_sizes(of)
+    keys = tokens.cache.shape[1] if tokens.cache else tokens.sequence
+    known = _sizes(of, tokens.batch, tokens.sequence, keys)
     size = program_sizes(lowered, {dim: known[dim] for dim in lowered.dims if dim in known}, "")
     stream = PartitionSpec((*tokens.spec.dims, ()))
     specs = {"x": stream, "y": stream} | dict.fromkeys(("tokens", "labels", "loss"), tokens.spec)

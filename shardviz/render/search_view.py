@@ -47,7 +47,7 @@ def search_view(
     `verbose`, all that was assumed. `opened` is the command line that explains the first."""
     question = answer.question
     step = ", a train step" if question.training else ""
-    lines = sentence(f"{question.problem.text}{step}", width, style="bold")
+    lines = sentence(f"{question.name or question.problem.text}{step}", width, style="bold")
     lines += [Text(), *(_found_lines(answer, width, palette, limit, opened) if answer.found else [])]
     return [
         *lines,

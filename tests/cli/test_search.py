@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 from contextlib import nullcontext
 
@@ -33,6 +34,38 @@ def test_times_without_a_peak_are_lower_bounds(capsys):
     page = " ".join(capsys.readouterr().out.split())
     assert "1 tensor=8 ≥ 51.2 µs ≥ 51.2 µs 0 s 40 MiB" in page
     assert "no peak in f64 is published for v5e" in page
+
+
+def test_a_model_is_searched_and_its_command_prices_the_whole_of_it(capsys):
+    """`shardviz model` adds the embedding, the logits and the loss to the layers of the best row."""
+    asked = ["search", "gpt2", "--machine", "v5e:2x2", "--batch", "8", "--sequence", "256", "--backward"]
+    assert run(asked) == 0
+    page = capsys.readouterr().out
+    assert page.startswith("the 12 layers of gpt2, 8 × 256 tokens, a train step")
+    line = re.search(r"^ +shardviz (model .*?)\n\n", page, re.DOTALL | re.MULTILINE)[1]
+    assert run([*asked, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    best = document["found"][0]
+    assert document["model"] == "the 12 layers of gpt2, 8 × 256 tokens"
+    assert run([*shlex.split(line.replace("\\\n", "")), "--json"]) == 0
+    step = json.loads(capsys.readouterr().out)["step"]
+    layer = next(part for part in step["parts"] if part["name"] == "layer")
+    sent = sum(each["seconds"] for each in best["communication"])
+    assert 12 * layer["communication_seconds"] == pytest.approx(sent, rel=0.2)
+    assert best["step_seconds"] < step["seconds"]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["gpt2", "--sizes", "b=3"], "the sizes of gpt2 are its own"),
+        (["gtp2"], "there is no model 'gtp2'"),
+        (["bd,df->bf", "--batch", "8"], "a batch and a sequence are those of a model"),
+    ],
+)
+def test_what_is_no_search_of_a_model(words, problem, capsys):
+    assert run(["search", *words, "--machine", "v5e:2x2"]) == 2
+    assert problem in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])

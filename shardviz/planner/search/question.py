@@ -34,7 +34,7 @@ class SearchQuestion:
     """A program whose arrays may be split in any way, but for those that have a spec: its forward statements
     `problem`, on a mesh of the axes' names; `training` makes a train step of them. With a pipeline axis each
     stage computes `microbatches` parts of the batch one after the other. `unnamed` are results that the text
-    gives no name, whose shardings a row leaves to the planner."""
+    gives no name, whose shardings a row leaves to the planner; a model has a `name`."""
 
     problem: Problem
     machine: Machine
@@ -43,6 +43,7 @@ class SearchQuestion:
     overlap: Overlap = "parameters"
     microbatches: int = 1
     unnamed: frozenset[str] = frozenset()
+    name: str = ""
 
     def __post_init__(self) -> None:
         if self.overlap not in OVERLAPS:
