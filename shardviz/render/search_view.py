@@ -95,10 +95,18 @@ def progress_words(answer: MeshRanking) -> str:
 
 
 def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, opened: str) -> list[Text]:
-    shown = answer.found[:limit]
-    rows, columns_shown = found_rows(shown, width, palette)
+    alike = _alike(answer.found)
+    shown = [answer.found[numbers[0] - 1] for numbers in alike[:limit]]
+    rows, columns_shown = found_rows(shown, width, palette, [numbers[0] for numbers in alike])
     lines = [line for row in rows for line in row.split("\n")]
-    if more := len(answer.found) - len(shown):
+    names = [_mesh_text(one.mesh, palette).plain for one in answer.found]
+    same = [
+        f"row {first} as {' or '.join(names[other - 1] for other in others)}"
+        for first, *others in alike[:limit]
+        if others
+    ]
+    lines += sentence("; ".join(same), width, lead="the same: " if same else "")
+    if more := len(answer.found) - sum(map(len, alike[:limit])):
         lines += sentence(
             f"{plural(more, 'more mesh', 'more meshes')}: --limit {len(answer.found)} or --json shows all.",
             width,
@@ -115,6 +123,18 @@ def _found_lines(answer: MeshRanking, width: int, palette: Palette, limit: int, 
     lines += [Text(), *sharding_lines(answer, answer.found[0], width, palette, columns_shown)]
     said = [Text(f"   {line}", "dim") for line in command_lines(opened, width - 3)] if opened else []
     return [*lines, *(said if all(line.cell_len <= width for line in said) else []), Text()]
+
+
+def _alike(found: Sequence[MeshSharding]) -> list[list[int]]:
+    """The numbers of meshes, from 1, those together on which a step has the same figures: axes whose names
+    change places, or that split the same dimensions together."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for number, sharding in enumerate(found, 1):
+        time = sharding.time
+        sent = sorted(spent for _, spent in time.communication)
+        key = time.seconds, time.work, time.exposed, sharding.memory_bytes, *sent
+        groups.setdefault(key, []).append(number)
+    return [*groups.values()]
 
 
 def _published_words(answer: MeshRanking, shown: Sequence[MeshSharding]) -> str:
@@ -138,10 +158,14 @@ def _may_fit(sharding: MeshSharding) -> bool:
     return limit is not None and sharding.allocated_bytes > limit
 
 
-def found_rows(shardings: Sequence[MeshSharding], width: int, palette: Palette) -> tuple[list[Text], int]:
-    """A text of headings, and one for each mesh: without its last columns where they do not fit, and of
-    several lines where these do not either. Then the number of columns."""
-    rows = [_cells(number, sharding, palette) for number, sharding in enumerate(shardings, 1)]
+def found_rows(
+    shardings: Sequence[MeshSharding], width: int, palette: Palette, numbers: Sequence[int] = ()
+) -> tuple[list[Text], int]:
+    """A text of headings, and one for each mesh, with its place from 1 unless `numbers` are given: without
+    its last columns where they do not fit, and of several lines where these do not either. Then the number
+    of columns."""
+    told = zip(numbers or range(1, 1 + len(shardings)), shardings, strict=False)
+    rows = [_cells(number, sharding, palette) for number, sharding in told]
     for stop in STOPS:
         lines = fitting_columns([row[:stop] for row in rows], width, 0, RIGHT, HEADINGS[:stop])
         if lines is not None:

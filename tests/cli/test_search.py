@@ -55,6 +55,20 @@ def test_a_model_is_searched_and_its_command_prices_the_whole_of_it(capsys):
     assert best["step_seconds"] < step["seconds"]
 
 
+def test_meshes_with_the_same_figures_are_one_row(capsys):
+    asked = ["search", "bd,df->bf; bf,fd->bd", "--machine", "v5e:4x4", "--axes", "X,Y"]
+    assert run([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["found"]
+    assert len(found) == 5
+    assert found[3]["step_seconds"] == found[4]["step_seconds"]
+    assert run(asked) == 0
+    page = capsys.readouterr().out
+    assert "the same: row 4 as X=16\n" in page
+    assert "\n5  " not in page
+    assert run([*asked, "--limit", "3"]) == 0
+    assert "\n2 more meshes: --limit 5" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
