@@ -158,6 +158,10 @@ class TeacherApp(VisitorApp):
         await super().begin()
         self.set_interval(PAUSE_S, self._lead)
 
+    async def action_lesson(self, what: str) -> None:
+        await super().action_lesson(what)
+        self._lead()  # the others draw while this page does
+
     def _lead(self) -> None:
         """Tell where the page is and looks, unless something is still being typed."""
         state, shared = self.state, self.shared()

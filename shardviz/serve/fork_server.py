@@ -17,11 +17,7 @@ import threading
 from asyncio.subprocess import DEVNULL, Process
 from contextlib import suppress
 from importlib import import_module
-from time import monotonic, sleep
-from typing import TYPE_CHECKING, NoReturn
-
-if TYPE_CHECKING:
-    from textual.pilot import Pilot
+from typing import NoReturn
 
 _DRIVER = "shardviz.serve.driver:VisitorDriver"
 _PASSED = re.compile(
@@ -29,8 +25,8 @@ _PASSED = re.compile(
 )
 """Variables that Python and the compilers need; the rest may be secrets, or change what a visitor sees."""
 _REQUEST_BYTES = 65_536
-_WARM_S, _THREADS_S = 1.0, 5.0
-"""The seconds for which the application is open, and the longest that its threads take to end."""
+_OPEN_S, _THREADS_S = 1.0, 2.0
+"""The seconds for which the application is open, and the longest that a thread of it takes to end."""
 
 
 class ForkServer:
@@ -54,9 +50,8 @@ class ForkServer:
         environment |= {"TEXTUAL_DRIVER": _DRIVER, "TEXTUAL_COLOR_SYSTEM": "truecolor"}
         with theirs:
             # -P keeps the current directory off the path.
-            words = (sys.executable, "-P", "-m", __name__, str(theirs.fileno()), self._begin)
             self._process = await asyncio.create_subprocess_exec(
-                *words,
+                *(sys.executable, "-P", "-m", __name__, str(theirs.fileno()), self._begin),
                 stdin=DEVNULL,
                 stdout=DEVNULL,
                 stderr=DEVNULL,
@@ -135,29 +130,20 @@ def _load(begin: str) -> None:
         import_module(module.name)
     with suppress(Exception):  # each visitor's own process says what is wrong
         asyncio.run(_open(begin))
-    end = monotonic() + _THREADS_S
-    while threading.active_count() > 1 and monotonic() < end:
-        sleep(0.05)
+    for thread in set(threading.enumerate()) - {threading.current_thread()}:
+        thread.join(_THREADS_S)
 
 
 async def _open(begin: str) -> None:
     from shardviz.forms.share import from_string
-    from shardviz.serve.apps import PupilApp
+    from shardviz.serve.apps import VisitorApp
     from shardviz.serve.visitor import VisitorsWorker
 
-    class Silent(PupilApp):
-        CSS_PATH = None
-
-        def ask(self) -> None:
-            """No compiler is asked."""
-
-    async def leave(pilot: Pilot[object]) -> None:
-        await pilot.pause(_WARM_S)
-        pilot.app.exit()
-
     with VisitorsWorker() as worker:
-        app = Silent(from_string(begin), worker)
-        await app.run_async(headless=True, size=(100, 30), auto_pilot=leave)
+        app = VisitorApp(from_string(begin), worker)
+        asyncio.get_running_loop().call_later(_OPEN_S, app.call_later, app.exit)
+        app.ask = lambda: None  # type: ignore[method-assign]  # no compiler
+        await app.run_async(headless=True, size=(100, 30))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
+from typing import Any
 
 from shardviz.errors import QuestionError, plural
 from shardviz.forms.form import one_line
@@ -66,17 +67,6 @@ class ClassCounts:
     shown: Mapping[LessonPlace, str]
 
 
-@dataclass(frozen=True)
-class AskedQuestion:
-    """The prediction at which the teacher's page is, and whether that shows the answer."""
-
-    place: LessonPlace
-    question: str
-    choices: tuple[str, ...]
-    answer: str
-    is_shown: bool
-
-
 @dataclass
 class _Pupil:
     place: LessonPlace | None = None
@@ -95,7 +85,7 @@ class Lecture:
         self.string = string
         self.shared: Shared = from_string(string)
         self.pointer = PagePointer()
-        self.asked: AskedQuestion | None = None
+        self.asked: Any = None
         self.shown: dict[LessonPlace, str] = {}
         self._pupils: dict[str, _Pupil] = {}
         self._left: dict[str, _Pupil] = {}
@@ -105,54 +95,56 @@ class Lecture:
         """Note what the teacher's page says; return whether it is elsewhere than before."""
         before = self.string, self.pointer
         match said:
-            case {"type": "leads", "shared": str(string)}:
+            case {"type": "leads", "shared": str(string), **more}:
                 try:
                     self.shared = from_string(string)
                 except QuestionError:
                     return False
-                self.string, self.pointer, self.asked = string, pointer_in(said), _asked(self.shared, said)
-                if self.asked is not None and self.asked.is_shown:
-                    self.shown[self.asked.place] = self.asked.answer
+                self.string, self.pointer, self.asked = string, pointer_in(said), more.get("asks")
+                if self.asked is not None and self.asked["is_shown"]:
+                    self.shown[self._place] = self.asked["answer"]
         return (self.string, self.pointer) != before
 
     def hear(self, seat: str, said: object) -> None:
         """Note what the page of a pupil who took over says, as far as it may be: of lessons of the course."""
-        pupil = self._pupils.get(seat)
+        pupil, known = self._pupils.get(seat), ("", *lesson_names())
         match said:
             case _ if pupil is None:
                 return
-            case {"type": "stands", "lesson": str(name), "stage": int(stage)} if name in _names():
+            case {"type": "stands", "lesson": str(name), "stage": int(stage)} if name in known:
                 pupil.place = LessonPlace(name, stage)
                 passed = stages(find(name, may_read_files=False))[: max(0, stage) + 1] if name else ()
                 seen = {LessonPlace(name, number) for kind, number in passed if kind == "reveal"}
                 pupil.looked |= seen - self.shown.keys()
             case {"type": "predicts", "lesson": str(name), "number": int(number), "choice": str(choice)}:
-                if name and name in _names() and 0 <= number < 10:
+                if name and name in known and 0 <= number < 10:
                     self._note(pupil, LessonPlace(name, number), choice)
 
     def predict(self, seat: str, choice: str) -> None:
         """Note the prediction of a pupil who follows, where it is one of the choices."""
-        asked = self.asked
-        if asked is not None and not asked.is_shown and choice in asked.choices and seat in self._pupils:
-            self._note(self._pupils[seat], asked.place, choice)
+        if self.asked is not None and choice in self.asked["choices"] and seat in self._pupils:
+            self._note(self._pupils[seat], self._place, choice)
 
     def _note(self, pupil: _Pupil, place: LessonPlace, choice: str) -> None:
         """Keep a prediction, unless its answer was seen before."""
         if place not in pupil.looked and place not in self.shown:
             pupil.predictions[place] = one_line(choice[:MAX_CHOICE])
 
+    @property
+    def _place(self) -> LessonPlace:
+        """The prediction that is asked."""
+        return LessonPlace(self.shared.lesson, self.asked["number"])
+
     def question_for(self, seat: str) -> dict[str, object] | None:
         """The question that the page of a pupil who follows asks, with what was chosen, and the answer as
         soon as the teacher shows it."""
-        asked, pupil = self.asked, self._pupils.get(seat)
-        if asked is None or pupil is None:
+        if self.asked is None:
             return None
-        return {
-            "question": asked.question,
-            "choices": asked.choices,
-            "chosen": pupil.predictions.get(asked.place),
-            "looked": asked.place in pupil.looked,
-            "answer": asked.answer if asked.is_shown else None,
+        pupil, answer = self._pupils[seat], self.asked["answer"] if self.asked["is_shown"] else None
+        asked = {name: self.asked[name] for name in ("question", "choices")} | {"answer": answer}
+        return asked | {
+            "chosen": pupil.predictions.get(self._place),
+            "looked": self._place in pupil.looked,
         }
 
     def enter(self, seat: str) -> None:
@@ -184,18 +176,6 @@ class Lecture:
         places = Counter(pupil.place or here for pupil in self._pupils.values())
         following = sum(pupil.place is None for pupil in self._pupils.values())
         return ClassCounts(len(self._pupils), following, places, predictions, looked, self.shown)
-
-
-def _names() -> tuple[str, ...]:
-    return ("", *lesson_names())
-
-
-def _asked(shared: Shared, said: object) -> AskedQuestion | None:
-    match said:
-        case {"asks": {"number": number, "question": question, "choices": choices, **rest}}:
-            place = LessonPlace(shared.lesson, number)
-            return AskedQuestion(place, question, tuple(choices), str(rest["answer"]), bool(rest["is_shown"]))
-    return None
 
 
 def class_page(led: Shared, counts: ClassCounts) -> str:
