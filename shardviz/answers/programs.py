@@ -32,6 +32,7 @@ from shardviz.reports.rematerialization import (
     rematerializations_of,
     without_warnings,
 )
+from shardviz.reports.rendezvous import STUCK, stuck_collectives
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
@@ -50,8 +51,8 @@ class ProgramQuestion:
 
     @cached_property
     def log(self) -> str:
-        """The whole text, where it warns of arrays that are fully replicated to reshard them; else ""."""
-        return self.whole if MARK in self.whole else ""
+        """The whole text, where XLA warns in it; else ""."""
+        return self.whole if MARK in self.whole or STUCK in self.whole else ""
 
     @cached_property
     def text(self) -> str:
@@ -81,7 +82,8 @@ class ProgramQuestion:
         cannot run it."""
         if self.is_log_alone:
             mesh = self.given or mesh_of_warnings(self.log.splitlines())
-            return ProgramAnswer(mesh, None, tuple(rematerializations(self.log, mesh)))
+            remade = tuple(rematerializations(self.log, mesh))
+            return ProgramAnswer(mesh, None, remade, stuck_collectives(self.log))
         if machine is None:
             report = report_of(read(self.text, self.given, infer=True, origins=True))
         else:
@@ -90,17 +92,19 @@ class ProgramQuestion:
         remade = tuple(rematerializations(self.log, module.mesh, self.text)) if self.log else ()
         if isinstance(module, HloModule) and not remade:
             remade = tuple(rematerializations_of(module))
-        return ProgramAnswer(module.mesh, report, remade)
+        stuck = stuck_collectives(self.log, self.text, module.collectives) if self.log else ()
+        return ProgramAnswer(module.mesh, report, remade, stuck)
 
 
 @dataclass(frozen=True)
 class ProgramAnswer:
     """The report on a program, None for a log alone; the mesh whose axes are named; and the arrays that are
-    fully replicated in order to reshard them."""
+    fully replicated in order to reshard them; and the collectives that devices wait at, a sentence each."""
 
     mesh: Mesh | None
     report: ProgramReport | None
     remade: tuple[Rematerialization, ...] = ()
+    stuck: tuple[str, ...] = ()
 
 
 def summary_of(

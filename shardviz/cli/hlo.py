@@ -27,6 +27,7 @@ with LazyImports():
     from shardviz.hlo import dump_files, text_file
     from shardviz.hlo import listing as listings
     from shardviz.hlo.text import trip_count
+    from shardviz.render import lines
     from shardviz.render.programs import changes_view, cost_lines, hlo_picture, program_view
     from shardviz.render.times import report as time_report
     from shardviz.reports import program_report
@@ -80,9 +81,9 @@ def command(
 
     FILE holds HLO, StableHLO or Shardy, as compiled.as_text() or XLA's dumps have it: as text, as a proto
     (*.hlo.pb) or as bytecode, gzipped or zipped; or what jax.export serialized. - reads standard input.
-    mlp.txt and four-layers.txt ship as examples. XLA's warnings of involuntary full rematerialization, in a
-    log alone or around the text, are read too. A folder of dumps lists the final program of each module; a
-    file of --save lists its report. Counts include loops.
+    mlp.txt and four-layers.txt ship as examples. XLA's warnings of involuntary full rematerialization, and of
+    devices that wait for others at a collective, in a log alone or around the text, are read too. A folder of
+    dumps lists the final program of each module; a file of --save its report. Counts include loops.
     Unreadable text is reported, with exit code 2.
 
     --json lists the same collectives in program order.
@@ -99,26 +100,16 @@ def command(
     if file not in (STDIN, "") and is_folder(Path(file)):
         files = dump_files.final_programs(Path(file))
         if len(files) > 1:
-            of_one = {
-                "--picture": picture,
-                "--time": with_times,
-                "--why": why,
-                "--trips": trips is not None,
-                "--top": selection.top is not None,
-                "--sort": selection.sort != "cost",
-            }
-            for option, is_given in of_one.items():
-                if is_given:
-                    raise QuestionError(
-                        f"{option} needs one program; {quote(file)} has {len(files)} modules",
-                        f"choose one: {files[-1].path}",
-                    )
+            of_one = {"--picture": picture, "--time": with_times, "--why": why, "--trips": trips is not None}
+            of_one |= {"--top": selection.top is not None, "--sort": selection.sort != "cost"}
+            if option := next((option for option, is_given in of_one.items() if is_given), ""):
+                problem = f"{option} needs one program; {quote(file)} has {len(files)} modules"
+                raise QuestionError(problem, f"choose one: {files[-1].path}")
             return _list_modules(files, given, machine, selection, save, output)
         file = files[0].path
     if file.endswith(".py"):
-        raise QuestionError(
-            f"{quote(file)} is a Python file", f"shardviz program {file}:FUNCTION compiles it"
-        )
+        hint = f"shardviz program {file}:FUNCTION compiles it"
+        raise QuestionError(f"{quote(file)} is a Python file", hint)
     text = read_text(file)
     if text.startswith("{") and summaries.says_summary(text[: summaries.HEAD]):
         return _show_saved(file, summaries.read_summary(text, file), output)
@@ -143,15 +134,16 @@ def command(
     answer = question.answer(pricing_machine(machine) if priced else None)
     del question
     report, remade = answer.report, answer.remade
+    stuck = lines.sentences(answer.stuck, output.width, lead="✗ ")
     if report is None:
         is_given = given is not None
         if output.as_json:
             log, is_inferred = fields.KINDS["rematerializations"], answer.mesh is not None and not is_given
-            print_json(
-                log.document(mesh=answer.mesh, is_mesh_inferred=is_inferred, rematerializations=remade)
-            )
+            print_json(log.document(answer, is_mesh_inferred=is_inferred, rematerializations=remade))
         else:
-            output.show(cost_lines.log_lines(remade, answer.mesh, output.width, is_given=is_given))
+            output.show(stuck)
+            if remade or not stuck:
+                output.show(cost_lines.log_lines(remade, answer.mesh, output.width, is_given=is_given))
         return ExitCode.FINE
     module, timeline = report.module, report.timeline
     code = note_unread(module)
@@ -160,14 +152,14 @@ def command(
         options.keep(save, programs.summary_of(report), module.unread)
     page = output.page
     if output.as_json:
-        print_json(documents.hlo_document(report, given, selection, remade))
+        print_json(documents.hlo_document(report, given, selection, remade, stuck=answer.stuck))
         return code
     if with_times and timeline is not None:
         output.show(program_view.module_lines(module, given, *page))
         output.show_below(time_report.timeline_view(timeline, *page, output.verbose))
         output.show_more("all savings, the critical path and the largest buffers")
         return code
-    output.show(program_view.hlo_view(report, given, *page, selection, output.verbose))
+    output.show([*stuck, *program_view.hlo_view(report, given, *page, selection, output.verbose)])
     if timeline is not None and timeline.memory is not None:
         output.show_below(program_view.memory_lines(timeline.memory, *page, output.verbose))
     output.show_more("the sums and the memory in full")

@@ -11,7 +11,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import CommandOutput, print_error, print_json, print_note, working
+from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.lazy_names import LazyImports
@@ -132,13 +132,12 @@ def command(
             try:
                 program = session.run_file(file, name, wanted, axis_types)
             except ShardingRefusal as refusal:
-                if output.as_json:
-                    raise
-                priced = session.priced(refusal, compiler_options)
-                output.show(refusal_view.refusal_view(refusal, priced, output.width, output.verbose))
-                if not sys.stdout.isatty():
-                    print_error(refusal.message, refusal.hint)
-                return refusal.exit_code
+                if not output.as_json:
+                    priced = session.priced(refusal, compiler_options)
+                    output.show(refusal_view.refusal_view(refusal, priced, output.width, output.verbose))
+                    if sys.stdout.isatty():  # who redirected stdout reads the error as well
+                        return refusal.exit_code
+                raise
         if wanted and program.meshes and all(mesh.shape != wanted.shape for mesh in program.meshes):
             own = " and ".join(map(str, program.meshes))
             print_note(f"{name} makes the mesh {own}, and does not use {wanted}, which --mesh names")
@@ -203,11 +202,8 @@ def _show(
     if len(reported) > 1:
         output.show(program_view.programs_view(reported, width, output.palette, selection, output.verbose))
     elif not with_times or reported[0][1] is None:
-        output.show(
-            program_view.program_view(
-                *reported[0], width, output.palette, selection, verdicts, output.verbose
-            )
-        )
+        first = reported[0]
+        output.show(program_view.program_view(*first, *output.page, selection, verdicts, output.verbose))
         output.show_more("the sums, the reasons and the memory in full")
     if with_times:
         for (program, report), times in zip(reported, told, strict=True):

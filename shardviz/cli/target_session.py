@@ -161,20 +161,17 @@ class ProgramSession(WorkerSession):
     ) -> dict[SourceChange, TargetProgram]:
         """The programs of the changes that JAX accepts, as the first target compiles them, the fastest first;
         without times, the one first that sends least."""
-        worker, target = self._worker, self._targets[0]
-        assert worker is not None
-        asked = [
-            (each, worker.compile(each.lowered, target, options)) for each in refusal.changes if each.lowered
-        ]
-        found = [(change, wait_for(pending, target.name)) for change, pending in asked]
+        target = self._targets[0]
+        programs = {change: change.lowered for change in refusal.changes if change.lowered}
+        for lowered in programs.values():
+            self.ask(user_file.UserProgram({target.platform: lowered}), options, targets=[target])
+        found = [one for one in zip(programs, self.answers(), strict=True) if one[1].module is not None]
 
-        def price(program: TargetProgram) -> tuple[float, int]:
-            times = program.times().times
-            return 0.0 if times is None else times.model.seconds, program.bytes_sent or 0
+        def price(one: tuple[SourceChange, TargetProgram]) -> tuple[float, int]:
+            times = one[1].times().times
+            return 0.0 if times is None else times.model.seconds, one[1].bytes_sent or 0
 
-        return dict(
-            sorted((one for one in found if one[1].module is not None), key=lambda one: price(one[1]))
-        )
+        return dict(sorted(found, key=price))
 
     def verdicts(self, compiled: TargetProgram, machine: Machine | None = None) -> tuple[WasteVerdict, ...]:
         """The wastes of a program with their mends, tried on Shardy and its target; a try that fails is

@@ -87,13 +87,15 @@ def hlo_document(
     selection: Selection | None = None,
     rematerializations: Sequence[Rematerialization] = (),
     compiled: TargetProgram | None = None,
+    stuck: Sequence[str] = (),
 ) -> Document:
     """A report; `given` is the mesh that the user named.
 
     Collectives and totals are those that the selection shows, without the collectives that could not be
     read; those of a target's `compiled` program have the reasons why they are there.
     """
-    return KINDS["hlo"].document(_hlo(report, given, selection, rematerializations, compiled))
+    found = _hlo(report, given, selection, rematerializations, compiled)
+    return KINDS["hlo"].document(Beside(found, stuck=stuck))
 
 
 def _hlo(
@@ -131,6 +133,7 @@ def _hlo(
         totals_between_slices={total.op: total for total in within if total.between_slices},
         totals_of_host_transfers={sum_.op: sum_ for sum_ in sums if sum_.is_host_transfer},
         rematerializations=rematerializations,
+        stuck=(),
         timeline=report.timeline,
         arrays=compiled.arrays if compiled is not None and with_arrays else None,
     )

@@ -20,10 +20,10 @@ class SourceChange:
 
 
 class ShardingRefusal(QuestionError):
-    """JAX refuses a program for its shardings. `place` is ``FILE:12: ``, `words` JAX's own, whole, after the
-    `kind` of the exception; `source` is the user's expression, and `types` those of its arrays, ``f32[64_X,
-    512]``. `changes` were tried; those that JAX refuses at the same place are left out."""
+    """JAX refuses a program for its shardings at a `place`, in its own `words`, whole; `source` is the user's
+    expression, and `types` those of its arrays, ``f32[64_X, 512]``. The `changes` were tried; those that JAX
+    refuses at the same place are left out."""
 
-    place = kind = words = source = ""
+    place = words = source = ""
     types: tuple[str, ...] = ()
     changes: tuple[SourceChange, ...] = ()

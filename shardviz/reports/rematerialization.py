@@ -29,6 +29,7 @@ from shardviz.planner.states.paths import ArrayKind, CheapestPaths
 from shardviz.planner.states.prices import Prices
 from shardviz.reports.entries import CollectiveEntry
 from shardviz.reports.lowered_module import Meeting
+from shardviz.reports.rendezvous import STUCK
 from shardviz.reports.why import meetings_of
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
 
@@ -111,7 +112,7 @@ def rematerializations(
 
 def without_warnings(text: str) -> str:
     """The text without the lines of XLA's warnings, which quote instructions."""
-    return "".join(line for line in text.splitlines(keepends=True) if MARK not in line)
+    return "".join(line for line in text.splitlines(keepends=True) if MARK not in line and STUCK not in line)
 
 
 def unwarned_rematerializations(

@@ -103,7 +103,7 @@ def test_jax_accepts_the_changed_file(
     refusal = raised.value
     tried = {change.code: change for change in refusal.changes}
     assert tried[accepted].lowered is not None, [*tried]
-    assert refusal.place.endswith("own.py:12: ")
+    assert refusal.place.endswith("own.py:12")
     assert refusal.source in ("", source) or "psum" in accepted
     module = lowered(tmp_path, returned.replace(source, accepted), types).lowered_for("cpu")
     assert tried[accepted].lowered.results == module.results  # type: ignore[union-attr]
@@ -135,8 +135,9 @@ def test_a_change_may_meet_the_next_refusal(tmp_path: Path) -> None:
 def test_the_words_of_jax_are_whole(tmp_path: Path) -> None:
     with pytest.raises(ShardingRefusal) as raised:
         lowered(tmp_path, f"{SUM}, rows", "auto")
-    assert raised.value.kind == "ValueError"
-    assert raised.value.words.startswith("shard_map applied to the function '<lambda>' was given out_specs")
+    assert raised.value.words.startswith(
+        "ValueError: shard_map applied to the function '<lambda>' was given out_specs"
+    )
     assert raised.value.words.endswith("passing the check_vma=False argument to `jax.shard_map`.")
 
 

@@ -12,6 +12,7 @@ import gc
 import re
 import time
 import traceback
+from ast import unparse as _text
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
@@ -32,8 +33,6 @@ from shardviz.sharding import canonical_dtype
 
 ENOUGH = 3
 """Changes of one kind that JAX accepts, after which no other of that kind is tried."""
-MOST_SPECS = 4
-"""Ways to reshard an operand."""
 MAX_TRIES_S = 60.0
 """Seconds in which changes are tried: each try traces the program."""
 Again = Callable[[Sequence[int], Sequence[int]], LoweredModule]
@@ -50,9 +49,6 @@ _FULL_SHAPE = re.compile(r"(?:full shape: |Got shape: |of shape \w+)[\[(]([\d, ]
 _SPAN = attrgetter("lineno", "col_offset", "end_lineno", "end_col_offset")
 _IDLE_AXES = re.compile(r"only varying across mesh axes \{.*?\} and not \{(.*?)\}")
 
-Axes = tuple[str, ...]
-_text = ast.unparse
-
 
 def caption(words: str) -> str:
     """A type as JAX writes it, ``float32[64@X,512]{V:Y}``, in fewer letters: ``f32[64_X, 512]{V:Y}``."""
@@ -62,7 +58,7 @@ def caption(words: str) -> str:
     return f"{dtype}[{rest.replace('@', '_').replace(',', ', ')}"
 
 
-def _dims(words: str) -> list[tuple[int, Axes]]:
+def _dims(words: str) -> list[tuple[int, tuple[str, ...]]]:
     """The sizes of such a type, each with its axes, of which several stand in brackets."""
     dims = re.findall(r"(\d+)(?:@(\([^)]*\)|[^,\]]*))?", words.partition("[")[2].partition("]")[0])
     return [(int(size), tuple(_names(axes))) for size, axes in dims]
@@ -130,12 +126,12 @@ class Refused:
 
     def refusal(self, place_of: Callable[[BaseException], str], again: Again) -> ShardingRefusal:
         """The error with the changes that JAX accepts."""
-        kind, place, words = type(self.error).__name__, place_of(self.error), str(self.error)
+        place, words = place_of(self.error), f"{type(self.error).__name__}: {self.error}"
         changes = tuple(self._tried(place_of, again))
         best = next((each.code for each in changes if each.lowered), "")
         hint = f"JAX accepts {best}" if best else "JAX accepted no change that was tried"
-        found = ShardingRefusal(f"{place}{kind}: {one_line(words, MAX_WORDS)}", hint)
-        found.place, found.kind, found.words, found.changes = place, kind, words, changes
+        found = ShardingRefusal(f"{place}{one_line(words, MAX_WORDS)}", hint)
+        found.place, found.words, found.changes = place.rstrip(": "), words, changes
         found.source = "" if self.node is None else _text(self.node)
         found.types = tuple(caption(each) for each in dict.fromkeys(self.types))
         return found
@@ -234,7 +230,7 @@ class Refused:
     def _resharded(self) -> Iterator[_Change]:
         shapes = [[size for size, _ in _dims(each)] for each in self.types] or [[]]
         specs = [[f"jax.sharding.reshard({{}}, {spec})" for spec in self._specs(shape)] for shape in shapes]
-        return self._around(lambda number: specs[min(number, len(specs) - 1)][:MOST_SPECS])
+        return self._around(lambda number: specs[min(number, len(specs) - 1)][: ENOUGH + 1])
 
     def _varying(self) -> Iterator[_Change]:
         """Casts to vary over the axes that others vary over."""
@@ -260,11 +256,10 @@ class Refused:
             given = {each.arg: each.value for each in getattr(call, "keywords", ())}
             if "out_specs" not in given or "check_vma" in given or not isinstance(call, ast.Call):
                 continue
-            for value in self._returned(call) if axes else ():
-                yield _Change(value, f"jax.lax.psum({_text(value)}, {axes})", "if it is a partial sum")
             if axes:
-                note = "the results of all devices, concatenated"
-                yield _Change.within(call, given["out_specs"], _spec([axes]), note)
+                for value in self._returned(call):
+                    yield _Change(value, f"jax.lax.psum({_text(value)}, {axes})", "if it is a partial sum")
+                yield _Change.within(call, given["out_specs"], _spec([axes]), "if each device has its part")
             note = "if all devices have the same result" if axes else ""
             yield _Change(call, f"{_text(call)[:-1]}, check_vma=False)", note)
 
@@ -278,8 +273,7 @@ class Refused:
             elif isinstance(each, ast.FunctionDef) and (
                 each.name in names or shard_map in each.decorator_list
             ):
-                returns = (stmt.value for stmt in each.body if isinstance(stmt, ast.Return))
-                yield from filter(None, returns)
+                yield from filter(None, (stmt.value for stmt in each.body if isinstance(stmt, ast.Return)))
 
     def _operands(self, node: ast.AST) -> Iterator[ast.expr]:
         """The expressions that an operation takes, those of a list one by one, and the array of a method."""
@@ -293,14 +287,12 @@ class Refused:
                 yield from () if is_global else (each,)
 
 
-def _spec(axes: Sequence[Axes]) -> str:
+def _spec(axes: Sequence[Sequence[str]]) -> str:
     entries = [repr(each[0]) if len(each) == 1 else repr(each) if each else "None" for each in axes]
     return f"P({', '.join(entries)})"
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def _codes(code: CodeType) -> list[CodeType]:
     """A code object and those within, in order."""
-    yield code
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _codes(each)
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return [code, *(each for own in inner for each in _codes(own))]

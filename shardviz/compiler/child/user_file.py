@@ -29,7 +29,6 @@ from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, one_line, quote
 from shardviz.hlo.text.source_locations import LIBRARY
 from shardviz.reports.lowered_module import LoweredModule
-from shardviz.reports.refusal import ShardingRefusal
 from shardviz.targets import MAX_CPU_DEVICES, OLDEST_JAX, older_than, pip
 
 _OURS = str(Path(__file__).parents[2])
@@ -63,24 +62,26 @@ class UserFile:
         program, args = self._checked(returned)
 
         def again(shape: Sequence[int], other: Sequence[int]) -> LoweredModule:
-            program, args = self._checked(function(mesh))
-            return _traced(program, _reshaped(args, shape, other), mesh, request.platforms[0])
+            def wider(leaf: Any) -> Any:
+                is_meant = bool(shape) and getattr(leaf, "shape", None) == shape
+                return jax.ShapeDtypeStruct(other, leaf.dtype, sharding=leaf.sharding) if is_meant else leaf
 
-        lowered = {name: self._lowered(program, args, mesh, name, again) for name in request.platforms}
+            program, args = self._checked(function(mesh))
+            return _traced(program, jax.tree.map(wider, args), mesh, request.platforms[0])
+
+        lowered = {request.platforms[0]: self._lowered(program, args, mesh, request.platforms[0], again)}
+        lowered |= {name: self._lowered(program, args, mesh, name) for name in request.platforms[1:]}
         errors = [found for found in lowered.values() if isinstance(found, ShardvizError)]
         if len(errors) == len(lowered):
             raise errors[0]
         return UserProgram(lowered)
 
     def _lowered(
-        self, program: Any, args: Sequence[Any], mesh: Any, platform: str, again: Again
+        self, program: Any, args: Sequence[Any], mesh: Any, platform: str, again: Again | None = None
     ) -> LoweredModule | ShardvizError:
-        """The program for a platform, or why there is none; raises what JAX says of shardings, at once."""
         try:
             with self._blamed(f"tracing what {self.request.function} returns", again):
                 module = _traced(program, args, mesh, platform)
-        except ShardingRefusal:
-            raise
         except ShardvizError as error:
             return error
         if module.meshes or mesh.size == 1:
@@ -219,16 +220,6 @@ def _traced(program: Any, args: Sequence[Any], mesh: Any, platform: str) -> Lowe
     words = refusal_of(failure).message.partition(": ")[2]
     note = f"it is traced without a mesh in context, and constraints that look for one are left out: {words}"
     return replace(module, notes=(note,))
-
-
-def _reshaped(args: Sequence[Any], shape: Sequence[int], other: Sequence[int]) -> Any:
-    """The arguments, with another shape for those of the first."""
-
-    def reshaped(leaf: Any) -> Any:
-        is_meant = bool(shape) and getattr(leaf, "shape", None) == shape
-        return jax.ShapeDtypeStruct(other, leaf.dtype, sharding=leaf.sharding) if is_meant else leaf
-
-    return jax.tree.map(reshaped, args)
 
 
 def _kind(value: Any) -> str:

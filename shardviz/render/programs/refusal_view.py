@@ -21,11 +21,10 @@ def refusal_view(
 ) -> list[Text]:
     """The place, the types of the arrays, JAX's words, whole if `verbose`, and each change that JAX accepts:
     what the whole program with it sends and takes on a target, in the order of `programs`."""
-    lines = sentence(f"  {refusal.source}", width, lead=refusal.place.rstrip(": "))
+    lines = sentence(f"  {refusal.source}", width, lead=refusal.place)
     lines += sentence("  ".join(refusal.types), width, 2)
-    first, *others = refusal.words.splitlines() or [""]
-    words = [*sentence(f" {first}", width, 2, f"✗ {refusal.kind}:"), *sentences(others, width, 4)]
-    lines += words if verbose or len(words) <= FEW else [*words[: FEW - 1], Text("    … -v shows all", "dim")]
+    words = sentences(refusal.words.splitlines(), width, 2)
+    lines += words if verbose or len(words) <= FEW else [*words[: FEW - 1], Text("  … -v shows all", "dim")]
     if not refusal.changes:
         return [*lines, Text(), *sentence("JAX accepted no change that was tried.", width)]
     rows: list[list[Cell]] = []
