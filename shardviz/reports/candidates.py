@@ -7,6 +7,7 @@ from which on the batch is split no longer, or deletes a constraint.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from shardviz.hlo.named_scopes import program_place
 from shardviz.reports.entries import CollectiveEntry
@@ -109,6 +110,22 @@ def _moved(
             other = PartitionSpec((*rest[:dim], (*own, *taken), *rest[dim + 1 :]))
             if other != one.spec and one.shape[dim] % mesh.group_size((*own, *taken)) == 0:
                 yield of_argument(one, other, mesh)
+
+
+def even_constraints(one: ShardingCandidate, mesh: Mesh) -> Iterator[ShardingCandidate]:
+    """For a constraint whose axes do not divide its value, its removal, then those that split other
+    dimensions by these axes evenly."""
+    parts = one.spec.parts(mesh)
+    kept = [
+        own if size % count == 0 else ()
+        for own, size, count in zip(one.spec.dims, one.shape, parts, strict=True)
+    ]
+    moved = tuple(axis for axis in one.spec.axes if not any(axis in own for own in kept))
+    yield one
+    for dim, own in enumerate(kept):
+        if one.shape[dim] % mesh.group_size((*own, *moved)) == 0:
+            spec = PartitionSpec((*kept[:dim], (*own, *moved), *kept[dim + 1 :]))
+            yield replace(one, spec=spec, before=one.spec)
 
 
 def of_argument(one: SplitArgument, spec: PartitionSpec, mesh: Mesh) -> ShardingCandidate:

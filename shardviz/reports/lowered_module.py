@@ -153,12 +153,14 @@ class SplitValue:
 class ExplicitReshards:
     """A program in whose text every reshard is an operation: the `meetings` in the order in which they run,
     the `arguments` whose sharding and place it tells, the multiplications of one device in all of its
-    matmuls, each counted once, and large `values` beside the arguments."""
+    matmuls, each counted once, large `values` beside the arguments, and the constraints whose axes do not
+    divide a value: the changes that remove them."""
 
     meetings: tuple[Meeting, ...] = ()
     arguments: tuple[SplitArgument, ...] = ()
     products: int = 0
     values: tuple[SplitValue, ...] = ()
+    uneven: tuple[ShardingCandidate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -166,8 +168,8 @@ class ShardingCandidate:
     """A change: an argument, or else what the operation `made_by` makes (by JAX's name, with its `opcode` in
     StableHLO), is split as `spec`; or the `result` with a number is, in place of `before`, and then takes the
     memory of the argument, where there is one. `source` is the user's line at which it is written; the
-    constraint at a location of MLIR is `removed`. `memory_bytes` is what the argument takes more on each
-    device."""
+    constraint at a location of MLIR is `removed`, or has the `spec` in place of `before`. `memory_bytes` is
+    what the argument takes more on each device."""
 
     spec: PartitionSpec
     argument: SplitArgument | None = None
@@ -188,4 +190,6 @@ class ShardingCandidate:
         if self.argument is not None:
             return f"{self.argument.name}: {self.spec} in place of {self.argument.spec}"
         constraint = f"x = jax.lax.with_sharding_constraint(x, {self.spec})"
+        if self.removed and self.before is not None:
+            return f"{constraint} in place of {self.before}"
         return f"delete {constraint}" if self.removed else constraint

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 from shardviz.hlo.named_scopes import program_place
 from shardviz.reports.arrays import ProgramArray, alike_arrays
-from shardviz.reports.candidates import LOOKUPS, MOST, candidates, of_argument, splits
+from shardviz.reports.candidates import LOOKUPS, MOST, candidates, even_constraints, of_argument, splits
 from shardviz.reports.entries import CollectiveEntry, entries_of
 from shardviz.reports.lowered_module import ExplicitReshards, Meeting, ShardingCandidate
 from shardviz.reports.target_program import TargetProgram
@@ -40,6 +40,7 @@ VerdictKind = Literal[
     "reshaped batch",
     "small dimension",
     "rematerialization",
+    "padding",
     "lost donation",
     "replicated argument",
     "reshard",
@@ -109,7 +110,13 @@ def verdicts(
     if compiled.module is None or compiled.mesh is None or compiled.lowered is None:
         return ()
     trial = _Trial(ask, compiled, machine)
-    found = [*_lost_donations(trial), *_loop_reductions(trial), *_reshards(trial), *_replicated(trial)]
+    found = [
+        *_lost_donations(trial),
+        *_loop_reductions(trial),
+        *_reshards(trial),
+        *_padding(trial),
+        *_replicated(trial),
+    ]
     return tuple(sorted(found, key=lambda one: (-(one.saving.seconds or 0.0), -one.saving.sent_bytes)))
 
 
@@ -315,6 +322,32 @@ def _replicated(trial: _Trial) -> Iterator[WasteVerdict]:
 def _frees(saving: ChangeSaving, compiled: TargetProgram) -> bool:
     peak = 0 if compiled.memory is None else compiled.memory.peak_bytes
     return -saving.memory_bytes >= LEAST_PART * peak
+
+
+def _padding(trial: _Trial) -> Iterator[WasteVerdict]:
+    """For the first constraints whose axes do not divide a value, another one or none, with which a run takes
+    less time, or where nobody can tell, sends less."""
+    mesh, times = trial.compiled.mesh, trial.times
+    assert mesh is not None
+    least = 0.0 if times is None else LEAST_PART * times.model.seconds
+    for uneven in trial.compiled.explicit_reshards.uneven[:MOST_REASONS]:
+        kept = {}
+        for change in islice(even_constraints(uneven, mesh), MOST_COMPILED + 1):
+            saving = trial.saving(change)
+            if saving is not None and saving.memory_bytes <= max(0, saving.sent_bytes):
+                kept[change] = saving, saving.sent_bytes if saving.seconds is None else saving.seconds
+        gains = {change: gain for change, (_, gain) in kept.items() if gain > least}
+        if gains:
+            change = max(gains, key=gains.__getitem__)
+            yield WasteVerdict(
+                "padding",
+                f"{uneven.spec} does not divide a value of the shape {uneven.shape}, which is padded",
+                change.code,
+                kept[change][0],
+                change.source,
+                trial.compiled.target,
+                change,
+            )
 
 
 def _lost_donations(trial: _Trial) -> Iterator[WasteVerdict]:

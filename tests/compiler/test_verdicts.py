@@ -24,6 +24,10 @@ CODE = {
     "rematerialization": "x: P(None, ('data', 'model'), None) in place of P('model', None, 'data')",
     "reshaped batch": "x = jax.lax.with_sharding_constraint(x, P(None, 'data', None))",
     "convolution": "x: P(('data', 'model'), None, None, None) in place of P('data', None, None, 'model')",
+    "padding": (
+        "x = jax.lax.with_sharding_constraint(x, P(('data', 'model'), None, None, None)) "
+        "in place of P('data', None, 'model', None)"
+    ),
     "replicated argument": "w['up']: P(None, 'model') in place of P(None, None)",
 }
 TPU = "v5e:2x4"

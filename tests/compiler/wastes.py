@@ -169,6 +169,17 @@ def convolution(is_mended):
     return jax.jit(conv), (kernel, array((32, 64, 64, 128), *spec))
 
 
+def padded(is_mended):
+    """Six heads over four devices."""
+    spec = (BOTH,) if is_mended else ("data", None, "model")
+
+    def attend(x, w):
+        q, k, v = (split((x @ w[name]).reshape(16, 512, 6, 64), *spec) for name in "qkv")
+        return jax.nn.dot_product_attention(q, k, v)
+
+    return jax.jit(attend), (array((16, 512, 512), "data"), {name: array((512, 384)) for name in "qkv"})
+
+
 def replicated(is_mended):
     """Weights that every device holds whole, while one axis of the mesh splits nothing."""
     weights = WEIGHTS | ({"up": array((1024, 4096), None, "model")} if is_mended else {})
@@ -186,6 +197,7 @@ WASTES = {
     "rematerialization": rematerialized,
     "reshaped batch": reshaped_batch,
     "convolution": convolution,
+    "padding": padded,
     "replicated argument": replicated,
 }
 

@@ -36,6 +36,7 @@ from shardviz.reports.lowered_module import (
     FEW_ELEMENTS,
     ExplicitReshards,
     Meeting,
+    ShardingCandidate,
     SplitArgument,
     SplitValue,
     ValueKind,
@@ -102,8 +103,9 @@ def explicit_reshards(code: bytes) -> ExplicitReshards | None:
         if jax.__version_info__[:3] == CRASHING_JAX and _LOOP_OR_CALL.search(str(module)):
             return None
         try:
+            uneven = tuple(Reshards(module).uneven_constraints())
             next(name for name in passes(module) if name == RESHARDS)  # none after it runs
-            return Reshards(module).read()
+            return replace(Reshards(module).read(), uneven=uneven)
         except Exception:  # what XLA compiles all the same has no reasons then
             return None
 
@@ -228,6 +230,22 @@ class Reshards:
 
         meetings = tuple(self._meeting(change, arguments) for change in sorted(self._changes, key=order))
         return ExplicitReshards(meetings, arguments, self._products, tuple(self._named_values()))
+
+    def uneven_constraints(self) -> Iterator[ShardingCandidate]:
+        """The constraints, before any pass, whose axes do not divide the value, each as its removal."""
+        found: dict[ShardingCandidate, None] = {}
+        for operation in operations_inside(self._module.operation):
+            if operation.name == "sdy.sharding_constraint":
+                array, split = _array(operation.results[0].type), self._split(operation.results[0])
+                if array is None or split is None:
+                    continue
+                if any(size % count for size, count in zip(array[0], _counts(split), strict=True)):
+                    place = str(operation.location)
+                    one = ShardingCandidate(
+                        split[0], shape=array[0], source=_source(operation), removed=place
+                    )
+                    found[one] = None
+        yield from found
 
     def _walk(self) -> None:
         waiting: dict[Any, _Change] = {}

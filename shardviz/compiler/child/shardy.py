@@ -85,7 +85,11 @@ def change(module: ir.Module, change: ShardingCandidate) -> None:
         for operation in [*operations_inside(module.operation)]:
             made_by = name_in(operation.location)
             if change.removed:
-                if operation.name == "sdy.sharding_constraint" and str(operation.location) == change.removed:
+                if operation.name != "sdy.sharding_constraint" or str(operation.location) != change.removed:
+                    continue
+                if change.before is not None:
+                    operation.attributes["sharding"] = sharding
+                else:
                     operation.results[0].replace_all_uses_with(operation.operands[0])
                     operation.erase()
             elif (
