@@ -18,6 +18,7 @@ from shardviz.errors import QuestionError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, title_of
+from shardviz.reports.trials import TrialTable
 from shardviz.targets import Target
 from shardviz.user_files import target_path, write_file
 
@@ -27,6 +28,7 @@ with LazyImports():
     from shardviz.cli import hlo as hlo_command
     from shardviz.cli import meshes as mesh_commands
     from shardviz.cli import profile as profile_command
+    from shardviz.cli import program as program_command
     from shardviz.cli import step as step_command
     from shardviz.forms import command_line, resolve, share
     from shardviz.lessons import attempt as attempts
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 
 FORMS = ("python", "notebook", "svg", "html", "trace")
 Part = Literal["problem", "plan", "rounds", "start"]
-EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "profile")
+EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "program", "profile")
 """Those whose words can be exported."""
 PRINTED = {"as_json", "check", "compare", "devices", "no_layout", "number", "picture", "plain", "present"}
 PRINTED |= {"verbose", "why", "with_hlo"}
@@ -79,7 +81,7 @@ def command(
 ) -> int:
     """Write what a COMMAND shows in a FORMAT that needs no shardviz: python, notebook, svg, html or trace.
 
-    COMMAND is explain, sweep, step, layout, lesson, hlo or profile with its arguments and
+    COMMAND is explain, sweep, step, layout, lesson, hlo, profile or program --try with its arguments and
     options. A lesson exports its program, or else its solution; --as start omits the solution.
     hlo, profile and explain --time export the timeline; a trace opens in Perfetto, https://ui.perfetto.dev.
     """
@@ -109,8 +111,9 @@ def command(
 
 def written(subject: Subject, columns: int | None, form: str) -> str:
     """The file's text. Raises `ShardvizError` where the subject has no such form."""
-    if isinstance(subject.shown, SweepChart) and form in ("python", "notebook"):
-        raise QuestionError(f"a sweep is a chart, and {form} is a program", "take svg or html")
+    if isinstance(subject.shown, SweepChart | TrialTable) and form in ("python", "notebook"):
+        shown = "a sweep is a chart" if isinstance(subject.shown, SweepChart) else "combinations are a table"
+        raise QuestionError(f"{shown}, and {form} is a program", "take svg or html")
     if isinstance(subject.shown, Timelines) and form == "trace":
         return timeline_rows.trace(subject.shown.timelines)
     if isinstance(subject.shown, Timelines) and form not in ("svg", "html"):
@@ -137,7 +140,7 @@ def subject_of_words(
     choose."""
     name, *rest = words[1:] if words[0] == "shardviz" and len(words) > 1 else words
     if name not in EXPORTABLE:
-        hint = "write explain before an einsum; others are sweep, step, layout, lesson, hlo and profile"
+        hint = "write explain before an einsum; others are sweep, step, layout, lesson, hlo, program, profile"
         raise QuestionError(f"{quote(name, 30)} is not a command that can be exported", hint)
     command = command_named(name)
     given = command.make_context(name, list(rest), parent=ctx.parent)
@@ -171,6 +174,9 @@ def _subject_of_command(ctx: click.Context, part: Part | None) -> Subject:
             machine = hlo_command.pricing_machine(given["machine"])
             text = hlo_command.read_text(given["file"])
             return _times_of(of_program.timed_program(text, machine, mesh=mesh, infer=True)[1])
+        case "program":
+            table = program_command.asked_trials(ctx)
+            return Subject(table, f"{table.name} on {table.target}")
         case "profile":
             profile = profile_command.read_profile(given)
             return replace(_times_of(profile.timeline), shown=Timelines(profile.timelines))

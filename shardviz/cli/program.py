@@ -12,21 +12,23 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
+from shardviz.cli.process import ExitCode, on_signal
 from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.reports.refusal import ShardingRefusal
-from shardviz.targets import check_mesh
+from shardviz.targets import check_installed, check_mesh
 from shardviz.user_files import is_there
 
 with LazyImports():
-    from shardviz.answers import programs
+    from shardviz.answers import programs, trials
     from shardviz.compiler import user_file
     from shardviz.documents import programs as documents
+    from shardviz.documents.fields import KINDS
     from shardviz.hardware import machine_file
     from shardviz.hlo import text_file
-    from shardviz.render.programs import program_view, refusal_view
+    from shardviz.render.programs import program_view, refusal_view, trials_view
     from shardviz.render.times import report as time_report
 
 if TYPE_CHECKING:
@@ -34,7 +36,10 @@ if TYPE_CHECKING:
     from shardviz.reports.entries import Selection
     from shardviz.reports.program_report import ProgramReport, TimesAnswer
     from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.trials import TrialTable
     from shardviz.reports.verdicts import WasteVerdict
+    from shardviz.sharding import Mesh
+    from shardviz.targets import Target
 
     Reported = Sequence[tuple[TargetProgram, ProgramReport | None]]
     """Each target's answer, and the report on the program that it has made."""
@@ -64,6 +69,12 @@ def _compiler_options(ctx: click.Context, param: click.Parameter, given: Sequenc
     multiple=True,
     callback=_compiler_options,
 )
+@options.option(
+    "--try tries",
+    "NAME=V,V",
+    "Compile all combinations of values: of FUNCTION's parameters, of option=FLAG=V,V, of libtpu=PATH,PATH.",
+    multiple=True,
+)
 @options.selection
 @options.flag("--why with_reasons", "Show why each collective is there, and what avoids it.")
 @options.flag(
@@ -80,6 +91,7 @@ def command(
     target: str,
     axis_types: str,
     compiler_options: Mapping[str, str],
+    tries: Sequence[str],
     selection: Selection,
     with_reasons: bool,
     with_arrays: bool,
@@ -101,28 +113,22 @@ def command(
     jax.set_mesh of that mesh, and compiled, not run. In place of FILE.py:FUNCTION the name of an example
     does: train_step.
     """
-    targets = options.asked_targets(target, mesh)
-    if not targets:
-        raise TargetError("a program needs a target", "add --target v5e:4x4")
-    is_function = user_file.names_function(function) or not is_there(Path(function))
-    file, name = user_file.find_function(function) if is_function else (function, Path(function).name)
-    if is_function and mesh is None:
-        raise QuestionError("a function needs a mesh", "add --mesh data=4,model=4, or another")
-    if mesh is not None and not is_function:
-        raise QuestionError(f"{quote(function)} has its own mesh", "leave out --mesh")
-    if save is not None and len(targets) > 1:
-        problem = f"--save needs one target, not {len(targets)}"
-        raise QuestionError(problem, "choose one")
-    if with_reasons and len(targets) > 1 and not output.as_json:
-        problem = f"--why needs one target, not {len(targets)}"
-        raise QuestionError(problem, "choose one, or add --json")
+    if tries:
+        table = asked_trials(click.get_current_context())
+        if output.as_json:
+            print_json(KINDS["trials"].document(table))
+        else:
+            output.show(trials_view.trials_view(table, output.width))
+        return ExitCode.FINE if any(one.answer.status == "ok" for one in table.trials) else ExitCode.COMPILER
+    targets, file, name, wanted = _asked(function, target, mesh)
+    of_one = {"--save": save is not None, "--why": with_reasons and not output.as_json}
+    for option in (option for option, is_given in of_one.items() if is_given and len(targets) > 1):
+        more = ", or add --json" * (option == "--why")
+        raise QuestionError(f"{option} needs one target, not {len(targets)}", f"choose one{more}")
     if not output.as_json:
         for option, is_given in (("--why", with_reasons), ("--arrays", with_arrays)):
             both = {option: is_given, "--time": with_times}
             options.refuse_both(both, "leave out one of them, or add --json")
-    wanted = None if mesh is None else parse_mesh(mesh)
-    if len(targets) == 1 and wanted is not None:
-        check_mesh(targets[0], wanted)
     on = None if machine is None else machine_file.named_machine(machine)
     with ProgramSession(targets, timeout) as session:
         if wanted is None:
@@ -169,6 +175,46 @@ def command(
         if save is not None:
             _save(save, *reported[0])
         return session.exit_code
+
+
+def _asked(function: str, target: str, mesh: str | None) -> tuple[tuple[Target, ...], str, str, Mesh | None]:
+    """The targets; the file, the name of what in it is compiled, and the mesh that a function is called
+    with."""
+    targets = options.asked_targets(target, mesh)
+    if not targets:
+        raise TargetError("a program needs a target", "add --target v5e:4x4")
+    is_function = user_file.names_function(function) or not is_there(Path(function))
+    file, name = user_file.find_function(function) if is_function else (function, Path(function).name)
+    if is_function and mesh is None:
+        raise QuestionError("a function needs a mesh", "add --mesh data=4,model=4, or another")
+    if mesh is not None and not is_function:
+        raise QuestionError(f"{quote(function)} has its own mesh", "leave out --mesh")
+    wanted = None if mesh is None else parse_mesh(mesh)
+    if len(targets) == 1 and wanted is not None:
+        check_mesh(targets[0], wanted)
+    return targets, file, name, wanted
+
+
+ALONE = "--try --why --arrays --time --save --sort --top --op --axis --min-bytes --source"
+"""Combinations, and the options of the page of one program."""
+
+
+def asked_trials(ctx: click.Context) -> TrialTable:
+    """The combinations that the command's options ask for, compiled."""
+    given = ctx.params
+    named = [one.opts[0] for one in ctx.command.params if options.is_given(ctx, str(one.name))]
+    options.refuse_both({name: name in named for name in ALONE.split()})
+    (target, *more), file, name, mesh = _asked(given["function"], given["target"], given["mesh"])
+    if mesh is None or more or not given["tries"]:
+        hint = "write FILE.py:FUNCTION --target v5e:2x4 --try batch=8,16"
+        raise QuestionError("combinations are of a function, for one target", hint)
+    check_installed(target)
+    is_explicit = given["axis_types"] == "explicit"
+    request = user_file.UserFileRequest(file, name, mesh, (target.platform,), is_explicit)
+    machine = None if given["machine"] is None else machine_file.named_machine(given["machine"])
+    how, said = (given["compiler_options"], machine, given["timeout"]), [f"running {file}"]
+    with working(lambda: said[-1]):
+        return trials.compiled_trials(request, given["tries"], target, *how, said.append, on_signal)
 
 
 def _note_machine(machine: Machine, reported: Reported, told: Sequence[TimesAnswer]) -> None:

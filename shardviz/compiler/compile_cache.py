@@ -64,6 +64,8 @@ def entry(
     flags = {name: value for name, value in environment.items() if name.startswith(_READ_BY_COMPILERS)}
     if target.machine is None or asked.dumps == "passes" or any("dump" in value for value in flags.values()):
         return None
+    with suppress(KeyError, OSError):  # a libtpu beside the one whose version we know
+        flags["TPU_LIBRARY_PATH"] += f" {Path(flags['TPU_LIBRARY_PATH']).stat().st_mtime_ns}"
     key = hashlib.sha256()
     if isinstance(asked, ModuleQuestion):
         key.update(asked.code)

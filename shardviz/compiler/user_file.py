@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, simulating
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
@@ -22,13 +23,15 @@ HINT = (
 
 @dataclass(frozen=True)
 class UserFileRequest:
-    """To the process: call `function` of `file` with a mesh, and lower what it returns for `platforms`."""
+    """To the process: call `function` of `file` with a mesh and `keywords`, and lower what it returns for
+    `platforms`."""
 
     file: str
     function: str
     mesh: Mesh
     platforms: tuple[str, ...]
     is_explicit: bool = False
+    keywords: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,9 @@ class Worker:
     answers one request at a time. Answers are kept by problem, target and the child's versions. `time_limit`
     is in seconds per request.
 
-    With the address of a `job` the child for the real devices is one of its processes, and every process of
-    the job must make the same requests. `on_job_lost` is called, from a thread, where one of them is lost.
+    Their environment is made of `environment`. With the address of a `job` the child for the real devices is
+    one of its processes, and every process of the job must make the same requests. `on_job_lost` is called,
+    from a thread, where one of them is lost.
     """
 
     def __init__(
@@ -66,8 +67,9 @@ class Worker:
         time_limit: float = TIME_LIMIT_S,
         job: JobAddress | None = None,
         on_job_lost: Callable[[JobLost], None] | None = None,
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
-        self._time_limit = time_limit
+        self._time_limit, self._environment = time_limit, environment
         self._job_address, self._on_job_lost = job, on_job_lost
         self._processes: dict[ProcessName, WorkerProcess] = {}
         self._lock = threading.Lock()
@@ -273,7 +275,7 @@ class Worker:
             if self._closed:
                 raise Cancelled("the worker was closed")
             if name not in self._processes:
-                environment = environment_for(name, os.environ)
+                environment = environment_for(name, self._environment)
                 in_job = (self._job_address, self._on_job_lost) if name == "real" else ()
                 self._processes[name] = WorkerProcess(name, environment, self._time_limit, *in_job)
             return self._processes[name]
@@ -289,7 +291,7 @@ class Worker:
     ) -> CompilerRequest[T]:
         """Have a child compile something, with a folder for what the compiler writes until that is read."""
         process, folder = self._process(target.process), self._folders.make()
-        cached = compile_cache.entry(function, asked, target, os.environ)
+        cached = compile_cache.entry(function, asked, target, self._environment)
         request = CompilerRequest(
             ChildCall(function, (replace(asked, folder=folder),)),
             lambda output: read(output, folder, cached.versions if cached is not None else process.versions),

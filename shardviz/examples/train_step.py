@@ -19,22 +19,22 @@ def layer(x, w):
     return x + jax.nn.gelu(x @ w["up"]) @ w["down"], None
 
 
-def loss(params, x, wanted):
-    found, _ = jax.lax.scan(jax.checkpoint(layer), x, params)
+def loss(params, x, wanted, policy):
+    found, _ = jax.lax.scan(jax.checkpoint(layer, policy=policy), x, params)
     return jnp.mean(jnp.square((found - wanted).astype(jnp.float32)))
 
 
-def step(params, mean, square, x, wanted):
-    gradients = jax.grad(loss)(params, x, wanted)
+def step(params, mean, square, x, wanted, policy):
+    gradients = jax.grad(loss)(params, x, wanted, policy)
     mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, gradients)
     square = jax.tree.map(lambda s, g: 0.95 * s + 0.05 * g * g, square, gradients)
     params = jax.tree.map(lambda w, m, s: w - 3e-4 * m * jax.lax.rsqrt(s + 1e-8), params, mean, square)
     return params, mean, square
 
 
-def train_step(mesh):
+def train_step(mesh, batch=BATCH, remat="nothing_saveable"):
     """The step, then its arguments on a mesh with the axes data and model: shapes, none of them allocated."""
     split = lambda shape, spec: jax.ShapeDtypeStruct(shape, jnp.bfloat16, sharding=NamedSharding(mesh, spec))
     params = {name: split(shape, spec) for name, (shape, spec) in SPLIT.items()}
-    x = split((BATCH, LENGTH, WIDTH), P("data"))
-    return jax.jit(step, donate_argnums=(0, 1, 2)), params, params, params, x, x
+    x, policy = split((batch, LENGTH, WIDTH), P("data")), getattr(jax.checkpoint_policies, remat)
+    return jax.jit(step, donate_argnums=(0, 1, 2), static_argnums=5), params, params, params, x, x, policy

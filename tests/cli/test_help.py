@@ -28,9 +28,9 @@ import jax
 from jax.sharding import NamedSharding, PartitionSpec as P
 from tests.conftest import one_in
 
-def step(mesh):
-    x = jax.ShapeDtypeStruct((64, 64), "float32", sharding=NamedSharding(mesh, P("data")))
-    return lambda x: x @ x, x
+def step(mesh, batch=64):
+    x = jax.ShapeDtypeStruct((batch, 64), "float32", sharding=NamedSharding(mesh, P("data")))
+    return lambda x: x @ x.T, x
 """
 LESSON = Path(shardviz.__file__).parent / "lessons" / file_names()[0]
 

@@ -34,6 +34,7 @@ COMMANDS = {
     "modules": ("hlo", "dumps"),
     "rematerializations": ("hlo", str(LOG)),
     "program": ("program", "train_step", "--mesh", "data=2,model=2", "--target", "shardy"),
+    "trials": ("program", "train_step", "--mesh", "data=2,model=2", "--target", "shardy", "--try", "batch=8"),
     "profile": ("profile", str(PROFILE), "--machine", "v5e:2x4"),
     "diff": ("diff", str(PROGRAM), str(SMALLER), "--machine", "v5e:2x4", "--fail-on", "memory+1GiB"),
     "layout": ("layout", "8x16", "--spec", "X Y"),

@@ -161,6 +161,34 @@ def test_what_a_command_prints_is_shown_and_its_line_is_typed_anew(capsys):
     drive(script, screen="plan")
 
 
+MATMUL = """
+import jax
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+def step(mesh):
+    x = jax.ShapeDtypeStruct((64, 64), "float32", sharding=NamedSharding(mesh, P("X")))
+    return lambda x: x @ x, x
+"""
+
+
+def test_a_key_shows_every_array_of_a_function(folder):
+    (folder / "tiny.py").write_text(MATMUL)
+    line = "shardviz program tiny.py:step --mesh X=4 --target cpu"
+
+    async def script(pilot):
+        app = pilot.app
+        await opened(pilot, "tiny.py:step --mesh X=4 --target cpu")
+        await until(pilot, lambda: "all-gather X" in text_of(app))
+        await pilot.press("a")
+        await until(pilot, lambda: "arguments  4 KiB per device" in text_of(app))
+        assert app.screen.line == f"{line} --arrays"
+        await pilot.press("a")
+        await until(pilot, lambda: "all-gather X" in text_of(app))
+        assert app.screen.line == line
+
+    drive(script, screen="plan")
+
+
 OPENED = [
     ("before.json", "shardviz hlo before.json"),
     ("dumps/", "shardviz hlo dumps"),

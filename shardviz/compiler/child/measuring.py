@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +32,7 @@ from shardviz.compiler.child import xla
 from shardviz.compiler.child.job import agree
 from shardviz.compiler.child.program import jax_dtype, refusal_by
 from shardviz.compiler.messages import NO_ROOM, TargetMesh
+from shardviz.devices.host_memory import free_bytes
 from shardviz.devices.question import Case, Measurement, NoMeasurement
 from shardviz.errors import CompilerError, TargetError
 from shardviz.sharding.array import WIDE
@@ -132,16 +132,9 @@ def _free(device: Any, mesh: Any) -> int:
     """Bytes that are free on a device; on a CPU its part of what the host has."""
     stats = device.memory_stats() or {}
     if "bytes_limit" in stats:
-        found = [int(stats["bytes_limit"] - stats.get("bytes_in_use", 0))]
+        free = max(0, int(stats["bytes_limit"] - stats.get("bytes_in_use", 0)))
     else:
-        # What Linux can still give, and its limit for this process's group; another system may tell neither.
-        found, groups = [2**62], Path("/sys/fs/cgroup")
-        with suppress(OSError, KeyError, ValueError):
-            fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-            found.append(int(fields["MemAvailable"].split()[0]) * 1024)
-            limit = int((groups / "memory.max").read_text())  # "max" without one
-            found.append(limit - int((groups / "memory.current").read_text()))
-    free = max(0, min(found))
+        free = free_bytes()
     return free // len(mesh.local_devices) if device.platform == "cpu" else free
 
 

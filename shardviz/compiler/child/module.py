@@ -73,7 +73,9 @@ def _answer(report: Callable[[str], None], question: ModuleQuestion) -> Output:
     def compile_with(options: dict[str, Any]) -> xla.Compiled:
         with rematerialization_warnings() as lines:
             warnings.append(lines)
-            executable = _executable(module, devices, options | dict(question.options))
+            # XLA for CPU does not take the words.
+            given = {name: {"true": True, "false": False}.get(each, each) for name, each in question.options}
+            executable = _executable(module, devices, options | given)
         return xla.Compiled(
             executable,
             lambda: "\n\n".join(part.to_string() for part in executable.hlo_modules()),

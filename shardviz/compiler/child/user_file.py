@@ -7,10 +7,11 @@ that tells what is wrong with the file and in which line, and ends.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from importlib.util import module_from_spec, spec_from_file_location
@@ -55,10 +56,12 @@ class UserFile:
             module = self._module()
         function = self._function(module)
         _simulate(request.mesh.size)  # the file may have asked for others
-        self._check_takes_mesh(function)
+        keywords = dict(request.keywords)
+        self._check_takes(function, keywords)
         mesh = _mesh(request)
-        with self._blamed(f"calling {request.function}(mesh)"):
-            returned = function(mesh)
+        given = ", ".join(["mesh", *(f"{name}={value!r}" for name, value in keywords.items())])
+        with self._blamed(f"calling {request.function}({given})"):
+            returned = function(mesh, **keywords)
         program, args = self._checked(returned)
 
         def again(shape: Sequence[int], other: Sequence[int]) -> LoweredModule:
@@ -66,7 +69,7 @@ class UserFile:
                 is_meant = bool(shape) and getattr(leaf, "shape", None) == shape
                 return jax.ShapeDtypeStruct(other, leaf.dtype, sharding=leaf.sharding) if is_meant else leaf
 
-            program, args = self._checked(function(mesh))
+            program, args = self._checked(function(mesh, **keywords))
             return _traced(program, jax.tree.map(wider, args), mesh, request.platforms[0])
 
         lowered = {request.platforms[0]: self._lowered(program, args, mesh, request.platforms[0], again)}
@@ -127,19 +130,28 @@ class UserFile:
             raise QuestionError(problem, RETURNS)
         return program, tuple(args)
 
-    def _check_takes_mesh(self, function: Callable[..., Any]) -> None:
-        """Complain about a function that cannot be called with the mesh alone, such as the step itself."""
+    def _check_takes(self, function: Callable[..., Any], keywords: Mapping[str, Any]) -> None:
+        """Complain about a function that cannot be called with the mesh and the keywords alone, such as the
+        step itself."""
         name = self.request.function
         try:
-            signature(function).bind(None)
+            taken = signature(function)
+        except (TypeError, ValueError):  # a function of C says nothing of its arguments
+            return
+        try:
+            taken.bind(None, **keywords)
         except TypeError as error:
+            for other in (each for each in keywords if each not in taken.parameters):
+                problem = f"{name} has no parameter {other}: it takes {', '.join(taken.parameters)}"
+                hint = f"write def {name}(mesh, {other}={keywords[other]!r})"
+                hint = f"{did_you_mean(other, taken.parameters)}{hint}"
+                raise QuestionError(f"{self._return()}{problem}", hint) from None
+            alone = "the mesh and these values" if keywords else "the mesh"
             raise QuestionError(
-                f"{self._return()}{name} does not take the mesh alone: {error}",
+                f"{self._return()}{name} does not take {alone} alone: {error}",
                 "FUNCTION takes the mesh, and returns the function to compile and its arguments: "
                 f"def program(mesh): return {name}, argument, argument, …",
             ) from None
-        except ValueError:  # a function of C says nothing of its arguments
-            return
 
     def _return(self) -> str:
         """``FILE:12: `` with the line in which the function returns; "" where it is not in the file."""
@@ -164,8 +176,8 @@ class UserFile:
         except BaseException as error:
             if again and (refused := Refused.by(error, self._is_own, str(self.path))):
                 raise refused.refusal(self._place, again) from None
-            # A fault of syntax appends the place, which stands in front.
-            said = error.msg if isinstance(error, SyntaxError) else str(error)
+            # A fault of syntax appends the place, which stands in front; an address is another in each run.
+            said = error.msg if isinstance(error, SyntaxError) else re.sub(" at 0x[0-9a-f]+", "", str(error))
             frames = traceback.extract_tb(error.__traceback__)
             nothing = f"no message, from {quote(frames[-1].line or '', MAX_WORDS)}"
             words = one_line(said, MAX_WORDS) or one_line(nothing, MAX_WORDS)

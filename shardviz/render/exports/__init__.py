@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from shardviz.codegen.code_literals import spec_code
 from shardviz.planner.plan import Plan
 from shardviz.planner.problem import Problem
+from shardviz.reports.trials import TrialTable
 from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
@@ -50,13 +51,13 @@ class Subject:
 
     `shown` is a `Problem` (the question: mesh, einsums, how each array is split), a `Plan` (its steps, with
     the problem that they answer), a `CollectiveRun` (one collective, round by round), a `Layout` (one array),
-    `Timelines` or a `SweepChart`, which have no program, or a `JaxProgram`, which has no picture. `title` is
-    one line of plain text for a heading, `command` the command line that shows the same. `target` is the one
-    whose program of a problem is exported; None is simulated devices. `placed` is the mesh on the machine
-    that prices a problem or a plan; with None they have no prices.
+    `Timelines`, a `SweepChart` or a `TrialTable`, which have no program, or a `JaxProgram`, which has no
+    picture. `title` is one line of plain text for a heading, `command` the command line that shows the same.
+    `target` is the one whose program of a problem is exported; None is simulated devices. `placed` is the
+    mesh on the machine that prices a problem or a plan; with None they have no prices.
     """
 
-    shown: Problem | Plan | CollectiveRun | Layout | Timelines | SweepChart | JaxProgram
+    shown: Problem | Plan | CollectiveRun | Layout | Timelines | SweepChart | TrialTable | JaxProgram
     title: str
     command: str = ""
     target: Target | None = None
@@ -65,7 +66,7 @@ class Subject:
     @property
     def run(self) -> CollectiveRun | None:
         """The collective, if it is one; its class need not be loaded for the others."""
-        without = Problem | Plan | Layout | Timelines | SweepChart | JaxProgram
+        without = Problem | Plan | Layout | Timelines | SweepChart | TrialTable | JaxProgram
         return None if isinstance(self.shown, without) else self.shown
 
 

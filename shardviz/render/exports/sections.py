@@ -27,6 +27,7 @@ from shardviz.render.plan_view import (
     step_lines,
     totals,
 )
+from shardviz.reports.trials import TrialTable
 from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ def sections(subject: Subject, width: int, palette: Palette) -> list[Section]:
         from shardviz.render.sweep_view import sweep_view
 
         return [Section("Cost over sizes", sweep_view(shown.sweep, width, palette))]
+    if isinstance(shown, TrialTable):
+        from shardviz.render.programs.trials_view import trials_view
+
+        return [Section("Combinations", trials_view(shown, width))]
     if isinstance(shown, Timelines):
         from shardviz.render.times.gantt import FIGURED, first_column
         from shardviz.render.times.report import cause_lines, picture_lines, total_lines

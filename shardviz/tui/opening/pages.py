@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from shardviz.tui.opening.kinds import Openable
     from shardviz.tui.state import EditorState
 
-AGAIN, KEEP = TABLES["COMMAND"]
+AGAIN, KEEP, ARRAYS = TABLES["COMMAND"]
 
 
 def shown_by(opened: Openable, state: EditorState) -> Dialog | ProblemForm | Shared:
@@ -43,7 +43,7 @@ def shown_by(opened: Openable, state: EditorState) -> Dialog | ProblemForm | Sha
         return TranslationDialog(name)
     hardware = (target.name for target in state.resolved.targets if target.machine is not None)
     if line := opened.command(str(state.resolved.problem.mesh), next(hardware, "cpu")):
-        return CommandDialog(line)
+        return ProgramDialog(line) if opened.kind == "function" else CommandDialog(line)
     if opened.kind == "machine":
         return entering.enter(draft, "machine", opened.path)
     if opened.kind == "line":
@@ -143,6 +143,18 @@ class CommandDialog(CommandPage):
     def _show(self, text: str) -> None:
         self._printed = [*AnsiDecoder().decode(text)]
         self._draw()
+
+
+class ProgramDialog(CommandDialog):
+    """The page of a user's function, or of its arrays."""
+
+    commands = (HELP, AGAIN, ARRAYS, *TABLES["PAGE"], CLOSE)
+    BINDINGS = bindings([ARRAYS])
+
+    def action_arrays(self) -> None:
+        shorter = self._line.removesuffix(" --arrays")
+        self._line = shorter if shorter != self._line else f"{shorter} --arrays"
+        self._begin()
 
 
 class LineEntry(Dialog):

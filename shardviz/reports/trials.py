@@ -1,0 +1,126 @@
+"""A user's function under combinations of values, each compiled for one target: which are possible, what of
+time and memory each takes, and which of them nothing beats."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import inf, prod
+from typing import TYPE_CHECKING, Any
+
+from shardviz.errors import QuestionError, quote
+
+if TYPE_CHECKING:
+    from shardviz.reports.program_report import TimesAnswer
+    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.target_result import TargetResult
+
+MOST = 64
+"""Combinations of one question: each may compile for minutes."""
+OPTION, LIBTPU = "option=", "libtpu"
+"""Before the name of a compiler's option, and the name of installations of libtpu."""
+_PIECE = re.compile(r"""(?:\([^()]*\)|\[[^\[\]]*\]|'[^']*'|"[^"]*"|[^,])+""")
+Combination = Mapping[str, str]
+"""For each name that is tried a value, as typed."""
+
+
+def parse_try(text: str) -> tuple[str, list[str]]:
+    """The name and the values of ``batch=8,16``, ``option=xla_flag=true,false`` or ``libtpu=PATH,PATH``.
+    Commas in brackets or quotes divide nothing. Raises `QuestionError` for anything else."""
+    kind = OPTION * text.startswith(OPTION)
+    name, _, listed = text.removeprefix(kind).removeprefix("--").partition("=")
+    values = dict.fromkeys(filter(None, map(str.strip, _PIECE.findall(listed))))
+    if not values or not name.isidentifier():
+        hint = "write --try batch=8,16 for a parameter of the function, or --try option=xla_flag=true,false"
+        raise QuestionError(f"{quote(text)} is not a name with values to try", hint)
+    return kind + name, [*values]
+
+
+def combinations(tries: Sequence[str]) -> list[Combination]:
+    """Every combination of what is typed. Raises `QuestionError` for a name that is tried twice, and for more
+    than `MOST`."""
+    names, values = zip(*map(parse_try, tries), strict=True)
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise QuestionError(
+            f"--try names {twice[0]} twice", f"write --try {twice[0]}=… once, with all values"
+        )
+    if (count := prod(map(len, values))) > MOST:
+        raise QuestionError(f"these are {count:,} combinations; at most {MOST} are tried", "try fewer values")
+    return [dict(zip(names, each, strict=True)) for each in product(*values)]
+
+
+def options_of(combination: Combination) -> dict[str, str]:
+    """The options of the compiler."""
+    return {name.removeprefix(OPTION): text for name, text in combination.items() if name.startswith(OPTION)}
+
+
+def keywords_of(combination: Combination) -> dict[str, Any]:
+    """The values that the function is called with: Python's literals, other words as text."""
+
+    def literal(text: str) -> Any:
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            return text
+
+    own = (name for name in combination if name != LIBTPU and not name.startswith(OPTION))
+    return {name: literal(combination[name]) for name in own}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A target's `answer` to one combination of `values`, without its text.
+
+    Without `seconds` of a run, and `exposed_seconds` of it in which a device waits, `untimed` says why a
+    program has none. Where a batch is tried, `sample_seconds` are those of one of it. With `is_best` none
+    that is as fast, by sample where that is known, takes less memory.
+    """
+
+    values: Combination
+    answer: TargetResult
+    bytes_sent: int | None = None
+    seconds: float | None = None
+    exposed_seconds: float | None = None
+    sample_seconds: float | None = None
+    untimed: str = ""
+    is_best: bool = False
+
+
+@dataclass(frozen=True)
+class TrialTable:
+    """The `trials` of a function, by its `name`, for a target, ranked."""
+
+    name: str
+    target: str
+    trials: tuple[Trial, ...]
+
+
+def trial_of(combination: Combination, program: TargetProgram, times: TimesAnswer) -> Trial:
+    """A target's answer in short."""
+    answer = replace(program.answer, text="")
+    if times.times is None:
+        why = times.error.message if times.error is not None and answer.status == "ok" else ""
+        return Trial(combination, answer, program.bytes_sent, untimed=why)
+    model, batch = times.times.model, keywords_of(combination).get("batch")
+    exposed = sum(waits for _, waits in model.exposed_seconds)
+    by_sample = model.seconds / batch if isinstance(batch, int) and batch > 0 else None
+    return Trial(combination, answer, program.bytes_sent, model.seconds, exposed, by_sample)
+
+
+def ranked(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+    """The trials by time, then by memory, those without a program last; the best of them are marked."""
+
+    def figures(one: Trial) -> tuple[bool, float, float]:
+        cost = one.seconds if one.sample_seconds is None else one.sample_seconds
+        memory = one.answer.memory
+        return one.answer.status != "ok", cost or inf, inf if memory is None else memory.peak_bytes
+
+    least, found = inf, []
+    for one in sorted(trials, key=figures):
+        _, cost, memory = figures(one)
+        found.append(replace(one, is_best=cost < inf and memory < least))
+        least = min(least, memory)
+    return tuple(found)
