@@ -25,15 +25,6 @@ PAUSE_S = 0.05
 FOLLOW = TABLES["FOLLOW"]
 
 
-def follow_pointer(app: ShardvizApp, to: PagePointer) -> None:
-    """Look where a pointer does, as far as the page shows the like."""
-    if to.lens is None or 0 <= to.lens < app.state.resolved.problem.mesh.size:
-        app.state.set_lens(to.lens)
-    app.state.set_step(to.step)
-    for pane in app.workspace.shown:
-        pane.post_message(Pane.RoundOpened(to.round))
-
-
 class VisitorApp(ShardvizApp):
     """The application without files, with compilers that start when something shows their answers."""
 
@@ -88,16 +79,16 @@ class FollowerApp(VisitorApp):
         if string != self._followed:
             self._followed = string
             await self._go_to(from_string(string))
-        follow_pointer(self, pointer)
+        if pointer.lens is None or 0 <= pointer.lens < self.state.resolved.problem.mesh.size:
+            self.state.set_lens(pointer.lens)
+        self.state.set_step(pointer.step)
+        for pane in self.workspace.shown:
+            pane.post_message(Pane.RoundOpened(pointer.round))
 
     async def _go_to(self, led: Shared) -> None:
         self.clear_notifications()
         if led.lesson:
-            attempt = attempt_of(led)
-            if self.lesson is not None and self.lesson.controller.lesson == attempt.lesson:
-                await self.lesson.join(attempt)
-            else:
-                await self.open_lesson(attempt)
+            await self.open_lesson(attempt_of(led))
         else:
             if self.lesson is not None:
                 await self._close_lesson(self.lesson)

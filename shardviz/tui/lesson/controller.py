@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from shardviz.forms.form import History, ProblemForm
-from shardviz.lessons.attempt import UNKNOWN, Attempt, begin, stages, with_own
+from shardviz.lessons.attempt import UNKNOWN, Attempt, begin, stages
 from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
@@ -167,23 +167,10 @@ class LessonController:
         """The choice under the cursor, of a prediction."""
         return self._choices[self.chosen]
 
-    def predict(self) -> None:
-        """Predict what is chosen, and wait for the answer."""
-        self.attempt = self.attempt.answer(self.choice)
-
     def answer(self) -> None:
         """Predict what is chosen, and see the answer; a teacher shows it without predicting."""
         self.attempt = self.attempt.answer(UNKNOWN if self.is_presented else self.choice).next()
         self._enter()
-
-    def join(self, sent: Attempt) -> bool:
-        """Go to the stage of an attempt that was sent, with its sandbox, and return whether it is another;
-        what the learner has done stays."""
-        before, self.attempt = self.attempt, with_own(sent, self.attempt)
-        self._sandbox.push(self.attempt.draft)
-        if before.place != sent.place:
-            self._enter()
-        return before.place != sent.place
 
     def next(self) -> None:
         """To the next stage of the lesson, where there is one."""

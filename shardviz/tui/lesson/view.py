@@ -289,22 +289,6 @@ class LessonView:
         self.draw()
         self._keep(before)
 
-    def predict(self) -> None:
-        """Keep the choice under the cursor as the prediction, and wait for the answer."""
-        before = self.controller.attempt
-        self.controller.predict()
-        self.draw()
-        self._keep(before)
-
-    async def join(self, sent: Attempt) -> None:
-        """Go where an attempt at this lesson is that was sent."""
-        before = self.controller.attempt
-        if self.controller.join(sent):
-            await self._enter()
-        else:
-            self.state.open(self.controller.history, self.state.resolved, self.state.step_number)
-        self._keep(before)
-
     def show_problem(self, resolved: ResolvedProblem) -> None:
         """Compare another problem with the goal."""
         before = self.controller.attempt
