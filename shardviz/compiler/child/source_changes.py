@@ -16,7 +16,7 @@ from ast import unparse as _text
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 from operator import attrgetter
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -33,6 +33,8 @@ from shardviz.sharding import canonical_dtype
 
 ENOUGH = 3
 """Changes of one kind that JAX accepts, after which no other of that kind is tried."""
+MOST_WAYS = 10_000
+"""Ways to split an array that are looked at."""
 MAX_TRIES_S = 60.0
 """Seconds in which changes are tried: each try traces the program."""
 Again = Callable[[Sequence[int], Sequence[int]], LoweredModule]
@@ -107,7 +109,8 @@ class Refused:
             return None
         last = max((number for number, file in enumerate(files) if is_own(file)), default=-1)
         file = files[last] if last >= 0 else main
-        found = cls(error, file, ast.parse(Path(file).read_bytes()), types=tuple(_TYPE.findall(str(error))))
+        source = Path(file).read_bytes() if Path(file).is_file() else b""
+        found = cls(error, file, ast.parse(source), types=tuple(_TYPE.findall(str(error))))
         if last < 0:
             return found
         at = traceback.extract_tb(error.__traceback__)[last]
@@ -198,7 +201,7 @@ class Refused:
         split = {dim for each in self.types for dim in _dims(each) if dim[1]}
         ways = product(((), *sorted({axes for _, axes in split})), repeat=len(shape))
         specs = []
-        for way in ways:
+        for way in islice(ways, MOST_WAYS):
             given = [each for axes in way for each in axes]
             strange = sum(axes != () and (n, axes) not in split for n, axes in zip(shape, way, strict=True))
             if len({*given}) == len(given):

@@ -28,7 +28,9 @@ def refusal_view(
     if not refusal.changes:
         return [*lines, Text(), *sentence("JAX accepted no change that was tried.", width)]
     rows: list[list[Cell]] = []
-    for change, program in {**programs, **dict.fromkeys(refusal.changes), **programs}.items():
+    every = {**programs, **dict.fromkeys(refusal.changes), **programs}
+    shown = every if verbose or not programs else programs
+    for change, program in shown.items():
         told = None if program is None else program.times().times
         peak = None if program is None else program.memory
         sent = "" if program is None else human_bytes(program.bytes_sent or 0)
@@ -36,6 +38,7 @@ def refusal_view(
         note = f"then {change.then}" if change.then else change.note
         cells = sent, took, "" if peak is None else human_bytes(peak.peak_bytes), change.code
         rows.append([*cells, (note, "dim")])
-    target = next((f", on {each.target}" for each in programs.values()), "")
-    lines += [Text(), *sentence(f"JAX accepts these changes. The whole program with each{target}:", width)]
+    target = next((f" The whole program with each, on {one.target}:" for one in programs.values()), "")
+    more = f" ({len(every) - len(shown)} more lead to another refusal: -v)" * (len(every) > len(shown))
+    lines += [Text(), *sentence(f"JAX accepts these changes{more}.{target}", width)]
     return [*lines, *table(rows, width, 2, range(3), HEADINGS, told=(" sent", "", " peak", "", ""))]
