@@ -118,9 +118,9 @@ def ranked(trials: Iterable[Trial]) -> tuple[Trial, ...]:
         memory = one.answer.memory
         return one.answer.status != "ok", cost or inf, inf if memory is None else memory.peak_bytes
 
-    least, found = inf, []
+    best, found = (False, inf, inf), []
     for one in sorted(trials, key=figures):
-        _, cost, memory = figures(one)
-        found.append(replace(one, is_best=cost < inf and memory < least))
-        least = min(least, memory)
+        own = figures(one)
+        best = own if own[1] < inf and own[2] < best[2] else best
+        found.append(replace(one, is_best=own == best and own[1] < inf))
     return tuple(found)
