@@ -41,9 +41,7 @@ Again = Callable[[Sequence[int], Sequence[int]], LoweredModule]
 """Traces and lowers the program once more, with arguments of the second shape for those of the first."""
 
 _TYPE = re.compile(r"\b(?:b?float|u?int|complex|bool)\w*\[[^\[\]]*\](?:\{[^{}]*\})?")
-_OF_SHARDINGS = re.compile(
-    r"[Ss]harding|evenly|divisible by|varying|[VUR]:|unreduced|PartitionSpec|mesh ax|\w@"
-)
+_OF_SHARDINGS = re.compile(r"[Ss]harding|evenly|divisible by|varying|unreduced|PartitionSpec|mesh ax|\w@")
 _UNEVEN = re.compile(
     r"(?:axis|dimension) (\d+) (?:is partitioned|should be divisible by|\(of size \d+\) to mesh .*size) (\d+)"
 )
