@@ -116,7 +116,8 @@ def command(
 
 
 def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshRanking) -> str:
-    """The command line that explains the first row; for a model, that of `shardviz model`."""
+    """The command line that explains the first row; for a model, that of `shardviz model`, which prices no
+    pipeline."""
     best, question = answer.found[0], answer.question
     shown, specs = mesh_ranking.shown_mesh(question, best), dict(best.specs)
     names = ("sizes", "dtype", "backward", "remat", "optimizer")
@@ -126,6 +127,8 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
             searched, mesh=str(best.mesh), targets="none", machine=machine, **words
         )
         return command_line.to_command_line(form_options.with_shardings(form, shown, specs))
+    if any(axis.kind == "pipeline" and best.mesh.axis_size(axis.name) > 1 for axis in question.axes):
+        return ""
     given_tokens = next(array for array in question.problem.arguments if array.name == "x")
     inputs = spec_string.write_spec(replace(specs["x"], dims=specs["x"].dims[:2]))
     line = ["shardviz", "model", searched, "--mesh", str(shown), "--machine", machine]

@@ -167,6 +167,11 @@ class ModelStep:
         return math.fsum(part.cost.layers * part.cost.overlapped_seconds for part in self.parts)
 
     @property
+    def is_partial(self) -> bool:
+        """A figure of the machine is missing, so that seconds are lower bounds."""
+        return any(part.cost.unknown for part in self.parts)
+
+    @property
     def published_seconds(self) -> float | None:
         """Seconds of a train step as published runs of the chip go; None where no run is known."""
         usual = [(part.cost.layers, part.cost.published_seconds) for part in self.parts]

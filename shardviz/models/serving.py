@@ -9,7 +9,6 @@ train step is. Steps that draft several tokens, or that mix prefill with decodin
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -29,6 +28,7 @@ from shardviz.models.layer_program import Tokens, architecture_of
 from shardviz.models.model import Model
 from shardviz.models.rule_set import RuleSet
 from shardviz.planner.plan import einsum_parts
+from shardviz.planner.pricing.priced_plan import UNKNOWN
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, canonical_dtype
 
 MOST_BATCHES = 6
@@ -46,17 +46,19 @@ class DecodeStep:
     step: ModelStep
 
     @property
-    def tokens_per_s(self) -> float:
-        """Tokens of all sequences in a second."""
-        return self.batch / self.step.seconds if self.step.seconds else math.inf
+    def tokens_per_s(self) -> float | None:
+        """Tokens of all sequences in a second; None where a figure of the machine is missing."""
+        return None if self.step.is_partial else self.batch / self.step.seconds
 
     @property
-    def tokens_per_s_per_device(self) -> float:
-        return self.tokens_per_s / self.devices
+    def tokens_per_s_per_device(self) -> float | None:
+        return None if self.tokens_per_s is None else self.tokens_per_s / self.devices
 
     @property
     def bound(self) -> str:
-        """The bound of the steps that together take the most time."""
+        """The bound of the steps that together take the most time; unknown where tokens per second are."""
+        if self.step.is_partial:
+            return UNKNOWN
         times: dict[str, float] = {}
         for part in self.step.parts:
             for priced in part.cost.steps:
@@ -95,17 +97,20 @@ class ServingAnswer:
         """Sequences from which on the matmuls of a layer take longer to compute than to read their weights;
         None where a figure of the chip is missing."""
         device, cost = self.question.placed.machine.device, self.decode.step.layer.cost
-        read = flops = 0
-        dtype = ""
+        of, sizes = architecture_of(self.question.model), cost.plan.problem.sizes
+        read, flops, dtype = 0, 0.0, ""
         weights = {array.name for array in cost.plan.problem.arguments} - {"x", "keys", "values"}
         work = (priced for priced in cost.steps if priced.step.op in ("einsum", "apply"))
         for priced, (operands, _) in zip(work, einsum_parts(cost.plan), strict=True):
             own = [array for array in operands if array.name in weights and priced.step.op == "einsum"]
             if own:
                 read += sum(array.bytes_per_device(self.question.mesh) for array in own)
-                flops, dtype = flops + priced.flops, priced.step.dtype
+                # Padding, and slots of experts that no token takes, are no sequences.
+                slots = any("c" in array.dims for array in operands)
+                room = sizes["c"] * of.experts / of.experts_per_token if slots else sizes["b"]
+                flops, dtype = flops + priced.flops / room, priced.step.dtype
         peak, bandwidth = device.flops_per_second(dtype), device.hbm_bandwidth
-        return None if not peak or not bandwidth else self.decode.batch * read / bandwidth * peak / flops
+        return None if not peak or not bandwidth else read / bandwidth * peak / flops
 
     @property
     def memory(self) -> ModelMemory:
@@ -168,13 +173,13 @@ def serving_answer(
     sequence: int | None = None,
     inputs: str = "",
 ) -> ServingAnswer:
-    """The answer for `batch` sequences, each with a context of `sequence` tokens. Weights are in `dtype`;
-    activations as the model has them, keys and values as activations, unless others are given. Raises what
+    """The answer for `batch` sequences, each with a context of `sequence` tokens. Weights and activations
+    have the dtypes of the model, keys and values that of activations, unless others are given. Raises what
     `model_question` raises, and `QuestionError` for a model without a config or a longer context than it
     takes."""
     of = architecture_of(model)
     own = canonical_dtype(activations or of.dtype)
-    model = in_dtype(model, dtype or of.dtype, own)
+    model = in_dtype(model, dtype, own) if dtype else replace(model, architecture=replace(of, dtype=own))
     question = model_question(model, rules, placed, mesh, batch=batch, sequence=sequence, inputs=inputs)
     if question.tokens.sequence > of.positions:
         problem = f"{model.name} takes {of.positions:,} tokens, a context has {question.tokens.sequence:,}"

@@ -220,9 +220,9 @@ def serving_lines(answer: ServingAnswer, width: int, palette: Palette, verbose: 
     rows: list[Sequence[Cell]] = [
         [
             (f"{one.batch:,}", "bold" * (one is decode)),
-            seconds(one.step.seconds),
-            f"{one.tokens_per_s:,.0f}",
-            f"{one.tokens_per_s_per_device:,.0f}",
+            time_words(one.step.seconds, not one.step.is_partial),
+            "?" if one.tokens_per_s is None else f"{one.tokens_per_s:,.0f}",
+            "?" if one.tokens_per_s_per_device is None else f"{one.tokens_per_s_per_device:,.0f}",
             human_bytes(one.memory),
             Text(one.bound),
         ]
@@ -240,32 +240,34 @@ def serving_lines(answer: ServingAnswer, width: int, palette: Palette, verbose: 
 def _serving_words(answer: ServingAnswer) -> Iterator[str]:
     question, decode, memory = answer.question, answer.decode, answer.memory
     chip = question.placed.machine.chip or "devices"
-    is_whole = not any(part.cost.unknown for part in (*decode.step.parts, *answer.prefill.parts))
 
     def took(step: ModelStep) -> str:
-        whole, hidden = (time_words(each, is_whole) for each in (step.seconds, step.overlapped_seconds))
+        both = (step.seconds, step.overlapped_seconds)
+        whole, hidden = (time_words(each, not step.is_partial) for each in both)
         return f"{whole}, {hidden} with perfect overlap"
 
+    of_each = f" of each of {decode.batch:,} sequences" if decode.batch > 1 else ""
+    speed = decode.tokens_per_s_per_device
+    rate = "" if speed is None else f": {speed:,.0f} tokens/s per device"
+    yield f"a token{of_each} takes {took(decode.step)}{rate}"
     yield (
-        f"a token of each of {plural(decode.batch, 'sequence')} takes {took(decode.step)}: "
-        f"{decode.tokens_per_s_per_device:,.0f} tokens/s per device"
-    )
-    yield (
-        f"each device reads {human_bytes(memory.parameters)} of weights and "
-        f"{human_bytes(memory.keys_and_values or 0)} of KV cache in {answer.cache_dtype} for it, and holds "
+        f"each device holds {human_bytes(memory.parameters)} of weights and "
+        f"{human_bytes(memory.keys_and_values or 0)} of KV cache in {answer.cache_dtype}, together "
         f"{_verdict(memory, memory.serving)}"
     )
     prompts = "a prompt" if answer.prompts == 1 else f"{answer.prompts} prompts, each"
     yield f"prefill of {prompts} of {question.tokens.sequence:,} tokens takes {took(answer.prefill)}"
-    yield f"the KV cache of one is {human_bytes(answer.cache_bytes)}, sent where others decode"
+    yield f"the KV cache of one prompt is {human_bytes(answer.cache_bytes)}, sent if other devices decode"
     if answer.critical_batch is not None:
         yield f"below {answer.critical_batch:,.0f} sequences, reading weights takes longer than the matmuls"
     if answer.largest_batch is not None:
-        fewest = f"{answer.fewest_devices:,} {chip}"
+        fit = f"{plural(answer.largest_batch, 'sequence')} fit{'s' * (answer.largest_batch == 1)} here"
+        need = f"{decode.batch:,} need{'s' * (decode.batch == 1)} {answer.fewest_devices:,} {chip} or more"
         named = f", such as {answer.smallest_machine}" if answer.smallest_machine else ""
-        yield f"{answer.largest_batch:,} sequences fit here; these {decode.batch:,} need {fewest}{named}"
-    if not is_whole:
-        yield f"times are lower bounds: {decode.step.layer.cost.missing_figure}"
+        yield f"{fit}; {need}{named}"
+    parts = (*decode.step.parts, *answer.prefill.parts)
+    if missing := next((part.cost.missing_figure for part in parts if part.cost.unknown), ""):
+        yield f"times are lower bounds: {missing}"
 
 
 def memory_text(answer: ModelAnswer) -> str:
@@ -314,8 +316,10 @@ def step_lines(step: ModelStep, question: ModelQuestion, width: int, palette: Pa
         lines += _part_lines(part, question.mesh, width, palette)
     lines += _padding_lines(step, width)
     if len(step.seconds_by_phase) > 1:
-        is_whole = not any(part.cost.unknown for part in step.parts)
-        by_phase = (f"{phase} {time_words(time, is_whole)}" for phase, time in step.seconds_by_phase.items())
+        by_phase = (
+            f"{phase} {time_words(time, not step.is_partial)}"
+            for phase, time in step.seconds_by_phase.items()
+        )
         lines += sentence(", ".join(by_phase), width, 2)
     return lines
 
@@ -363,7 +367,7 @@ def _part_lines(part: PlannedPart, mesh: Mesh, width: int, palette: Palette) -> 
 
 def _step_words(step: ModelStep, question: ModelQuestion) -> Iterator[str]:
     """``a train step of 16 × 4,096 tokens takes 1.98 s without overlap``, and what its collectives send."""
-    is_partial = any(part.cost.unknown for part in step.parts)
+    is_partial = step.is_partial
     what = "a forward pass" if question.training is None else "a train step"
     size = f"{question.tokens.batch:,} × {question.tokens.sequence:,}"
     at_peak = (

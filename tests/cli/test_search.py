@@ -69,6 +69,13 @@ def test_meshes_with_the_same_figures_are_one_row(capsys):
     assert "\n2 more meshes: --limit 5" in capsys.readouterr().out
 
 
+def test_a_model_in_a_pipeline_has_no_command_that_leaves_it_out(capsys):
+    assert run(["search", "gpt2", "--machine", "v5e:2x2", "--axes", "pp=2,tensor", "--batch", "8"]) == 0
+    page = capsys.readouterr().out
+    assert "1  pp=2, tensor=2" in page
+    assert "shardviz model" not in page
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [

@@ -8,6 +8,8 @@ import pytest
 
 import shardviz
 from shardviz.errors import QuestionError
+from shardviz.models.answer import in_dtype
+from shardviz.models.sources import read_model
 
 BOOK = {"rules": "tensor", "machine": "v5e:2x4", "mesh": "tensor=8", "batch": 32, "sequence": 8192}
 INT8 = {"dtype": "int8", "cache": "int8"}
@@ -109,6 +111,36 @@ def test_experts_are_all_read_and_few_are_computed():
     dense = served("llama-3-8b", machine="h100:8")
     assert 3.2 < answer.critical_batch / dense.critical_batch < 4
     assert answer.decode.step.overlapped_seconds > answer.decode.memory / 3.35e12
+
+
+@pytest.mark.parametrize("batch", [1, 7])
+def test_the_critical_batch_does_not_depend_on_the_batch(batch):
+    """Of Qwen3-30B-A3B each token takes 8 of 128 experts: 623e6 weights of a layer are read, 56.9e6 used. A
+    batch of 7 in 2 replicas is padded to 8."""
+    one = served("qwen3-30b-a3b", rules="tensor", mesh="tensor=1", machine="h100:1", batch=batch, sequence=64)
+    attention, expert = 2 * 2048 * (4096 + 512) + 2048 * 128, 3 * 2048 * 768
+    weights = (attention + 128 * expert) / (attention + 8 * expert)
+    assert one.critical_batch == pytest.approx(989e12 / 3.35e12 * weights, rel=0.01)
+    two = served("llama-3-8b", rules="data+tensor", mesh="data=2,tensor=4", batch=batch, sequence=64)
+    assert two.critical_batch == pytest.approx(2 * 197e12 / 820e9, rel=0.01)
+
+
+def test_without_a_figure_of_the_machine_no_speed_is_known():
+    """NeuronLink's bandwidth is not published: a step may take longer than its work."""
+    answer = served("llama-3-8b", mesh="tensor=4", machine="trn2:4", batch=1, sequence=64)
+    assert {(each.tokens_per_s, each.bound) for each in answer.batches} == {(None, "unknown")}
+    assert "≥" in str(answer)
+    assert " 1 needs 1 trn2 or more" in str(answer)
+    assert answer.document()["decode"]["tokens_per_s_per_device"] is None
+
+
+def test_weights_keep_the_dtypes_of_their_source():
+    """A file may hold weights in another dtype than that of its config."""
+    answer = served(
+        in_dtype(read_model("gpt2"), "bf16", "f32"), mesh="tensor=1", machine="v5e:1x1", sequence=64
+    )
+    assert answer.question.model.dtypes == ("bf16",)
+    assert answer.cache_dtype == "f32"
 
 
 def test_replicas_decode_sequences_of_their_own():
