@@ -9,6 +9,7 @@
     shardviz.model('llama-3-8b', rules='fsdp', mesh='data=8')          # every parameter of a model
     shardviz.serving('llama-3-8b', rules='tensor', mesh='tensor=8')    # the time of a token, by batch
     shardviz.inspect(jitted, *args)                                    # the collectives of your own program
+    shardviz.with_shardings(shapes, specs, mesh)                       # arguments that nobody allocates
     shardviz.read_hlo(text)                                            # those in a compiler's text
     with shardviz.profiled() as p: ...                                 # what a block ran, measured
     shardviz.testing.assert_collectives(jitted, *args, all_gather=0)   # a test that keeps them in check
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         serving as serving,
     )
     from shardviz.api.profiling import ProfileReport as ProfileReport, profiled as profiled
+    from shardviz.api.shapes import with_shardings as with_shardings
     from shardviz.errors import ShardvizError as ShardvizError
     from shardviz.sharding import Mesh as Mesh
 else:
@@ -56,6 +58,7 @@ else:
             "api.inspecting": "OutOfMemoryError Report TargetReports inspect read_hlo",
             "api.modelling": "ModelReport ServingReport model serving",
             "api.profiling": "ProfileReport profiled",
+            "api.shapes": "with_shardings",
             "errors": "ShardvizError",
             "sharding": "Mesh",
             "testing": "",

@@ -113,7 +113,7 @@ def summary_of(
     """A report in short, with the memory of a target's compiler where it has told it, and the program's
     arrays."""
     memory = None if compiled is None else compiled.memory
-    told = arrays if compiled is None else compiled.arrays
+    told = arrays if compiled is None or compiled.lowered is None else compiled.arrays
     return summary(report, None if memory is None else memory.peak_bytes, told)
 
 

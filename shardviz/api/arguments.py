@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -23,14 +24,13 @@ _MESH_HINT = "give text such as 'X=2,Y=4', a shardviz Mesh or a jax Mesh"
 
 @dataclass(frozen=True)
 class JaxMesh:
-    """A `jax.sharding.Mesh` without JAX: names, sizes and device ids by row-major position. `slices` are the
-    TPU slices that the devices are on, None where there are none. An abstract mesh has no devices, and `ids`
-    is None. A name that no notation can write has _ in place of what offends: JAX takes any."""
+    """A `jax.sharding.Mesh` without JAX: names, sizes, and `devices` and their ids by row-major position.
+    `slices` are the TPU slices that they are on, None where there are none. An abstract mesh has no devices,
+    and `ids` is None. A name that no notation can write has _ in place of what offends: JAX takes any."""
 
     axis_names: tuple[str, ...]
     axis_sizes: tuple[int, ...]
-    ids: tuple[int, ...] | None
-    slices: tuple[int, ...] | None = None
+    devices: tuple[Any, ...] | None
 
     @classmethod
     def of(cls, mesh: Any) -> JaxMesh | None:
@@ -38,17 +38,19 @@ class JaxMesh:
         names, sizes = getattr(mesh, "axis_names", None), getattr(mesh, "axis_sizes", None)
         if not isinstance(names, tuple) or not isinstance(sizes, tuple):
             return None
-        try:
-            devices = [*mesh.devices.flat]
-        except (AttributeError, ValueError):  # ValueError is what JAX's abstract meshes raise
-            return cls(writable_names(map(str, names)), tuple(map(int, sizes)), None)
-        slices = [int(s) for device in devices if (s := getattr(device, "slice_index", None)) is not None]
-        return cls(
-            writable_names(map(str, names)),
-            tuple(map(int, sizes)),
-            tuple(int(device.id) for device in devices),
-            tuple(slices) if slices else None,
-        )
+        devices = None
+        with suppress(AttributeError, ValueError):  # ValueError is what JAX's abstract meshes raise
+            devices = tuple(mesh.devices.flat)
+        return cls(writable_names(map(str, names)), tuple(map(int, sizes)), devices)
+
+    @property
+    def ids(self) -> tuple[int, ...] | None:
+        return None if self.devices is None else tuple(int(device.id) for device in self.devices)
+
+    @property
+    def slices(self) -> tuple[int, ...] | None:
+        found = (getattr(device, "slice_index", None) for device in self.devices or ())
+        return tuple(int(index) for index in found if index is not None) or None
 
     @property
     def numbers(self) -> tuple[int, ...] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -22,6 +23,8 @@ from shardviz.api.arguments import (
 from shardviz.api.shared_worker import ask_program
 from shardviz.api.shown import Shown, TimelineReport
 from shardviz.compiler.lowering import check_program, compile_program, lower_program
+from shardviz.compiler.messages import MemoryTexts
+from shardviz.devices.found_hardware import found_placement, machine_of
 from shardviz.documents.programs import hlo_document, program_document
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import assumed_machine
@@ -36,10 +39,12 @@ from shardviz.reports.program_report import ProgramReport, TargetTimes, report_o
 from shardviz.reports.rematerialization import Rematerialization, rematerializations_of
 from shardviz.reports.target_program import OutOfMemoryError as OutOfMemoryError
 from shardviz.reports.target_program import TargetProgram, widened_types
+from shardviz.reports.target_result import TargetResult
 from shardviz.reports.verdicts import WasteVerdict, verdicts
 from shardviz.reports.why import Reason, reasons
 from shardviz.sharding import Mesh, canonical_dtype
 from shardviz.targets import parse_targets
+from shardviz.timeline.compiler_memory import read_memory
 from shardviz.timeline.of_program import timed_program
 
 with LazyImports():
@@ -51,6 +56,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from shardviz.hardware.machine import Machine
     from shardviz.hlo import Collective, ShardyModule
     from shardviz.render.palette import Palette
     from shardviz.reports.changes import ReportSummary
@@ -69,7 +75,7 @@ class Report(Shown):
     `given` is the mesh that the user, or the user's program, named; None where there is none. `notes` are
     sentences on how `text` was read. `compiled` is the answer of the target that `inspect` was asked for: its
     placement, its memory, its versions; None for other programs. `ends` is what JAX knows of its arguments
-    and results.
+    and results, and `counted` the compiler's account of a device's memory, of a program without a target.
     """
 
     module: HloModule | ShardyModule
@@ -78,6 +84,7 @@ class Report(Shown):
     notes: tuple[str, ...] = ()
     compiled: TargetProgram | None = None
     ends: ProgramEnds = field(default=ProgramEnds(), repr=False)
+    counted: MemoryReport | None = field(default=None, repr=False)
 
     @property
     def collectives(self) -> tuple[Collective, ...]:
@@ -98,7 +105,7 @@ class Report(Shown):
     def arrays(self) -> tuple[ProgramArray, ...]:
         """Every array of a compiled program: its spec, bytes per device and copies, and what of it is waste.
         What is inside of loops is told only with a target."""
-        if self.compiled is not None:
+        if self.compiled is not None and self.compiled.lowered is not None:
             return self.compiled.arrays
         if not isinstance(self.module, HloModule):
             return ()
@@ -108,8 +115,8 @@ class Report(Shown):
 
     @property
     def memory(self) -> MemoryReport | None:
-        """Bytes of one device by the target's compiler; None where no target was asked, or it has none."""
-        return None if self.compiled is None else self.compiled.memory
+        """Bytes of one device by the compiler; None where it tells none, and of text."""
+        return self.counted if self.compiled is None else self.compiled.memory
 
     def summary(self, machine: MachineLike = None) -> ReportSummary:
         """Return the collectives with their costs, the same on every run and every computer.
@@ -167,7 +174,7 @@ class Report(Shown):
     def rematerializations(self) -> tuple[Rematerialization, ...]:
         """Arrays that the compiler fully replicates in order to reshard them: with a target all that it warns
         of or shows, else those that the text alone proves."""
-        if self.compiled is not None:
+        if self.compiled is not None and self.compiled.lowered is not None:
             return self.compiled.rematerializations
         return rematerializations_of(self.module) if isinstance(self.module, HloModule) else ()
 
@@ -193,8 +200,12 @@ class Report(Shown):
     def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
         if self.compiled is not None:
             return program_view.program_view(self.compiled, self._on_target, width, palette, verbose=verbose)
+        from rich.text import Text
+
         lines = program_view.hlo_view(self._on_target, self.given, width, palette, verbose=verbose)
         lines += cost_lines.rematerialization_lines(self.rematerializations, width)
+        if self.counted is not None:
+            lines += [Text(), *program_view.memory_lines(self.counted, width, palette, verbose)]
         for note in (*self.notes, *self.module.unread):
             lines += render_lines.sentence(note, width, lead="note: ")
         return lines
@@ -383,24 +394,42 @@ def _inspected(
         *compiled.out_tree.flatten_up_to(compiled.output_shardings),
     ]
     meshes = _meshes(shardings)
-    modules: list[HloModule] = []
+    modules: list[tuple[HloModule, JaxMesh]] = []
     notes = []
     for mesh in meshes:
         try:
             module = read_compiled(text, mesh.mesh(), slices=mesh.slices, origins=True)
         except QuestionError as error:
-            notes.append(f"axes are not named after the mesh {_written(mesh)}: {error.message}")
+            notes.append(f"axes are not named after the mesh {mesh.mesh()}: {error.message}")
         else:
-            modules.append(replace(module, collectives=_with_ids(module.collectives, mesh.ids)))
-    named = max(modules, key=lambda module: sum(bool(one.axes) for one in module.collectives), default=None)
-    if named is not None and len(meshes) > 1:
-        several = " and ".join(map(_written, meshes))
-        notes.append(f"this program has several meshes: {several}; axes are named after {named.mesh}")
-    module = read_compiled(text, infer=True, origins=True) if named is None else named
-    devices = (device for sharding in shardings for device in getattr(sharding, "device_set", ()))
+            modules.append((replace(module, collectives=_with_ids(module.collectives, mesh.ids)), mesh))
+    best = max(modules, key=lambda found: sum(bool(one.axes) for one in found[0].collectives), default=None)
+    if best is not None and len(meshes) > 1:
+        several = " and ".join(str(mesh.mesh()) for mesh in meshes)
+        notes.append(f"this program has several meshes: {several}; axes are named after {best[0].mesh}")
+    module = read_compiled(text, infer=True, origins=True) if best is None else best[0]
+    devices = {device for sharding in shardings for device in getattr(sharding, "device_set", ())}
     if any(device.platform == "cpu" for device in devices):
         notes += widened_types(text, module.collectives)
-    return Report(module, None if named is None else named.mesh, text, tuple(notes), ends=_ends(compiled))
+    given, placed = (None, None) if best is None else (module.mesh, best[1].devices)
+    machine = machine_of(placed) if placed else None
+    memory = _memory(compiled, text, machine)
+    if not placed or machine is None:
+        return Report(module, given, text, tuple(notes), ends=_ends(compiled), counted=memory)
+    where = found_placement(machine.family, placed)
+    answer = TargetResult(machine.name, "ok", module.collectives, text=text, placement=where, memory=memory)
+    program = TargetProgram(answer, module, given, tuple(notes))
+    return Report(module, given, text, tuple(notes), program, _ends(compiled))
+
+
+def _memory(compiled: Any, text: str, machine: Machine | None) -> MemoryReport | None:
+    """The sums of `memory_analysis()`, and what the machine's chip allows; None where there are none."""
+    with suppress(Exception):  # not every jaxlib has one of every chip
+        if sizes := MemoryTexts.of(compiled.memory_analysis()).sizes:
+            return read_memory(
+                dict(sizes), "", "", text, None if machine is None else machine.device.limit_bytes
+            )
+    return None
 
 
 def _ends(compiled: Any) -> ProgramEnds:
@@ -426,10 +455,6 @@ def _ends(compiled: Any) -> ProgramEnds:
     return ProgramEnds((), results, written)
 
 
-def _written(mesh: JaxMesh) -> str:
-    return ",".join(f"{name}={size}" for name, size in zip(mesh.axis_names, mesh.axis_sizes, strict=True))
-
-
 def _with_ids(collectives: Sequence[Collective], ids: Sequence[int] | None) -> tuple[Collective, ...]:
     """Groups in the ids of the devices, which were numbered from 0 in the order of these."""
     number = sorted(ids or ())
@@ -449,8 +474,9 @@ def _meshes(shardings: Sequence[Any]) -> tuple[JaxMesh, ...]:
         mesh = JaxMesh.of(getattr(sharding, "mesh", None))
         if mesh is None or not mesh.axis_names:
             continue
-        axes = mesh.axis_names, mesh.axis_sizes
+        shown = Mesh(mesh.axis_names, mesh.axis_sizes).without_ones()
+        axes = shown.axis_names, shown.axis_sizes
         # An abstract mesh tells nothing that a mesh of devices does not.
         if axes not in found or found[axes].ids is None:
-            found[axes] = mesh
+            found[axes] = replace(mesh, axis_names=shown.axis_names, axis_sizes=shown.axis_sizes)
     return tuple(found.values())

@@ -144,7 +144,7 @@ def command(
                     if sys.stdout.isatty():  # who redirected stdout reads the error as well
                         return refusal.exit_code
                 raise
-        if wanted and program.meshes and all(mesh.shape != wanted.shape for mesh in program.meshes):
+        if wanted and program.meshes and wanted.without_ones().shape not in [m.shape for m in program.meshes]:
             own = " and ".join(map(str, program.meshes))
             print_note(f"{name} makes the mesh {own}, and does not use {wanted}, which --mesh names")
         session.ask(program, compiler_options, with_costs=with_times)

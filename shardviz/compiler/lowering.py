@@ -58,9 +58,8 @@ def lower_program(
     for message in warned:  # all others are shown
         if _LOST_DONATION not in str(message.message):
             warnings.warn_explicit(message.message, message.category, message.filename, message.lineno)
-    lowered = getattr(lowered, "lowered", lowered)
     return replace(
-        lowered_module(lowered.compiler_ir("stablehlo"), args, kwargs),
+        lowered_module(jaxs_own(lowered).compiler_ir("stablehlo"), args, kwargs),
         platform="" if was_lowered else platform,
         lost_donation=" ".join(each.partition("\n")[0] for each in lost),
     )
@@ -74,7 +73,7 @@ def lowered_module(
     code = io.BytesIO()
     module.operation.write_bytecode(code)
     attributes = module.operation.attributes
-    meshes = [*_meshes(module)] or [*_meshes_of(args, kwargs)]
+    meshes = [mesh.without_ones() for mesh in [*_meshes(module)] or _meshes_of(args, kwargs)]
     devices = meshes[0].size if meshes else 1
     with suppress(KeyError):
         devices = int(_PARTITIONS.findall(str(attributes["mhlo.num_partitions"]))[0])
@@ -193,12 +192,12 @@ def compile_program(
     Raises `QuestionError` for what is not a program, and for arguments to one that has its own; what JAX
     raises comes through.
     """
-    stage = _stage(program, args, kwargs)
+    stage = stage_of(program, args, kwargs)
     if stage == "compiled":
         if options:
             problem = "options are for a program that is not compiled yet"
             raise QuestionError(problem, "give the jitted function itself")
-        return _jaxs_own(program)
+        return jaxs_own(program)
     is_plain = not stage and not hasattr(program, "lower")
     try:
         if stage == "traced":
@@ -206,7 +205,7 @@ def compile_program(
         elif not stage:
             program = _jitted(program).lower(*args, **kwargs)
         # Without options as any library around JAX compiles it.
-        return _jaxs_own(program.compile(compiler_options=options) if options else program.compile())
+        return jaxs_own(program.compile(compiler_options=options) if options else program.compile())
     except Exception as error:
         if isinstance(error, ValueError) and "AbstractMesh" in str(error):
             problem = "the mesh of the arguments is abstract, so there are no devices to compile for"
@@ -219,14 +218,14 @@ def compile_program(
         raise
 
 
-def _jaxs_own(compiled: Any) -> Any:
+def jaxs_own(stage: Any) -> Any:
     """JAX's own object, where a library such as Equinox or Flax has put one of its own around it."""
-    return compiled if hasattr(compiled, "input_shardings") else getattr(compiled, "compiled", compiled)
+    return getattr(stage, "compiled", getattr(stage, "lowered", stage))
 
 
 def _lowered(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], platform: str) -> tuple[Any, bool]:
     """JAX's `Lowered`, and true where the program was that already."""
-    stage = _stage(program, args, kwargs)
+    stage = stage_of(program, args, kwargs)
     if stage == "compiled":
         hint = "give the jitted function and its arguments, or what its trace(…) returns"
         raise QuestionError("this program is compiled already, and no target can compile it again", hint)
@@ -239,7 +238,7 @@ def _lowered(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], platf
     return program.lower(lowering_platforms=(platform,)), False
 
 
-def _stage(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+def stage_of(program: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> str:
     """The stage that a program has reached: "traced", "lowered", "compiled"; "" for a function."""
     stage = "traced" if hasattr(program, "lower") and hasattr(program, "jaxpr") else ""
     if hasattr(program, "input_shardings") or (hasattr(program, "compiled") and not callable(program)):

@@ -151,6 +151,14 @@ class MemoryTexts:
     live_ranges: str = ""
     module: str = ""
 
+    @classmethod
+    def of(cls, stats: Any, *reports: str) -> MemoryTexts:
+        """The sizes in a compiled program's `memory_analysis()`; jaxlib before 0.8 knows no peak."""
+        fields = {name: f"{name}_size" for name in ("argument", "output", "alias")}
+        fields |= {"temporary": "temp_size", "peak": "peak_memory"}
+        sizes = ((name, getattr(stats, f"{field}_in_bytes", None)) for name, field in fields.items())
+        return cls(tuple((name, size) for name, size in sizes if size is not None), *reports)
+
 
 @dataclass(frozen=True)
 class Output:

@@ -66,6 +66,11 @@ class Mesh:
         """Axis name → size, in order."""
         return dict(zip(self.axis_names, self.axis_sizes, strict=True))
 
+    def without_ones(self) -> Mesh:
+        """The mesh without the axes of size 1, which split nothing; that of one device as it is."""
+        kept = {name: size for name, size in self.shape.items() if size > 1} or self.shape
+        return Mesh(tuple(kept), tuple(kept.values()), self.device_order)
+
     def axis_size(self, name: str) -> int:
         """Devices along one axis, or a part of one (`axis_parts`).
 

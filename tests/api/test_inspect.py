@@ -247,6 +247,15 @@ a = jax.ShapeDtypeStruct((1024, 2048), jnp.bfloat16, sharding=split("X", "Y"))
 w = jax.ShapeDtypeStruct((2048, 8192), jnp.bfloat16, sharding=split(None, "Y"))
 report = shardviz.inspect(matmul, a, w)
 shardviz.testing.assert_collectives(report, all_gather=0, collective_permute=3, others=0)
+compiled = matmul.lower(a, w).compile()
+told, there = shardviz.inspect(compiled), shardviz.inspect(matmul, a, w, target="v5e:2x4")
+assert told.memory.argument_bytes == compiled.memory_analysis().argument_size_in_bytes
+facts = [
+    (one.summary().lines, one.summary().seconds, one.memory, one.compiled.answer.placement)
+    for one in (told, there)
+]
+assert facts[0] == facts[1], facts
+assert len(told.arrays) == len(there.arrays) and "peak memory: " in str(told)
 print(report.collectives[0].groups)
 """
 
@@ -271,6 +280,17 @@ def test_a_program_for_a_tpu_that_is_not_here():
     pairs = ast.literal_eval(done.stdout)
     # The compiler sends along the torus's two rows, one of which the mesh runs through backwards.
     assert sorted(pairs) in (RIGHTWARDS, LEFTWARDS)
+
+
+def test_a_compiled_program_tells_its_memory(mesh):
+    """What JAX says of it; and its reasons."""
+    compiled = sum_of_rows.lower(given(mesh, "X", "Y")).compile()
+    report, stats = shardviz.inspect(compiled), compiled.memory_analysis()
+    assert report.memory.argument_bytes == stats.argument_size_in_bytes == 8 // 2 * (64 // 4) * 4
+    assert report.memory.temporary_bytes == stats.temp_size_in_bytes
+    assert "peak memory: " in str(report)
+    assert len(report.reasons) == 1
+    assert report.timeline("v5e:2x4").timeline.seconds > 0
 
 
 MESH = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 4), ("X", "Y"))

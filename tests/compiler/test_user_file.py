@@ -9,8 +9,11 @@ import time
 from itertools import product
 from pathlib import Path
 
+import jax
 import pytest
 from jax.interpreters.mlir import make_ir_context
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from shardviz.compiler.user_file import (
     EXAMPLES,
@@ -23,6 +26,7 @@ from shardviz.compiler.user_file import (
 from shardviz.errors import CompilerError, QuestionError, ShardvizError
 from shardviz.notation.mesh import parse_mesh
 from shardviz.sharding import Mesh
+from shardviz.sharding.array import shard_shape
 from tests.conftest import one_row_in
 
 FILE = """
@@ -84,6 +88,28 @@ def donated(mesh):
 def gathered(mesh):
     function, params, x = good(mesh)
     return jax.jit(lambda w: w * 2, donate_argnums=0, out_shardings=NamedSharding(mesh, P())), params["w"]
+
+def stage(mesh):
+    def step(x):
+        by_platform = jax.lax.platform_dependent(x, cpu=jnp.sin, default=jnp.cos)
+        return by_platform @ x.T
+    return jax.jit(step).trace(split(mesh, (8, 64), "data"))
+
+def lowered_stage(mesh):
+    return stage(mesh).lower()
+
+def compiled_stage(mesh):
+    return lowered_stage(mesh).compile()
+
+def of_one(mesh):
+    return layer, {"w": split(mesh, (64, 128), "expert", "model")}, split(mesh, (8, 64), ("stage", "data"))
+
+def misspelt(mesh):
+    return layer, {"w": split(mesh, (64, 128), None, "modle")}, split(mesh, (8, 64), "data")
+
+def lacking(mesh):
+    mine = jax.sharding.Mesh(mesh.devices.reshape(8), ("x",))
+    return layer, {"w": split(mine, (64, 128), None, "absent")}, split(mine, (8, 64), "x")
 
 def number(mesh):
     return 3
@@ -183,6 +209,8 @@ def test_a_mesh_of_more_devices_than_can_be_simulated_has_none(file):
                 "return beside.double",
                 "layer does not take the mesh alone: missing a required argument",
             ),
+            ("misspelt", '"modle"', "ValueError: Resource axis: modle of "),
+            ("lacking", '"absent"', "ValueError: Resource axis: absent of "),
             ("uneven", "(7, 64)", "IndivisibleError: "),
             ("raises", "return mesh.nothing", "AttributeError: 'Mesh' object has no attribute 'nothing'"),
             ("shapes", "return beside.double(x @", "TypeError: dot_general requires contracting dimensions"),
@@ -208,6 +236,30 @@ def text_of(module):
 
     with make_ir_context():
         return str(ir.Module.parse(module.code))
+
+
+@pytest.mark.parametrize("function", ["stage", "lowered_stage", "compiled_stage"])
+def test_a_stage_of_jax_is_lowered_for_each_platform(file, function):
+    program = ran(file, function, platforms=("cpu", "tpu"))
+    for platform, operation in (("cpu", "sine"), ("tpu", "cosine")):
+        module = program.lowered_for(platform)
+        assert (module.platform, module.meshes) == (platform, (Mesh(("data", "model"), (2, 4)),))
+        assert f"stablehlo.{operation} " in text_of(module)
+
+
+@pytest.mark.parametrize("mesh", ["data=2,model=4", "stage=1,data=2,expert=1,model=4"])
+def test_axes_of_size_1_need_no_name_and_are_not_shown(file, mesh):
+    """Beside the specs: JAX's own shards on the whole mesh."""
+    module = ran(file, "of_one", mesh).lowered_for("cpu")
+    assert module.meshes == (Mesh(("data", "model"), (2, 4)),)
+    notes = [] if "stage" in mesh else ["axes that --mesh does not name have size 1: expert, stage"]
+    assert [*module.notes] == notes
+    whole = jax.sharding.AbstractMesh((1, 2, 1, 4), ("stage", "data", "expert", "model"))
+    specs = P("expert", "model"), P(("stage", "data"))
+    for array, spec in zip(module.arguments, specs, strict=True):
+        assert not {"stage", "expert"}.intersection(array.spec.axes)
+        own = shard_shape(array.shape, array.spec, module.mesh)
+        assert own == NamedSharding(whole, spec).shard_shape(array.shape)
 
 
 def test_a_large_array_without_a_sharding_is_named(file):

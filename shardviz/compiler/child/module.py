@@ -317,8 +317,8 @@ class Reshards:
         return self._read(attribute, number)
 
     def _read(self, attribute: Any, number: int, manual: Set[str] = frozenset()) -> Split | None:
-        """A sharding of Shardy's, or the one with a number among several, without the axes of a manual
-        computation; None where its parts of axes overlap."""
+        """A sharding of Shardy's, or the one with a number among several, without axes of size 1 and those of
+        a manual computation; None where its parts of axes overlap."""
         if not manual and (known := self._known.get((attribute, number))) is not None:
             return known
         sharding = attribute
@@ -332,8 +332,11 @@ class Reshards:
             for dimension_sharding in sharding.dimension_shardings
         ]
         unreduced = () if manual else _axes(sharding.unreduced_axes)
-        if manual:
-            dims = [tuple(axis for axis in dim if axis.partition(":")[0] not in manual) for dim in dims]
+        if left := {*manual, *(name for name, size in sizes if size == 1)}:
+            *dims, unreduced = (
+                tuple(axis for axis in dim if axis.partition(":")[0] not in left)
+                for dim in (*dims, unreduced)
+            )
         try:
             split = PartitionSpec(tuple(dims), unreduced), sizes
         except QuestionError:

@@ -10,11 +10,12 @@ from jax.experimental import mesh_utils, topologies
 
 from shardviz.compiler.child.program import axis_types
 from shardviz.compiler.messages import TargetMesh
+from shardviz.devices.found_hardware import found_placement, slice_of
 from shardviz.errors import TargetError
 from shardviz.hardware.chip_torus import parts_by_slice
 from shardviz.hardware.clusters import parse_cluster
-from shardviz.hardware.machine import Machine, not_placed
-from shardviz.hardware.placement import DeviceCoords, Placement
+from shardviz.hardware.machine import not_placed
+from shardviz.hardware.placement import Placement
 from shardviz.targets.hardware import TopologyRequest, target_config
 
 
@@ -23,7 +24,9 @@ def described_mesh(mesh: TargetMesh) -> tuple[Any, Placement]:
 
     Raises `TargetError` where JAX does not place a mesh of these sizes on them.
     """
+    machine = parse_cluster(mesh.target)
     assert mesh.topology is not None
+    assert machine is not None
     devices = described_devices(mesh.topology)
     if mesh.mesh.device_order is not None:
         placed = np.array([devices[id_] for id_ in mesh.mesh.device_order], dtype=object)
@@ -31,9 +34,9 @@ def described_mesh(mesh: TargetMesh) -> tuple[Any, Placement]:
         try:
             placed = _place(mesh.mesh.axis_sizes, devices)
         except NotImplementedError as error:
-            raise TargetError(*not_placed(_machine(mesh), mesh.mesh)) from error
+            raise TargetError(*not_placed(machine, mesh.mesh)) from error
     jax_mesh = jax.sharding.Mesh(placed.reshape(mesh.jax_sizes), mesh.jax_names, axis_types=axis_types(mesh))
-    return jax_mesh, _placement(mesh, jax_mesh, devices)
+    return jax_mesh, found_placement(machine.family, [*jax_mesh.devices.flat])
 
 
 def described_devices(request: TopologyRequest) -> list[Any]:
@@ -45,38 +48,13 @@ def described_devices(request: TopologyRequest) -> list[Any]:
     else:
         found = topologies.get_topology_desc(request.topology, platform=request.platform, **options)
     # On several slices the ids leave gaps.
-    return sorted(found.devices, key=lambda device: (_slice(device), device.id))
-
-
-def _placement(mesh: TargetMesh, jax_mesh: Any, devices: list[Any]) -> Placement:
-    """The device at each mesh position: its id, the coordinates of its chip, its core and its slice; of a
-    GPU its number in the node, and the node."""
-    ids = {device: id_ for id_, device in enumerate(devices)}
-    first_of_node: dict[int, int] = {}
-    for id_, device in enumerate(devices):
-        first_of_node.setdefault(device.process_index, id_)
-    family = _machine(mesh).family
-    # JAX gives every chip of a TPU three coordinates.
-    rank = len(family.torus_sizes)
-    places = tuple(
-        DeviceCoords(tuple(device.coords)[:rank], device.core_on_chip, _slice(device))
-        if device.platform == "tpu"
-        else DeviceCoords((), ids[device] - first_of_node[device.process_index], device.process_index)
-        for device in jax_mesh.devices.flat
-    )
-    return family.placement(tuple(ids[device] for device in jax_mesh.devices.flat), places)
-
-
-def _machine(mesh: TargetMesh) -> Machine:
-    machine = parse_cluster(mesh.target)
-    assert machine is not None
-    return machine
+    return sorted(found.devices, key=lambda device: (slice_of(device), device.id))
 
 
 def _place(sizes: tuple[int, ...], devices: list[Any]) -> Any:
     """The devices as `jax.make_mesh` places them; across slices, as `create_hybrid_device_mesh` does with the
     leading axes. Raises `NotImplementedError`."""
-    slices = len({_slice(device) for device in devices})
+    slices = len({slice_of(device) for device in devices})
     if slices == 1:
         names = tuple(f"a{axis}" for axis in range(len(sizes)))
         return jax.make_mesh(sizes, names, devices=devices).devices
@@ -84,8 +62,3 @@ def _place(sizes: tuple[int, ...], devices: list[Any]) -> Any:
     # The condition of jax.make_mesh.
     split = devices[0].device_kind in ("TPU v5 lite", "TPU v5e")
     return mesh_utils.create_hybrid_device_mesh(within, across, devices, allow_split_physical_axes=split)
-
-
-def _slice(device: Any) -> int:
-    index: int = getattr(device, "slice_index", 0)
-    return index

@@ -25,7 +25,7 @@ import numpy as np
 from jax.sharding import AbstractMesh, AxisType
 
 from shardviz.compiler.child.source_changes import Again, Refused
-from shardviz.compiler.lowering import MAX_WORDS, lower_program, refusal_of
+from shardviz.compiler.lowering import MAX_WORDS, jaxs_own, lower_program, refusal_of, stage_of
 from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_of
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, one_line, quote
 from shardviz.hlo.text.source_locations import LIBRARY
@@ -34,7 +34,9 @@ from shardviz.targets import MAX_CPU_DEVICES, OLDEST_JAX, older_than, pip
 
 _OURS = str(Path(__file__).parents[2])
 _JAX = str(Path(jax.__file__).parent)
-RETURNS = "let it end with: return function, argument, argument, …"
+_MISSING = re.compile(r"Resource axis: .* is not found in mesh")
+_NAME = re.compile(r"'(\w+)'")
+RETURNS = "let it end with: return function, argument, argument, …, or return jitted.lower(…)"
 
 
 class UserFile:
@@ -43,10 +45,15 @@ class UserFile:
     def __init__(self, request: UserFileRequest) -> None:
         self.request = request
         self.path = Path(request.file).resolve()
+        self._ones: list[str] = []
+        """Axes that the program names and `request` does not: of size 1."""
+        self._made_of: dict[int, tuple[Any, Any]] = {}
+        """What the file has lowered or compiled, by its id, and what of: that is lowered for each target."""
 
     def program(self) -> UserProgram:
         """Run the file, and lower its program for each platform."""
         request = self.request
+        self._keep_stages()
         if older_than(jax.__version__, OLDEST_JAX):
             problem = f"it is jax {jax.__version__} here, and shardviz needs {OLDEST_JAX} or newer"
             raise QuestionError(problem, pip("install", "-U", f"jax>={OLDEST_JAX}"))
@@ -58,7 +65,17 @@ class UserFile:
         _simulate(request.mesh.size)  # the file may have asked for others
         keywords = dict(request.keywords)
         self._check_takes(function, keywords)
-        mesh = _mesh(request)
+        while True:
+            try:
+                return self._called(function, keywords)
+            except QuestionError as error:
+                if not (missing := self._missing_axes(error)):
+                    raise
+                self._ones += missing
+
+    def _called(self, function: Callable[..., Any], keywords: Mapping[str, Any]) -> UserProgram:
+        """Call the function with the mesh, and lower its program for each platform."""
+        request, mesh = self.request, self._mesh()
         given = ", ".join(["mesh", *(f"{name}={value!r}" for name, value in keywords.items())])
         with self._blamed(f"calling {request.function}({given})"):
             returned = function(mesh, **keywords)
@@ -88,7 +105,8 @@ class UserFile:
         except ShardvizError as error:
             return error
         if module.meshes or mesh.size == 1:
-            return module
+            note = f"axes that --mesh does not name have size 1: {', '.join(self._ones)}"
+            return replace(module, notes=(*module.notes, *[note] * bool(self._ones)))
         problem = f"{self._return()}nothing that {self.request.function} returns has a sharding on the mesh"
         hint = "give an argument sharding=NamedSharding(mesh, P(…)), or the jit in_shardings"
         return QuestionError(problem, hint)
@@ -120,6 +138,10 @@ class UserFile:
     def _checked(self, returned: Any) -> tuple[Any, tuple[Any, ...]]:
         """The program and its arguments among what the function has returned."""
         name, where = self.request.function, self._return()
+        if stage_of(returned):
+            while id(jaxs_own(returned)) in self._made_of:
+                _, returned = self._made_of[id(jaxs_own(returned))]
+            return returned, ()
         if not isinstance(returned, tuple | list) or not returned:
             what = "a function alone" if callable(returned) else f"{_kind(returned)}, not a function"
             with_arguments = "without its arguments" if callable(returned) else "and its arguments"
@@ -129,6 +151,41 @@ class UserFile:
             problem = f"{where}what {name} returned begins with {_kind(program)}, not with a function"
             raise QuestionError(problem, RETURNS)
         return program, tuple(args)
+
+    def _missing_axes(self, error: ShardvizError) -> list[str]:
+        """The axes for whose lack JAX raised an error; none where one may be a slip of the pen."""
+        names = (*self._ones, *self.request.mesh.axis_names)
+        found = _MISSING.search(error.message)
+        missing = [each for each in _NAME.findall(found[0]) if each not in names] if found else []
+        return [] if any(did_you_mean(each, names) for each in missing) else [*dict.fromkeys(missing)]
+
+    def _mesh(self) -> Any:
+        """The mesh, of simulated devices; one without devices where they do not suffice."""
+        request = self.request
+        names = (*self._ones, *request.mesh.axis_names)
+        sizes = (*[1] * len(self._ones), *request.mesh.axis_sizes)
+        types = (AxisType.Explicit if request.is_explicit else AxisType.Auto,) * len(names)
+        count = request.mesh.size
+        devices = jax.devices() if count <= MAX_CPU_DEVICES else []
+        if len(devices) < count:
+            return AbstractMesh(sizes, names, axis_types=types)
+        grid = np.array(devices[:count], dtype=object).reshape(sizes)
+        return jax.sharding.Mesh(grid, names, axis_types=types)
+
+    def _keep_stages(self) -> None:
+        """Have JAX's stages remember what they were made of."""
+
+        def remember(stage: Any, name: str) -> None:
+            def made(before: Any, *args: Any, **named: Any) -> Any:
+                after = make(before, *args, **named)
+                self._made_of[id(after)] = after, before
+                return after
+
+            make = getattr(stage, name)
+            setattr(stage, name, made)
+
+        remember(jax.stages.Traced, "lower")
+        remember(jax.stages.Lowered, "compile")
 
     def _check_takes(self, function: Callable[..., Any], keywords: Mapping[str, Any]) -> None:
         """Complain about a function that cannot be called with the mesh and the keywords alone, such as the
@@ -243,14 +300,3 @@ def _simulate(count: int) -> None:
     with suppress(RuntimeError):
         if count <= MAX_CPU_DEVICES:
             jax.config.update("jax_num_cpu_devices", count)
-
-
-def _mesh(request: UserFileRequest) -> Any:
-    """The mesh, of simulated devices; one without devices where they do not suffice."""
-    names, sizes, count = request.mesh.axis_names, request.mesh.axis_sizes, request.mesh.size
-    types = (AxisType.Explicit if request.is_explicit else AxisType.Auto,) * len(names)
-    devices = jax.devices() if count <= MAX_CPU_DEVICES else []
-    if len(devices) < count:
-        return AbstractMesh(sizes, names, axis_types=types)
-    grid = np.array(devices[:count], dtype=object).reshape(sizes)
-    return jax.sharding.Mesh(grid, names, axis_types=types)

@@ -107,14 +107,6 @@ _SIMULATED = r"\S+\.schedule\.txt"
 _LIVE_RANGES = r"\S+after_optimizations-live-range\.txt"
 _REMATERIALIZATION = "Involuntary full rematerialization"
 """XLA's warning of an involuntary full rematerialization."""
-_SIZES = {
-    "argument": "argument_size_in_bytes",
-    "output": "output_size_in_bytes",
-    "alias": "alias_size_in_bytes",
-    "temporary": "temp_size_in_bytes",
-    "peak": "peak_memory_in_bytes",
-}
-"""Our names of a compiled program's `memory_analysis()`; jaxlib before 0.8 has no peak."""
 
 
 class Recording:
@@ -151,8 +143,7 @@ class Recording:
             stats = analysis()
         except Exception:  # not every jaxlib has one of every chip: the reports tell it too
             return MemoryTexts((), *reports)
-        sizes = ((name, getattr(stats, field, None)) for name, field in _SIZES.items())
-        return MemoryTexts(tuple((name, size) for name, size in sizes if size is not None), *reports)
+        return MemoryTexts.of(stats, *reports)
 
     def find(self, name: str) -> str | None:
         """The first text whose file has a name like that."""

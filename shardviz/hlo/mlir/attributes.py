@@ -58,9 +58,9 @@ class TensorSharding:
         return TensorSharding(dims, (), self.sizes)
 
     def names(self, axes: Iterable[SubAxis]) -> tuple[str, ...]:
-        """Axes, and parts of axes, as Shardy writes them."""
+        """Axes, and parts of axes, as Shardy writes them; those of size 1 split nothing."""
         sizes = dict(self.sizes)
-        return tuple(part_name(part, sizes) for part in axes)
+        return tuple(part_name(part, sizes) for part in axes if part.size > 1)
 
     def spec(self) -> PartitionSpec:
         """The same as a `PartitionSpec`. Raises `QuestionError` where parts of an axis overlap."""

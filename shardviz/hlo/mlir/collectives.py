@@ -123,7 +123,7 @@ def sdy_collective(operation: MlirOperation, meshes: Meshes, mesh: Mesh | None) 
         count = math.prod(sizes.values()) if names else 0
     else:
         found = axis_groups(axes, sizes)
-        names, group_size = after.names(axis for axis in axes if axis.size > 1), found.size
+        names, group_size = after.names(axes), found.size
         groups, count = found.expand() if found.total <= MAX_LISTED_IDS else None, found.count
     is_own = mesh is not None and tuple(mesh.shape.items()) == after.sizes
     listed = None if groups is None else device_ids(groups, mesh if is_own else None)

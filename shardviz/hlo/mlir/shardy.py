@@ -85,11 +85,11 @@ class _Reader:
         self.module, self.meshes = module, module.meshes
         self.mesh = mesh or self.meshes.mesh()
         declared = [
-            ",".join(f"{name}={size}" for name, size in sizes.items())
+            ",".join(f"{name}={size}" for name, size in sizes.items() if size > 1)
             for sizes in self.meshes.sizes.values()
             if sizes
         ]
-        if mesh is not None and declared and str(mesh) not in declared:
+        if mesh is not None and mesh.size > 1 and declared and str(mesh.without_ones()) not in declared:
             problem = f"the mesh of the module is {declared[0]}, not {mesh}"
             raise QuestionError(problem, "give the module's own mesh, or none")
         matches = (_NUMBER[key].search(module.text) for key in ("num_partitions", "num_replicas"))

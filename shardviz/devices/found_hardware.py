@@ -1,0 +1,53 @@
+"""The hardware that devices of JAX are, by what they say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from shardviz.hardware.chips import CHIPS, TpuChip, nodes_name, slices_name
+from shardviz.hardware.clusters import cluster_named
+from shardviz.hardware.family import Family
+from shardviz.hardware.machine import Machine
+from shardviz.hardware.placement import DeviceCoords, Placement
+
+
+def slice_of(device: Any) -> int:
+    """The number of a device's TPU slice; 0 where there is one alone."""
+    index: int = getattr(device, "slice_index", 0)
+    return index
+
+
+def machine_of(devices: Sequence[Any]) -> Machine | None:
+    """The machine whose devices these are, all of them; None for CPUs, other chips, and a part of a slice."""
+    chip = next((chip for chip in CHIPS.values() if chip.device_kind == devices[0].device_kind), None)
+    if chip is None:
+        return None
+    if isinstance(chip, TpuChip):
+        torus = [len({device.coords[axis] for device in devices}) for axis in range(chip.rank)]
+        name = slices_name(chip.name, torus, len({*map(slice_of, devices)}))
+    else:
+        nodes = len({device.process_index for device in devices})
+        name = nodes_name(chip.name, nodes, len(devices) // nodes)
+    machine = cluster_named(name)
+    return machine if machine is not None and machine.devices == len(devices) else None
+
+
+def found_placement(family: Family, placed: Sequence[Any]) -> Placement:
+    """The place of the device at each mesh position: its id, the coordinates of its chip, its core and its
+    slice; of a GPU its number in the node, and the node."""
+    # On several slices the ids leave gaps.
+    devices = sorted(placed, key=lambda device: (slice_of(device), device.id))
+    ids = {device: id_ for id_, device in enumerate(devices)}
+    first_of_node: dict[int, int] = {}
+    for id_, device in enumerate(devices):
+        first_of_node.setdefault(device.process_index, id_)
+    # JAX gives every chip of a TPU three coordinates.
+    rank = len(family.torus_sizes)
+    places = tuple(
+        DeviceCoords(tuple(device.coords)[:rank], device.core_on_chip, slice_of(device))
+        if device.platform == "tpu"
+        else DeviceCoords((), ids[device] - first_of_node[device.process_index], device.process_index)
+        for device in placed
+    )
+    return family.placement(tuple(ids[device] for device in placed), places)
