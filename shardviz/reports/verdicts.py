@@ -216,7 +216,7 @@ def _kind(change: ShardingCandidate, reason: Reason, entry: CollectiveEntry, tri
     if change.removed:
         is_sliced = meeting is not None and meeting.then in _SLICES
         return "gather then slice" if is_sliced else "superfluous constraint"
-    names = change.made_by, entry.collective.op_name
+    names = change.made_by, entry.collective.op_name, "" if meeting is None else meeting.consumer_name
     primitives = [program_place(name).primitive for name in names if name]
     if any(primitive.startswith("conv_general") for primitive in primitives):
         return "convolution"
@@ -301,10 +301,12 @@ def _replicated(trial: _Trial) -> Iterator[WasteVerdict]:
         tried: list[tuple[ChangeSaving, ShardingCandidate]] = []
         for _, changes in sorted(freed, key=lambda one: one[0])[:MOST_COMPILED]:
             one = trial.saving(*changes)
-            if one is not None and one.memory_bytes < min(0, one.sent_bytes) and _frees(one, compiled):
+            if one is not None and _frees(one, trial):
                 tried.append((one, changes[0]))
         if tried:
-            one, change = min(tried, key=lambda pair: pair[0].memory_bytes - pair[0].sent_bytes)
+            one, change = min(
+                tried, key=lambda pair: (-(pair[0].seconds or 0), pair[0].memory_bytes - pair[0].sent_bytes)
+            )
             array = group[0]
             words = next(mark.words for mark in array.marks if mark.kind == "replicated")
             yield WasteVerdict(
@@ -319,9 +321,13 @@ def _replicated(trial: _Trial) -> Iterator[WasteVerdict]:
             )
 
 
-def _frees(saving: ChangeSaving, compiled: TargetProgram) -> bool:
-    peak = 0 if compiled.memory is None else compiled.memory.peak_bytes
-    return -saving.memory_bytes >= LEAST_PART * peak
+def _frees(saving: ChangeSaving, trial: _Trial) -> bool:
+    """Return whether a change frees more memory than it sends bytes, and enough, and takes hardly longer."""
+    memory, times = trial.compiled.memory, trial.times
+    most = 0.0 if times is None else LEAST_PART * times.model.seconds
+    least = 0.0 if memory is None else LEAST_PART * memory.peak_bytes
+    frees = saving.memory_bytes < min(0, saving.sent_bytes) and -saving.memory_bytes >= least
+    return frees and -(saving.seconds or 0.0) <= most
 
 
 def _padding(trial: _Trial) -> Iterator[WasteVerdict]:
