@@ -136,7 +136,7 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
     line += ["--rules", f"{shown.axis_names[0]}=data", "--inputs", inputs, "--dtype", given["dtype"]]
     step = ["--remat", given["remat"], "--optimizer", given["optimizer"]]
     line += step if question.training else ["--no-backward"]
-    for name, spec in layer_program.parameter_specs(sources.read_model(searched), specs).items():
+    for name, spec in layer_program.parameter_specs(sources.read_model(searched), specs, shown).items():
         line += ["--change", f"{name}={spec_string.write_spec(spec)}"] if spec.axes else []
     return shlex.join(line)
 

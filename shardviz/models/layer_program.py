@@ -93,9 +93,10 @@ def layers_text(model: Model, batch: int, sequence: int) -> tuple[str, str]:
     return f"{text} x {of.layers}", sizes
 
 
-def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec]) -> dict[str, PartitionSpec]:
+def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec], mesh: Mesh) -> dict[str, PartitionSpec]:
     """The specs of parameters, by words in their names, from those of a layer's program: the dimensions that
-    a logical axis is made of are one again. All axes of the layers split the vocabulary of the tables."""
+    a logical axis is made of are one again. All axes of the layers split the vocabulary of the tables, if
+    they divide it."""
     of, found = architecture_of(model), dict[str, PartitionSpec]()
     before, of_layer, after = described_parameters(of)
     for described in of_layer:
@@ -106,6 +107,7 @@ def parameter_specs(model: Model, specs: Mapping[str, PartitionSpec]) -> dict[st
             fused = tuple(tuple(chain.from_iterable(several)) for several in parts)
             found[described.name.rpartition(f"{LAYER}.")[2]] = PartitionSpec(fused)
     used = tuple(dict.fromkeys(axis for spec in found.values() for axis in spec.axes))
+    used = () if of.vocab % mesh.group_size(used) else used
     tables = (described.name for described in (*before, *after) if described.dims[0] == "vocab")
     return found | {bare_name(name): PartitionSpec((used, ())) for name in tables}
 

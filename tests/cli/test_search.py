@@ -76,6 +76,14 @@ def test_a_model_in_a_pipeline_has_no_command_that_leaves_it_out(capsys):
     assert "shardviz model" not in page
 
 
+def test_the_command_splits_no_vocabulary_that_jax_would_not(capsys):
+    """The 50,257 tokens of GPT-2 are not divisible by four."""
+    assert run(["search", "gpt2", "--machine", "v5e:2x2", "--axes", "tensor", "--batch", "8"]) == 0
+    page = capsys.readouterr().out
+    assert "mlp.c_fc.weight=_ tensor" in " ".join(page.split())
+    assert "wte.weight" not in page
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
