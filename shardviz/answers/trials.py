@@ -4,16 +4,16 @@ What is compiled for hardware that is not here stays on disk: asked again, it is
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from shardviz.compiler.side_by_side import side_by_side
 from shardviz.compiler.user_file import UserFileProcess, UserFileRequest, UserProgram
 from shardviz.compiler.worker import Worker
-from shardviz.devices.host_memory import peak_bytes
+from shardviz.devices.host_memory import free_bytes, peak_bytes
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.reports import trials
 from shardviz.reports.target_program import without_program
@@ -21,6 +21,9 @@ from shardviz.reports.target_program import without_program
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.targets import Target
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 
 def compiled_trials(
@@ -91,3 +94,28 @@ def libtpu(path: str) -> Path:
         if library.name == "libtpu.so" and library.is_file():
             return library
     raise QuestionError(f"{quote(path)} has no libtpu", "name a virtual environment in which it is installed")
+
+
+def side_by_side(
+    tasks: Sequence[Task], do: Callable[[Task], tuple[Result, int]]
+) -> Iterator[tuple[Task, Result]]:
+    """Each task with its result, as it ends. `do` is called in threads, and returns the result and the bytes
+    that its process has held at most, 0 where that is not known.
+
+    The first runs alone: what it holds tells how many more the memory that is free has room for. Where
+    nobody knows that, all run one after the other.
+    """
+    waiting, most, cores = [*reversed(tasks)], 0, os.cpu_count() or 1
+    running: dict[Future[tuple[Result, int]], Task] = {}
+    with ThreadPoolExecutor(cores) as pool:
+        while waiting or running:
+            # Those that run may still grow to what others have held.
+            while waiting and (
+                not running or (most and len(running) < cores and free_bytes() >= most * (len(running) + 1))
+            ):
+                task = waiting.pop()
+                running[pool.submit(do, task)] = task
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                result, held = future.result()
+                most = max(most, held)
+                yield running.pop(future), result

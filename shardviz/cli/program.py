@@ -17,7 +17,7 @@ from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
-from shardviz.reports.refusal import ShardingRefusal
+from shardviz.reports.lowered_module import ShardingRefusal
 from shardviz.targets import check_installed, check_mesh
 from shardviz.user_files import is_there
 

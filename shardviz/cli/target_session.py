@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from shardviz.devices.job import Job, JobAddress
     from shardviz.hardware.machine import Machine
     from shardviz.planner.problem import Problem
-    from shardviz.reports.lowered_module import ShardingCandidate
-    from shardviz.reports.refusal import ShardingRefusal, SourceChange
+    from shardviz.reports.lowered_module import ShardingCandidate, ShardingRefusal, SourceChange
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import TargetResult
     from shardviz.reports.verdicts import WasteVerdict

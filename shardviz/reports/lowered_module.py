@@ -1,6 +1,6 @@
-"""A program before any compiler has seen it, and the places in it where two shardings of one value meet:
-after Shardy's pass `insert-explicit-reshards` each change of a sharding is an operation of its own, and so is
-each sum of the parts that devices have of a value."""
+"""A program before any compiler has seen it, or why JAX makes none of it, and the places in it where two
+shardings of one value meet: after Shardy's pass `insert-explicit-reshards` each change of a sharding is an
+operation of its own, and so is each sum of the parts that devices have of a value."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh, PartitionSpec
 
 ValueKind = Literal["carry", "stacked", "residual", "slice", "constant", "matmul", "padded", "value"]
@@ -193,3 +194,24 @@ class ShardingCandidate:
         if self.removed and self.before is not None:
             return f"{constraint} in place of {self.before}"
         return f"delete {constraint}" if self.removed else constraint
+
+
+@dataclass(frozen=True)
+class SourceChange:
+    """An expression to write at the refused place. JAX was asked again: `lowered` is the program with it, or
+    `then` is what JAX refuses next, in another line. `note` says what it changes beside the shardings."""
+
+    code: str
+    note: str = ""
+    lowered: LoweredModule | None = None
+    then: str = ""
+
+
+class ShardingRefusal(QuestionError):
+    """JAX refuses a program for its shardings at a `place`, in its own `words`, whole; `source` is the user's
+    expression, and `types` those of its arrays, ``f32[64_X, 512]``. The `changes` were tried; those that JAX
+    refuses at the same place are left out."""
+
+    place = words = source = ""
+    types: tuple[str, ...] = ()
+    changes: tuple[SourceChange, ...] = ()

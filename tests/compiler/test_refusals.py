@@ -14,7 +14,7 @@ from shardviz.compiler.child.source_changes import caption
 from shardviz.compiler.user_file import UserFileProcess, UserFileRequest, UserProgram
 from shardviz.errors import QuestionError
 from shardviz.notation.mesh import parse_mesh
-from shardviz.reports.refusal import ShardingRefusal
+from shardviz.reports.lowered_module import ShardingRefusal
 
 HEAD = """
 import jax, jax.numpy as jnp

@@ -27,8 +27,7 @@ import jax.numpy as jnp
 
 from shardviz.compiler.lowering import MAX_WORDS
 from shardviz.errors import QuestionError, one_line
-from shardviz.reports.lowered_module import LoweredModule
-from shardviz.reports.refusal import ShardingRefusal, SourceChange
+from shardviz.reports.lowered_module import LoweredModule, ShardingRefusal, SourceChange
 from shardviz.sharding import canonical_dtype
 
 ENOUGH = 3

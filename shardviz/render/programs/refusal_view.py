@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from rich.text import Text
 
 from shardviz.render.lines import Cell, sentence, sentences, table
-from shardviz.reports.refusal import ShardingRefusal, SourceChange
+from shardviz.reports.lowered_module import ShardingRefusal, SourceChange
 from shardviz.reports.target_program import TargetProgram
 from shardviz.units import human_bytes, seconds
 
