@@ -93,7 +93,7 @@ def test_unknown_counts_are_in_no_sum() -> None:
     assert "    ?     ?      ?  all-reduce Y          model.py:15" in text
     assert "all-reduce            0 %  0 + ?    0 B + ?" in text
     assert "all                 100 %  2 + ?  2 MiB + ?" in text
-    assert "1 collective runs an unknown number of times and is not in the sums; --trips" in text
+    assert "1 collective runs an unknown number of times and is not in the sums; hlo --trips" in text
 
 
 def test_alike_collectives_of_one_line_share_a_line() -> None:

@@ -128,7 +128,7 @@ def _unknown_words(count: int, report: ProgramReport) -> str:
     if not loops:
         return f"{one if count == 1 else many} not in the sums"
     counts = ",".join(f"{loop}=N" for loop in loops[:MOST_LOOPS])
-    return f"{one if count == 1 else many} not in the sums; --trips {counts} sets the trip counts"
+    return f"{one if count == 1 else many} not in the sums; hlo --trips {counts} sets the trip counts"
 
 
 def _table(groups: Sequence[AlikeEntries], report: ProgramReport, width: int, palette: Palette) -> list[Text]:
