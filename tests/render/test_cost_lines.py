@@ -160,8 +160,8 @@ def test_the_rest_is_told() -> None:
 def test_a_loop_of_unknown_length_is_named_and_can_be_told() -> None:
     text = " ".join(shown(LAYERS, 100).split())
     assert (
-        "1 collective runs an unknown number of times and is not in the sums; --trips layers=N sets the trip "
-        "counts" in text
+        "1 collective runs an unknown number of times and is not in the sums; hlo --trips layers=N sets the "
+        "trip counts" in text
     )
     for name in ("layers", "body"):
         told = shown(with_trip_counts(LAYERS, {name: 32}), 100)
