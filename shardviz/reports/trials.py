@@ -22,7 +22,7 @@ MOST = 64
 """Combinations of one question: each may compile for minutes."""
 OPTION, LIBTPU = "option=", "libtpu"
 """Before the name of a compiler's option, and the name of installations of libtpu."""
-_PIECE = re.compile(r"""(?:\([^()]*\)|\[[^\[\]]*\]|'[^']*'|"[^"]*"|[^,])+""")
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*"|.""")
 Combination = Mapping[str, str]
 """For each name that is tried a value, as typed."""
 
@@ -32,7 +32,11 @@ def parse_try(text: str) -> tuple[str, list[str]]:
     Commas in brackets or quotes divide nothing. Raises `QuestionError` for anything else."""
     kind = OPTION * text.startswith(OPTION)
     name, _, listed = text.removeprefix(kind).removeprefix("--").partition("=")
-    values = dict.fromkeys(filter(None, map(str.strip, _PIECE.findall(listed))))
+    pieces, depth = [""], 0
+    for part in _QUOTED.findall(listed):
+        depth += (part in "([{") - (part in ")]}")
+        pieces += [""] if part == "," and depth <= 0 else [pieces.pop() + part]
+    values = dict.fromkeys(filter(None, map(str.strip, pieces)))
     if not values or not name.isidentifier():
         hint = "write --try batch=8,16 for a parameter of the function, or --try option=xla_flag=true,false"
         raise QuestionError(f"{quote(text)} is not a name with values to try", hint)

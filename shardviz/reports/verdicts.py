@@ -20,7 +20,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.hlo.named_scopes import program_place
-from shardviz.reports.arrays import ProgramArray, alike_arrays
+from shardviz.reports.arrays import alike_arrays
 from shardviz.reports.candidates import LOOKUPS, MOST, candidates, even_constraints, of_argument, splits
 from shardviz.reports.entries import CollectiveEntry, entries_of
 from shardviz.reports.lowered_module import ExplicitReshards, Meeting, ShardingCandidate
@@ -133,9 +133,10 @@ class _Trial:
         self.told = [*zip(entries, compiled.reasons, strict=True)]
 
     def saving(self, *changes: ShardingCandidate) -> ChangeSaving | None:
-        """The saving of changes on the target; None where it refuses them."""
+        """The saving of changes on the target; None where it refuses them, or a donation is lost: then a
+        result has another sharding than the argument, which the next step pays for."""
         before, after = self.compiled, self.ask(self.compiled.target, changes)
-        if before.bytes_sent is None or after.bytes_sent is None:
+        if before.bytes_sent is None or after.bytes_sent is None or _lost(after) - _lost(before):
             return None
         memory = sum(change.memory_bytes for change in changes)
         if before.memory is not None and after.memory is not None:
@@ -143,6 +144,11 @@ class _Trial:
         was, now = self.times, after.times(self._machine).times
         seconds = None if was is None or now is None else was.model.seconds - now.model.seconds
         return ChangeSaving(before.bytes_sent - after.bytes_sent, memory, seconds)
+
+
+def _lost(program: TargetProgram) -> Counter[str]:
+    """The donated arguments whose memory no output reuses."""
+    return Counter(one.name for one in program.arrays if any(mark.kind == "not reused" for mark in one.marks))
 
 
 def _reshards(trial: _Trial) -> Iterator[WasteVerdict]:
@@ -368,9 +374,9 @@ def _lost_donations(trial: _Trial) -> Iterator[WasteVerdict]:
     }
     known = {one.name: one for one in trial.step.program.arguments}
     free = {*range(len(lowered.results))}
-    for array in _arguments(trial.compiled):
-        is_marked = any(mark.kind == "not reused" for mark in array.marks)
-        if not is_marked and (array.dtype, array.part) not in refused:
+    lost = _lost(trial.compiled)
+    for array in (one for one in trial.compiled.arrays if one.kind == "argument"):
+        if array.name not in lost and (array.dtype, array.part) not in refused:
             continue
         alike = [number for number in sorted(free) if lowered.results[number].shape == array.shape]
         alike.sort(key=lambda number: lowered.results[number].dtype != array.dtype)
@@ -404,10 +410,6 @@ def _lost_donations(trial: _Trial) -> Iterator[WasteVerdict]:
                     change,
                     array=array.name,
                 )
-
-
-def _arguments(compiled: TargetProgram) -> list[ProgramArray]:
-    return [one for one in compiled.arrays if one.kind == "argument"]
 
 
 def _loop_reductions(trial: _Trial) -> Iterator[WasteVerdict]:

@@ -80,9 +80,9 @@ AUTO = [
 ]
 
 
-def lowered(folder: Path, returned: str, types: str) -> UserProgram:
+def lowered(folder: Path, returned: str, types: str, head: str = HEAD) -> UserProgram:
     file = folder / "own.py"
-    file.write_text(f"{HEAD}    return {returned}\n")
+    file.write_text(f"{head}    return {returned}\n")
     request = UserFileRequest(str(file), "program", parse_mesh("X=2,Y=4"), ("cpu",), types == "explicit")
     return UserFileProcess(request, os.environ).result(100)
 
@@ -121,6 +121,15 @@ def test_an_argument_is_padded(tmp_path: Path) -> None:
     )
     assert change.lowered is not None
     assert change.lowered.arguments[0].shape == (64, 8)
+
+
+def test_changes_are_in_names_that_the_file_has(tmp_path: Path) -> None:
+    head = HEAD.replace(", jax.numpy as jnp", "").replace("jnp", "jax.numpy").replace(" as P", "")
+    head = head.replace("P(", "PartitionSpec(")
+    with pytest.raises(ShardingRefusal) as raised:
+        lowered(tmp_path, "lambda x, w: x @ w, x, w", "explicit", head)
+    for change in raised.value.changes:
+        lowered(tmp_path, f"lambda x, w: {change.code}, x, w", "explicit", head)
 
 
 def test_a_change_may_meet_the_next_refusal(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import jax
 import pytest
 
 from shardviz.compiler.lowering import lower_program
 from shardviz.reports.verdicts import verdicts
 from shardviz.targets import parse_targets
-from tests.compiler.wastes import CLEAN, WASTES
+from tests.compiler.wastes import CLEAN, WASTES, array, squares, updated
 
 CODE = {
     "reduction in a loop": (
@@ -79,3 +80,16 @@ def test_a_planted_waste_is_found_and_gone_with_the_printed_change(worker, name,
 def test_a_clean_program_has_no_verdict(worker, clean, target):
     program, ask = compiled(worker, *clean(), target)
     assert verdicts(ask, program) == ()
+
+
+def test_no_change_loses_a_donation(worker):
+    def step(w, x):
+        return updated(w, jax.grad(squares)(w, x))
+
+    weights = {"up": array((1024, 4096), None, None), "down": array((4096, 1024), None, None)}
+    x = array((256, 1024), ("data", "model"), None)
+    program, ask = compiled(worker, jax.jit(step, donate_argnums=0), (weights, x), "cpu")
+    kept = [ask("cpu", (each.candidate,)) for each in verdicts(ask, program) if each.candidate]
+    aliased = [one.answer.text.count("may-alias") for one in (program, *kept)]
+    assert aliased[0] == 2
+    assert {*aliased} == {2}

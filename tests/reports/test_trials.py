@@ -18,6 +18,7 @@ from shardviz.timeline.program_timeline import MemoryReport
         ("batch=8,16", {"batch": [8, 16]}, {}),
         ("remat=none, full", {"remat": ["none", "full"]}, {}),
         ("block=(8, 128),(16, 64)", {"block": [(8, 128), (16, 64)]}, {}),
+        ("tiles=((8, 128), 2),{'m': 1, 'n': 2}", {"tiles": [((8, 128), 2), {"m": 1, "n": 2}]}, {}),
         ("names=['a', 'b'],'c,d'", {"names": [["a", "b"], "c,d"]}, {}),
         ("scale=1e-3,None,True", {"scale": [1e-3, None, True]}, {}),
         ("option=--xla_flag=true,2", {}, {"xla_flag": ["true", "2"]}),

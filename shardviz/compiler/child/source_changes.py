@@ -23,7 +23,6 @@ from types import CodeType, FunctionType
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from shardviz.compiler.lowering import MAX_WORDS
 from shardviz.errors import QuestionError, one_line
@@ -36,6 +35,8 @@ MOST_WAYS = 10_000
 """Ways to split an array that are looked at."""
 MAX_TRIES_S = 60.0
 """Seconds in which changes are tried: each try traces the program."""
+NAMES = {"P": "jax.P", "jnp": "jax.numpy"}
+"""The names of changes, in full for a file that has them not."""
 Again = Callable[[Sequence[int], Sequence[int]], LoweredModule]
 """Traces and lowers the program once more, with arguments of the second shape for those of the first."""
 
@@ -138,12 +139,17 @@ class Refused:
 
     def _tried(self, place_of: Callable[[BaseException], str], again: Again) -> Iterator[SourceChange]:
         until = time.monotonic() + MAX_TRIES_S
+        parts = [*ast.walk(self.tree)]
+        bound = {each.asname or each.name for each in parts if isinstance(each, ast.alias)}
+        bound |= {each.id for each in parts if isinstance(each, ast.Name)}
         for kind in self._changes():
             accepted = 0
             for change in kind:
                 if accepted == ENOUGH or time.monotonic() > until:
                     break
                 lowered, then = None, ""
+                for name in NAMES.keys() - bound:
+                    change = change._replace(code=re.sub(rf"(?<![\w.]){name}\b", NAMES[name], change.code))
                 try:
                     with self._changed(change), redirect_stdout(None):
                         lowered = again(*change.shapes)
@@ -173,8 +179,7 @@ class Refused:
         jax.clear_caches()
         try:
             for function, code in own:
-                names = {"jax": jax, "jnp": jnp, "P": jax.sharding.PartitionSpec}
-                function.__globals__.update(names | function.__globals__)
+                function.__globals__.setdefault("jax", jax)
                 function.__code__ = codes[code]
             yield
         finally:
