@@ -34,13 +34,14 @@ class VisitorDriver(WebDriver):
         except NoParser:
             super().run_input_thread()
             return
-        for data in self._input_reader:
-            for kind, payload in packets.feed(data) if data else ():
-                if kind == "D":
-                    self._process(typed.feed(payload))
-                else:
-                    self._on_meta(kind, payload)
-            self._process(typed.tick())
+        with suppress(ConnectionError):  # of a server that died with pictures unread
+            for data in self._input_reader:
+                for kind, payload in packets.feed(data) if data else ():
+                    if kind == "D":
+                        self._process(typed.feed(payload))
+                    else:
+                        self._on_meta(kind, payload)
+                self._process(typed.tick())
         self._end_soon()
 
     def _process(self, typed: Iterable[Message]) -> None:

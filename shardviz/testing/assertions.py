@@ -118,7 +118,7 @@ def assert_collectives(
         problem = problem or _too_many_seconds(timeline, most_seconds)
     if most_memory is not None and not problem:
         # The compiler's account, else an estimate from the order of the program.
-        memory = report.memory or report.timeline().memory
+        memory = report.timeline().memory if report.compiled is None else report.memory
         if memory is None:
             raise QuestionError("the memory of this program is not known", "give target='v5e:4x4'")
         if report.compiled is None:

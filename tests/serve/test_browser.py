@@ -157,6 +157,6 @@ def test_a_class_on_a_phone_and_a_laptop(browser):
         laptop.page.locator(".take").click()
         phone.page.get_by_text("You continue alone.").wait_for()
 
+        assert teacher.errors + phone.errors == []
         server.terminate()
         laptop.page.get_by_text("This page comes back with it.").wait_for()
-        assert teacher.errors + phone.errors == []
