@@ -248,4 +248,5 @@ def test_programs_are_inspected_in_every_process_of_a_job(tmp_path: Path) -> Non
     for each in started:
         printed = each.communicate(timeout=300)[0]
         assert each.returncode == 0, printed
-        assert [line for line in printed.splitlines() if "Gloo" not in line] == ["all-reduce Y", "refused"]
+        # Gloo prints among the lines.
+        assert re.findall(r"all-reduce \w+|refused", printed) == ["all-reduce Y", "refused"], printed
