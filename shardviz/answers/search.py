@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from shardviz.errors import QuestionError
-from shardviz.models.answer import USUAL_SEQUENCE
+from shardviz.models.answer import usual_sequence
 from shardviz.models.layer_program import architecture_of, layers_text
 from shardviz.models.sources import read_model
 from shardviz.planner.problem.training import parse_training
@@ -34,7 +34,7 @@ def searched_program(
 ) -> SearchedProgram:
     """The program that is searched. Words without an array are the name or the path of a model: its layers,
     for a step of `batch` sequences, by default one for each device, of `sequence` tokens. Raises
-    `QuestionError` for another number of words than a model takes, and for no model."""
+    `QuestionError` for an unknown model, for sizes of a model, and for a batch or sequence of a program."""
     if not _OF_A_PROGRAM.isdisjoint(words):
         if batch or sequence:
             problem = "a batch and a sequence are those of a model, but this is a program"
@@ -44,7 +44,7 @@ def searched_program(
     if sizes:
         raise QuestionError(f"the sizes of {model.name} are its own", "give --batch and --sequence alone")
     of = architecture_of(model)
-    batch, sequence = batch or max(1, machine.devices), sequence or min(USUAL_SEQUENCE, of.positions)
+    batch, sequence = batch or max(1, machine.devices), sequence or usual_sequence(model)
     name = f"the {of.layers} layers of {model.name}, {batch:,} × {sequence:,} tokens"
     return SearchedProgram(*layers_text(model, batch, sequence), name)
 

@@ -70,10 +70,8 @@ def model_question(
         model = in_dtype(model, dtype)
     split = split_model(model, rules, mesh)
     spec = inputs_spec(rules, mesh, inputs)
-    architecture = model.architecture
-    usual = min(USUAL_SEQUENCE, USUAL_SEQUENCE if architecture is None else architecture.positions)
     batch = mesh.group_size(spec.dims[0]) if batch is None else _checked(batch, "sequences")
-    sequence = usual if sequence is None else _checked(sequence, "tokens in a sequence")
+    sequence = usual_sequence(model) if sequence is None else _checked(sequence, "tokens in a sequence")
     return ModelQuestion(split, Tokens(batch, sequence, spec), placed, training)
 
 
@@ -81,6 +79,12 @@ def _checked(count: object, what: str) -> int:
     if not isinstance(count, int) or count < 1:
         raise QuestionError(f"a step cannot have {quote(repr(count), 30)[1:-1]} {what}", "give 1 or more")
     return count
+
+
+def usual_sequence(model: Model) -> int:
+    """Tokens of a sequence, where nobody says how many."""
+    of = model.architecture
+    return USUAL_SEQUENCE if of is None else min(USUAL_SEQUENCE, of.positions)
 
 
 def with_changes(question: ModelQuestion, changes: Sequence[ShardingRule]) -> ModelQuestion:
@@ -364,7 +368,7 @@ def _cache_bytes(question: ModelQuestion) -> int | None:
     of = question.model.architecture
     if of is None:
         return None
-    return 2 * of.layers * cache_array(question.split, question.tokens).bytes_per_device(question.mesh)
+    return of.cache_arrays * cache_array(question.split, question.tokens).bytes_per_device(question.mesh)
 
 
 def cache_array(split: SplitModel, tokens: Tokens, dtype: str = "") -> ShardedArray:

@@ -73,6 +73,11 @@ class Architecture:
     dtype: str = "bf16"
 
     @property
+    def cache_arrays(self) -> int:
+        """The arrays of a KV cache: keys and values, for each layer."""
+        return 2 * self.layers
+
+    @property
     def is_gpt2(self) -> bool:
         return self.family == "gpt2"
 

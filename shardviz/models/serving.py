@@ -85,17 +85,13 @@ class ServingAnswer:
     def cache_bytes(self) -> int:
         """Bytes of one copy of a sequence's keys and values: those that go from prefill to decoding where
         each has devices of its own."""
-        return _cache(self.question, 1, self.cache_dtype).nbytes * self._kept
-
-    @property
-    def _kept(self) -> int:
-        """Arrays like the keys of a layer in all layers."""
-        return 2 * architecture_of(self.question.model).layers
+        of = architecture_of(self.question.model)
+        return of.cache_arrays * _cache(self.question, 1, self.cache_dtype).nbytes
 
     @property
     def critical_batch(self) -> float | None:
-        """Sequences from which on the matmuls of a layer take longer to compute than to read their weights;
-        None where a figure of the chip is missing."""
+        """The smallest batch whose matmuls take as long to compute as to read their weights; None where a
+        figure of the chip is missing."""
         device, cost = self.question.placed.machine.device, self.decode.step.layer.cost
         of, sizes = architecture_of(self.question.model), cost.plan.problem.sizes
         read, flops, dtype = 0, 0.0, ""
@@ -127,7 +123,8 @@ class ServingAnswer:
             return None
         many = _cache(self.question, self.prompts * mesh.size, self.cache_dtype)
         shards = mesh.group_size(many.decided_spec.dims[0])
-        each = self._kept * many.bytes_per_device(mesh) * shards // many.shape[0]
+        arrays = architecture_of(self.question.model).cache_arrays
+        each = arrays * many.bytes_per_device(mesh) * shards // many.shape[0]
         return max(0, memory.limit - memory.parameters) // each * shards
 
     @property
@@ -202,7 +199,7 @@ def _without_sequence(tokens: Tokens) -> PartitionSpec:
 
 def _decoded(question: ModelQuestion, batch: int, dtype: str) -> DecodeStep:
     cache = _cache(question, batch, dtype)
-    of, tokens = architecture_of(question.model), question.tokens
-    one = Tokens(batch, 1, _without_sequence(tokens), cache)
-    memory = question.split.bytes_per_device + 2 * of.layers * cache.bytes_per_device(question.mesh)
+    one = Tokens(batch, 1, _without_sequence(question.tokens), cache)
+    arrays = architecture_of(question.model).cache_arrays
+    memory = question.split.bytes_per_device + arrays * cache.bytes_per_device(question.mesh)
     return DecodeStep(batch, question.mesh.size, memory, planned_step(replace(question, tokens=one)))

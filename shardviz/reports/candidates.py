@@ -1,7 +1,7 @@
 """Changes of a program that may mend a waste: which to try, the most likely first.
 
-A candidate changes the sharding of an argument or of a result, constrains the value that is moved, or the one
-from which on the batch is split no longer, or deletes a constraint.
+A candidate changes the sharding of an argument or of a result, constrains the value that is moved, or the
+first value whose batch is replicated, or deletes a constraint.
 """
 
 from __future__ import annotations
