@@ -23,6 +23,7 @@ from shardviz.reports.changes import (
     summary,
     together,
 )
+from shardviz.reports.out_of_memory import MARKS, OutOfMemory, out_of_memory
 from shardviz.reports.program_report import DumpedModule, ProgramReport, program_report, report_of
 from shardviz.reports.rematerialization import (
     MARK,
@@ -52,7 +53,7 @@ class ProgramQuestion:
     @cached_property
     def log(self) -> str:
         """The whole text, where XLA warns in it; else ""."""
-        return self.whole if MARK in self.whole or STUCK in self.whole else ""
+        return self.whole if any(mark in self.whole for mark in (MARK, STUCK, *MARKS)) else ""
 
     @cached_property
     def text(self) -> str:
@@ -83,7 +84,7 @@ class ProgramQuestion:
         if self.is_log_alone:
             mesh = self.given or mesh_of_warnings(self.log.splitlines())
             remade = tuple(rematerializations(self.log, mesh))
-            return ProgramAnswer(mesh, None, remade, stuck_collectives(self.log))
+            return ProgramAnswer(mesh, None, remade, stuck_collectives(self.log), out_of_memory(self.log))
         if machine is None:
             report = report_of(read(self.text, self.given, infer=True, origins=True))
         else:
@@ -93,18 +94,21 @@ class ProgramQuestion:
         if isinstance(module, HloModule) and not remade:
             remade = tuple(rematerializations_of(module))
         stuck = stuck_collectives(self.log, self.text, module.collectives) if self.log else ()
-        return ProgramAnswer(module.mesh, report, remade, stuck)
+        failed = out_of_memory(self.log, self.text) if self.log else ()
+        return ProgramAnswer(module.mesh, report, remade, stuck, failed)
 
 
 @dataclass(frozen=True)
 class ProgramAnswer:
-    """The report on a program, None for a log alone; the mesh whose axes are named; and the arrays that are
-    fully replicated in order to reshard them; and the collectives that devices wait at, a sentence each."""
+    """The report on a program, None for a log alone; the mesh whose axes are named; the arrays that are
+    fully replicated in order to reshard them; the collectives that devices wait at, a sentence each; and the
+    failures to find memory."""
 
     mesh: Mesh | None
     report: ProgramReport | None
     remade: tuple[Rematerialization, ...] = ()
     stuck: tuple[str, ...] = ()
+    out_of_memory: tuple[OutOfMemory, ...] = ()
 
 
 def summary_of(

@@ -28,7 +28,13 @@ with LazyImports():
     from shardviz.hlo import listing as listings
     from shardviz.hlo.text import trip_count
     from shardviz.render import lines
-    from shardviz.render.programs import changes_view, cost_lines, hlo_picture, program_view
+    from shardviz.render.programs import (
+        changes_view,
+        cost_lines,
+        hlo_picture,
+        out_of_memory,
+        program_view,
+    )
     from shardviz.render.times import report as time_report
     from shardviz.reports import program_report
 
@@ -81,10 +87,10 @@ def command(
 
     FILE holds HLO, StableHLO or Shardy, as compiled.as_text() or XLA's dumps have it: as text, as a proto
     (*.hlo.pb) or as bytecode, gzipped or zipped; or what jax.export serialized. - reads standard input.
-    mlp.txt and four-layers.txt ship as examples. XLA's warnings of involuntary full rematerialization, and of
-    devices that wait for others at a collective, in a log alone or around the text, are read too. A folder of
-    dumps lists the final program of each module; a file of --save its report. Counts include loops.
-    Unreadable text is reported, with exit code 2.
+    mlp.txt and four-layers.txt ship as examples. A log, alone or around the text, tells more: arrays that XLA
+    fully rematerializes, devices that wait for others at a collective, and why memory did not suffice. A
+    folder of dumps lists the final program of each module; a file of --save its report. Counts include
+    loops. Unreadable text is reported, with exit code 2.
 
     --json lists the same collectives in program order.
     """
@@ -134,15 +140,16 @@ def command(
     answer = question.answer(pricing_machine(machine) if priced else None)
     del question
     report, remade = answer.report, answer.remade
-    stuck = lines.sentences(answer.stuck, output.width, lead="✗ ")
+    failed = lines.sentences(answer.stuck, output.width, lead="✗ ")
+    failed += out_of_memory.out_of_memory_lines(answer.out_of_memory, output.width, output.verbose)
     if report is None:
         is_given = given is not None
         if output.as_json:
             log, is_inferred = fields.KINDS["rematerializations"], answer.mesh is not None and not is_given
             print_json(log.document(answer, is_mesh_inferred=is_inferred, rematerializations=remade))
         else:
-            output.show(stuck)
-            if remade or not stuck:
+            output.show(failed)
+            if remade or not failed:
                 output.show(cost_lines.log_lines(remade, answer.mesh, output.width, is_given=is_given))
         return ExitCode.FINE
     module, timeline = report.module, report.timeline
@@ -152,14 +159,18 @@ def command(
         options.keep(save, programs.summary_of(report), module.unread)
     page = output.page
     if output.as_json:
-        print_json(documents.hlo_document(report, given, selection, remade, stuck=answer.stuck))
+        print_json(
+            documents.hlo_document(
+                report, given, selection, remade, stuck=answer.stuck, out_of_memory=answer.out_of_memory
+            )
+        )
         return code
     if with_times and timeline is not None:
         output.show(program_view.module_lines(module, given, *page))
         output.show_below(time_report.timeline_view(timeline, *page, output.verbose))
         output.show_more("all savings, the critical path and the largest buffers")
         return code
-    output.show([*stuck, *program_view.hlo_view(report, given, *page, selection, output.verbose)])
+    output.show([*failed, *program_view.hlo_view(report, given, *page, selection, output.verbose)])
     if timeline is not None and timeline.memory is not None:
         output.show_below(program_view.memory_lines(timeline.memory, *page, output.verbose))
     output.show_more("the sums and the memory in full")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.reports.entries import Selection
+    from shardviz.reports.out_of_memory import OutOfMemory
     from shardviz.reports.program_report import DumpedModule, ProgramReport, TimesAnswer
     from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.target_program import TargetProgram
@@ -88,6 +89,7 @@ def hlo_document(
     rematerializations: Sequence[Rematerialization] = (),
     compiled: TargetProgram | None = None,
     stuck: Sequence[str] = (),
+    out_of_memory: Sequence[OutOfMemory] = (),
 ) -> Document:
     """A report; `given` is the mesh that the user named.
 
@@ -95,7 +97,7 @@ def hlo_document(
     read; those of a target's `compiled` program have the reasons why they are there.
     """
     found = _hlo(report, given, selection, rematerializations, compiled)
-    return KINDS["hlo"].document(Beside(found, stuck=stuck))
+    return KINDS["hlo"].document(Beside(found, stuck=stuck, out_of_memory=out_of_memory))
 
 
 def _hlo(
@@ -134,6 +136,7 @@ def _hlo(
         totals_of_host_transfers={sum_.op: sum_ for sum_ in sums if sum_.is_host_transfer},
         rematerializations=rematerializations,
         stuck=(),
+        out_of_memory=(),
         timeline=report.timeline,
         arrays=compiled.arrays if compiled is not None and with_arrays else None,
     )
