@@ -90,6 +90,15 @@ def target_path(text: str) -> Path:
     return path
 
 
+def new_path(text: str, may_replace: bool = False) -> Path:
+    """`target_path`, of a file that is not there yet. Raises `QuestionError` for one that is."""
+    path = target_path(text)
+    if os.path.lexists(path) and not may_replace:
+        hint = "choose another name, or remove it first"
+        raise QuestionError(f"the file {quote(str(path))} already exists", hint)
+    return path
+
+
 def write_file(path: Path, text: str) -> None:
     """Write a file in one step, as `replace_file` does. Raises `QuestionError` where that cannot be, and for
     a device or a pipe, which a file must not replace."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, title_of
 from shardviz.reports.trials import TrialTable
 from shardviz.targets import Target
-from shardviz.user_files import target_path, write_file
+from shardviz.user_files import new_path, write_file
 
 with LazyImports():
     from shardviz.answers import explain, plans
@@ -91,12 +90,7 @@ def command(
     if bool(words) == (shared is not None):
         hint = "write for example: shardviz export python explain 'bd,df->bf' --specs 'XY,Y_->X_'"
         raise QuestionError("give either a command or a share string, not both", hint)
-    path = None if output is None else target_path(output)
-    if path is not None and os.path.lexists(path) and not force:
-        raise QuestionError(
-            f"the file {quote(str(path))} already exists",
-            "choose another name, or add --force to overwrite it",
-        )
+    path = None if output is None else new_path(output, force)
     subject, width = (
         subject_of_words(ctx, words, part) if shared is None else (_of_string(shared, part), None)
     )

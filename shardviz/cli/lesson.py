@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import CommandOutput, print_json, print_note
+from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
 from shardviz.documents.fields import KINDS
-from shardviz.errors import QuestionError
+from shardviz.errors import QuestionError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.lessons.course import course, faults, find
 from shardviz.lessons.progress import load
+from shardviz.user_files import free_name, new_path, write_file
 
 with LazyImports():
     from shardviz.cli import lesson_check
     from shardviz.cli import open_app as cli_open_app
+    from shardviz.lessons import hand_in
     from shardviz.render import lesson_view
 
 
@@ -25,18 +31,31 @@ with LazyImports():
 @click.argument("lessons", nargs=-1, metavar="[LESSON]…")
 @options.flag("--present", "For a class: large text, light theme, answers hidden until space is pressed.")
 @options.flag("--check", "Check LESSON, or all lessons; this runs the programs in their files.")
+@options.option("--hand-in name", "NAME", "Write your answers to a file under this name, for a teacher.")
+@options.option("--grade folder", "FOLDER", "Check the files that were handed in again: a table, or CSV.")
+@options.option("-o --save file", "FILE", "The file to hand in, or that of the CSV.")
 @options.output
 def command(
     lessons: tuple[str, ...],
     present: bool,
     check: bool,
+    name: str | None,
+    folder: str | None,
+    file: str | None,
     output: CommandOutput,
 ) -> int:
     """Learn by predicting and changing: the course, or one LESSON of it.
 
     LESSON is a number, a name, or the path of a lesson file of your own.
     """
-    options.refuse_both({"--check": check, "--present": present}, "give one of them")
+    chosen = {"--check": check, "--present": present, "--hand-in": name is not None}
+    options.refuse_both(chosen | {"--grade": folder is not None}, "give one of them")
+    if name is not None:
+        return _hand_in(name, lessons, file)
+    if folder is not None:
+        return _grade(folder, lessons, file, output)
+    if file is not None:
+        raise QuestionError("-o needs something to write", "add --hand-in NAME or --grade FOLDER")
     if check:
         return lesson_check.check_lessons(lessons, output.as_json)
     if present and output.as_json:
@@ -61,6 +80,38 @@ def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
         return ExitCode.FINE
 
     return cli_open_app.open_app(lesson=lesson, present=present)
+
+
+def _hand_in(name: str, lessons: Sequence[str], file: str | None) -> int:
+    progress = load()
+    if progress.notice:
+        print_note(progress.notice)
+    text = hand_in.hand_in(name, progress, [*map(find, lessons)] or course())
+    stem = "".join(letter if letter.isalnum() else "-" for letter in name.lower())
+    path = new_path(file or free_name(f"hand-in-{stem}", "json"))
+    write_file(path, text)
+    click.echo(f"{path}: {name}'s answers, tries, hints and minutes; hand in this file")
+    return ExitCode.FINE
+
+
+def _grade(folder: str, lessons: Sequence[str], file: str | None, output: CommandOutput) -> int:
+    if output.as_json:
+        raise QuestionError("--grade prints no JSON", "leave out --json; a pipe gets CSV")
+    path = None if file is None else new_path(file)
+    with working("checking"):
+        rows, said = hand_in.grades(Path(folder), [*map(find, lessons)] or course())
+    for note in said:
+        print_note(note)
+    if not rows:
+        hint = "pupils write them with shardviz lesson --hand-in NAME"
+        raise QuestionError(f"no file in {quote(folder)} can be graded", hint)
+    if path is not None:
+        write_file(path, lesson_view.grades_csv(rows))
+    if sys.stdout.isatty():
+        output.show(lesson_view.grades_page(rows, output.width))
+    else:
+        click.echo(lesson_view.grades_csv(rows), nl=False)
+    return ExitCode.FINE
 
 
 def _list_lessons(output: CommandOutput) -> int:

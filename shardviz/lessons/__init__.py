@@ -9,6 +9,7 @@ measures/     the questions of predictions; their answers are computed, never wr
 goal          the sandbox against the goal: the first thing that differs
 attempt       a learner's attempt at a lesson, at one of its stages
 progress      the lessons that are solved, kept between sessions
+hand_in       what a learner hands in, and its grades
 checking      the errors of a lesson, key by key
 jax_questions  the parts of a lesson that JAX can verify
 """

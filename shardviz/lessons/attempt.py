@@ -22,6 +22,8 @@ TITLES: dict[StageKind, str] = {
 """The names of the stages."""
 UNKNOWN = "I don't know"
 """An answer to every question."""
+MAX_TRIES = 100
+"""Answers to the questions of a lesson that are kept."""
 
 
 class LessonStage(NamedTuple):
@@ -41,11 +43,19 @@ def stages(lesson: Lesson) -> tuple[LessonStage, ...]:
     return (LessonStage("see"), *asked, LessonStage("explain"), LessonStage("change"), LessonStage("code"))
 
 
+class Try(NamedTuple):
+    """An answer that was given to the prediction `number`, from 0."""
+
+    number: int
+    said: str
+
+
 @dataclass(frozen=True)
 class Attempt:
     """A lesson, the stage at which a learner is, and what was done so far. `answers` has the choice of each
     prediction, None where it was not answered yet. `draft` is the sandbox, as it stands. `hints` counts those
-    that were shown. `is_solved` stays once the goal was met."""
+    that were shown. `is_solved` stays once the goal was met, `met` is the sandbox that met it last. `tries`
+    are all answers, in their order."""
 
     lesson: Lesson
     place: int
@@ -53,6 +63,8 @@ class Attempt:
     draft: ProblemForm
     hints: int = 0
     is_solved: bool = False
+    met: ProblemForm | None = None
+    tries: tuple[Try, ...] = ()
 
     @property
     def stage(self) -> LessonStage:
@@ -94,7 +106,8 @@ class Attempt:
         kind, number = self.stage
         if kind != "predict":
             return self
-        return replace(self, answers=(*self.answers[:number], choice, *self.answers[number + 1 :]))
+        answers = (*self.answers[:number], choice, *self.answers[number + 1 :])
+        return replace(self, answers=answers, tries=(*self.tries, Try(number, choice))[:MAX_TRIES])
 
     def hint(self) -> Attempt:
         """Show one more hint."""
@@ -102,7 +115,8 @@ class Attempt:
 
     def edited(self, draft: ProblemForm, is_met: bool) -> Attempt:
         """The sandbox was changed; `is_met`: it meets the goal now."""
-        return replace(self, draft=draft, is_solved=self.is_solved or is_met)
+        met = draft if is_met else self.met
+        return replace(self, draft=draft, is_solved=self.is_solved or is_met, met=met)
 
 
 def begin(lesson: Lesson) -> Attempt:
@@ -131,7 +145,15 @@ def with_own(sent: Attempt, own: Attempt) -> Attempt:
     )
     hints, is_solved = max(own.hints, sent.hints), own.is_solved or sent.is_solved
     draft = sent.draft if sent.stage.kind in ("change", "code") else own.draft
-    return replace(sent, answers=answers, hints=hints, is_solved=is_solved, draft=draft)
+    done = replace(sent, answers=answers, hints=hints, is_solved=is_solved, draft=draft)
+    return replace(done, met=own.met, tries=own.tries)
+
+
+def afresh(attempt: Attempt) -> Attempt:
+    """An attempt that came to its end begins again; what was said and solved stays so."""
+    if attempt.stage.kind != "code":
+        return attempt
+    return replace(attempt, place=0, answers=(None,) * len(attempt.answers), draft=attempt.lesson.setup)
 
 
 def attempt_at(lesson: Lesson, shared: Shared) -> Attempt:

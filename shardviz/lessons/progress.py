@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal
 
 from shardviz.errors import QuestionError
 from shardviz.forms.share import from_document, to_document
 from shardviz.forms.state_file import StateError, read_state, state_error, state_path, write_state
-from shardviz.lessons.attempt import TITLES, Attempt, begin, stages
+from shardviz.lessons.attempt import MAX_TRIES, TITLES, Attempt, Try, begin, stages
 from shardviz.lessons.lesson import Lesson
 from shardviz.strict_table import StrictTable
 
@@ -19,9 +20,12 @@ NAME = "progress.json"
 SCHEMA = "shardviz-progress/1"
 MAX_ANSWER = 300
 """Characters of an answer."""
+PAUSE_S = 300
+"""The most that a pause between two keys counts."""
+MAX_SECONDS = 10**7
 
 Entry = dict[str, Any]
-"""The entry of a lesson: ``solved``, and ``attempt``, the last one or null."""
+"""The entry of a lesson: ``solved``, the ``seconds`` that it took, and ``attempt``, the last one or null."""
 
 State = Literal["new", "begun", "solved"]
 
@@ -46,14 +50,19 @@ class CourseProgress:
     ) -> None:
         self.path, self.notice = path, notice
         self._entries = dict(entries or {})
+        self._since = monotonic()
 
     def is_solved(self, lesson: Lesson) -> bool:
         """Return whether its goal was ever met."""
-        return bool(self._entries.get(_key(lesson), {}).get("solved"))
+        return bool(self._entries.get(lesson_key(lesson), {}).get("solved"))
+
+    def seconds(self, lesson: Lesson) -> int:
+        """The seconds that it took, without long pauses."""
+        return int(self._entries.get(lesson_key(lesson), {}).get("seconds", 0))
 
     def left(self, lesson: Lesson) -> Attempt | None:
         """The attempt as it was left; None where there is none, or its lesson has changed since."""
-        entry = self._entries.get(_key(lesson))
+        entry = self._entries.get(lesson_key(lesson))
         if entry is None or entry["attempt"] is None:
             return None
         try:
@@ -76,9 +85,13 @@ class CourseProgress:
         """Keep where an attempt stands. What others have saved meanwhile stays. Raises `StateError` where
         that cannot be; also to say that the file was damaged meanwhile, which loses nothing that is known
         here."""
-        key = _key(attempt.lesson)
+        key = lesson_key(attempt.lesson)
         solved = attempt.is_solved or self.is_solved(attempt.lesson)
-        self._entries[key] = entry = {"solved": solved, "attempt": _document(attempt)}
+        waited = monotonic() - self._since
+        spent = int(min(waited, PAUSE_S))
+        self._since += spent if waited < PAUSE_S else waited
+        seconds = min(self.seconds(attempt.lesson) + spent, MAX_SECONDS)
+        self._entries[key] = entry = {"solved": solved, "attempt": _document(attempt), "seconds": seconds}
         if self.path is None:
             return
         entries, damage = _read_again(self.path, self._entries)
@@ -87,6 +100,15 @@ class CourseProgress:
         self._entries = entries
         if damage is not None:
             raise damage
+
+    def begun(self, lessons: Iterable[Lesson]) -> dict[str, Entry]:
+        """The entries of those of the lessons that were begun. A lesson file has its name there, not its
+        path."""
+        return {
+            lesson_key(replace(lesson, source="")): self._entries[lesson_key(lesson)]
+            for lesson in lessons
+            if self.left(lesson) is not None
+        }
 
 
 def load() -> CourseProgress:
@@ -109,7 +131,7 @@ def _read(path: Path) -> dict[str, Entry]:
     """Raises `_Unusable`, and `StateError` for a damaged file, which is gone then."""
     before = path.exists()
     try:
-        return read_state(path, SCHEMA, "your progress", _entries) or {}
+        return read_state(path, SCHEMA, "your progress", read_entries) or {}
     except StateError as error:
         if before and not path.exists():
             raise
@@ -126,18 +148,21 @@ def _read_again(path: Path, known: dict[str, Entry]) -> tuple[dict[str, Entry], 
         return dict(known), error
 
 
-def _entries(document: StrictTable) -> dict[str, Entry]:
+def read_entries(document: StrictTable) -> dict[str, Entry]:
+    """The entries of a document. Raises what `StrictTable` does."""
     lessons = document.table("lessons")
     for name in lessons.values:
+        lessons.values[name] = {"seconds": 0} | lessons.table(name).values  # older files have none
         entry = lessons.table(name)
-        entry.exactly(("solved", "attempt"))
+        entry.exactly(("solved", "attempt", "seconds"))
         entry.typed("solved", bool)
+        entry.count("seconds", MAX_SECONDS)
         if entry.values["attempt"] is not None:
             entry.table("attempt")
     return lessons.values
 
 
-def _key(lesson: Lesson) -> str:
+def lesson_key(lesson: Lesson) -> str:
     """A lesson of the course has its name; a file of its own, which may have the same name, has its path."""
     return lesson.name if lesson.number else lesson.source or f"{lesson.name}.toml"
 
@@ -149,12 +174,14 @@ def _document(attempt: Attempt) -> dict[str, Any]:
         "answers": list(attempt.answers),
         "hints": attempt.hints,
         "draft": to_document(attempt.draft),
+        "met": None if attempt.met is None else to_document(attempt.met),
+        "tries": [each._asdict() for each in attempt.tries],
     }
 
 
 def _attempt(document: Mapping[str, Any], lesson: Lesson, is_solved: bool) -> Attempt:
-    table = StrictTable(document, state_error)
-    table.exactly(("of", "stage", "answers", "hints", "draft"))
+    table = StrictTable({"met": None, "tries": []} | dict(document), state_error)  # older files have none
+    table.exactly(("of", "stage", "answers", "hints", "draft", "met", "tries"))
     if table.values["of"] != _print(lesson):
         table.fail("of", "the lesson has changed since")
     answers = table.listed("answers", len(lesson.predictions))
@@ -170,6 +197,11 @@ def _attempt(document: Mapping[str, Any], lesson: Lesson, is_solved: bool) -> At
         from_document(table.table("draft")),
         table.count("hints", len(lesson.hints)),
         is_solved,
+        None if table.values["met"] is None else from_document(table.table("met")),
+        tuple(
+            Try(tried.count("number", len(given) - 1), tried.line("said", MAX_ANSWER))
+            for tried in table.tables("tries")[:MAX_TRIES]
+        ),
     )
 
 

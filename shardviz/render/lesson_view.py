@@ -3,19 +3,22 @@ that every text can be read at once in a terminal of 80×24."""
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import StringIO
 
 from rich.text import Text
 
 from shardviz.forms.command_line import to_command_line
 from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, begin, stages
+from shardviz.lessons.hand_in import Grade
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, choices
 from shardviz.lessons.progress import CourseEntry, State
 from shardviz.render.command_lines import command_lines
-from shardviz.render.lines import sentence, sentences
+from shardviz.render.lines import sentence, sentences, table
 
 MADE = "This is what you made, as a JAX program."
 SEEN = "This is what you saw, as a JAX program."
@@ -265,6 +268,39 @@ def course_page(entries: Sequence[CourseEntry], width: int) -> list[Text]:
         return [*lines, *sentence("All lessons are solved; shardviz lesson 1 opens the first again.", width)]
     verb = "goes on with" if begun else "opens"
     return [*lines, *sentence(f"shardviz lesson {following.number} {verb} “{following.title}”.", width)]
+
+
+GRADES = (
+    "pupil",
+    "lessons",
+    "solved",
+    "answered",
+    "right at first try",
+    "hints",
+    "minutes",
+    "remarks",
+    "file",
+)
+"""The columns of a table of grades; on a page the last two are below it."""
+REMARKS = 7
+
+
+def grades_page(rows: Sequence[Grade], width: int) -> list[Text]:
+    """A line for each pupil, with the remarks below it."""
+    cells = [[*map(str, row[:REMARKS])] for row in rows]
+    lines = table(cells, width, right=range(1, REMARKS), head=GRADES[:REMARKS])
+    remarks = [f"{row.pupil}: {row.remarks}" for row in rows if row.remarks]
+    return [*lines, *[Text()] * bool(remarks), *sentences(remarks, width)]
+
+
+def grades_csv(rows: Sequence[Grade]) -> str:
+    """The table for a spreadsheet, in which no text is taken for a formula."""
+    file = StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(GRADES)
+    for row in rows:
+        writer.writerow([f"'{cell}" if str(cell).startswith(tuple("=+-@")) else cell for cell in row])
+    return file.getvalue()
 
 
 def lesson_page(lesson: Lesson, width: int) -> list[Text]:

@@ -12,7 +12,9 @@ import shardviz
 from shardviz.cli import group
 from shardviz.cli.group import COMMANDS, OPTIONS, command_named, run
 from shardviz.cli.streams import no_terminal
-from shardviz.lessons.course import file_names
+from shardviz.lessons.attempt import begin
+from shardviz.lessons.course import file_names, find
+from shardviz.lessons.progress import load
 from shardviz.user_files import EXAMPLES as SHIPPED
 from tests.conftest import one_in
 
@@ -53,6 +55,7 @@ def test_example_runs(
         dumped = tmp_path / "dumps" / f"module_000{number}.jit_f.cpu_after_optimizations.txt"
         dumped.write_bytes(PROGRAM.read_bytes())
     (tmp_path / "my-lesson.toml").write_bytes(LESSON.read_bytes())
+    load().save(begin(find("1")).next())
     program, *words = shlex.split(line)
     assert program == "shardviz"
     # The application has no terminal here: it says so, and ends, or prints the lesson.

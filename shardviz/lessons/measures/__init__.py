@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -102,6 +103,14 @@ def _bound(
 def answer_of(prediction: Prediction) -> ComputedAnswer:
     """The answer to a prediction. Raises as `compute` does."""
     return compute(prediction.ask, prediction.draft)
+
+
+def is_right(prediction: Prediction, said: str) -> bool:
+    """Return whether an answer says the same as the right one. Raises as `answer_of` does."""
+    answer = answer_of(prediction)
+    with suppress(QuestionError):
+        return said == answer.text or answer.is_same(said)
+    return False
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from shardviz.forms.form import History, ProblemForm
-from shardviz.lessons.attempt import UNKNOWN, Attempt, begin, stages
+from shardviz.lessons.attempt import UNKNOWN, Attempt, stages
 from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
@@ -48,7 +48,7 @@ class LessonController:
         self.attempt = attempt
         self.is_presented = is_presented
         self.chosen = 0
-        self.hint = attempt.hints
+        self.hint = attempt.hints if attempt.place else 0
         self.is_hint_new = False
         self.difference: str | None = ""
         self._sandbox = History(attempt.lesson.setup)
@@ -208,10 +208,3 @@ class LessonController:
         kind, number = self.attempt.stage
         said = self.attempt.answers[number] if kind == "predict" else None
         self.chosen = self._choices.index(said) if said is not None and said in self._choices else 0
-
-
-def afresh(attempt: Attempt) -> Attempt:
-    """An attempt that came to its end begins again; what was solved stays so."""
-    if attempt.stage.kind != "code":
-        return attempt
-    return replace(begin(attempt.lesson), is_solved=attempt.is_solved)

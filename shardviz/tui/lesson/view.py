@@ -13,11 +13,11 @@ from textual.widgets import Static
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.wording import as_sentence, error_words
-from shardviz.lessons.attempt import Attempt, begin, shared_of, with_own
+from shardviz.lessons.attempt import Attempt, afresh, begin, shared_of, with_own
 from shardviz.render.lesson_view import bar, guide_page, strip_lines
 from shardviz.render.page import highlighted
 from shardviz.render.problem_picture import chain_lines
-from shardviz.tui.lesson.controller import NOT_REVEALED, LessonController, afresh
+from shardviz.tui.lesson.controller import NOT_REVEALED, LessonController
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Side
 from shardviz.tui.registry import LESSON, Command

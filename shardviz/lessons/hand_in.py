@@ -1,0 +1,165 @@
+"""The file in which a learner hands lessons in, and its check: every answer and every goal again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from shardviz.errors import QuestionError, ShardvizError, quote
+from shardviz.forms.form import ProblemForm
+from shardviz.forms.resolve import resolve_first
+from shardviz.forms.state_file import MAX_BYTES, state_error
+from shardviz.lessons.attempt import Attempt
+from shardviz.lessons.course import lesson_names
+from shardviz.lessons.goal import first_difference
+from shardviz.lessons.lesson import Lesson
+from shardviz.lessons.measures import is_right
+from shardviz.lessons.progress import CourseProgress, lesson_key, read_entries
+from shardviz.strict_table import parsed_table
+from shardviz.user_files import open_file
+
+SCHEMA = "shardviz-hand-in/1"
+MAX_NAME = 100
+"""Characters of a learner's name."""
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """A file that was handed in: a learner's `name`, when it was written, the progress, and the names of its
+    lessons. `is_edited`: its digest is not that of its content. The digest holds no secret, so it finds
+    damage and careless edits only."""
+
+    name: str
+    at: datetime
+    progress: CourseProgress
+    lessons: tuple[str, ...]
+    is_edited: bool
+
+
+def hand_in(name: str, progress: CourseProgress, lessons: Iterable[Lesson]) -> str:
+    """The file's text, with those of the lessons that were begun. Raises `QuestionError` where none was, and
+    for a name that a line cannot show."""
+    if not name.strip() or not name.isprintable() or len(name) > MAX_NAME:
+        problem = f"{quote(name, 30)} cannot be a name: it has no letters, too many, or others than letters"
+        raise QuestionError(problem, "write for example --hand-in 'Ada Lovelace'")
+    entries = progress.begun(lessons)
+    if not entries:
+        raise QuestionError("no lesson was begun that could be handed in", "shardviz lesson lists them")
+    at = datetime.now().astimezone().isoformat(timespec="seconds")
+    document = {"schema": SCHEMA, "name": " ".join(name.split()), "at": at, "lessons": entries}
+    return json.dumps(document | {"digest": _digest(document)}, indent=1) + "\n"
+
+
+def read_hand_in(content: bytes) -> HandIn:
+    """The content of a file that was handed in. Raises `QuestionError` for a damaged or another file."""
+    if not content.strip():
+        raise QuestionError("it is empty")
+    if len(content) > MAX_BYTES:
+        raise QuestionError(f"it has more than {MAX_BYTES:,} bytes")
+    table = parsed_table(content, json.loads, "JSON", "", state_error)
+    if table.values.get("schema") != SCHEMA:
+        raise QuestionError("it was not written by shardviz lesson --hand-in")
+    table.exactly(("schema", "name", "at", "lessons", "digest"))
+    digest = _digest({key: value for key, value in table.values.items() if key != "digest"})
+    try:
+        at = datetime.fromisoformat(table.line("at", MAX_NAME)).astimezone()
+    except (ValueError, OverflowError):
+        table.fail("at", "it is not a time")
+    name, entries = table.line("name", MAX_NAME), read_entries(table)
+    is_edited = table.values["digest"] != digest
+    return HandIn(name, at, CourseProgress(None, entries), tuple(entries), is_edited)
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+class Grade(NamedTuple):
+    """A row of the table. `solved` are the lessons whose goals the learner's sandboxes meet, `right` the
+    questions whose first answers are right, of those that were `asked`."""
+
+    pupil: str
+    begun: int
+    solved: int
+    asked: int
+    right: int
+    hints: int
+    minutes: int
+    remarks: str
+    file: str
+
+
+def grades(folder: Path, lessons: Sequence[Lesson]) -> tuple[list[Grade], list[str]]:
+    """A row for each learner, by name, and a sentence for each file below the folder that has none. Of a
+    learner's files the latest counts. Raises `QuestionError` for a folder that cannot be read."""
+    if not folder.is_dir():
+        raise QuestionError(f"there is no folder {quote(str(folder))}", "name the folder with the files")
+    files: list[tuple[HandIn, str]] = []
+    said = []
+    for path in sorted(Path(root, name) for root, _, names in os.walk(folder) for name in names):
+        file = str(path.relative_to(folder))
+        try:
+            with open_file(path) as opened:
+                files.append((read_hand_in(opened.read(MAX_BYTES + 1)), file))
+        except OSError as error:
+            said.append(f"{quote(file)} is not graded: {error.strerror}")
+        except ShardvizError as error:
+            said.append(f"{quote(file)} is not graded: {error.message}")
+    files.sort(key=lambda each: each[0].at)
+    latest = {found.name.casefold(): (found, file) for found, file in files}
+    for found, file in files:
+        if (later := latest[found.name.casefold()][1]) != file:
+            said.append(f"{quote(file)} is not graded: {found.name} has handed in {quote(later)} later")
+    lessons = [replace(lesson, source="") for lesson in lessons]
+    met: dict[tuple[str, ProblemForm], bool] = {}
+    return [_grade(*latest[name], lessons, met) for name in sorted(latest)], said
+
+
+def _grade(
+    found: HandIn, file: str, lessons: Sequence[Lesson], met: dict[tuple[str, ProblemForm], bool]
+) -> Grade:
+    """The row of a file; `met` keeps which sandboxes meet a goal, since those of a class are alike."""
+    attempts = {lesson_key(lesson): found.progress.left(lesson) for lesson in lessons}
+    begun = [attempt for attempt in attempts.values() if attempt is not None]
+    first = [
+        next((tried.said for tried in attempt.tries if tried.number == number), None)
+        for attempt in begun
+        for number, _ in enumerate(attempt.lesson.predictions)
+    ]
+    asked = [prediction for attempt in begun for prediction in attempt.lesson.predictions]
+    right = [said is not None and is_right(each, said) for each, said in zip(asked, first, strict=True)]
+    solved = [attempt for attempt in begun if attempt.met is not None and _meets(attempt, met)]
+    doubtful = [attempt.lesson.name for attempt in begun if attempt.is_solved and attempt not in solved]
+    changed = [name for name, attempt in attempts.items() if name in found.lessons and attempt is None]
+    others = {*found.lessons} - attempts.keys() - {*lesson_names()}
+    remarks = {
+        "edited after it was written": found.is_edited,
+        f"no sandbox that meets the goal of {', '.join(doubtful)}": doubtful,
+        f"of another version: {', '.join(changed)}": changed,
+        f"not graded: {', '.join(sorted(others))}": others,
+    }
+    return Grade(
+        found.name,
+        len(begun),
+        len(solved),
+        sum(said is not None for said in first),
+        sum(right),
+        sum(attempt.hints for attempt in begun),
+        round(sum(found.progress.seconds(attempt.lesson) for attempt in begun) / 60),
+        "; ".join(remark for remark, holds in remarks.items() if holds),
+        file,
+    )
+
+
+def _meets(attempt: Attempt, met: dict[tuple[str, ProblemForm], bool]) -> bool:
+    lesson, draft = attempt.lesson, attempt.met or attempt.draft
+    key = lesson_key(lesson), draft
+    if key not in met:
+        met[key] = first_difference(lesson.goal, lesson, resolve_first(draft)) is None
+    return met[key]
