@@ -201,7 +201,8 @@ async def period_of(url: str, secret: str, pid: int, minutes: float) -> None:
 
         period.keys = []
         leaving = asyncio.create_task(leave_and_return(stack, http, period))
-        await period.lead(share)
+        while not leaving.done():
+            await period.lead(share)
         line("while ten leave and come back", slowest(period.keys), "0.4 s")
         line("those who came back", await leaving, "all")
 
