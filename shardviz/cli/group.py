@@ -36,6 +36,7 @@ GROUPS = {
         "translate": "Convert a sharding between notations.",
         "search": "Search for the fastest mesh and shardings on a machine.",
         "model": "Shard a whole model by rules: memory and collectives of a step.",
+        "checkpoint": "List the arrays of an Orbax checkpoint, and what restoring it elsewhere reads.",
         "machine": "Show a machine's chips, links and figures, and where a mesh maps to it.",
     },
     "Look": {

@@ -111,7 +111,8 @@ _KINDS = (
     "programs.modules programs.rematerializations programs.program programs.trials timelines.profile "
     "summaries.summary summaries.diff programs.timeline meshes.layout rounds.step rounds.comparison "
     "rounds.matmul meshes.translate course.lessons course.lesson course.lesson_check course.shared "
-    "models.model models.serving machines.machine machines.measure machines.targets machines.info"
+    "models.model models.serving models.checkpoint "
+    "machines.machine machines.measure machines.targets machines.info"
 )
 KINDS = {kind.partition(".")[2]: DocumentKind(*kind.split(".")) for kind in _KINDS.split()}
 """Every kind by its name, in the order of the commands."""

@@ -137,7 +137,14 @@ def folded(parameters: Iterable[SplitParameter]) -> tuple[FoldedParameter, ...]:
     groups: dict[tuple[object, ...], list[SplitParameter]] = {}
     for parameter in parameters:
         own = parameter.parameter
-        key = (_NUMBER.sub("#", own.name), own.shape, own.dtype, parameter.spec, parameter.is_matched)
+        key = (
+            _NUMBER.sub("#", own.name),
+            own.shape,
+            own.dtype,
+            own.spec,
+            parameter.spec,
+            parameter.is_matched,
+        )
         groups.setdefault(key, []).append(parameter)
     return tuple(parameter for group in groups.values() for parameter in _fold(group))
 

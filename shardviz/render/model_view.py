@@ -95,7 +95,7 @@ def _parameter_lines(question: ModelQuestion, width: int, palette: Palette) -> l
             rows.append([(f"{heading} × {count}", "bold"), "", "", "", (human_bytes(held), "bold")])
         rows += [_parameter_cells(name, parameter, palette) for name, parameter in group]
     lines = table(rows, width, 0, {4, 5}, HEADINGS, NARROWER, style="dim")
-    return [*lines, *_rule_lines(question.split, width)]
+    return [*lines, *rule_lines(question.split, width)]
 
 
 Named = tuple[str, FoldedParameter]
@@ -129,12 +129,10 @@ def _parameter_cells(name: str, parameter: FoldedParameter, palette: Palette) ->
     ]
 
 
-def _rule_lines(split: SplitModel, width: int) -> list[Text]:
+def rule_lines(split: SplitModel, width: int) -> list[Text]:
     """The parameters that no rule matches, the rules that match nothing, and what does not divide."""
-    unmatched = _some([parameter.name for parameter in folded(split.unmatched)])
-    unused = _some(
-        [quote(rule.subject) + (f" ({rule.place})" if rule.place else "") for rule in split.unused]
-    )
+    unmatched = some([parameter.name for parameter in folded(split.unmatched)])
+    unused = some([quote(rule.subject) + (f" ({rule.place})" if rule.place else "") for rule in split.unused])
     words = f"{unmatched}; every device has a full copy" if unmatched else ""
     return [
         *sentences([words], width, lead="no rule matches: "),
@@ -143,7 +141,7 @@ def _rule_lines(split: SplitModel, width: int) -> list[Text]:
     ]
 
 
-def _some(names: Sequence[str]) -> str:
+def some(names: Sequence[str]) -> str:
     more = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 

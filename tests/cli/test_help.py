@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from pathlib import Path
 
 import click
@@ -25,6 +26,7 @@ LAUNCHING = [pytest.param(line, marks=pytest.mark.slow) for _, line in command_n
 PROGRAM = SHIPPED / "mlp.txt"
 PROFILE = SHIPPED / "step.xplane.pb"
 LOG = Path(__file__).parent.parent / "reports" / "compile.log"
+CHECKPOINT = Path(__file__).parent.parent / "models" / "checkpoints" / "zarr"
 STEP = """
 import jax
 from jax.sharding import NamedSharding, PartitionSpec as P
@@ -48,6 +50,8 @@ def test_example_runs(
         (tmp_path / name).write_bytes(PROGRAM.read_bytes())
     (tmp_path / "step.py").write_text(STEP)
     (tmp_path / "compile.log").write_bytes(LOG.read_bytes())
+    shutil.copytree(CHECKPOINT, tmp_path / "checkpoints" / "7" / "default")
+    (tmp_path / "rules.toml").write_text("[rules]\nembed = 'data _'\n")
     (tmp_path / "traces").mkdir()
     (tmp_path / "traces" / "vm.xplane.pb").write_bytes(PROFILE.read_bytes())
     (tmp_path / "dumps").mkdir()

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import threading
 from concurrent.futures import Future
 from pathlib import Path
@@ -32,6 +33,7 @@ from tests.tui.conftest import Mute, drive, text_of, until
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "hlo" / "recorded" / "all_reduce_2x8.txt"
 PROFILE = EXAMPLES / "step.xplane.pb"
+CHECKPOINT = Path(__file__).parents[1] / "models" / "checkpoints" / "zarr"
 
 
 FUNCTIONS = """
@@ -68,6 +70,7 @@ def folder(tmp_path, monkeypatch):
     config |= {"n_layer": 12, "n_positions": 1024, "vocab_size": 50257}
     (here / "config.json").write_text(json.dumps(config))
     monkeypatch.chdir(here)
+    shutil.copytree(CHECKPOINT, here / "kept")
     return here
 
 
@@ -82,7 +85,9 @@ def test_a_folder_lists_what_can_be_opened(folder):
         "step.txt": "program",
         "step.xplane.pb": "profile",
         "dumps/": "folder",
+        "kept/": "folder",
     }
+    assert openables("kept/")[0].kind == "checkpoint"
     assert [each.kind for each in openables("dumps/")] == ["modules", "program", "program"]
     assert openables("nowhere/") == []
     assert [(each.name, each.kind) for each in openables("steps.py:")] == [("steps.py:step", "function")]
@@ -115,6 +120,9 @@ def test_a_folder_lists_what_can_be_opened(folder):
         ("shardviz profile traces --machine v5e:2x2", "profile"),
         ("shardviz diff before.json step.txt", "command"),
         ("shardviz model llama-3-8b", "model"),
+        ("kept --mesh X=8", "checkpoint"),
+        ("kept/_METADATA", "checkpoint"),
+        ("shardviz checkpoint no_such_folder", "checkpoint"),
         ("~nobody/step.txt", None),
         ("no/such_file", None),
         ("step", None),

@@ -25,6 +25,7 @@ from shardviz.user_files import example_program, is_folder, named_path, open_fil
 
 with LazyImports():
     from shardviz.forms import enter as entering
+    from shardviz.models import checkpoint
 
 
 Options = Mapping[str, str]
@@ -76,6 +77,7 @@ Kind = Literal[
     "function",
     "saved",
     "model",
+    "checkpoint",
     "command",
     "machine",
     "line",
@@ -86,6 +88,8 @@ Kind = Literal[
 ENDINGS: dict[str, Kind] = {
     ".xplane.pb": "profile",
     "config.json": "model",
+    "_metadata": "checkpoint",
+    "_sharding": "checkpoint",
     ".safetensors": "model",
     ".safetensors.index.json": "model",
     ".json": "saved",
@@ -114,6 +118,7 @@ WORDS: dict[Kind, str] = {
     "function": "runs the file, then compiles what the function returns",
     "saved": "saved report",
     "model": "model",
+    "checkpoint": "checkpoint of Orbax",
     "command": "the output of this command",
     "machine": "machine",
     "line": "the problem of this command line",
@@ -121,7 +126,8 @@ WORDS: dict[Kind, str] = {
     "notation": "this sharding in every notation",
 }
 """What a kind is called."""
-COMMANDS: dict[str, Kind] = {"hlo": "program", "program": "function", "profile": "profile", "model": "model"}
+COMMANDS: dict[str, Kind] = {"hlo": "program", "program": "function", "checkpoint": "checkpoint"}
+COMMANDS |= {"profile": "profile", "model": "model"}
 """The kind of what a command names; where its own name says otherwise, that is it."""
 PRINTED = ("diff", "info", "machine", "search", "targets", "translate")
 """Commands of which all else is shown as they print it."""
@@ -130,6 +136,7 @@ PAGES: dict[Kind, tuple[str, Options]] = {
     "modules": ("hlo", {}),
     "saved": ("hlo", {}),
     "function": ("program", {"mesh": "{mesh}", "target": "{target}"}),
+    "checkpoint": ("checkpoint", {}),
     "model": ("model", {"rules": "fsdp+tensor", "mesh": "data=4,tensor=2"}),
 }
 """The command whose page shows a kind, with the options that it has unless others stand after the path."""
@@ -246,6 +253,8 @@ def openables(folder: str) -> list[Openable]:
     kinds = [Openable(folder or "./", "modules")] if final_files(name for name, _ in kept) else []
     if is_folder(here / PROFILES):
         kinds.append(Openable(folder or "./", "profile"))
+    if checkpoint.is_checkpoint(here):
+        kinds.append(Openable(folder or "./", "checkpoint"))
     files = ((name, kind_of_file(here / name)) for name, each in kept if _is(each, os.DirEntry.is_file))
     kinds += [Openable(f"{folder}{name}", kind) for name, kind in files if kind is not None]
     inner = (name for name, each in kept if _is(each, os.DirEntry.is_dir))
@@ -317,10 +326,11 @@ def _with_options(text: str) -> Openable | None:
         return None
     found = _file(paths[0])
     if found is None and is_folder(_path(paths[0])):
-        found = Openable(paths[0], "modules")
+        is_saved = checkpoint.is_checkpoint(_path(paths[0]))
+        found = Openable(paths[0], "checkpoint" if is_saved else "modules")
     kind = found.kind if found is not None else COMMANDS.get(command)
-    if command == "profile":
-        kind = "profile"
+    if command in ("profile", "checkpoint"):
+        kind = COMMANDS[command]
     return Openable(paths[0], kind, options) if kind is not None else None
 
 
