@@ -96,7 +96,7 @@ class Checked:
                 for complaint in self.complaints
             ]
         assert self.lesson is not None
-        answers = len(self.lesson.predictions)
+        answers = len(self.lesson.questions)
         checked = len({asked.key for asked in self.asked if asked.is_of_answer})
         others = ", the others are consistent" if checked < answers else ""
         goal = ["goal checked by JAX"] if any(key.startswith("goal.") for key in self.asked_of_jax) else []

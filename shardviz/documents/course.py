@@ -22,7 +22,9 @@ def _questions(lesson: Lesson) -> Iterator[Beside]:
         answer = answer_of(prediction)
         yield Beside(
             prediction,
-            choices=[*map(answer.shown, choices(prediction)), UNKNOWN],
+            choices=[*map(answer.shown, choices(prediction)), UNKNOWN]
+            if prediction.tolerance is None
+            else [],
             answer=answer.text,
             wrong={answer.shown(said): reason for said, reason in prediction.wrong.items()},
         )

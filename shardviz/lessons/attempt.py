@@ -9,6 +9,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared
 from shardviz.lessons.course import find
 from shardviz.lessons.lesson import Lesson, Prediction
+from shardviz.lessons.measures import is_right
 
 StageKind = Literal["see", "predict", "reveal", "explain", "change", "code"]
 TITLES: dict[StageKind, str] = {
@@ -44,10 +45,11 @@ def stages(lesson: Lesson) -> tuple[LessonStage, ...]:
 
 
 class Try(NamedTuple):
-    """An answer that was given to the prediction `number`, from 0."""
+    """An answer that was given to the prediction `number`, from 0, or to its second question."""
 
     number: int
     said: str
+    is_again: bool
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,8 @@ class Attempt:
     """A lesson, the stage at which a learner is, and what was done so far. `answers` has the choice of each
     prediction, None where it was not answered yet. `draft` is the sandbox, as it stands. `hints` counts those
     that were shown. `is_solved` stays once the goal was met, `met` is the sandbox that met it last. `tries`
-    are all answers, in their order."""
+    are all answers, in their order. `again` are the numbers of the predictions whose second question is
+    asked, or was."""
 
     lesson: Lesson
     place: int
@@ -65,6 +68,7 @@ class Attempt:
     is_solved: bool = False
     met: ProblemForm | None = None
     tries: tuple[Try, ...] = ()
+    again: frozenset[int] = frozenset()
 
     @property
     def stage(self) -> LessonStage:
@@ -74,7 +78,10 @@ class Attempt:
     def prediction(self) -> Prediction | None:
         """The prediction of a predict or a reveal stage."""
         kind, number = self.stage
-        return self.lesson.predictions[number] if kind in ("predict", "reveal") else None
+        if kind not in ("predict", "reveal"):
+            return None
+        first = self.lesson.predictions[number]
+        return first.again if number in self.again and first.again is not None else first
 
     @property
     def shown(self) -> ProblemForm:
@@ -107,7 +114,23 @@ class Attempt:
         if kind != "predict":
             return self
         answers = (*self.answers[:number], choice, *self.answers[number + 1 :])
-        return replace(self, answers=answers, tries=(*self.tries, Try(number, choice))[:MAX_TRIES])
+        tried = Try(number, choice, number in self.again)
+        return replace(self, answers=answers, tries=(*self.tries, tried)[:MAX_TRIES])
+
+    @property
+    def asks_again(self) -> bool:
+        """True where an answer was wrong and a second question follows."""
+        kind, number = self.stage
+        prediction, said = self.prediction, self.answers[number]
+        if kind != "reveal" or prediction is None or prediction.again is None:
+            return False
+        return said is not None and not is_right(prediction, said)
+
+    def ask_again(self) -> Attempt:
+        """Ask the second question of the prediction at which one stands."""
+        number = self.stage.number
+        answers = (*self.answers[:number], None, *self.answers[number + 1 :])
+        return replace(self, place=self.place - 1, answers=answers, again=self.again | {number})
 
     def hint(self) -> Attempt:
         """Show one more hint."""
@@ -146,14 +169,15 @@ def with_own(sent: Attempt, own: Attempt) -> Attempt:
     hints, is_solved = max(own.hints, sent.hints), own.is_solved or sent.is_solved
     draft = sent.draft if sent.stage.kind in ("change", "code") else own.draft
     done = replace(sent, answers=answers, hints=hints, is_solved=is_solved, draft=draft)
-    return replace(done, met=own.met, tries=own.tries)
+    return replace(done, met=own.met, tries=own.tries, again=own.again)
 
 
 def afresh(attempt: Attempt) -> Attempt:
     """An attempt that came to its end begins again; what was said and solved stays so."""
     if attempt.stage.kind != "code":
         return attempt
-    return replace(attempt, place=0, answers=(None,) * len(attempt.answers), draft=attempt.lesson.setup)
+    new = begin(attempt.lesson)
+    return replace(attempt, place=0, answers=new.answers, draft=new.draft, again=new.again)
 
 
 def attempt_at(lesson: Lesson, shared: Shared) -> Attempt:

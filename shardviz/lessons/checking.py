@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import ResolvedProblem, resolve_first
 from shardviz.lessons.goal import changes, first_difference, read_spec, wanted_mesh
 from shardviz.lessons.lesson import Lesson, Prediction, TextFigure
-from shardviz.lessons.measures import answer_of, compute, measured
+from shardviz.lessons.measures import answer_of, compute, is_right, measured
 from shardviz.lessons.measures.answers import figures
 from shardviz.lessons.measures.subject import array_named, resolve_once
 from shardviz.strict_table import shown_key
@@ -37,7 +38,7 @@ def unchecked_figures(lesson: Lesson) -> list[str]:
     """The times and numbers of bytes in a valid lesson's text that nothing computes: neither one of its
     `figures`, nor an answer, nor a limit of its goal."""
     said = [figure.says for figure in lesson.figures]
-    said += [answer_of(prediction).text for prediction in lesson.predictions]
+    said += [answer_of(prediction).text for prediction in lesson.questions.values()]
     said += (lesson.goal.at_most or {}).values()
     known = set(figures("; ".join(said)).values())
     told = [lesson.see, lesson.explain, *lesson.hints]
@@ -53,8 +54,8 @@ def _complaints(lesson: Lesson) -> Iterator[Complaint]:
         yield Complaint(f"setup.{fault.field.partition('.')[0]}", _words(setup))
         return
     yield from _screen("screen", lesson.screen, setup)
-    for number, prediction in enumerate(lesson.predictions, 1):
-        yield from _prediction(f"predict.{number}", prediction, lesson.screen)
+    for key, prediction in lesson.questions.items():
+        yield from _prediction(key, prediction, lesson.screen)
     yield from _goal(lesson, setup)
     for number, figure in enumerate(lesson.figures, 1):
         yield from _figure(f"figures.{number}", figure, lesson)
@@ -76,6 +77,9 @@ def _prediction(key: str, prediction: Prediction, screen: str) -> Iterator[Compl
     except ShardvizError as error:
         yield Complaint(f"{key}.ask", _words(error))
         return
+    if prediction.tolerance is not None and not isinstance(answer.read(answer.text), (int, Fraction)):
+        yield Complaint(f"{key}.tolerance", f"only a number can be typed; the answer is {answer.text}")
+        return
     if prediction.before:
         yield from _screen(f"{key}.before", prediction.before, resolved)
     if prediction.screen != screen:
@@ -88,7 +92,7 @@ def _prediction(key: str, prediction: Prediction, screen: str) -> Iterator[Compl
         except ShardvizError as error:
             yield Complaint(place, _words(error))
             continue
-        if answer.is_same(wrong):
+        if is_right(prediction, wrong):
             yield Complaint(place, f"it is right: the answer is {answer.text}")
         elif shown in known:
             yield Complaint(place, f"it says the same as {known[shown]}")
@@ -106,7 +110,7 @@ def _figure(key: str, figure: TextFigure, lesson: Lesson) -> Iterator[Complaint]
         yield Complaint(f"{key}.says", f"{figure.ask} is {answer.text}, not {figure.says}")
         return
     told = [lesson.see, lesson.explain, *lesson.hints]
-    for prediction in lesson.predictions:
+    for prediction in lesson.questions.values():
         told += [prediction.question, *(text for pair in prediction.wrong.items() for text in pair)]
     number, _, unit = map(re.escape, figure.says.partition(" "))
     # Of several numbers only the last has the unit: 251, 89.4 or 35.8 ms.

@@ -128,7 +128,7 @@ def _grade(
     attempts = {lesson_key(lesson): found.progress.left(lesson) for lesson in lessons}
     begun = [attempt for attempt in attempts.values() if attempt is not None]
     first = [
-        next((tried.said for tried in attempt.tries if tried.number == number), None)
+        next((tried.said for tried in attempt.tries if tried.number == number and not tried.is_again), None)
         for attempt in begun
         for number, _ in enumerate(attempt.lesson.predictions)
     ]

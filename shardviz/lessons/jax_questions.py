@@ -121,8 +121,8 @@ def jax_questions(lesson: Lesson) -> list[JaxQuestion]:
     prediction's answer follows from, the collectives of setup and solution, what the goal wants to be held
     and to be sent."""
     found: list[JaxQuestion] = []
-    for number, prediction in enumerate(lesson.predictions, 1):
-        found += _of_measure(f"predict.{number}.ask", prediction.ask, prediction.draft)
+    for key, prediction in lesson.questions.items():
+        found += _of_measure(f"{key}.ask", prediction.ask, prediction.draft)
     for key, draft in (("setup.collective", lesson.setup), ("solution.collective", lesson.solution)):
         found += _of_run(key, resolve_once(draft).collective)
     solution = resolve_once(lesson.solution)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from shardviz.forms.form import ProblemForm
 
@@ -15,7 +16,8 @@ class Prediction:
     `ask` is a measure with its arguments: ``"shard_shape A"``. `wrong` has a sentence for each likely wrong
     answer. `draft` is the problem that is asked about, the lesson's own or a variation of it. `before` is the
     screen that may be seen while one predicts (empty: none, so that nothing gives the answer away), `screen`
-    the one that shows the answer.
+    the one that shows the answer. Of a question with a `tolerance`, a share of it, the answer is typed, not
+    chosen. `again` is the same question with other numbers, for those who were wrong.
     """
 
     question: str
@@ -24,6 +26,8 @@ class Prediction:
     draft: ProblemForm
     before: str
     screen: str
+    tolerance: Fraction | None = None
+    again: Prediction | None = None
 
 
 @dataclass(frozen=True)
@@ -80,3 +84,13 @@ class Lesson:
     program: str = ""
     figures: tuple[TextFigure, ...] = ()
     source: str = ""
+
+    @property
+    def questions(self) -> dict[str, Prediction]:
+        """All questions, by their keys in the file: ``predict.1``, ``predict.1.again``, ``predict.2``, …"""
+        found = {}
+        for number, prediction in enumerate(self.predictions, 1):
+            found[f"predict.{number}"] = prediction
+            if prediction.again is not None:
+                found[f"predict.{number}.again"] = prediction.again
+        return found

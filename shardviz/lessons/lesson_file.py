@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.form import SCREENS, TABLE_KEYS, CollectiveFields, ProblemForm, parameter_names
 from shardviz.forms.options import form_from_table
 from shardviz.lessons.lesson import Goal, Lesson, Prediction, TextFigure
+from shardviz.lessons.measures.answers import percent
 from shardviz.lessons.measures.plan import OPS
 from shardviz.notation.mesh import parse_mesh
 from shardviz.strict_table import StrictTable, closest, parsed_table
@@ -28,7 +30,8 @@ MAX_WRONG = 3
 
 _KEYS = ("title", "see", "screen", "explain", "hints", "program")
 _KEYS_OF_TABLES = ("setup", "predict", "goal", "solution", "figures")
-_PREDICT = ("question", "ask", "wrong", "with", "before", "screen")
+_PREDICT = ("question", "ask", "wrong", "with", "before", "screen", "tolerance", "again")
+_AGAIN = ("question", "wrong", "with", "tolerance")
 _FIGURE = ("says", "ask", "question", "with")
 _GOAL = ("text", "mesh", "holds", "collectives", "ends", "at_most", "axis_types", "may_change")
 _CONDITIONS = _GOAL[1:-1]
@@ -88,17 +91,46 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
 
 def _prediction(table: StrictTable, setup: Options, draft: ProblemForm, screen: str) -> Prediction:
     table.only(_PREDICT)
-    wrong = table.table("wrong")
-    if not 1 <= len(wrong.values) <= MAX_WRONG:
-        table.fail("wrong", f"it has {len(wrong.values)} answers", f"there are 1 to {MAX_WRONG} likely ones")
-    return Prediction(
+    asked = Prediction(
         question=table.text("question"),
         ask=table.text("ask"),
-        wrong={key: _reason(wrong, key) for key in wrong.values},
+        wrong=_wrong(table, 1),
         draft=_varied(table, "with", setup) if "with" in table else draft,
         before=table.choice("before", SCREENS, ""),
         screen=table.choice("screen", SCREENS, screen),
+        tolerance=_tolerance(table, None),
     )
+    if "again" not in table:
+        return asked
+    again, own = table.table("again"), _put_over(_options(table.table("with", {})), setup)
+    again.only(_AGAIN)
+    tolerance = _tolerance(again, asked.tolerance)
+    return replace(
+        asked,
+        again=replace(
+            asked,
+            question=again.text("question", asked.question),
+            wrong=_wrong(again, tolerance is None),
+            draft=_varied(again, "with", own),
+            tolerance=tolerance,
+        ),
+    )
+
+
+def _wrong(table: StrictTable, least: int) -> dict[str, str]:
+    wrong = table.table("wrong", None if least else {})
+    if not least <= len(wrong.values) <= MAX_WRONG:
+        table.fail("wrong", f"it has {len(wrong.values)} answers", f"there are 1 to {MAX_WRONG} likely ones")
+    return {key: _reason(wrong, key) for key in wrong.values}
+
+
+def _tolerance(table: StrictTable, default: Fraction | None) -> Fraction | None:
+    if "tolerance" not in table:
+        return default
+    try:
+        return percent(table.text("tolerance"))
+    except ShardvizError as error:
+        table.fail("tolerance", error.message, error.hint)
 
 
 def _figure(table: StrictTable, setup: Options, asked: Sequence[StrictTable]) -> TextFigure:

@@ -176,16 +176,18 @@ def _document(attempt: Attempt) -> dict[str, Any]:
         "draft": to_document(attempt.draft),
         "met": None if attempt.met is None else to_document(attempt.met),
         "tries": [each._asdict() for each in attempt.tries],
+        "again": sorted(attempt.again),
     }
 
 
 def _attempt(document: Mapping[str, Any], lesson: Lesson, is_solved: bool) -> Attempt:
-    table = StrictTable({"met": None, "tries": []} | dict(document), state_error)  # older files have none
-    table.exactly(("of", "stage", "answers", "hints", "draft", "met", "tries"))
+    # Older files have no tries.
+    table = StrictTable({"met": None, "tries": [], "again": []} | dict(document), state_error)
+    table.exactly(("of", "stage", "answers", "hints", "draft", "met", "tries", "again"))
     if table.values["of"] != _print(lesson):
         table.fail("of", "the lesson has changed since")
     answers = table.listed("answers", len(lesson.predictions))
-    given = answers.values
+    given, again = answers.values, table.listed("again", len(lesson.predictions))
     if len(given) < len(lesson.predictions):
         table.fail("answers", "there are other questions")
     return Attempt(
@@ -199,15 +201,18 @@ def _attempt(document: Mapping[str, Any], lesson: Lesson, is_solved: bool) -> At
         is_solved,
         None if table.values["met"] is None else from_document(table.table("met")),
         tuple(
-            Try(tried.count("number", len(given) - 1), tried.line("said", MAX_ANSWER))
+            Try(
+                tried.count("number", len(given) - 1),
+                tried.line("said", MAX_ANSWER),
+                tried.typed("is_again", bool),
+            )
             for tried in table.tables("tries")[:MAX_TRIES]
         ),
+        frozenset(again.count(key, len(given) - 1) for key in again.values),
     )
 
 
 def _print(lesson: Lesson) -> str:
     """Tells a lesson from the same with other questions, another problem or another goal."""
-    asked = [
-        (prediction.ask, prediction.draft, sorted(prediction.wrong)) for prediction in lesson.predictions
-    ]
+    asked = [(each.ask, each.draft, sorted(each.wrong)) for each in lesson.questions.values()]
     return hashlib.sha256(repr((lesson.setup, asked, lesson.goal)).encode()).hexdigest()[:16]

@@ -15,7 +15,7 @@ from shardviz.forms.command_line import to_command_line
 from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, begin, stages
 from shardviz.lessons.hand_in import Grade
 from shardviz.lessons.lesson import Lesson, Prediction
-from shardviz.lessons.measures import answer_of, choices
+from shardviz.lessons.measures import answer_of, choices, is_right
 from shardviz.lessons.progress import CourseEntry, State
 from shardviz.render.command_lines import command_lines
 from shardviz.render.lines import sentence, sentences, table
@@ -23,6 +23,8 @@ from shardviz.render.lines import sentence, sentences, table
 MADE = "This is what you made, as a JAX program."
 SEEN = "This is what you saw, as a JAX program."
 RUNS = "It runs unchanged, on simulated devices."
+TYPE = "Type a number with its unit, such as 2 KiB or 1.5 ms. enter alone says: I don't know."
+TYPED = "a number with its unit"
 COPY = "c opens it to copy or to save."
 PLAYED = "You can change the collective in the picture."
 WAYS = {
@@ -52,21 +54,24 @@ class StageFacts:
 
     `choices` are those of the prediction, without `UNKNOWN`, `answer` is the right one of them, and `reasons`
     say why each of the others is not. `chosen` is the number of the one under the cursor, -1 without a
-    cursor. `after` is the title of the lesson that comes next, empty where none does.
+    cursor. `typed` is what was typed so far, None where an answer is chosen. `after` is the title of the
+    lesson that comes next, empty where none does.
     """
 
     choices: Sequence[str] = ()
     answer: str = ""
     reasons: Mapping[str, str] = field(default_factory=dict)
     chosen: int = -1
+    typed: str | None = None
     after: str = ""
 
 
-def stage_facts(prediction: Prediction) -> StageFacts:
-    """The choices of a prediction, all in one form. Raises `ShardvizError` for one without an answer."""
+def stage_facts(prediction: Prediction, seed: str = "") -> StageFacts:
+    """The choices of a prediction, all in one form, in the order of a learner's `seed`. Raises
+    `ShardvizError` for one without an answer."""
     answer = answer_of(prediction)
     reasons = {answer.shown(text): reason for text, reason in prediction.wrong.items()}
-    return StageFacts(tuple(map(answer.shown, choices(prediction))), answer.text, reasons)
+    return StageFacts(tuple(map(answer.shown, choices(prediction, seed))), answer.text, reasons)
 
 
 def heading(attempt: Attempt) -> str:
@@ -74,7 +79,8 @@ def heading(attempt: Attempt) -> str:
     kind, number = attempt.stage
     count = len(attempt.lesson.predictions)
     numbered = f" {number + 1} of {count}" if kind in ("predict", "reveal") and count > 1 else ""
-    return f"{TITLES[kind]}{numbered}"
+    again = ", new numbers" if attempt.prediction is not None and number in attempt.again else ""
+    return f"{TITLES[kind]}{numbered}{again}"
 
 
 def guide_page(
@@ -98,18 +104,21 @@ def _blocks(
     """The blocks below the heading, and which of all has to be seen."""
     kind, prediction = attempt.stage.kind, attempt.prediction
     if kind == "predict" and prediction is not None:
+        question = sentence(prediction.question, width, style="bold")
+        if facts.typed is not None:
+            said = sentence(f"{facts.typed}▏", width, lead=f"{CURSOR} ", style="bold")
+            return [question, said, sentence(TYPE, width, style="dim")], 2
         texts = [*facts.choices, UNKNOWN] if facts.chosen >= 0 else facts.choices
         choices = []
         for number, text in enumerate(texts):
             mark, style = (CURSOR, "bold") if number == facts.chosen else (" ", "")
             choices.append(sentence(text, width, lead=f"{mark} ", style=style))
-        question = sentence(prediction.question, width, style="bold")
         if is_wide_set:
             return [question, *choices], 2 + max(facts.chosen, 0)
         return [question, [line for choice in choices for line in choice]], 1
     if kind == "reveal" and prediction is not None:
         question = sentence(prediction.question, width, style="dim")
-        return [question, *_verdict(attempt, facts, width)], 2
+        return [question, *_verdict(attempt, prediction, facts, width)], 2
     if kind == "code":
         after = f"n opens the next lesson: {facts.after}." if facts.after else "That was the last lesson."
         code = f"{SEEN if attempt.lesson.program else MADE} {RUNS}"
@@ -121,13 +130,19 @@ def _blocks(
     return [sentence(part, width) for part in text.split("\n") if part], 0
 
 
-def _verdict(attempt: Attempt, facts: StageFacts, width: int) -> list[list[Text]]:
+def _verdict(attempt: Attempt, prediction: Prediction, facts: StageFacts, width: int) -> list[list[Text]]:
     said = attempt.answers[attempt.stage.number]
+    is_so = said is not None and is_right(prediction, said)
     right = f"{said} is right." if said == facts.answer else f"It is {facts.answer}."
+    if is_so and said != facts.answer:
+        right = f"{said} is close enough: it is {facts.answer}."
     verdict = sentence(right, width, lead=f"{RIGHT} ", style="bold")
-    if said not in (None, UNKNOWN, facts.answer):
+    if said not in (None, UNKNOWN) and not is_so:
         wrong = sentence(f"You said {said}.", width, lead=f"{WRONG} ")
-        return [[*wrong, *verdict], sentence(facts.reasons.get(said, ""), width)]
+        reason = facts.reasons.get(said or "")
+        if reason is not None:
+            return [[*wrong, *verdict], sentence(reason, width)]
+        verdict = [*wrong, *verdict]
     # Without a mistake of their own, readers learn what is wrong with the likeliest one.
     likeliest = [f"Why not {text}? {reason}" for text, reason in facts.reasons.items()][:1]
     return [verdict, *(sentence(words, width) for words in likeliest)]
@@ -203,8 +218,12 @@ def _stages(lesson: Lesson) -> Iterator[str]:
     width, height = GUIDE
     attempt = begin(lesson)
     too_long: set[int] = set()
-    for index, stage in enumerate(stages(lesson)):
-        at = replace(attempt, place=index)
+    second = replace(attempt, again=frozenset(range(len(lesson.predictions))))
+    places = [(start, index) for start in (attempt, second) for index, _ in enumerate(stages(lesson))]
+    for at in (replace(start, place=index) for start, index in places):
+        stage = at.stage
+        if at.again and (at.prediction is None or at.prediction is lesson.predictions[stage.number]):
+            continue
         # A question that is too long is so again above each answer.
         if stage.kind == "change" or (stage.kind == "reveal" and stage.number in too_long):
             continue
@@ -228,7 +247,8 @@ def _tellings(attempt: Attempt) -> Iterator[tuple[str | None, StageFacts]]:
     if prediction is None:
         yield None, StageFacts()
         return
-    facts = replace(stage_facts(prediction), chosen=0)
+    is_typed = prediction.tolerance is not None
+    facts = replace(stage_facts(prediction), chosen=0, typed="" if is_typed else None)
     if attempt.stage.kind == "predict":
         yield None, facts
         return
@@ -315,7 +335,8 @@ def lesson_page(lesson: Lesson, width: int) -> list[Text]:
     for index, prediction in enumerate(lesson.predictions, 1):
         facts = stage_facts(prediction)
         lines += [Text(), *sentence(prediction.question, width, lead=f"Predict {index}  ")]
-        lines += sentences((*facts.choices, UNKNOWN), width, 2, "· ")
+        is_typed = prediction.tolerance is not None
+        lines += sentences((TYPED,) if is_typed else (*facts.choices, UNKNOWN), width, 2, "· ")
         answers.append(f"{index}: {facts.answer}.")
     lines += [Text(), *sentence(lesson.goal.text, width, lead="Change  "), Text()]
     lines += sentence("  ".join(answers), width, lead="Answers  ")

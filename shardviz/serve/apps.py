@@ -3,10 +3,11 @@ or for the teacher whose page leads."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from shardviz.errors import ShardvizError
+from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.form import OPEN
 from shardviz.forms.share import Shared, from_string, to_string
 from shardviz.forms.wording import error_words
@@ -125,8 +126,11 @@ class PupilApp(VisitorApp):
     async def action_lesson(self, what: str) -> None:
         if what == "answer" and self.lesson is not None and self.lesson.controller.does(what):
             controller = self.lesson.controller
-            name, number, choice = controller.lesson.name, controller.attempt.stage.number, controller.choice
-            self.tell({"type": "predicts", "lesson": name, "number": number, "choice": choice})
+            name, number = controller.lesson.name, controller.attempt.stage.number
+            if number not in controller.attempt.again:
+                with suppress(QuestionError):  # of what is typed
+                    choice = controller.choice
+                    self.tell({"type": "predicts", "lesson": name, "number": number, "choice": choice})
         await super().action_lesson(what)
 
     def _look(self) -> None:

@@ -61,7 +61,7 @@ class ForkServer:
             )
 
     async def fork(
-        self, words: tuple[str, str], size: tuple[int, int], folder: str
+        self, words: tuple[str, ...], size: tuple[int, int], folder: str
     ) -> tuple[int, asyncio.StreamReader, asyncio.StreamWriter]:
         """Fork a visitor's process in a folder: its number, and its output and input. Raises `OSError`."""
         async with self._turn:
@@ -107,7 +107,7 @@ def main(descriptor: int, begin: str) -> None:
         control.sendall(number.to_bytes(8, "big"))
 
 
-def _become(descriptor: int, words: tuple[str, str], size: tuple[int, int], folder: str) -> NoReturn:
+def _become(descriptor: int, words: tuple[str, str, str], size: tuple[int, int], folder: str) -> NoReturn:
     """Run a visitor's application in this process."""
     from shardviz.serve.visitor import run
 

@@ -139,7 +139,7 @@ class Seats:
             string, role = self._begin, "visitor"
             if self._lecture is not None:
                 string, role = self._lecture.string, "teacher" if seat == TEACHER else "pupil"
-            session = self._own[seat] = self._session(string, role)
+            session = self._own[seat] = self._session(string, role, seat)
             session.start(*page.size)
             page.look_at(session)
             self._tell(page)
@@ -147,8 +147,8 @@ class Seats:
             if seat in self.pages:
                 self._tell(self.pages[seat])
 
-    def _session(self, string: str, role: str) -> Session:
-        return Session(string, role, self._forks, self._notes, self._hear, self._ended)
+    def _session(self, string: str, role: str, seat: str = "") -> Session:
+        return Session(string, role, seat, self._forks, self._notes, self._hear, self._ended)
 
     def _end(self, seat: str) -> None:
         """End the process of a seat; its place is free as soon as that is gone."""

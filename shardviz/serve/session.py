@@ -58,15 +58,17 @@ class Session:
         self,
         string: str,
         role: str,
+        seat: str,
         forks: ForkServer,
         notes: Notes,
         hear: Callable[[Session, object], None],
         ended: Callable[[Session, int], None],
     ) -> None:
-        """Begin with a shared string. `hear` is called with what the application says of itself in a class,
-        `ended` with the code that says why when the process ends unasked."""
+        """Begin with a shared string, for a `seat`, empty for all who follow. `hear` is called with what the
+        application says of itself in a class, `ended` with the code that says why when the process ends
+        unasked."""
         self.picture = Picture()
-        self._words = (string, role)
+        self._words = (string, role, seat)
         self._forks, self._notes, self._hear, self._ended = forks, notes, hear, ended
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._pid = 0

@@ -145,8 +145,8 @@ def _is_in(path: Any, roots: tuple[str, ...]) -> bool:
     return isinstance(path, int) or f"{os.path.realpath(os.fsdecode(path))}{os.sep}".startswith(roots)
 
 
-def run(string: str, role: str) -> NoReturn:
-    """Run the application until the visitor or the server leaves."""
+def run(string: str, role: str, seat: str) -> NoReturn:
+    """Run the application until the visitor or the server leaves; choices are in the order of a seat."""
     from shardviz.serve.driver import leave, say_end
 
     # What goes wrong here is not for the page, and not for the server's terminal either.
@@ -158,6 +158,7 @@ def run(string: str, role: str) -> NoReturn:
         refuse_files()
         with VisitorsWorker() as worker:
             app = APPS[role](shared, worker)
+            app.progress.seed = seat
             app.run()
             say_end(app._exception if app.return_code else None)
         code = app.return_code or 0

@@ -274,6 +274,9 @@ class ShardvizApp(ResilientApp):
         if part is self.panel and self.panel.takes(event):
             event.prevent_default()
             return
+        if self.lesson is not None and not part.typing and self.lesson.takes(event):
+            event.prevent_default()
+            return
         meant = self.lesson.command_of(event) if self.lesson is not None and not part.typing else None
         if meant is not None:
             event.prevent_default()

@@ -36,6 +36,26 @@ def test_a_lesson_that_is_right(lesson_of):
             "it is right: the answer is 4:8, 0:16",
         ),
         (
+            {'ask = "slices A 5"': 'ask = "slices A 5"\ntolerance = "5 %"'},
+            "predict.1.tolerance",
+            "only a number can be typed; the answer is 4:8, 0:16",
+        ),
+        (
+            # 512 B in all, and 500 is within a twentieth of it.
+            {
+                'ask = "slices A 5"': 'ask = "bytes A"\ntolerance = "5 %"',
+                'wrong."0:4, 0:16" =': 'wrong."500 B" =',
+                'wrong."4:8, 0:8" =': 'wrong."256 B" =',
+            },
+            "predict.1.wrong.'500 B'",
+            "it is right: the answer is 512 B",
+        ),
+        (
+            {'before = "plan"\n': 'before = "plan"\nagain = {with.mesh = "X=4,Y=2", wrong."2x8" = "No."}\n'},
+            "predict.2.again.wrong.2x8",
+            "it is right: the answer is 2×8",
+        ),
+        (
             {'wrong."0:4, 0:16"': 'wrong."half"'},
             "predict.1.wrong.half",
             "'half' is not a list of slices (write for example 4:8, 0:16)",

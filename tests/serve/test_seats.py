@@ -32,9 +32,9 @@ class Told(Silent):
 
     all: list[Told]
 
-    def __init__(self, string, role, _forks, _notes, hear, ended):
+    def __init__(self, string, role, seat, _forks, _notes, hear, ended):
         super().__init__()
-        self.begin, self.role = string, role
+        self.begin, self.role, self.seat = string, role, seat
         self.says = lambda said: hear(self, said)
         self.ends = lambda code: ended(self, code)
         self.followed, self.typed, self.is_stopped = [], [], False
@@ -98,6 +98,8 @@ def test_all_who_follow_look_at_one_process_for_their_size_and_late_ones_see_wha
             draw(shown[46, 24], "small")
             await first.until("small")
         assert len(Told.all) == len(SIZES)
+        # All see one picture, so its choices are in nobody's own order.
+        assert {session.seat for session in Told.all} == {""}
         assert not any(session.typed for session in Told.all)
 
     lecture(script)
@@ -162,6 +164,7 @@ def test_who_takes_over_has_a_process_until_that_ends_and_the_next_waits_for_it(
             await first.until("the teacher's")
             await second.until_told(**{"is": "alone"})
             assert own.is_stopped
+            assert [session.seat for session in of("pupil")] == ["one", "two"]
             of("pupil")[1].ends(LEFT)
             await second.until_told(**{"is": "follows"})
 

@@ -106,7 +106,9 @@ def test_an_application_that_fails_says_why(capfdbinary):
     async def script():
         ended = asyncio.get_running_loop().create_future()
         program = Program(f"printf 'M\\000\\000\\000\\{len(packet) - 5:03o}%s' '{packet[5:]}'")
-        session = Session("", "", program, Notes(), lambda *_: None, lambda _, code: ended.set_result(code))
+        session = Session(
+            "", "", "", program, Notes(), lambda *_: None, lambda _, code: ended.set_result(code)
+        )
         session.start(80, 24)
         assert await asyncio.wait_for(ended, PATIENCE_S) == FAILED
         await session.stop()
@@ -121,7 +123,7 @@ def test_a_process_that_shows_more_than_anybody_takes_is_not_killed_for_it():
     async def script():
         # A picture, and more than a socket holds.
         program = Program("printf 'D\\000\\000\\000\\001x'; head -c 4000000 /dev/zero")
-        session = Session("", "", program, Notes(), lambda *_: None, lambda *_: None)
+        session = Session("", "", "", program, Notes(), lambda *_: None, lambda *_: None)
         session.start(80, 24)
         await session.stop()
         assert program.process.wait(PATIENCE_S) == 0

@@ -147,4 +147,6 @@ def check_snapshot(name: str, text: str) -> None:
 def state_home(tmp_path, monkeypatch):
     """A state directory of its own for every test."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    # Choices stand in the order of their values.
+    monkeypatch.setattr("shardviz.tui.lesson.progress.own_seed", str)
     return tmp_path

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from shardviz.errors import QuestionError
 from shardviz.forms.enter import enter
 from shardviz.forms.examples import examples
 from shardviz.forms.form import SCREENS, ProblemForm
@@ -139,15 +140,18 @@ def test_every_lesson_goes_from_end_to_end(lesson):
         else:
             assert controller.may_go_on
             controller.next()
-    assert seen == [*stages(lesson)[:-1]]
+    # What was answered wrong is asked once more, where the lesson has another question.
+    assert list(dict.fromkeys(seen)) == [*stages(lesson)[:-1]]
+    twice = {stage.number for stage in seen if seen.count(stage) > 1}
+    assert twice == {tried.number for tried in controller.attempt.tries if tried.is_again}
 
 
 def test_an_answer_is_computed_once_and_not_before_a_stage_needs_it(monkeypatch):
     asked, lesson = [], find("2")
 
-    def facts(prediction):
+    def facts(prediction, seed):
         asked.append(prediction)
-        return stage_facts(prediction)
+        return stage_facts(prediction, seed)
 
     monkeypatch.setattr("shardviz.tui.lesson.controller.stage_facts", facts)
     controller = LessonController(begin(lesson))
@@ -159,6 +163,60 @@ def test_an_answer_is_computed_once_and_not_before_a_stage_needs_it(monkeypatch)
     controller.compute_answers()
     controller.answer()
     assert asked == [*lesson.predictions]
+
+
+def typed(controller, text):
+    for character in text:
+        assert controller.takes(character, character)
+
+
+def test_a_number_is_typed_with_its_unit():
+    lesson = find("bytes-per-device")
+    controller = LessonController(at("predict", lesson, 2))
+    assert controller.told.typed == ""
+    # Keys that mean something else still do, until a digit begins the answer.
+    assert not controller.takes("B", "B")
+    typed(controller, "8 parsecs")
+    with pytest.raises(QuestionError, match="is not a number of bytes"):
+        controller.answer()
+    assert controller.takes("escape", None)
+    typed(controller, "2^13 KiBn")
+    assert controller.takes("backspace", None)
+    controller.answer()
+    assert controller.attempt.answers[2] == controller.told.answer == "8 MiB"
+    assert not controller.attempt.asks_again
+    controller.next()
+    assert controller.kind == "explain"
+
+
+def test_a_wrong_answer_leads_to_a_second_question_and_only_to_one():
+    lesson = find("reduce-scatter")
+    controller = LessonController(at("predict", lesson, 1))
+    controller.attempt = controller.attempt.answer("4 KiB").next()
+    controller.next()
+    assert controller.attempt.prediction is lesson.predictions[1].again
+    assert controller.told.typed == ""
+    # Seven eighths of 16 KiB: each device keeps one of eight pieces.
+    typed(controller, "14,336 B")
+    controller.answer()
+    assert controller.told.answer == controller.attempt.answers[1] == f"{16 * 7 // 8} KiB"
+    controller.next()
+    assert controller.kind == "explain"
+    assert [(tried.said, tried.is_again) for tried in controller.attempt.tries] == [
+        ("4 KiB", False),
+        ("14 KiB", True),
+    ]
+
+
+def test_choices_are_in_the_learners_own_order():
+    lesson = find("four-spellings")
+    facts = [stage_facts(lesson.predictions[0], seed) for seed in ("", *"abcdefgh")]
+    assert len({each.choices for each in facts}) > 2
+    assert len({frozenset(each.choices) for each in facts}) == 1
+    seeded = LessonController(at("predict", lesson), seed="a").told.choices
+    assert seeded == LessonController(at("predict", lesson), seed="a").told.choices == facts[1].choices
+    # A class sees one picture.
+    assert LessonController(at("predict", lesson), True, seed="a").told.choices == facts[0].choices
 
 
 def test_the_best_mesh_is_not_on_screen_while_it_is_asked_for():

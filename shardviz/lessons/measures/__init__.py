@@ -13,13 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from random import Random
 from typing import TYPE_CHECKING
 
 from shardviz.forms.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import collective, layout, plan
-from shardviz.lessons.measures.answers import ComputedAnswer, whole_number
+from shardviz.lessons.measures.answers import ComputedAnswer, numeral, whole_number
 from shardviz.lessons.measures.subject import position_of, resolve_once
 from shardviz.strict_table import closest
 
@@ -106,11 +107,21 @@ def answer_of(prediction: Prediction) -> ComputedAnswer:
 
 
 def is_right(prediction: Prediction, said: str) -> bool:
-    """Return whether an answer says the same as the right one. Raises as `answer_of` does."""
+    """Return whether an answer says the same as the right one, of a typed number within its tolerance. Raises
+    as `answer_of` does."""
     answer = answer_of(prediction)
-    with suppress(QuestionError):
-        return said == answer.text or answer.is_same(said)
+    with suppress(QuestionError, ValueError):
+        if prediction.tolerance is None:
+            return said == answer.text or answer.is_same(said)
+        value, right = (Fraction(str(answer.read(text))) for text in (said, answer.text))
+        return abs(value - right) <= prediction.tolerance * right
     return False
+
+
+def typed_answer(prediction: Prediction, text: str) -> str:
+    """A typed answer in the form of the right one: of ``2^10 B``, ``1 KiB``. Raises `QuestionError` for text
+    that is not an answer of its kind."""
+    return answer_of(prediction).shown(numeral(text))
 
 
 @dataclass(frozen=True)
@@ -138,11 +149,17 @@ def answer_location(prediction: Prediction) -> AnswerLocation:
     return AnswerLocation(of.get("array", ""), position, of.get("op", ""), round_, target)
 
 
-def choices(prediction: Prediction) -> tuple[str, ...]:
-    """The right answer and the wrong ones, in an order that does not depend on which is right. Wrong ones are
-    as in the lesson's file: `ComputedAnswer.shown` gives each in the same form. Raises as `compute` does."""
+def choices(prediction: Prediction, seed: str = "") -> tuple[str, ...]:
+    """The right answer and the wrong ones, in an order that does not depend on which is right: shuffled by
+    the learner's `seed`, else by value; none where only the right one is known. Wrong ones are as in the
+    lesson's file: `ComputedAnswer.shown` gives each in the same form. Raises as `compute` does."""
+    if not prediction.wrong:
+        return ()
     answer = answer_of(prediction)
-    return tuple(sorted((answer.text, *prediction.wrong), key=lambda text: _rank(answer, text)))
+    found = sorted((answer.text, *prediction.wrong), key=lambda text: _rank(answer, text))
+    if seed:
+        Random(f"{seed} {prediction.question}").shuffle(found)
+    return tuple(found)
 
 
 def _rank(answer: ComputedAnswer, text: str) -> tuple[bool, tuple[object, ...] | str]:

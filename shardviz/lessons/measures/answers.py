@@ -43,8 +43,9 @@ _SECONDS = re.compile(rf"(\d[\d,]*(?:\.\d+)?)\s*({'|'.join(_SCALES)})")
 _FIGURE = re.compile(
     rf"(?<![\w.,])\d[\d,]*(?:\.\d+)?\s(?:{'|'.join(_SCALES)}|[KMGTPEk]i?B|B|bytes?)(?![\w/])", re.ASCII
 )
-_PERCENT = re.compile(r"(\d{1,3})\s*%", re.ASCII)
+_PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)\s*%", re.ASCII)
 _WHOLE = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,30}", re.ASCII)
+_POWER = re.compile(r"\b(\d{1,4})\s*\^\s*(\d{1,2})\b", re.ASCII)
 NOTHING, NOBODY = "nothing", "nobody"
 
 
@@ -58,6 +59,11 @@ class AnswerKind:
     def answer(self, value: object) -> ComputedAnswer:
         """The answer that is this value."""
         return ComputedAnswer(self.write(value), self.read, self.write)
+
+
+def numeral(text: str) -> str:
+    """A typed number with its powers computed: ``2^10 B`` → ``1024 B``."""
+    return _POWER.sub(lambda found: str(int(found[1]) ** int(found[2])), text)
 
 
 def whole_number(text: str) -> int:

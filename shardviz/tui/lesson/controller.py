@@ -11,8 +11,8 @@ from shardviz.forms.form import History, ProblemForm
 from shardviz.lessons.attempt import UNKNOWN, Attempt, stages
 from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
-from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.measures import AnswerLocation, answer_location
+from shardviz.lessons.lesson import Lesson, Prediction
+from shardviz.lessons.measures import AnswerLocation, answer_location, typed_answer
 from shardviz.render.lesson_view import StageFacts, stage_facts
 from shardviz.tui.registry import LESSON, Command
 
@@ -23,6 +23,8 @@ NOT_ANSWERED = f"Choose an answer first, such as “{UNKNOWN}”."
 NOT_REVEALED = "space shows the answer."
 NOT_MET = "The goal is not met yet; h gives a hint."
 NO_MORE = "This is the last lesson; L lists all lessons."
+MAX_TYPED = 40
+"""Characters of a typed answer."""
 SANDBOX = ("change", "code")
 """The stages that show the learner's own work."""
 
@@ -33,16 +35,23 @@ class LessonController:
     `attempt` and the other values say what is to be seen. `chosen` is the choice under the cursor. `hint` is
     the number of the hint that is shown, from 1; 0 for none; it was requested after the last edit if
     `is_hint_new`. `difference` is what the sandbox still lacks, None where it meets the goal. `after` is the
-    next lesson. `is_presented`: nobody chooses. `draft_before` is the sandbox to which undo leads.
+    next lesson. `is_presented`: nobody chooses. `draft_before` is the sandbox to which undo leads. Choices
+    are in the order of `seed`, the learner's. `typed` is the answer as far as it is typed.
 
     The answers to a lesson of the course are computed when a stage needs them, or by `compute_answers`.
     Raises `ShardvizError` for a lesson of one's own that asks for what cannot be computed.
     """
 
     def __init__(
-        self, attempt: Attempt, is_presented: bool = False, draft_before: ProblemForm | None = None
+        self,
+        attempt: Attempt,
+        is_presented: bool = False,
+        draft_before: ProblemForm | None = None,
+        seed: str = "",
     ) -> None:
-        self._answers: dict[int, tuple[StageFacts, AnswerLocation]] = {}
+        self._answers: dict[tuple[str, ProblemForm], tuple[StageFacts, AnswerLocation]] = {}
+        self._seed = "" if is_presented else seed
+        self.typed = ""
         self._computing = Lock()
         self.after = following(attempt.lesson)
         self.attempt = attempt
@@ -60,16 +69,16 @@ class LessonController:
 
     def compute_answers(self) -> None:
         """Compute the answers to all predictions, so that no stage waits for them. Any thread may do so."""
-        for number in range(len(self.lesson.predictions)):
-            self._answer(number)
+        for prediction in self.lesson.questions.values():
+            self._answer(prediction)
 
-    def _answer(self, number: int) -> tuple[StageFacts, AnswerLocation]:
+    def _answer(self, prediction: Prediction) -> tuple[StageFacts, AnswerLocation]:
         """The words of a prediction with its answer, and where that is to be seen; computed once."""
+        key = prediction.question, prediction.draft
         with self._computing:
-            if number not in self._answers:
-                prediction = self.lesson.predictions[number]
-                self._answers[number] = stage_facts(prediction), answer_location(prediction)
-            return self._answers[number]
+            if key not in self._answers:
+                self._answers[key] = stage_facts(prediction, self._seed), answer_location(prediction)
+            return self._answers[key]
 
     @property
     def lesson(self) -> Lesson:
@@ -103,7 +112,10 @@ class LessonController:
     @property
     def place(self) -> AnswerLocation:
         """The place where the stage's screen begins."""
-        return self._answer(self.attempt.stage.number)[1] if self.kind == "reveal" else AnswerLocation()
+        prediction = self.attempt.prediction
+        if self.kind != "reveal" or prediction is None:
+            return AnswerLocation()
+        return self._answer(prediction)[1]
 
     @property
     def is_hidden(self) -> bool:
@@ -117,8 +129,28 @@ class LessonController:
         if self.attempt.prediction is None:
             return StageFacts(after=self.after.title if self.after is not None else "")
         is_asked = self.kind == "predict" and not self.is_presented
-        told, _place = self._answer(self.attempt.stage.number)
-        return replace(told, chosen=self.chosen) if is_asked else told
+        told, _place = self._answer(self.attempt.prediction)
+        typed = self.typed if self.is_typed else None
+        return replace(told, chosen=self.chosen, typed=typed) if is_asked else told
+
+    @property
+    def is_typed(self) -> bool:
+        """True where the learner types the answer; a class chooses."""
+        prediction = self.attempt.prediction
+        is_asked = self.kind == "predict" and not self.is_presented
+        return is_asked and prediction is not None and prediction.tolerance is not None
+
+    def takes(self, key: str, character: str | None) -> bool:
+        """Type a key into the answer, which begins with a digit; return whether it was one for it."""
+        if not self.is_typed:
+            return False
+        if self.typed and key in ("backspace", "escape"):
+            self.typed = self.typed[:-1] if key == "backspace" else ""
+        elif character and character.isprintable() and (self.typed or character in "0123456789"):
+            self.typed = (self.typed + character)[:MAX_TYPED]
+        else:
+            return False
+        return True
 
     @property
     def history(self) -> History:
@@ -150,8 +182,8 @@ class LessonController:
         change = self.kind == "change"
         return {
             "answer": asks and not self.is_presented,
-            "down": asks and not self.is_presented,
-            "up": asks and not self.is_presented,
+            "down": asks and not self.is_presented and not self.is_typed,
+            "up": asks and not self.is_presented and not self.is_typed,
             "reveal": asks and self.is_presented,
             "next": self.may_go_on,
             "back": self.attempt.place > 0,
@@ -164,7 +196,11 @@ class LessonController:
 
     @property
     def choice(self) -> str:
-        """The choice under the cursor, of a prediction."""
+        """The choice under the cursor, of a prediction, or what was typed. Raises `QuestionError` for typed
+        text that is not an answer."""
+        prediction = self.attempt.prediction
+        if self.is_typed and prediction is not None:
+            return typed_answer(prediction, self.typed) if self.typed.strip() else UNKNOWN
         return self._choices[self.chosen]
 
     def answer(self) -> None:
@@ -173,7 +209,11 @@ class LessonController:
         self._enter()
 
     def next(self) -> None:
-        """To the next stage of the lesson, where there is one."""
+        """To the next stage, where there is one; after a wrong answer to the second question."""
+        if self.attempt.asks_again and not self.is_presented:
+            self.attempt = self.attempt.ask_again()
+            self._enter()
+            return
         index = min(self.attempt.place + 1, len(stages(self.lesson)) - 1)
         self.attempt = replace(self.attempt, place=index)
         self._enter()
@@ -201,10 +241,12 @@ class LessonController:
 
     @property
     def _choices(self) -> Sequence[str]:
-        return (*self._answer(self.attempt.stage.number)[0].choices, UNKNOWN)
+        prediction = self.attempt.prediction
+        return (*self._answer(prediction)[0].choices, UNKNOWN) if prediction is not None else ()
 
     def _enter(self) -> None:
-        """The cursor where the answer was, if there was one."""
+        """The cursor where the answer was, if there was one; nothing is typed yet."""
+        self.typed = ""
         kind, number = self.attempt.stage
         said = self.attempt.answers[number] if kind == "predict" else None
         self.chosen = self._choices.index(said) if said is not None and said in self._choices else 0

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import platform
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from shardviz.errors import ShardvizError
+from shardviz.forms.state_file import state_path
 from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import Attempt
 from shardviz.lessons.lesson import Lesson
-from shardviz.lessons.progress import CourseEntry, CourseProgress, load
+from shardviz.lessons.progress import NAME, CourseEntry, CourseProgress, load
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -19,14 +21,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def own_seed() -> str:
+    """The same on this machine at every start, another for the next learner or machine."""
+    return f"{state_path(NAME)} {platform.node()}"
+
+
 class LessonProgress:
     """Reads and writes beside the screen, in the order of the keys; `close` waits for the last write.
 
-    `problem` says what the learner has to know: of a damaged file, or one that cannot be written.
+    `problem` says what the learner has to know: of a damaged file, or one that cannot be written. `seed` is
+    the learner's own, for the order of choices: that of a guest is the guest's seat.
     """
 
     def __init__(self, is_guest: bool) -> None:
         self.problem = ""
+        self.seed = "" if is_guest else own_seed()
         self._is_guest = is_guest
         self._progress: CourseProgress | None = None
         self._waiting: dict[str, Attempt] = {}

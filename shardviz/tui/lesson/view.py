@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
 
-from shardviz.errors import ShardvizError
+from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.wording import as_sentence, error_words
 from shardviz.lessons.attempt import Attempt, afresh, begin, shared_of, with_own
 from shardviz.render.lesson_view import bar, guide_page, strip_lines
@@ -239,6 +239,13 @@ class LessonView:
         meant = (command for command in LESSON if command in works or command.name in ALWAYS)
         return next((command for command in meant if event.key in command.keys), None)
 
+    def takes(self, event: events.Key) -> bool:
+        """Type a key into the answer, where one is typed; return whether it was one for it."""
+        if not self.controller.takes(event.key, event.character):
+            return False
+        self._guide.draw()
+        return True
+
     async def open(self, controller: LessonController) -> None:
         """Put a lesson on screen, at its stage, in place of the one that was open here."""
         self.controller = controller
@@ -282,7 +289,11 @@ class LessonView:
             controller.move(1 if what == "down" else -1)
         else:
             commands = {"next": controller.next, "back": controller.back, "hint": controller.next_hint}
-            commands.get(what, controller.answer)()
+            try:
+                commands.get(what, controller.answer)()
+            except QuestionError as error:
+                self.app.notify(error_words(error), markup=False)
+                return
         if what in ("next", "back", "answer", "reveal"):
             self.app.clear_notifications()
             await self._enter()
@@ -352,4 +363,4 @@ async def controller_of(
     own = begin(lesson) if is_presented else await progress.resumed(lesson)
     attempt = afresh(own) if sent is None else with_own(sent, own)
     note = SENT if sent is not None and own not in (attempt, begin(lesson)) else ""
-    return LessonController(attempt, is_presented, own.draft), note
+    return LessonController(attempt, is_presented, own.draft, progress.seed), note
