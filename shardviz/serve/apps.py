@@ -14,6 +14,7 @@ from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import UNKNOWN, attempt_of
 from shardviz.serve.lecture import PagePointer
 from shardviz.tui.app import ShardvizApp
+from shardviz.tui.layout.pane import LayoutPane, LayoutView
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import TABLES, Command, bindings
 from shardviz.tui.themes import THEMES
@@ -85,6 +86,8 @@ class FollowerApp(VisitorApp):
         self.state.set_step(pointer.step)
         for pane in self.workspace.shown:
             pane.post_message(Pane.RoundOpened(pointer.round))
+            if isinstance(pane, LayoutPane) and pointer.layout:
+                pane.call_after_refresh(pane.show_view, LayoutView(*pointer.layout))
 
     async def _go_to(self, led: Shared) -> None:
         self.clear_notifications()
@@ -160,7 +163,11 @@ class TeacherApp(VisitorApp):
     def _lead(self) -> None:
         """Tell where the page is and looks, unless something is still being typed."""
         state, shared = self.state, self.shared()
-        pointer = PagePointer(state.lens, state.step_number, state.round_number * (state.area == "step"))
+        views = [pane.view for pane in self.workspace.shown if isinstance(pane, LayoutPane)]
+        layout = next((view for view in views if view.array), ())
+        pointer = PagePointer(
+            state.lens, state.step_number, state.round_number * (state.area == "step"), layout
+        )
         led = shared, pointer
         if led == self._led or self.state.resolved.draft != self.state.history.draft:
             return

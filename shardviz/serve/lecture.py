@@ -30,17 +30,22 @@ MAX_CHOICE = 200
 @dataclass(frozen=True)
 class PagePointer:
     """`lens` is the position in the mesh of the device that is marked, None where none is. `step` is that of
-    the plan under the cursor or played, from 1, `round` the one that is shown; 0 where there is none."""
+    the plan under the cursor or played, from 1, `round` the one that is shown; 0 where there is none.
+    `layout` has the values of a `LayoutView`; it is empty where no layout is shown."""
 
     lens: int | None = None
     step: int = 0
     round: int = 0
+    layout: tuple[str, int, bool, bool] | tuple[()] = ()
 
 
 def pointer_in(said: object) -> PagePointer:
     """The pointer in a message; one that points at nothing where it has none."""
     match said:
-        case {"lens": int() | None as lens, "step": int(step), "round": int(round)}:
+        case {"lens": int() | None as lens, "step": int(step), "round": int(round), "layout": [*layout]}:
+            match layout:
+                case [str(array), int(position), bool(by_device), bool(at_einsum)] if position >= 0:
+                    return PagePointer(lens, step, round, (array, position, by_device, at_einsum))
             return PagePointer(lens, step, round)
     return PagePointer()
 

@@ -11,6 +11,7 @@ from shardviz.lessons.course import course
 from shardviz.serve.apps import FollowerApp, PupilApp, TeacherApp
 from shardviz.serve.lecture import PagePointer, pointer_in
 from shardviz.serve.visitor import VisitorsWorker
+from shardviz.tui.layout.pane import LayoutView
 from shardviz.tui.lines_view import LinesView
 
 FIRST, SECOND = course()[3], course()[4]
@@ -167,6 +168,28 @@ def test_a_follower_looks_at_the_teachers_device_and_step():
         assert (app.state.lens, app.pane.chosen) == (None, 2)
 
     drive(HeardFollower, Shared(PLAN, "plan"), script)
+
+
+def test_a_follower_has_the_teachers_cursor_and_view():
+    async def script(app, pilot):
+        for view in (LayoutView("W", 3), LayoutView("Out", 6, True), LayoutView("A", 5, False, True)):
+            await app.go(Shared(PLAN, "layout"), PagePointer(None, 1, 0, view))
+            await until(pilot, lambda view=view: app.pane.view == view)
+
+    drive(HeardFollower, Shared(PLAN, "layout"), script)
+
+
+def test_the_teachers_cursor_is_told():
+    async def script(app, pilot):
+        await until(pilot, lambda: app.pane.view.array == "A")
+        app.pane.action_move(0, 1)
+        app.pane.action_view()
+        app._lead()
+        assert pointer_in(app.said[-1]).layout == app.pane.view
+        assert app.pane.view.position > 0
+        assert app.pane.view.by_device
+
+    drive(HeardTeacher, Shared(PLAN, "layout"), script)
 
 
 def test_a_follower_sees_the_teachers_round():

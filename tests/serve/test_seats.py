@@ -17,7 +17,7 @@ from tests.serve.test_rules import TEACHER, NoForks, Silent, served
 
 BEGIN = to_string(Shared(ProblemForm()))
 ELSEWHERE = to_string(Shared(ProblemForm(mesh="Z=4"), "plan"))
-LEADS = {"type": "leads", "shared": ELSEWHERE, "asks": None, "lens": 3, "step": 2, "round": 0}
+LEADS = {"type": "leads", "shared": ELSEWHERE, "asks": None, "lens": 3, "step": 2, "round": 0, "layout": []}
 LESSON = course()[3]
 ASKS = {"number": 0, "question": "Which?", "choices": ["3:4", "2:3"], "answer": "2:3", "is_shown": False}
 ASKED = LEADS | {"shared": to_string(Shared(LESSON.setup, "layout", LESSON.name, 1)), "asks": ASKS}

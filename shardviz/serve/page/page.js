@@ -124,6 +124,8 @@ function scale() {
 // As large as the letters of the size that the server will choose may be.
 function chooseFont() {
   const sizes = JSON.parse(document.body.dataset.sizes || "[]");
+  // What a teacher shows on a projector has letters to be read from the last row.
+  if (location.pathname.endsWith("/lead/")) find("#terminal").dataset.fontSize = Math.max(16, Math.min(40, innerWidth / 130 / 0.601));
   if (!sizes.length) return;
   const font = ([columns, lines]) => Math.min(innerWidth / columns / 0.601, (innerHeight - 48) / lines / 1.32);
   const fonts = sizes.map(font);

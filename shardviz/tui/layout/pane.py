@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 from textual import events
@@ -45,6 +45,15 @@ WORDS_HEIGHT = ((16, 5), (26, 6))
 """Lines for the words under the picture when that is laid out, by the lines of the screen up to which it is
 so."""
 ROOMY_WORDS = 8
+
+
+class LayoutView(NamedTuple):
+    """The array and the device's position in the mesh under the cursor; no array where nothing is shown."""
+
+    array: str = ""
+    position: int = 0
+    by_device: bool = False
+    at_einsum: bool = False
 
 
 class LayoutPane(Pane):
@@ -103,9 +112,28 @@ class LayoutPane(Pane):
     def show_step(self) -> None:
         """Put the cursor in the array that the step makes; it stays with its device."""
         array = self.state.resolved.plan.steps[self.state.step_number - 1].array
+        if self.canvas.arrays:
+            self._point_at(array, self._position)
+
+    @property
+    def view(self) -> LayoutView:
+        """What the cursor is on, and how the arrays are shown."""
+        if not self.canvas.arrays:
+            return LayoutView()
+        return LayoutView(self._cells.layout.array.name, self._position, self._by_device, self._at_einsum)
+
+    def show_view(self, view: LayoutView) -> None:
+        """Show the arrays as in another window, with the cursor where it is there."""
+        if (self._by_device, self._at_einsum) != (view.by_device, view.at_einsum):
+            self._by_device, self._at_einsum = view.by_device, view.at_einsum
+            self.show_problem(self.state.resolved)
+        self._point_at(view.array, view.position)
+
+    def _point_at(self, array: str, position: int) -> None:
+        """Put the cursor on what a device holds of an array, if that is shown."""
         names = [cells.layout.array.name for cells in self.canvas.all_cells]
-        if array in names:
-            index, position = names.index(array), self._position
+        if array in names and position < self.state.resolved.problem.mesh.size:
+            index = names.index(array)
             self._point(CellCursor(index, self.canvas.all_cells[index].index_of(position)))
 
     def action_mark(self) -> None:
