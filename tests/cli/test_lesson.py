@@ -111,7 +111,7 @@ def test_a_lesson_as_json_has_the_answers(capsys):
 
 
 WRONG = {
-    "40": f"there is no lesson 40: the course has {len(course())}",
+    "99": f"there is no lesson 99: the course has {len(course())}",
     "0": f"there is no lesson 0: the course has {len(course())}",
     "al-gather": "there is no lesson 'al-gather'",
     "\x1b[31m": "there is no lesson '\\x1b[31m'",
@@ -120,7 +120,7 @@ WRONG = {
     "1 2": "2 lessons are given, but only one can be opened",
     "--check --present 1": "--check and --present cannot be combined",
     "--present 1 --json": "--present prints no JSON",
-    "--check 40": f"there is no lesson 40: the course has {len(course())}",
+    "--check 99": f"there is no lesson 99: the course has {len(course())}",
 }
 
 

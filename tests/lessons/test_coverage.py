@@ -16,11 +16,11 @@ from shardviz.lessons.course import course
 from shardviz.lessons.measures import answer_of
 from tests.conftest import one_in
 
-TABLE = (Path(__file__).parent / "coverage.md").read_text(encoding="utf-8")
+TABLE = (Path(__file__).parents[2] / "docs" / "coverage.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split(" | ")]
     for line in TABLE.splitlines()
-    if line.startswith("| ") and not line.startswith("| code")
+    if line.startswith("| ") and line.count(" | ") == 2 and not line.startswith("| code")
 ]
 EXAMPLES = {example.title: example for example in examples()}
 LESSONS = {lesson.name: lesson for lesson in course()}
@@ -90,6 +90,22 @@ def test_what_differs_from_a_measured_time_is_said():
         error = float(estimated) / float(measured) - 1
         assert round(abs(error) * 100) == int(percent)
         assert way == ("longer" if error > 0 else "shorter")
+
+
+EXERCISES = {1: 5, 2: 6, 3: 10, 4: 7, 5: 4, 6: 2, 7: 7, 9: 2}
+"""Questions of the scaling book by chapter, as its repository has them; those of chapter 10 are problems."""
+
+
+def test_every_exercise_of_the_book_is_shown_or_listed():
+    shown = {tuple(map(int, found)) for found in re.findall(r"\| Chapter (\d+), question (\d+):", TABLE)}
+    listed = set()
+    for chapter, text in re.findall(r"^- chapter (\d+), (.*(?:\n  .*)*)", TABLE, re.M):
+        for numbers in re.findall(r"questions? ([\d, and]+):", text):
+            listed |= {(int(chapter), int(number)) for number in re.findall(r"\d+", numbers)}
+    assert not shown & listed
+    assert shown | listed == {
+        (chapter, number) for chapter, count in EXERCISES.items() for number in range(1, count + 1)
+    }
 
 
 def test_every_lesson_and_every_example_is_in_the_table():

@@ -15,7 +15,8 @@ from shardviz.forms.resolve import resolve
 from shardviz.lessons.course import find
 from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import MEASURES, answer_location, choices, compute
-from shardviz.lessons.measures.plan import compiled_timeline, flops_of
+from shardviz.lessons.measures.plan import flops_of
+from shardviz.lessons.measures.program import compiled_timeline
 from shardviz.timeline.of_program import timed_program
 
 MATMUL = form_from_table(
@@ -130,6 +131,8 @@ TWO_SLICES = form_from_table({"mesh": "data=2,model=16", "einsum": "ij->ij", "ma
         ("seconds", TRAINED, "857 ms"),
         ("seconds optimizer", TRAINED, "120 ms"),
         ("seconds", GATHER, "3 µs"),
+        ("flops", TRAINED, "106 TFLOP"),
+        ("flops forward", TRAINED, "35.2 TFLOP"),
         ("overlapped", SUMMED_256, "72.9 µs"),
         ("exposed", SUMMED_256, "25.6 µs"),
         ("exposed", SPLIT, "0 s"),
@@ -151,6 +154,16 @@ TWO_SLICES = form_from_table({"mesh": "data=2,model=16", "einsum": "ij->ij", "ma
         ("dropped c 4,4,4,4", ROUTED, "0"),
         ("ticks X I", MATMUL, "9"),
         ("bubble Y I", MATMUL, "27 %"),
+        ("kept X I 0 1f1b", MATMUL, "2"),
+        ("kept X I 1 gpipe", MATMUL, "8"),
+        ("model llama-3-70b parameters", SPLIT, "70.6 billion"),
+        ("model llama-3-70b critical rules=data batch=4 sequence=64", SPLIT, "240"),
+        ("counted mlp runs all-reduce", MATMUL, "3"),
+        ("counted mlp sent all-reduce", MATMUL, "9 MiB"),
+        ("along [4,2]<=[2,4]T(1,0)", MATMUL, "X"),
+        ("along {{0,1,2,3},{4,5,6,7}}", MATMUL, "Y"),
+        ("ran step last all-reduce.5", MATMUL, "1"),
+        ("ran step waited all-reduce.5", MATMUL, "10.7 ms"),
         ("links data", TWO_SLICES, "DCN"),
         ("links model", TWO_SLICES, "x and y"),
         ("crossing X 4", MATMUL, "4"),

@@ -2,7 +2,7 @@
 
 answers     computed answers and their kinds: numbers, bytes, shapes, …
 subject     the arrays, devices and collectives that measures are about
-layout, plan, collective  the measures
+layout, plan, collective, model, program  the measures
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from shardviz.forms.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
-from shardviz.lessons.measures import collective, layout, plan
+from shardviz.lessons.measures import collective, layout, model, plan, program
 from shardviz.lessons.measures.answers import ComputedAnswer, numeral, whole_number
 from shardviz.lessons.measures.subject import position_of, resolve_once
 from shardviz.strict_table import closest
@@ -47,22 +47,28 @@ MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {
     "sent": (plan.sent, ""),
     "longer": (plan.longer, "197e12 45e9"),
     "seconds": (plan.seconds, "all_gather"),
+    "flops": (plan.flops, "forward"),
     "overlapped": (plan.overlapped, ""),
     "step": (plan.step, ""),
     "exposed": (plan.exposed, ""),
     "bound": (plan.bound, ""),
     "threshold": (plan.threshold, "b"),
     "fastest": (plan.fastest, "X=4,Y=2 X=2,Y=4"),
-    "compiled": (plan.compiled, "four-layers exposed"),
+    "compiled": (program.compiled, "four-layers exposed"),
     "peak": (plan.peak, ""),
     "memory": (plan.memory, "optimizer"),
     "size": (layout.size, "c"),
     "dropped": (layout.dropped, "c 9,3,2,2"),
     "ticks": (layout.ticks, "stage m"),
     "bubble": (layout.bubble, "stage m"),
+    "kept": (layout.kept, "stage m 0 1f1b"),
     "links": (layout.links, "X"),
     "crossing": (layout.crossing, "X 4"),
     "loads": (layout.loads, "A 1 4"),
+    "model": (model.model, "llama-3-8b token batch=32"),
+    "counted": (program.counted, "mlp sent all-reduce"),
+    "along": (program.along, "[2,4]<=[8]"),
+    "ran": (program.ran, "step waited all-reduce.5"),
     "rounds": (collective.rounds, ""),
     "hops": (collective.hops, ""),
     "held": (collective.held, "2 1"),
@@ -144,7 +150,7 @@ def answer_location(prediction: Prediction) -> AnswerLocation:
     device = answer_of(prediction).text if measure is layout.device else of.get("device", "")
     position = position_of(resolved.problem.mesh, device) if device else 0
     hardware = (target.name for target in resolved.targets if target.machine is not None)
-    target = next(hardware, "") if measure is plan.compiled else ""
+    target = next(hardware, "") if measure is program.compiled else ""
     round_ = whole_number(of.get("round", "0"))
     return AnswerLocation(of.get("array", ""), position, of.get("op", ""), round_, target)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from shardviz.errors import QuestionError, quote
 from shardviz.notation.numbers import parse_numbers, parse_shape
+from shardviz.units import flops as human_flops
+from shardviz.units import human_bytes
 from shardviz.units import seconds as human_seconds
 
 
@@ -39,7 +41,12 @@ _UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgtpe", 1)
 _BYTES = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*([a-zA-Z]*)", re.ASCII)
 _SCALES = {"s": Fraction(1), "ms": Fraction(1, 10**3), "µs": Fraction(1, 10**6), "us": Fraction(1, 10**6)}
 _SCALES["ns"] = Fraction(1, 10**9)
-_SECONDS = re.compile(rf"(\d[\d,]*(?:\.\d+)?)\s*({'|'.join(_SCALES)})")
+_FLOPS = {f"{letter}FLOP": Fraction(1000) ** power for power, letter in enumerate(("", *"kMGTPE"))}
+_POWERS = {
+    name: Fraction(1000) ** power
+    for power, name in enumerate(("", "thousand", "million", "billion", "trillion"))
+}
+_QUANTITY = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*([a-zA-Zµ]*)", re.ASCII)
 _FIGURE = re.compile(
     rf"(?<![\w.,])\d[\d,]*(?:\.\d+)?\s(?:{'|'.join(_SCALES)}|[KMGTPEk]i?B|B|bytes?)(?![\w/])", re.ASCII
 )
@@ -92,12 +99,33 @@ def bytes_text(count: Fraction | int) -> str:
     return f"{int(count):,} B" if Fraction(count).denominator == 1 else f"{float(count):,} B"
 
 
-def seconds(text: str) -> Fraction:
-    """``22 µs``, ``1.5 ms`` → seconds, rounded to three digits: times that are shown alike are the same."""
-    match = _SECONDS.fullmatch(text.strip())
-    if match is None or len(text) > 60:
-        raise QuestionError(f"{quote(text, 30)} is not a time", "write for example 22 µs or 1.5 ms")
-    return Fraction(f"{float(Fraction(match[1].replace(',', '')) * _SCALES[match[2]]):.2e}")
+def _quantity(units: Mapping[str, Fraction], what: str, example: str) -> Callable[[str], Fraction]:
+    """A reader of a number with one of some units, rounded to three digits: what is shown alike is the
+    same."""
+
+    def read(text: str) -> Fraction:
+        match = _QUANTITY.fullmatch(text.strip())
+        if match is None or match[2] not in units or len(text) > 60:
+            raise QuestionError(f"{quote(text, 30)} is not {what}", f"write for example {example}")
+        return Fraction(f"{float(Fraction(match[1].replace(',', '')) * units[match[2]]):.2e}")
+
+    return read
+
+
+seconds = _quantity(_SCALES, "a time", "22 µs or 1.5 ms")
+"""``22 µs``, ``1.5 ms`` → seconds."""
+flop_count = _quantity(_FLOPS, "a number of FLOPs", "4.29 GFLOP")
+"""``4.29 GFLOP`` → 4,290,000,000."""
+large_number = _quantity(_POWERS, "a number", "8.03 billion")
+"""``8.03 billion`` → 8,030,000,000."""
+
+
+def large_number_text(count: Fraction | int) -> str:
+    """``8.03 billion``: the name of the largest power that is not more, and three digits."""
+    name, power = next(
+        (each for each in reversed(_POWERS.items()) if count >= each[1] * Fraction("0.9995")), ("", 1)
+    )
+    return f"{float(count / power):.3g} {name}".strip()
 
 
 def seconds_text(duration: Fraction) -> str:
@@ -109,7 +137,7 @@ def figures(text: str) -> dict[str, Fraction]:
     """The times and numbers of bytes in a sentence, with the seconds or bytes of each: ``164 µs``, ``8 MiB``;
     rates, ``45 GB/s``, are neither."""
     found = [match[0] for match in _FIGURE.finditer(text)]
-    return {each: seconds(each) if _SECONDS.fullmatch(each) else byte_count(each) for each in found}
+    return {each: seconds(each) if each.split()[-1] in _SCALES else byte_count(each) for each in found}
 
 
 def percent(text: str) -> Fraction:
@@ -210,9 +238,28 @@ def collectives_text(sent: tuple[Sent, ...]) -> str:
     return ", then ".join(f"{op} {array} over {', '.join(axes)}" for op, array, axes in sent) or NOTHING
 
 
+def one_of(choices: Sequence[str]) -> AnswerKind:
+    """An answer that is one of a few words."""
+
+    def read(text: str) -> str:
+        found = text.strip().lower()
+        if found not in choices:
+            problem = f"{quote(text, 30)} is not an answer"
+            raise QuestionError(problem, f"it is one of {', '.join(choices)}")
+        return found
+
+    return AnswerKind(read, str)
+
+
 NUMBER = AnswerKind(whole_number, "{:,}".format)
 BYTES = AnswerKind(byte_count, bytes_text)
+ROUNDED_BYTES = AnswerKind(
+    lambda text: byte_count(human_bytes(int(byte_count(text)))), lambda count: human_bytes(int(count))
+)
+"""Bytes to three digits: those of a whole model are seldom a round number."""
 SECONDS = AnswerKind(seconds, seconds_text)
+FLOPS = AnswerKind(flop_count, lambda count: human_flops(float(count)))
+LARGE_NUMBER = AnswerKind(large_number, large_number_text)
 PERCENT = AnswerKind(percent, lambda share: f"{float(share):.0%}".replace("%", " %"))
 SHAPE = AnswerKind(shape, shape_text)
 SLICES = AnswerKind(slices, slices_text)
@@ -220,3 +267,7 @@ DEVICES = AnswerKind(devices, devices_text)
 COORDINATES = AnswerKind(coordinates, coordinates_text)
 NUMBERS = AnswerKind(numbers, numbers_text)
 COLLECTIVES = AnswerKind(collectives, collectives_text)
+NAMES = AnswerKind(
+    lambda text: frozenset(text.replace(",", " and ").split(" and ")),
+    lambda names: " and ".join(sorted(names)) or "nothing",
+)

@@ -21,6 +21,7 @@ from shardviz.lessons.measures.answers import (
     BYTES,
     COORDINATES,
     DEVICES,
+    NAMES,
     NUMBER,
     PERCENT,
     SHAPE,
@@ -42,8 +43,17 @@ if TYPE_CHECKING:
 
 MAX_DEVICES = 2**20
 """More are not compared one by one."""
-KEYS = {"book": "book", "pspec": "jax", "einshard": "einshard", "shardlib": "shardlib", "string": "shardviz"}
+KEYS = {
+    "book": "book",
+    "pspec": "jax",
+    "typeof": "typeof",
+    "einshard": "einshard",
+    "shardlib": "shardlib",
+    "string": "shardviz",
+}
 """The notations as lessons call them, with the keys of `NOTATIONS`."""
+
+SCHEDULES = ("gpipe", "1f1b")
 
 Bounds = tuple[int, int]
 
@@ -207,6 +217,16 @@ def bubble(resolved: ResolvedProblem, axis: str, dim: str) -> ComputedAnswer:
     return PERCENT.answer(Fraction(waits, _size_of(resolved, dim) + waits))
 
 
+def kept(resolved: ResolvedProblem, axis: str, dim: str, stage: str, schedule: str) -> ComputedAnswer:
+    """The micro-batches whose activations a stage holds at most: with ``gpipe`` all, which go backward after
+    the last went forward; with ``1f1b`` those that it sends forward before the first comes back (Narayanan et
+    al., "PipeDream", 2019)."""
+    stages, batches = resolved.problem.mesh.axis_size(axis), _size_of(resolved, dim)
+    if schedule not in SCHEDULES:
+        raise QuestionError(f"there is no schedule {quote(schedule, 30)}", closest(schedule, SCHEDULES))
+    return NUMBER.answer(batches if schedule == "gpipe" else min(batches, stages - whole_number(stage)))
+
+
 def _size_of(resolved: ResolvedProblem, dim: str) -> int:
     known = {
         name: extent
@@ -247,7 +267,7 @@ def links(resolved: ResolvedProblem, axis: str) -> ComputedAnswer:
     """The links that join the devices along an axis: DCN, NVLink, or axes of a torus (``x and y``)."""
     mesh, placed = resolved.problem.mesh, resolved.placed
     mesh.axis_size(axis)
-    return _LINKS.answer(frozenset(word for level in placed.group_levels((axis,)) for word in level.words))
+    return NAMES.answer(frozenset(word for level in placed.group_levels((axis,)) for word in level.words))
 
 
 def _elements(bounds: tuple[tuple[int, int], ...]) -> int:
@@ -263,9 +283,3 @@ def _job(mesh: Mesh, each: str) -> Job:
     count = mesh.size // devices
     hosts = tuple(f"host {number}" for number in range(count))
     return Job(0, count, hosts, tuple(number // devices for number in range(mesh.size)))
-
-
-_LINKS = AnswerKind(
-    lambda text: frozenset(text.replace(",", " and ").split(" and ")),
-    lambda names: " and ".join(sorted(names)) or "nothing",
-)

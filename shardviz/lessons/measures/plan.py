@@ -1,44 +1,38 @@
-"""Plans, and programs that ship compiled: what they send, for which einsum; their seconds and bytes on a
-machine, what bounds them, what overlap hides, the best mesh, what the memory is for."""
+"""Plans: what they compute and send, for which einsum; their seconds and bytes on a machine, what bounds
+them, what overlap hides, the best mesh, what the memory is for."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from typing import TYPE_CHECKING, get_args
 
 from shardviz.errors import QuestionError, quote
-from shardviz.lazy_names import LazyImports
 from shardviz.lessons.measures.answers import (
     BYTES,
     COLLECTIVES,
+    FLOPS,
     NUMBER,
     SECONDS,
     AnswerKind,
     ComputedAnswer,
     Sent,
+    one_of,
 )
 from shardviz.lessons.measures.subject import resolve_once, walk_of
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.pricing.priced_plan import COMPUTE, HBM, LATENCY
 from shardviz.planner.problem import Phase
 from shardviz.strict_table import closest
-from shardviz.user_files import EXAMPLES
-
-with LazyImports():
-    from shardviz.timeline import of_program
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.hardware.machine import Machine
     from shardviz.planner.plan import Plan
     from shardviz.planner.pricing.costs import PlanCost
-    from shardviz.sharding import Mesh
-    from shardviz.timeline.program_timeline import ProgramTimeline
+    from shardviz.planner.pricing.priced_plan import PricedStep
 
 LONGER = ("multiplying", "sending", "both the same")
 OPS = ("all_gather", "psum", "psum_scatter", "all_to_all", "ppermute")
@@ -48,8 +42,6 @@ PARTS = ("einsum", *OPS, *PHASES)
 """The steps of a plan that have a time of their own: by operation, or by phase of a train step."""
 BOUNDS = ("compute", "memory", "network", "latency")
 PURPOSES = ("parameters", "gradients", "optimizer", "activations")
-FIGURES = ("total", "sending", "exposed")
-"""Times of a compiled program."""
 
 
 def sent_by(plan: Plan) -> tuple[Sent, ...]:
@@ -151,19 +143,27 @@ def _per_second(text: str) -> float:
 def seconds(resolved: ResolvedProblem, part: str = "") -> ComputedAnswer:
     """The time of the form's collective, by its algorithm; else of the plan in all its layers, one step after
     the other: of all its steps, or of those of an operation or a phase."""
-    if part and part not in PARTS:
-        raise QuestionError(f"a plan has no steps {quote(part, 30)}", closest(part, PARTS))
     if resolved.collective is not None and not part:
         return SECONDS.answer(Fraction(walk_of(resolved).timeline.seconds))
     cost = priced(resolved)
-    parts = cost.plan.problem.parts
-    steps = (
-        each
-        for each in cost.steps
-        if part in ("", each.step.op) or (part in PHASES and parts[each.step.part].phase == part)
-    )
-    taken = math.fsum(each.seconds or 0.0 for each in steps)
+    taken = math.fsum(each.seconds or 0.0 for each in _steps_of(cost, part))
     return SECONDS.answer(Fraction(taken * cost.layers))
+
+
+def flops(resolved: ResolvedProblem, part: str = "") -> ComputedAnswer:
+    """The FLOPs of a device in all layers, or in the steps of an operation or a phase: two for each product
+    that is added up."""
+    cost = resolved.cost
+    return FLOPS.answer(Fraction(sum(each.flops for each in _steps_of(cost, part)) * cost.layers))
+
+
+def _steps_of(cost: PlanCost, part: str) -> Iterator[PricedStep]:
+    if part and part not in PARTS:
+        raise QuestionError(f"a plan has no steps {quote(part, 30)}", closest(part, PARTS))
+    parts = cost.plan.problem.parts
+    for each in cost.steps:
+        if part in ("", each.step.op) or (part in PHASES and parts[each.step.part].phase == part):
+            yield each
 
 
 def overlapped(resolved: ResolvedProblem) -> ComputedAnswer:
@@ -232,34 +232,6 @@ def memory(resolved: ResolvedProblem, purpose: str) -> ComputedAnswer:
     return BYTES.answer(getattr(found, purpose))
 
 
-def compiled(resolved: ResolvedProblem, program: str, figure: str) -> ComputedAnswer:
-    """A time of a compiled program on the problem's machine: in all; of its sending, hidden or not; and of
-    that for which the device waits."""
-    if program not in programs():
-        raise QuestionError(f"there is no program {quote(program, 30)}", closest(program, programs()))
-    if figure not in FIGURES:
-        raise QuestionError(f"a program has no figure {quote(figure, 30)}", closest(figure, FIGURES))
-    timeline = compiled_timeline(program, resolved.machine, resolved.problem.mesh)
-    links = {lane.name for lane in timeline.lanes if lane.kind in ("axis", "network")}
-    sending = math.fsum(taken for name, taken in timeline.communication_seconds if name in links)
-    exposed = math.fsum(waited for name, waited in timeline.exposed_seconds if name in links)
-    found = {"total": timeline.seconds, "sending": sending, "exposed": exposed}
-    return SECONDS.answer(Fraction(found[figure]))
-
-
-@cache
-def compiled_timeline(program: str, machine: Machine, mesh: Mesh) -> ProgramTimeline:
-    """The timeline of one of `programs`. Raises `QuestionError` for a mesh or a machine of another size."""
-    text = (EXAMPLES / f"{program}.txt").read_text(encoding="utf-8")
-    return of_program.timed_program(text, machine, mesh=mesh)[1]
-
-
-@cache
-def programs() -> tuple[str, ...]:
-    """The names of the programs that ship with the lessons."""
-    return tuple(sorted(file.stem for file in EXAMPLES.glob("*.txt")))
-
-
 def priced(resolved: ResolvedProblem) -> PlanCost:
     """The plan with its cost on the problem's machine. Raises `QuestionError` where that is not known."""
     cost = resolved.cost
@@ -268,23 +240,10 @@ def priced(resolved: ResolvedProblem) -> PlanCost:
     return cost
 
 
-def _one_of(choices: Sequence[str]) -> AnswerKind:
-    """An answer that is one of a few words."""
-
-    def read(text: str) -> str:
-        found = text.strip().lower()
-        if found not in choices:
-            problem = f"{quote(text, 30)} is not an answer"
-            raise QuestionError(problem, f"it is one of {', '.join(choices)}")
-        return found
-
-    return AnswerKind(read, str)
-
-
 def _mesh(text: str) -> str:
     """A mesh as it is shown, axes of one device included: they tell what was chosen."""
     return ", ".join(f"{name}={size}" for name, size in parse_mesh(text).shape.items())
 
 
-_LONGER, _BOUND = _one_of(LONGER), _one_of(BOUNDS)
+_LONGER, _BOUND = one_of(LONGER), one_of(BOUNDS)
 _MESH = AnswerKind(_mesh, str)
