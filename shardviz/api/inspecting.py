@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from shardviz.hlo import Collective, ShardyModule
     from shardviz.render.palette import Palette
     from shardviz.reports.changes import ReportSummary
-    from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
+    from shardviz.reports.lowered_module import LoweredModule, ProgramChange
     from shardviz.timeline.program_timeline import MemoryReport
 
 
@@ -163,7 +163,7 @@ class Report(Shown):
         if lowered is None:
             return WhyReport(self._on_target, compiled.reasons, compiled=compiled)
 
-        def ask(name: str, changes: Sequence[ShardingCandidate]) -> TargetProgram:
+        def ask(name: str, changes: Sequence[ProgramChange]) -> TargetProgram:
             options = compiled.options if name == compiled.target else {}
             (answer,) = ask_program(lambda _: lowered, parse_targets(name), timeout, options, changes=changes)
             return answer

@@ -23,7 +23,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest
     from shardviz.planner.problem import Problem
-    from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
+    from shardviz.reports.lowered_module import LoweredModule, ProgramChange
     from shardviz.reports.target_program import TargetProgram
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ def ask_program(
     timeout: float,
     options: Mapping[str, Any],
     with_costs: bool = False,
-    changes: Sequence[ShardingCandidate] = (),
+    changes: Sequence[ProgramChange] = (),
 ) -> tuple[TargetProgram, ...]:
     """Each target's program, with options of its compiler; `program_for` lowers it for a platform of JAX, and
     `changes` are made to it before.

@@ -138,9 +138,11 @@ def command(
             try:
                 program = session.run_file(file, name, wanted, axis_types)
             except ShardingRefusal as refusal:
-                if not output.as_json:
-                    priced = session.priced(refusal, compiler_options)
-                    output.show(refusal_view.refusal_view(refusal, priced, output.width, output.verbose))
+                session.price(refusal, compiler_options)
+                if output.as_json:
+                    print_json(KINDS["refusal"].document(refusal))
+                else:
+                    output.show(refusal_view.refusal_view(refusal, output.width, output.verbose))
                     if sys.stdout.isatty():  # who redirected stdout reads the error as well
                         return refusal.exit_code
                 raise

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from shardviz.devices.job import Job, JobAddress
     from shardviz.hardware.machine import Machine
     from shardviz.planner.problem import Problem
-    from shardviz.reports.lowered_module import ShardingCandidate, ShardingRefusal, SourceChange
+    from shardviz.reports.lowered_module import ProgramChange, ShardingRefusal
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import TargetResult
     from shardviz.reports.verdicts import WasteVerdict
@@ -155,22 +156,28 @@ class ProgramSession(WorkerSession):
         """The answers in the order of the questions; where there is no program, the reason is."""
         return self._requests.answers()
 
-    def priced(
-        self, refusal: ShardingRefusal, options: Mapping[str, str]
-    ) -> dict[SourceChange, TargetProgram]:
-        """The programs of the changes that JAX accepts, as the first target compiles them, the fastest first;
-        without times, the one first that sends least."""
+    def price(self, refusal: ShardingRefusal, options: Mapping[str, str]) -> None:
+        """Have the first target compile the changes that JAX accepts: the fastest is then first, and in the
+        hint; without times, the one that sends least."""
         target = self._targets[0]
-        programs = {change: change.lowered for change in refusal.changes if change.lowered}
-        for lowered in programs.values():
-            self.ask(user_file.UserProgram({target.platform: lowered}), options, targets=[target])
-        found = [one for one in zip(programs, self.answers(), strict=True) if one[1].module is not None]
-
-        def price(one: tuple[SourceChange, TargetProgram]) -> tuple[float, int]:
-            times = one[1].times().times
-            return 0.0 if times is None else times.model.seconds, one[1].bytes_sent or 0
-
-        return dict(sorted(found, key=price))
+        for change in (accepted := [one for one in refusal.changes if one.lowered]):
+            assert change.lowered is not None
+            self.ask(user_file.UserProgram({target.platform: change.lowered}), options, targets=[target])
+        priced = {}
+        for change, program in zip(accepted, self.answers(), strict=True):
+            if program.module is not None:
+                told, memory = program.times().times, program.memory
+                priced[change] = replace(
+                    change,
+                    sent_bytes=program.bytes_sent,
+                    seconds=None if told is None else told.model.seconds,
+                    peak_bytes=None if memory is None else memory.peak_bytes,
+                )
+        first = sorted(priced.values(), key=lambda one: (one.seconds or 0.0, one.sent_bytes))
+        if first:
+            refusal.target, refusal.hint = target.name, f"JAX accepts {first[0].code}"
+            refusal.hint += f", the cheapest of {len(first)} on {target.name}" * (len(first) > 1)
+        refusal.changes = (*first, *(one for one in refusal.changes if one not in priced))
 
     def verdicts(self, compiled: TargetProgram, machine: Machine | None = None) -> tuple[WasteVerdict, ...]:
         """The wastes of a program with their mends, tried on Shardy and its target; a try that fails is
@@ -178,7 +185,7 @@ class ProgramSession(WorkerSession):
         lowered, worker = compiled.lowered, self._worker
         assert worker is not None
 
-        def ask(name: str, changes: Sequence[ShardingCandidate]) -> TargetProgram:
+        def ask(name: str, changes: Sequence[ProgramChange]) -> TargetProgram:
             (target,) = parse_targets(name)
             options = compiled.options if name == compiled.target else {}
             assert lowered is not None

@@ -61,6 +61,8 @@ def lower_program(
     return replace(
         lowered_module(jaxs_own(lowered).compiler_ir("stablehlo"), args, kwargs),
         platform="" if was_lowered else platform,
+        # Private, and the same in jax 0.8.3 to 0.12.
+        options=getattr(getattr(jaxs_own(lowered), "_lowering", None), "_compiler_options_kvs", ()),
         lost_donation=" ".join(each.partition("\n")[0] for each in lost),
     )
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 
 if TYPE_CHECKING:
-    from shardviz.reports.lowered_module import ExplicitReshards, ShardingCandidate
+    from shardviz.reports.lowered_module import ExplicitReshards, ProgramChange
     from shardviz.reports.target_result import TargetResult
     from shardviz.targets.hardware import TopologyRequest
 
@@ -121,7 +121,7 @@ class ModuleQuestion:
     mesh: TargetMesh
     code: bytes
     options: tuple[tuple[str, Any], ...] = ()
-    changes: tuple[ShardingCandidate, ...] = ()
+    changes: tuple[ProgramChange, ...] = ()
     folder: str = ""
     dumps: str = ""
 

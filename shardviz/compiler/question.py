@@ -19,7 +19,7 @@ from shardviz.compiler.messages import (
     TargetMesh,
 )
 from shardviz.errors import QuestionError, TargetError, plural
-from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
+from shardviz.reports.lowered_module import LoweredModule, ProgramChange, ScheduleCandidate
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 from shardviz.sharding.axis_parts import finest_parts, in_parts
 from shardviz.targets import UNSAFE, Target, check_mesh
@@ -69,9 +69,10 @@ def module_question(
     program: LoweredModule,
     target: Target,
     options: Mapping[str, Any],
-    changes: Sequence[ShardingCandidate],
+    changes: Sequence[ProgramChange],
 ) -> ModuleQuestion:
-    """A program of the user's for a target, with `changes` that are made to it before.
+    """A program of the user's for a target, with `changes` that are made to it before; `options` go before
+    those of its jit.
 
     Raises `TargetError` for the devices at hand, for which JAX compiles in the user's process, and for a
     program with another number of devices than the target.
@@ -87,7 +88,11 @@ def module_question(
         )
     check_mesh(target, program.mesh)
     devices = target_mesh(target, program.mesh)
-    return ModuleQuestion(devices, program.code, tuple(options.items()), tuple(changes))
+    # What a jit asks of another compiler, XLA for CPU refuses.
+    given = dict(program.options if target.machine is not None else ()) | dict(options)
+    for change in changes:
+        given |= dict(change.options if isinstance(change, ScheduleCandidate) else ())
+    return ModuleQuestion(devices, program.code, tuple(given.items()), tuple(changes))
 
 
 def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Target) -> ChildCall:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from shardviz.collectives.operation import Operation
     from shardviz.devices.question import Case, Measurement, NoMeasurement
     from shardviz.planner.problem import Problem
-    from shardviz.reports.lowered_module import LoweredModule, ShardingCandidate
+    from shardviz.reports.lowered_module import LoweredModule, ProgramChange
     from shardviz.reports.target_program import TargetProgram
     from shardviz.sharding import Mesh, ShardedArray
 
@@ -138,7 +138,7 @@ class Worker:
         target: Target,
         options: Mapping[str, Any] | None = None,
         with_costs: bool = False,
-        changes: Sequence[ShardingCandidate] = (),
+        changes: Sequence[ProgramChange] = (),
     ) -> CompilerRequest[TargetProgram]:
         """Have a target compile a program of the user's, to which `changes` are made before, with options of
         its compiler; otherwise as `submit`. Such answers are not kept. Raises `TargetError` where the program

@@ -17,7 +17,7 @@ from shardviz.hlo.cut_gathers import CutGather, cut_gathers
 from shardviz.hlo.gradients import gradient_uses, gradients
 from shardviz.hlo.groups.device_numbers import DeviceNumbers, program_mesh, slice_positions, written_meshes
 from shardviz.hlo.named_scopes import NamelessCollectives
-from shardviz.hlo.overlap import Schedules
+from shardviz.hlo.overlap import Schedules, site_of
 from shardviz.hlo.records import Records
 from shardviz.hlo.text.call_graph import Call, CallGraph, program_order, run_counts
 from shardviz.hlo.text.cross_slice import cross_slice_transfers, slices_named
@@ -296,7 +296,7 @@ class Reader:
                     shared = alike[key] = shared.having(
                         count=counts.get(start, 0),
                         in_branch=start in chosen,
-                        **self._place(line, schedules),
+                        **self._place(line),
                         is_async=is_async,
                         algorithm=algorithm,
                     )
@@ -342,14 +342,14 @@ class Reader:
         """A collective for each form, with and without a channel."""
         return {line.kind: line for lines in self.collectives.values() for line in lines}.values()
 
-    def _place(self, line: Instruction, schedules: Schedules) -> dict[str, str]:
+    def _place(self, line: Instruction) -> dict[str, str]:
         """The ``file:line`` of a collective or of the fusion or wrapper around it, else its op name, as
         `source`; and that name."""
-        place, caller = self._metadata(line), schedules.site(line.home)
+        place, caller = self._metadata(line), site_of(self.lines, line.home)
         for _ in range(MAX_WRAPPERS):
             if caller is None or not _PLACES.isdisjoint(place):
                 break
-            place, caller = {**self._metadata(caller), **place}, schedules.site(caller.home)
+            place, caller = {**self._metadata(caller), **place}, site_of(self.lines, caller.home)
         return {"source": self.locations.of(place), "op_name": place.get("op_name", "")}
 
     @cached_property

@@ -25,7 +25,7 @@ from typing import Any
 from shardviz.hlo.collective import CollectiveMatmul, MatmulOrder, Work
 from shardviz.hlo.text.cross_slice import CrossSliceTransfer
 from shardviz.hlo.text.instruction import Computation, Instruction, line_at
-from shardviz.hlo.text.instructions import Instructions
+from shardviz.hlo.text.instructions import Instructions, reached
 from shardviz.hlo.text.opcodes import (
     ASYNC_STARTS,
     BODIES,
@@ -93,6 +93,21 @@ class OverlappedOps(Sequence[Work]):
         return tuple, (self._works,)
 
 
+def site_of(lines: Instructions, home: Computation) -> Instruction | None:
+    """The fusion or the wrapper that runs a computation."""
+    sites = lines.computations.callers(home)
+    line = lines.at(sites[0]) if sites else None
+    return line if line and line.opcode in FOLDED else None
+
+
+def independent(lines: Instructions, line: Instruction) -> Iterator[Instruction]:
+    """The instructions around a collective that could run beside it: those that neither lead to it nor take
+    what it makes."""
+    line = site_of(lines, line.home) or line
+    bound = {*reached([line], lines.taken), *reached([line], lines.users)}
+    return (each for each in lines.of(line.home) if each not in bound)
+
+
 class Schedules:
     """The schedule around the collectives of one text, their lines by the computations that they stand in."""
 
@@ -110,7 +125,7 @@ class Schedules:
         algorithm."""
         if transfer is not None:
             return True, ""
-        algorithm, site = algorithm_of(line.words), self.site(line.home)
+        algorithm, site = algorithm_of(line.words), site_of(self._lines, line.home)
         is_wrapped = site is not None and site.opcode in ASYNC_STARTS
         if site is not None and not algorithm:
             algorithm = algorithm_of(site.words)
@@ -124,18 +139,12 @@ class Schedules:
 
         A `transfer` is under way from its send, with which the data leaves, until its recv is done.
         """
-        site = self.site(line.home)
+        site = site_of(self._lines, line.home)
         if line in self._dones:
             return OverlappedOps(self._of_fused, site, self._dones[line])
         if transfer is not None or begins(line.opcode):
             return OverlappedOps(self._between, line if transfer is None else transfer.recv, line)
         return () if site is None else OverlappedOps(self._between, site, site)
-
-    def site(self, home: Computation) -> Instruction | None:
-        """The fusion or the wrapper that runs a computation."""
-        sites = self._lines.computations.callers(home)
-        line = self._lines.at(sites[0]) if sites else None
-        return line if line and line.opcode in FOLDED else None
 
     def _between(self, begun: Instruction, since: Instruction) -> tuple[Work, ...]:
         """The work behind a line until that is done which an instruction of its computation begins."""

@@ -1,24 +1,50 @@
 """Changes of a program that may mend a waste: which to try, the most likely first.
 
 A candidate changes the sharding of an argument or of a result, constrains the value that is moved, or the
-first value whose batch is replicated, or deletes a constraint.
+first value whose batch is replicated, or deletes a constraint; or it has a collective run beside other work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from shardviz.hlo import HloModule
 from shardviz.hlo.named_scopes import program_place
+from shardviz.hlo.overlap import independent
 from shardviz.reports.entries import CollectiveEntry
-from shardviz.reports.lowered_module import Meeting, ShardingCandidate, SplitArgument
+from shardviz.reports.lowered_module import Meeting, ScheduleCandidate, ShardingCandidate, SplitArgument
 from shardviz.reports.why import Reason, TrainStep
 from shardviz.sharding import Mesh, PartitionSpec, array_bytes, shard_shape
+from shardviz.timeline.program_timeline import COMPUTE, ProgramTimeline
 
 MOST = 8
 """Candidates that are tried for one collective."""
 LOOKUPS = "gather", "scatter"
 """JAX's names of lookups, and of updates at places, begin so."""
+
+_ASYNCHRONOUS = {
+    "all-gather": ("xla_enable_async_all_gather",),
+    "all-reduce": (
+        "xla_enable_async_all_reduce",
+        "xla_tpu_enable_async_collective_fusion_fuse_all_reduce",
+    ),
+    "all-to-all": ("xla_tpu_enable_async_all_to_all",),
+    "collective-permute": ("xla_enable_async_collective_permute",),
+}
+"""Options with which XLA for TPUs makes an operation asynchronous, on some of them."""
+_ON_SPARSE_CORES = frozenset(("all-gather", "all-reduce", "reduce-scatter"))
+
+
+def asynchronous(op: str, platform: str) -> Iterator[ScheduleCandidate]:
+    """Options of a platform's compiler with which collectives of an operation may overlap."""
+    if platform == "tpu":
+        sets = [_ASYNCHRONOUS.get(op, ())]
+        if op in _ON_SPARSE_CORES:
+            sets.append((f"xla_tpu_enable_sparse_core_collective_offload_{op.replace('-', '_')}",))
+    else:
+        sets = [("xla_gpu_enable_latency_hiding_scheduler",)] * (platform != "cpu")
+    return (ScheduleCandidate(options=tuple((name, "true") for name in names)) for names in sets if names)
 
 
 def splits(one: SplitArgument, mesh: Mesh) -> Iterator[PartitionSpec]:
@@ -131,3 +157,20 @@ def even_constraints(one: ShardingCandidate, mesh: Mesh) -> Iterator[ShardingCan
 def of_argument(one: SplitArgument, spec: PartitionSpec, mesh: Mesh) -> ShardingCandidate:
     before, after = (array_bytes(shard_shape(one.shape, spec, mesh), one.dtype) for spec in (one.spec, spec))
     return ShardingCandidate(spec, one, memory_bytes=after - before)
+
+
+def hideable(
+    module: HloModule, entries: Iterable[CollectiveEntry], timeline: ProgramTimeline
+) -> dict[CollectiveEntry, float]:
+    """The seconds of all runs that other work could hide of the time for which a device waits for each
+    collective: as long as the work takes that does not depend on it, and is not beside it yet."""
+    assert module.index is not None
+    lines = dict(zip((one.name for one in module.collectives), module.lines, strict=True))
+    work = {op.name: op.seconds or 0.0 for op in timeline.ops if timeline.lanes[op.lane] == COMPUTE}
+    found = {}
+    for entry in entries:
+        if entry.all_exposed and entry.seconds is not None and entry.exposed is not None:
+            others = independent(module.index, lines[entry.collective.name])
+            beside = sum(work.get(each.name, 0.0) for each in others) - (entry.seconds - entry.exposed)
+            found[entry] = min(entry.exposed, beside) * (entry.runs or 0)
+    return found

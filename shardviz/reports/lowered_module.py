@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh, PartitionSpec
@@ -54,7 +54,8 @@ class LoweredModule:
 
     `platform` is the one that it is lowered for, "" where that was done before and cannot be told. All of its
     `meshes` have its `devices` in the same order; without a mesh it runs on one. `lost_donation` is JAX's
-    warning of arguments whose memory no result may take. `notes` are sentences on how it was traced.
+    warning of arguments whose memory no result may take. `notes` are sentences on how it was traced, and
+    `options` the `compiler_options` of the jit.
     """
 
     name: str
@@ -66,6 +67,7 @@ class LoweredModule:
     results: tuple[LoweredArray, ...] = ()
     lost_donation: str = ""
     notes: tuple[str, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
 
     @property
     def mesh(self) -> Mesh:
@@ -155,13 +157,14 @@ class ExplicitReshards:
     """A program in whose text every reshard is an operation: the `meetings` in the order in which they run,
     the `arguments` whose sharding and place it tells, the multiplications of one device in all of its
     matmuls, each counted once, large `values` beside the arguments, and the constraints whose axes do not
-    divide a value: the changes that remove them."""
+    divide a value and the user's optimization barriers: the changes that remove them."""
 
     meetings: tuple[Meeting, ...] = ()
     arguments: tuple[SplitArgument, ...] = ()
     products: int = 0
     values: tuple[SplitValue, ...] = ()
     uneven: tuple[ShardingCandidate, ...] = ()
+    barriers: tuple[ScheduleCandidate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -197,21 +200,46 @@ class ShardingCandidate:
 
 
 @dataclass(frozen=True)
+class ScheduleCandidate:
+    """A change of when collectives run: the barriers at the locations of MLIR are `removed`, which the user's
+    line `source` has written, or the compiler has `options`."""
+
+    removed: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
+    source: str = ""
+    memory_bytes = 0
+
+    @property
+    def code(self) -> str:
+        """The change as it is written."""
+        if self.removed:
+            return "delete jax.lax.optimization_barrier(…)"
+        return f"jax.jit(…, compiler_options={dict(self.options)})"
+
+
+ProgramChange = ShardingCandidate | ScheduleCandidate
+
+
+@dataclass(frozen=True)
 class SourceChange:
     """An expression to write at the refused place. JAX was asked again: `lowered` is the program with it, or
-    `then` is what JAX refuses next, in another line. `note` says what it changes beside the shardings."""
+    `then` is what JAX refuses next, in another line. `note` says what it changes beside the shardings. Once
+    a target has compiled it, a device sends `sent_bytes` in a run of `seconds`, and needs `peak_bytes`."""
 
     code: str
     note: str = ""
     lowered: LoweredModule | None = None
     then: str = ""
+    sent_bytes: int | None = None
+    seconds: float | None = None
+    peak_bytes: int | None = None
 
 
 class ShardingRefusal(QuestionError):
     """JAX refuses a program for its shardings at a `place`, in its own `words`, whole; `source` is the user's
     expression, and `types` those of its arrays, ``f32[64_X, 512]``. The `changes` were tried; those that JAX
-    refuses at the same place are left out."""
+    refuses at the same place are left out. Once a `target` has compiled them, the cheapest is first."""
 
-    place = words = source = ""
+    place = words = source = target = ""
     types: tuple[str, ...] = ()
     changes: tuple[SourceChange, ...] = ()

@@ -5,6 +5,9 @@ and no device multiplies more than before: then every device would do the same w
 collective. It is said where the target's program sends less, too, takes no longer, and saves more bytes than
 it takes memory; an argument that grows takes memory between the steps, too.
 
+A collective that the device waits for, beside work that does not depend on it, is tried without the user's
+optimization barriers, and with options of the compiler: what overlaps then is said.
+
 An argument that every device holds whole is split in the ways that divide it: the split is said where the
 target's program then takes less memory, by more than it sends more. Changes of the program itself, such as a
 sum that goes out of a loop, are not tried: what they save is the price of what the program does today.
@@ -13,20 +16,32 @@ sum that goes out of a loop, are not tried: what they save is the price of what 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
+from shardviz.hlo import HloModule
 from shardviz.hlo.named_scopes import program_place
 from shardviz.reports.arrays import alike_arrays
-from shardviz.reports.candidates import LOOKUPS, MOST, candidates, even_constraints, of_argument, splits
+from shardviz.reports.candidates import (
+    LOOKUPS,
+    MOST,
+    asynchronous,
+    candidates,
+    even_constraints,
+    hideable,
+    of_argument,
+    splits,
+)
 from shardviz.reports.entries import CollectiveEntry, entries_of
-from shardviz.reports.lowered_module import ExplicitReshards, Meeting, ShardingCandidate
+from shardviz.reports.lowered_module import ExplicitReshards, Meeting, ProgramChange, ShardingCandidate
 from shardviz.reports.target_program import TargetProgram
 from shardviz.reports.why import Reason, TrainStep
 from shardviz.sharding import canonical_dtype
+from shardviz.targets import parse_targets
+from shardviz.units import seconds as human_seconds
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
@@ -43,6 +58,7 @@ VerdictKind = Literal[
     "padding",
     "lost donation",
     "replicated argument",
+    "no overlap",
     "reshard",
 ]
 ENOUGH = 0.95
@@ -56,13 +72,13 @@ MOST_REASONS = 3
 MOST_REPLICATED = 2
 """Arguments that every device holds whole, for which splits are tried."""
 MOST_COMPILED = 2
-"""Changes for one meeting that the target compiles, those first that save most on Shardy."""
+"""Changes for one meeting, or of one kind, that the target compiles, those first that save most on Shardy."""
 _SLICES = frozenset(("slice", "dynamic_slice", "gather"))
 _ARRAY = re.compile(r"(\w+)\[([\d,]*)\]")
 
 Outcome = tuple[int, ExplicitReshards]
 """A program as Shardy leaves it: bytes that a device sends in all, and what meets in it."""
-AskChanged = Callable[[str, Sequence[ShardingCandidate]], TargetProgram]
+AskChanged = Callable[[str, Sequence[ProgramChange]], TargetProgram]
 """Has a target, by its name, compile a program with changes."""
 
 
@@ -106,7 +122,10 @@ def verdicts(
     ask: AskChanged, compiled: TargetProgram, machine: Machine | None = None
 ) -> tuple[WasteVerdict, ...]:
     """The wastes of a program, on the hardware of its target or on a machine: those of most seconds first,
-    then those of most bytes. A change that Shardy or the target refuses is passed over."""
+    then those of most bytes. A change that Shardy or the target refuses is passed over. On Shardy alone they
+    are those of XLA for CPU: its passes mend some wastes by themselves."""
+    if compiled.target == "shardy":
+        return tuple(replace(one, collectives=()) for one in verdicts(ask, ask("cpu", ()), machine))
     if compiled.module is None or compiled.mesh is None or compiled.lowered is None:
         return ()
     trial = _Trial(ask, compiled, machine)
@@ -116,6 +135,7 @@ def verdicts(
         *_reshards(trial),
         *_padding(trial),
         *_replicated(trial),
+        *_not_overlapped(trial),
     ]
     return tuple(sorted(found, key=lambda one: (-(one.saving.seconds or 0.0), -one.saving.sent_bytes)))
 
@@ -126,22 +146,26 @@ class _Trial:
     def __init__(self, ask: AskChanged, compiled: TargetProgram, machine: Machine | None) -> None:
         self.ask, self.compiled = ask, compiled
         self.step = TrainStep(compiled.explicit_reshards)
-        self._machine = machine
+        self.machine = machine
         self.times = compiled.times(machine).times
         timeline = None if self.times is None else self.times.model
         entries = () if compiled.module is None else entries_of(compiled.module, timeline)
         self.told = [*zip(entries, compiled.reasons, strict=True)]
 
-    def saving(self, *changes: ShardingCandidate) -> ChangeSaving | None:
+    def saving(self, *changes: ProgramChange) -> ChangeSaving | None:
         """The saving of changes on the target; None where it refuses them, or a donation is lost: then a
         result has another sharding than the argument, which the next step pays for."""
-        before, after = self.compiled, self.ask(self.compiled.target, changes)
+        return self.saving_in(self.ask(self.compiled.target, changes), *changes)
+
+    def saving_in(self, after: TargetProgram, *changes: ProgramChange) -> ChangeSaving | None:
+        """The same of the program that the target has made of changes."""
+        before = self.compiled
         if before.bytes_sent is None or after.bytes_sent is None or _lost(after) - _lost(before):
             return None
         memory = sum(change.memory_bytes for change in changes)
         if before.memory is not None and after.memory is not None:
             memory = after.memory.peak_bytes - before.memory.peak_bytes
-        was, now = self.times, after.times(self._machine).times
+        was, now = self.times, after.times(self.machine).times
         seconds = None if was is None or now is None else was.model.seconds - now.model.seconds
         return ChangeSaving(before.bytes_sent - after.bytes_sent, memory, seconds)
 
@@ -448,3 +472,53 @@ def _loop_reductions(trial: _Trial) -> Iterator[WasteVerdict]:
                 repeated[0][0].collective.source,
                 collectives=tuple(entry.collective.name for entry, _ in repeated),
             )
+
+
+def _not_overlapped(trial: _Trial) -> Iterator[WasteVerdict]:
+    """Collectives for which the device waits, though work beside them does not depend on them."""
+    compiled, times, memory = trial.compiled, trial.times, trial.compiled.memory
+    if times is None or memory is None or not isinstance(compiled.module, HloModule):
+        return
+    total, (target,) = times.model.seconds, parse_targets(compiled.target)
+    entries = [entry for entry, _ in trial.told]
+    saved = hideable(compiled.module, entries, times.model)
+    dearest = [
+        entry for entry in sorted(saved, key=lambda each: -saved[each]) if saved[entry] >= LEAST_PART * total
+    ]
+    ops = dict.fromkeys(entry.collective.op for entry in dearest)
+    ways = [[one] for one in trial.step.program.barriers[:MOST_COMPILED] if ops]
+    ways += [[*asynchronous(op, target.platform)] for op in islice(ops, MOST_COMPILED)]
+    for change in (each for way in ways for each in way):
+        after = trial.ask(compiled.target, (change,))
+        saving, now = trial.saving_in(after, change), after.times(trial.machine).times
+        if saving is None or now is None or after.module is None or not saving.seconds:
+            continue
+        waits = _waits(entries_of(after.module, now.model))
+        mended = [each for each in dearest if waits[_kind_of(each)] < _waits(entries)[_kind_of(each)]]
+        is_much = saving.seconds >= LEAST_PART * total
+        # It may not take a larger part of the memory than it saves of the time.
+        if mended and is_much and saving.memory_bytes * total <= saving.seconds * memory.peak_bytes:
+            first = mended[0].collective
+            yield WasteVerdict(
+                "no overlap",
+                f"each run waits {human_seconds(mended[0].all_exposed or 0.0)} for the {first.op} over "
+                f"{' and '.join(first.axes)}, and work that does not depend on it could overlap",
+                change.code,
+                saving,
+                change.source or first.source,
+                compiled.target,
+                collectives=tuple(each.collective.name for each in mended),
+            )
+
+
+def _kind_of(entry: CollectiveEntry) -> tuple[object, ...]:
+    one = entry.collective
+    return one.op, one.axes, one.result_shape, one.dtype, one.source
+
+
+def _waits(entries: Iterable[CollectiveEntry]) -> Mapping[tuple[object, ...], float]:
+    """The seconds for which a device waits for alike collectives, in all runs."""
+    found: defaultdict[tuple[object, ...], float] = defaultdict(float)
+    for entry in entries:
+        found[_kind_of(entry)] += entry.all_exposed or 0
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -95,8 +96,11 @@ def test_changes_that_jax_accepts_are_priced(capfd, width):
     assert "hint: JAX accepts jnp.matmul(" in err
     assert run([*words, "--json"]) == 2
     out, err = capfd.readouterr()
-    assert not out
-    assert "hint: JAX accepts jnp.matmul(" in err
+    found = json.loads(out)
+    assert found["kind"] == "refusal"
+    assert [each["code"] for each in found["changes"][:1]] == re.findall("hint: JAX accepts (.*), the ", err)
+    assert found["changes"][0]["sent_bytes"] == 96 * 1024
+    assert found["changes"][0]["peak_bytes"] > 0
 
 
 @needs_libtpu

@@ -8,7 +8,7 @@ import pytest
 from shardviz.compiler.lowering import lower_program
 from shardviz.reports.verdicts import verdicts
 from shardviz.targets import parse_targets
-from tests.compiler.wastes import CLEAN, WASTES, array, squares, updated
+from tests.compiler.wastes import ASYNCHRONOUS, CLEAN, WASTES, array, squares, updated
 
 CODE = {
     "reduction in a loop": (
@@ -30,6 +30,8 @@ CODE = {
         "in place of P('data', None, 'model', None)"
     ),
     "replicated argument": "w['up']: P(None, 'model') in place of P(None, None)",
+    "no overlap": "delete jax.lax.optimization_barrier(…)",
+    "no overlap at an option": f"jax.jit(…, compiler_options={dict.fromkeys(ASYNCHRONOUS, 'true')})",
 }
 TPU = "v5e:2x4"
 MINUTES = {"convolution", "lookup", "replicated argument", "sequence_parallel"}
@@ -55,7 +57,8 @@ def seconds(program):
 def on_both(names):
     """Each name with both targets, but for those that take the TPU's compiler a minute."""
     for name in names:
-        yield name, "cpu"
+        if not str(name).startswith("no overlap"):  # XLA for CPU overlaps nothing
+            yield name, "cpu"
         if getattr(name, "__name__", name) not in MINUTES:
             yield pytest.param(name, TPU, marks=pytest.mark.slow)
 
@@ -83,7 +86,7 @@ def test_a_planted_waste_is_found_and_gone_with_the_printed_change(worker, name,
     assert ordered == sorted(ordered, reverse=True)
 
 
-@pytest.mark.parametrize(("clean", "target"), [*on_both(CLEAN)])
+@pytest.mark.parametrize(("clean", "target"), [*on_both(CLEAN), *((each, "shardy") for each in CLEAN)])
 def test_a_clean_program_has_no_verdict(worker, clean, target):
     program, ask = compiled(worker, *clean(), target)
     assert verdicts(ask, program) == ()

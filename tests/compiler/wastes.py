@@ -5,6 +5,8 @@ A function of `WASTES` returns the program and its arguments, `is_mended` with t
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
@@ -43,6 +45,7 @@ def jitted(function, weights):
     return jax.jit(function, out_shardings=kept, donate_argnums=0)
 
 
+ASYNCHRONOUS = "xla_enable_async_all_reduce", "xla_tpu_enable_async_collective_fusion_fuse_all_reduce"
 BOTH = "data", "model"
 COLUMNS_THEN_ROWS = {"up": array((1024, 4096), None, "model"), "down": array((4096, 1024), "model")}
 WEIGHTS = {"up": array((1024, 4096)), "down": array((4096, 1024))}
@@ -186,6 +189,31 @@ def replicated(is_mended):
     return jitted(step, weights), (weights, array((2048, 1024), "data"))
 
 
+def barrier(is_mended):
+    """A weight is gathered only when the layer before has run, since a barrier ties both."""
+
+    def program(x, w, v):
+        x = jnp.tanh(x @ w)
+        if not is_mended:
+            x, v = jax.lax.optimization_barrier((x, v))
+        return x @ split(v)
+
+    w, v = array((2048, 2048), dtype=jnp.bfloat16), array((2048, 4096), None, BOTH, dtype=jnp.bfloat16)
+    return jax.jit(program), (array((8192, 2048), BOTH, dtype=jnp.bfloat16), w, v)
+
+
+def synchronous(is_mended):
+    """An all-reduce beside matmuls that do not depend on it."""
+
+    def program(x, w, a, b):
+        return split(jnp.tanh(x @ w), "data"), split(jnp.tanh(jnp.tanh(a @ b) @ b), "data")
+
+    options = dict.fromkeys(ASYNCHRONOUS, "true") if is_mended else None
+    square = functools.partial(array, (4096, 4096), dtype=jnp.bfloat16)
+    given = square("data", "model"), square("model"), square("data"), square()
+    return jax.jit(program, compiler_options=options), given
+
+
 WASTES = {
     "reduction in a loop": sum_in_a_loop,
     "gather then slice": gather_then_slice,
@@ -199,6 +227,8 @@ WASTES = {
     "convolution": convolution,
     "padding": padded,
     "replicated argument": replicated,
+    "no overlap": barrier,
+    "no overlap at an option": synchronous,
 }
 
 

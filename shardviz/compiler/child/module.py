@@ -36,6 +36,7 @@ from shardviz.reports.lowered_module import (
     FEW_ELEMENTS,
     ExplicitReshards,
     Meeting,
+    ScheduleCandidate,
     ShardingCandidate,
     SplitArgument,
     SplitValue,
@@ -106,8 +107,9 @@ def explicit_reshards(code: bytes) -> ExplicitReshards | None:
             return None
         try:
             uneven = tuple(Reshards(module).uneven_constraints())
+            barriers = tuple(_barriers(module))
             next(name for name in passes(module) if name == RESHARDS)  # none after it runs
-            return replace(Reshards(module).read(), uneven=uneven)
+            return replace(Reshards(module).read(), uneven=uneven, barriers=barriers)
         except Exception:  # what XLA compiles all the same has no reasons then
             return None
 
@@ -538,6 +540,20 @@ class Reshards:
 def _callee(call: Any) -> str:
     name: str = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
     return name
+
+
+def _barriers(module: ir.Module) -> Iterator[ScheduleCandidate]:
+    """The optimization barriers that lines of the user's write, those of a line as one. Those of
+    `jax.checkpoint` have its name."""
+    found: dict[str, dict[str, None]] = {}
+    for operation in operations_inside(module.operation):
+        name = program_place(name_in(operation.location))
+        if operation.name == "stablehlo.optimization_barrier" and name.primitive == "optimization_barrier":
+            source = _source(operation)
+            if source and source == ":".join(_FILE_LINE.findall(str(operation.location))[0]):
+                found.setdefault(source, {})[str(operation.location)] = None
+    for source, removed in found.items():
+        yield ScheduleCandidate((*removed,), source=source)
 
 
 def _opcode(operation: Any) -> str:

@@ -13,7 +13,7 @@ from jaxlib.mlir.passmanager import PassManager
 from shardviz.compiler.child.program import Program, axis_types
 from shardviz.compiler.child.xla import simulate
 from shardviz.compiler.messages import Output, TargetMesh
-from shardviz.reports.lowered_module import ShardingCandidate, name_in
+from shardviz.reports.lowered_module import ProgramChange, ScheduleCandidate, name_in
 from shardviz.reports.target_result import TargetResult
 from shardviz.targets import SHARDY_PASSES
 
@@ -61,8 +61,14 @@ def passes(module: ir.Module) -> Iterator[str]:
         yield name
 
 
-def change(module: ir.Module, change: ShardingCandidate) -> None:
-    """Split an argument, a result, or what some operations make, in another way, or remove constraints."""
+def change(module: ir.Module, change: ProgramChange) -> None:
+    """Split an argument, a result, or what some operations make, in another way, or remove constraints or
+    barriers."""
+    if isinstance(change, ScheduleCandidate):
+        for operation in [*operations_inside(module.operation)]:
+            if str(operation.location) in change.removed:
+                _remove(operation)
+        return
     mesh = next(operation for operation in module.body.operations if operation.operation.name == "sdy.mesh")
     name = ir.StringAttr(mesh.attributes["sym_name"]).value
     dims = ", ".join("{" + ", ".join(f'"{axis}"' for axis in dim) + "}" for dim in change.spec.dims)
@@ -90,8 +96,7 @@ def change(module: ir.Module, change: ShardingCandidate) -> None:
                 if change.before is not None:
                     operation.attributes["sharding"] = sharding
                 else:
-                    operation.results[0].replace_all_uses_with(operation.operands[0])
-                    operation.erase()
+                    _remove(operation)
             elif (
                 operation.name.rpartition(".")[2] == change.opcode
                 and made_by
@@ -100,6 +105,13 @@ def change(module: ir.Module, change: ShardingCandidate) -> None:
                 and tuple(ir.ShapedType(operation.results[0].type).shape) == change.shape
             ):
                 _constrain(operation, sharding)
+
+
+def _remove(operation: Any) -> None:
+    """Erase an operation that hands on its operands."""
+    for result, operand in zip(operation.results, operation.operands, strict=True):
+        result.replace_all_uses_with(operand)
+    operation.erase()
 
 
 def _set(main: Any, ends: str, number: int, name: str, attribute: Any) -> dict[str, Any]:
