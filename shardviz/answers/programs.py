@@ -4,15 +4,17 @@ of a folder, in short, as two are compared."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from shardviz.errors import QuestionError
 from shardviz.hlo import HloModule, read
+from shardviz.hlo.arguments import pieces_of
 from shardviz.hlo.dump_files import distinct_names
 from shardviz.hlo.mlir.shardy import is_mlir
 from shardviz.hlo.module import is_hlo
+from shardviz.models.model import ModelParameter
 from shardviz.reports.changes import (
     BrokenLimit,
     Limit,
@@ -34,9 +36,12 @@ from shardviz.reports.rematerialization import (
     without_warnings,
 )
 from shardviz.reports.rendezvous import STUCK, stuck_collectives
+from shardviz.sharding import PartitionSpec
+from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
+    from shardviz.models.rule_set import RuleSet, ShardingRule
     from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.target_program import TargetProgram
     from shardviz.sharding import Mesh
@@ -109,6 +114,35 @@ class ProgramAnswer:
     remade: tuple[Rematerialization, ...] = ()
     stuck: tuple[str, ...] = ()
     out_of_memory: tuple[OutOfMemory, ...] = ()
+
+
+def with_rules(program: TargetProgram, rules: RuleSet, mesh: Mesh) -> TargetProgram:
+    """The program whose arguments have the rules that name them, by their paths (``params/layers/0/w``) or
+    logical axes. Raises `RuleError` for a rule that does not fit an argument or the mesh."""
+    lowered, own = program.lowered, program.mesh
+    if lowered is None or own is None:
+        return program
+    arguments = [one for one in lowered.arguments if one.dtype in BITS]
+    parameters = [
+        ModelParameter(
+            "/".join(step.strip(".[]'") for step in pieces_of(one.path)), one.shape, one.dtype, one.logical
+        )
+        for one in arguments
+    ]
+    ruled = {}
+    for one, (spec, used) in zip(arguments, rules.splits(parameters, mesh), strict=True):
+        if spec is not None and used and spec.rank == len(one.shape):
+            dims = tuple(tuple(axis for axis in dim if axis in own.axis_names) for dim in spec.dims)
+            ruled[one] = replace(one, rule=", ".join(map(_words, used)), ruled=PartitionSpec(dims))
+    told = tuple(ruled.get(one, one) for one in lowered.arguments)
+    return replace(program, lowered=replace(lowered, arguments=told))
+
+
+def _words(rule: ShardingRule) -> str:
+    """``embed → fsdp`` of a logical axis, else the pattern."""
+    return (
+        f"{rule.subject} → {','.join(rule.split) or '_'}" if isinstance(rule.split, tuple) else rule.subject
+    )
 
 
 def summary_of(

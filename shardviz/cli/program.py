@@ -18,6 +18,7 @@ from shardviz.errors import QuestionError, TargetError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.reports.lowered_module import ShardingRefusal
+from shardviz.sharding import Mesh
 from shardviz.targets import check_installed, check_mesh
 from shardviz.user_files import is_there
 
@@ -28,6 +29,7 @@ with LazyImports():
     from shardviz.documents.fields import KINDS
     from shardviz.hardware import machine_file
     from shardviz.hlo import text_file
+    from shardviz.models import rule_files
     from shardviz.render.programs import program_view, refusal_view, trials_view
     from shardviz.render.times import report as time_report
 
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.trials import TrialTable
     from shardviz.reports.verdicts import WasteVerdict
-    from shardviz.sharding import Mesh
     from shardviz.targets import Target
 
     Reported = Sequence[tuple[TargetProgram, ProgramReport | None]]
@@ -80,6 +81,9 @@ def _compiler_options(ctx: click.Context, param: click.Parameter, given: Sequenc
 @options.flag(
     "--arrays with_arrays", "Show every array instead: its spec, bytes and copies, and what is waste."
 )
+@options.option(
+    "--rules", "NAMES|FILE", "Sharding rules, with --arrays: which names each array, and if it is so."
+)
 @options.field("machine", help="Hardware that times are for, or FILE.toml; default: the target's.")
 @options.flag("--time with_times", "Show when each instruction runs instead, and live memory.")
 @options.save
@@ -95,6 +99,7 @@ def command(
     selection: Selection,
     with_reasons: bool,
     with_arrays: bool,
+    rules: str | None,
     machine: str | None,
     with_times: bool,
     save: Path | None,
@@ -120,6 +125,8 @@ def command(
         else:
             output.show(trials_view.trials_view(table, output.width))
         return ExitCode.FINE if any(one.answer.status == "ok" for one in table.trials) else ExitCode.COMPILER
+    if rules is not None and not with_arrays:
+        raise QuestionError("--rules is about arrays", "add --arrays")
     targets, file, name, wanted = _asked(function, target, mesh)
     of_one = {"--save": save is not None, "--why": with_reasons and not output.as_json}
     for option in (option for option, is_given in of_one.items() if is_given and len(targets) > 1):
@@ -149,8 +156,14 @@ def command(
         if wanted and program.meshes and wanted.without_ones().shape not in [m.shape for m in program.meshes]:
             own = " and ".join(map(str, program.meshes))
             print_note(f"{name} makes the mesh {own}, and does not use {wanted}, which --mesh names")
+        known = wanted or (program.meshes[0] if program.meshes else Mesh(("device",), (1,)))
+        named = None if rules is None else rule_files.named_rules(rules, known)
         session.ask(program, compiler_options, with_costs=with_times)
         found = [*session.programs()]
+        if named is not None:
+            found = [programs.with_rules(each, named, known) for each in found]
+            if not any(one.rule for each in found for one in each.arrays):
+                print_note(f"no rule of {rules} names an argument")
         told = [program.times(on) for program in found]
         reported = [(program, program.report(times)) for program, times in zip(found, told, strict=True)]
         for each, report in reported:
@@ -197,7 +210,7 @@ def _asked(function: str, target: str, mesh: str | None) -> tuple[tuple[Target, 
     return targets, file, name, wanted
 
 
-ALONE = "--try --why --arrays --time --save --sort --top --op --axis --min-bytes --source"
+ALONE = "--try --why --arrays --rules --time --save --sort --top --op --axis --min-bytes --source"
 """Combinations, and the options of the page of one program."""
 
 

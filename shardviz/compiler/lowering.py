@@ -278,7 +278,8 @@ def _around(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any
         found = iter(tree.tree_leaves((given, named)))
         merged = [next(found) if kept else leaf for leaf, kept in zip(leaves, is_array, strict=True)]
         own, own_named = tree.tree_unflatten(structure, merged)
-        return [leaf for leaf in tree.tree_leaves(program(*own, **own_named)) if hasattr(leaf, "dtype")]
+        made = program(*own, **own_named)
+        return tree.tree_map(lambda leaf: leaf if hasattr(leaf, "dtype") else None, made)
 
     whole.__name__ = getattr(program, "__name__", "program")
     with suppress(TypeError, ValueError):  # by their names the module speaks of the arguments

@@ -39,7 +39,7 @@ from shardviz.timeline.rows import ProgramRows
 from shardviz.units import human_bytes
 
 ArrayKind = Literal["argument", "slice", "constant", "carry", "stacked", "residual", "temporary", "output"]
-MarkKind = Literal["replicated", "padded", "repeated", "not reused", "resharded"]
+MarkKind = Literal["replicated", "padded", "repeated", "not reused", "resharded", "off rule"]
 LARGE = 0.01
 """An array is large with this part of the bytes of all arguments on a device, or more."""
 MOST_TEMPORARIES = 8
@@ -67,7 +67,7 @@ class ProgramArray:
     is global, None where only the `part` of a device is known. `spec` is None where it is not known, and then
     so are the `copies`: how many devices hold the same elements. `asked` is the spec that the program gives.
     `bytes` are those of one device, in the memory of a "device" or a "host". `logical` are the names that
-    Flax gives the dimensions of an argument, "" for one without.
+    Flax gives the dimensions of an argument, "" for one without, and `rule` is the user's that names it.
     """
 
     kind: ArrayKind
@@ -83,6 +83,7 @@ class ProgramArray:
     memory_kind: Literal["device", "host"] = "device"
     marks: tuple[Mark, ...] = ()
     logical: tuple[str, ...] = ()
+    rule: str = ""
 
 
 @dataclass(frozen=True)
@@ -228,6 +229,9 @@ def _end(
     marks = []
     if asked is not None and spec is not None and not _splits_alike(spec, asked, mesh):
         marks.append(Mark("resharded", f"the program asks for {asked}"))
+    ruled = None if given is None else given.ruled
+    if ruled is not None and spec is not None and not _splits_alike(spec, ruled, mesh):
+        marks.append(Mark("off rule", f"it is {spec}, and the rule says {ruled}"))
     on_host = placed.space == HOST or (given is not None and "host" in given.memory_kind)
     return ProgramArray(
         kind,
@@ -242,6 +246,7 @@ def _end(
         memory_kind="host" if on_host else "device",
         marks=tuple(marks),
         logical=() if given is None else given.logical,
+        rule="" if given is None else given.rule,
     )
 
 

@@ -31,6 +31,9 @@ _NUMBER = re.compile(r"\d+")
 _PLACE_ENDS = re.compile(r"[/:]|$")
 _Amount = TypeVar("_Amount", int, float)
 
+FEW = 3
+"""So many fields whose gradients are in one sum are named."""
+
 
 @dataclass(frozen=True)
 class CollectiveEntry:
@@ -64,12 +67,16 @@ class CollectiveEntry:
     @property
     def place(self) -> str:
         """The argument that it moves, or whose gradient it sums, else the scopes that it stands in; of
-        several gradients ``4 of params['layers']``."""
+        several gradients ``4 of params['layers']``, of few fields ``state.model: .up, .down``."""
         if self.argument or not self.gradient_of:
             return self.argument or "/".join(self.scopes)
         pieces = [pieces_of(each) for each in self.gradient_of]
-        tree = "".join(pieces[0][: shared_steps(pieces)])
-        told = tree if len(pieces) == 1 else f"{len(pieces)} of {tree or 'the arguments'}"
+        depth = shared_steps(pieces)
+        tree, fields = "".join(pieces[0][:depth]), ["".join(each[depth:]) for each in pieces]
+        if len(pieces) <= FEW and tree and all(len(each) == depth + 1 for each in pieces):
+            told = f"{tree}: {', '.join(fields)}"
+        else:
+            told = tree if len(pieces) == 1 else f"{len(pieces)} of {tree or 'the arguments'}"
         rest = self.collective.arrays - len(pieces)
         return f"{told}, {plural(rest, 'more array')}" if rest > 0 else told
 

@@ -33,7 +33,8 @@ def name_in(location: object) -> str:
 class LoweredArray:
     """An argument or a result of a program, as the program has it: `path` is JAX's, `shape` is global, and
     `spec` is what it asks for, None where the compiler may choose. `memory_kind` is JAX's, "" for that of the
-    device, and `logical` are the names that Flax gives its dimensions, "" for one without."""
+    device, and `logical` are the names that Flax gives its dimensions, "" for one without. `rule` is the rule
+    of a user's that names it, which gives it the spec `ruled`."""
 
     path: str
     shape: tuple[int, ...]
@@ -42,6 +43,8 @@ class LoweredArray:
     is_donated: bool = False
     memory_kind: str = ""
     logical: tuple[str, ...] = ()
+    rule: str = ""
+    ruled: PartitionSpec | None = None
 
     @property
     def is_large(self) -> bool:

@@ -68,6 +68,47 @@ def test_every_array_has_its_row(capfd, width):
     assert "--arrays and --time cannot be combined" in capfd.readouterr().err
 
 
+BOXED = """
+class Box:
+    def __init__(self, value, names):
+        self.value, self.names = value, names
+
+keys = lambda box: (((jax.tree_util.GetAttrKey("value"), box.value),), box.names)
+jax.tree_util.register_pytree_with_keys(Box, keys, lambda names, values: Box(*values, names))
+
+def boxed(mesh):
+    function, params, x = step(mesh)
+    boxes = {"w_in": Box(params["w_in"], ("embed", "mlp")), "w_out": Box(params["w_out"], ("mlp", None))}
+    return lambda params, x: mlp({name: box.value for name, box in params.items()}, x), boxes, x
+"""
+
+
+def test_rules_name_the_arrays_and_what_is_not_as_they_say(file, capfd):
+    file.write_text(FILE + BOXED)
+    Path("rules.toml").write_text("[rules]\n'params/w_in' = 'data model'\nw_out = 'model _'\n")
+    Path("base.yml").write_text("logical_axis_rules: [[embed, [data, fsdp]], [mlp, model]]\n")
+    Path("wrong.toml").write_text("[rules]\nw_in = 'tensor _'\n")
+    words = ["program", "mine.py:step", *MESH, "--arrays"]
+    for name, rules, first, second in (
+        ("step", "rules.toml", "params/w_in", "w_out"),
+        ("boxed", "base.yml", "embed → data,fsdp, mlp → model", "mlp → model"),
+    ):
+        words[1] = f"mine.py:{name}"
+        assert run([*words, "--rules", rules]) == 0
+        said = " ".join(capfd.readouterr().out.split())
+        assert f" ({first}) bf16 256×512 _ model" in said
+        assert f" ({second}) bf16 512×256 model _" in said
+        assert said.count("off rule: ") == 1
+        assert "it is P(None, 'model'), and the rule says P('data', 'model')" in said
+    for refused, error in (
+        ([*words, "--rules", "wrong.toml"], "unknown mesh axis 'tensor'"),
+        ([*words[:-1], "--rules", "base.yml"], "--rules is about arrays"),
+        ([*words, "--rules", "nowhere.yml"], "'nowhere.yml': the file does not exist"),
+    ):
+        assert run(refused) == 2
+        assert error in capfd.readouterr().err
+
+
 @pytest.mark.usefixtures("file")
 def test_one_target_has_the_page_of_hlo(capfd):
     assert run(["program", "mine.py:step", *MESH, "--width", "80"]) == 0

@@ -61,7 +61,8 @@ HEADINGS = ("", "shape", "spec", "", "per device", "copies", "line")
 def _cells(group: Sequence[ProgramArray], mesh: Mesh, palette: Palette) -> list[Cell]:
     one = group[0]
     shape = times(one.part if one.shape is None else one.shape)
-    logical = f"  ({', '.join(name or '_' for name in one.logical)})" if one.logical else ""
+    named = one.rule or ", ".join(name or "_" for name in one.logical)
+    logical = f"  ({named})" if named else ""
     return [
         Text(_name(group)).append(logical, "dim"),
         f"{one.dtype} {shape}" + " per device" * (one.shape is None),
