@@ -90,11 +90,13 @@ def target_path(text: str) -> Path:
     return path
 
 
-def new_path(text: str, may_replace: bool = False) -> Path:
-    """`target_path`, of a file that is not there yet. Raises `QuestionError` for one that is."""
+def new_path(text: str, force: bool | None = None) -> Path:
+    """`target_path`, of a file that is not there yet, or that `force` replaces; None where nothing can.
+    Raises `QuestionError` for one that is there."""
     path = target_path(text)
-    if os.path.lexists(path) and not may_replace:
-        hint = "choose another name, or remove it first"
+    if os.path.lexists(path) and not force:
+        way = "remove it first" if force is None else "add --force to overwrite it"
+        hint = f"choose another name, or {way}"
         raise QuestionError(f"the file {quote(str(path))} already exists", hint)
     return path
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand, command_named
+from shardviz.cli.output import working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import TargetSession
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, title_of
@@ -32,7 +35,7 @@ with LazyImports():
     from shardviz.forms import command_line, resolve, share
     from shardviz.lessons import attempt as attempts
     from shardviz.lessons import course
-    from shardviz.render.exports import html, script, svg
+    from shardviz.render.exports import html, script, site, svg
     from shardviz.render.times import timeline_rows
     from shardviz.stepping import collective_run
     from shardviz.timeline import of_plan, of_program
@@ -56,7 +59,7 @@ PRINTED |= {"verbose", "why", "with_hlo"}
 
 
 @click.command("export", cls=ExampleCommand, context_settings={"ignore_unknown_options": True})
-@click.argument("form", metavar="FORMAT", type=click.Choice(FORMS))
+@click.argument("form", metavar="FORMAT", type=click.Choice((*FORMS, "site")))
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND…")
 @options.option(
     "--as part",
@@ -79,6 +82,7 @@ def command(
     force: bool,
 ) -> int:
     """Write what a COMMAND shows in a FORMAT that needs no shardviz: python, notebook, svg, html or trace.
+    site writes the course, or the lessons named, as static pages to the folder of -o.
 
     COMMAND is explain, sweep, step, layout, lesson, hlo, profile or program --try with its arguments and
     options. A lesson exports its program, or else its solution; --as start omits the solution.
@@ -87,6 +91,9 @@ def command(
     output = None if output == "-" else output
     if force and output is None:
         raise QuestionError("--force needs a file to write", "add --output FILE")
+    if form == "site":
+        options.refuse_both({"site": True, "--as": part is not None, "--from": shared is not None})
+        return _site(words[words[:1] == ("lesson",) :], output, force)
     if bool(words) == (shared is not None):
         hint = "write for example: shardviz export python explain 'bd,df->bf' --specs 'XY,Y_->X_'"
         raise QuestionError("give either a command or a share string, not both", hint)
@@ -100,6 +107,25 @@ def command(
         return ExitCode.FINE
     write_file(path, text)
     click.echo(f"{path}: {len(text.encode()):,} bytes")
+    return ExitCode.FINE
+
+
+def _site(names: Sequence[str], output: str | None, force: bool) -> int:
+    if output is None:
+        raise QuestionError("a site needs a folder to write", "add -o FOLDER")
+    folder = Path(output).expanduser()
+    lessons = [*map(course.find, names)] or course.course()
+    new_path(str(folder / site.INDEX), force)
+    count = 0
+    with working(lambda: f"drawing {count} of {plural(len(lessons), 'lesson')}"):
+        pages = site.site(lessons, lambda draft, screen: _subject_of(resolve.resolve(draft), screen, None))
+        for name, page in pages:
+            path = new_path(str(folder / name), force)
+            with suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+            write_file(path, page)
+            count += 1
+    click.echo(f"{folder}: {plural(count, 'page')}; open {folder / name} in a browser")
     return ExitCode.FINE
 
 

@@ -4,6 +4,7 @@ script      a Python program that simulates the devices, or the same as a notebo
 sections    what pictures and pages show, part by part; the rounds of a collective as frames of one page
 svg         a picture
 html        a page for a browser
+site        lessons as static pages
 """
 
 from __future__ import annotations

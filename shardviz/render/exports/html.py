@@ -5,6 +5,7 @@ scripts the rounds follow one another."""
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from hashlib import sha256
 from html import escape
 
@@ -16,7 +17,7 @@ from rich.text import Text
 from shardviz.errors import QuestionError
 from shardviz.forms.form import one_line
 from shardviz.render.exports import Subject
-from shardviz.render.exports.sections import WIDTH, sections
+from shardviz.render.exports.sections import WIDTH, Section, sections
 from shardviz.render.palette import ON_LIGHT, TRUECOLOR
 
 MORE = "Reasons, arithmetic and assumptions"
@@ -35,24 +36,32 @@ def html(subject: Subject, width: int = WIDTH) -> str:
     if subject.command:
         body.append(f"<p><code>{escape(one_line(subject.command))}</code></p>")
     for number, part in enumerate(sections(subject, width, TRUECOLOR)):
-        lines, more = ("\n".join(map(styles.html, said)) for said in (part.lines, part.more))
-        # A wide picture scrolls in its own frame, which the tab key reaches.
-        body += [
-            '<section class="round">' if is_played and number else "<section>",
-            f'<h2 id="part-{number}">{escape(part.heading)}</h2>',
-            f'<pre tabindex="0" aria-labelledby="part-{number}">{lines}</pre>',
-            f'<details><summary>{MORE}</summary>\n<pre tabindex="0">{more}</pre></details>' if more else "",
-            "</section>",
-        ]
+        body += part_html(part, f"part-{number}", styles, "round" if is_played and number else "")
         if is_played and not number:
             body.append(CONTROLS)
-    body.append("</main>")
-    style = PAGE + styles.css()
+    return document(title, body, PAGE + styles.css(), SCRIPT if is_played else "")
+
+
+def part_html(part: Section, name: str, styles: Styles, kind: str = "") -> list[str]:
+    """A part of a page, with the `name` of its heading; a wide picture scrolls in its own frame, which the
+    tab key reaches."""
+    lines, more = ("\n".join(map(styles.html, said)) for said in (part.lines, part.more))
+    return [
+        f'<section class="{kind}">' if kind else "<section>",
+        f'<h2 id="{name}">{escape(part.heading)}</h2>',
+        f'<pre tabindex="0" aria-labelledby="{name}">{lines}</pre>',
+        f'<details><summary>{MORE}</summary>\n<pre tabindex="0">{more}</pre></details>' if more else "",
+        "</section>",
+    ]
+
+
+def document(title: str, body: Sequence[str], style: str, script: str = "") -> str:
+    """The page with this title and style; its script comes last. Raises `QuestionError` for what is too
+    long."""
     policy = f"default-src 'none'; style-src {_hashed(style)}; base-uri 'none'; form-action 'none'"
-    if is_played:
-        policy += f"; script-src {_hashed(SCRIPT)}"
-        body.append(f"<script>{SCRIPT}</script>")
-    content = "\n".join(body)
+    if script:
+        policy += f"; script-src {_hashed(script)}"
+    content = "\n".join([*body, "</main>", *[f"<script>{script}</script>"] * bool(script)])
     page = f"""<!doctype html>
 <html lang="en">
 <head>

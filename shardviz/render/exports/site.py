@@ -1,0 +1,111 @@
+"""Lessons as static pages for any web space: pictures, questions and their answers, without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+
+from shardviz.errors import ShardvizError
+from shardviz.forms.command_line import to_command_line
+from shardviz.forms.form import ProblemForm, one_line
+from shardviz.lessons.lesson import Lesson, Prediction
+from shardviz.render.exports import Subject
+from shardviz.render.exports.html import PAGE, Styles, document, part_html
+from shardviz.render.exports.sections import sections
+from shardviz.render.lesson_view import stage_facts
+from shardviz.render.palette import TRUECOLOR
+
+WIDTH = 72
+"""Columns of a picture."""
+INDEX = "index.html"
+STYLE = """
+fieldset { min-width: 0; margin: 1.5rem 0 0; padding: 0.75rem 1rem; border: 1px solid var(--line);
+border-radius: 0.5rem; }
+legend { font-weight: 600; padding: 0 0.5rem; }
+label { display: block; padding: 0.4rem 0; cursor: pointer; overflow-wrap: anywhere; margin-left: 1.75rem; }
+fieldset input { float: left; margin: 0.75rem 0 0; }
+.said { display: none; margin: 0 0 0.5rem 1.75rem; color: var(--dim); }
+input:checked + label + .said { display: block; }
+.rounds { display: flex; gap: 1rem; overflow-x: auto; scroll-snap-type: x mandatory; }
+.rounds section { flex: 0 0 94%; min-width: 0; scroll-snap-align: start; }
+nav { display: flex; flex-wrap: wrap; gap: 0.25rem 1.5rem; margin-bottom: 1rem; }
+a { color: inherit; } li { padding: 0.2rem 0; }
+"""
+
+SubjectOf = Callable[[ProblemForm, str], Subject]
+"""Makes the subject of a problem on a screen. Raises `ShardvizError` for one without a picture."""
+
+
+def site(lessons: Sequence[Lesson], subject_of: SubjectOf) -> Iterator[tuple[str, str]]:
+    """Each file's name and its page, the list of the lessons last. Raises `ShardvizError` for a lesson whose
+    answers cannot be computed."""
+    names = ["", *map(_file, lessons), ""]
+    for lesson, before, after in zip(lessons, names, names[2:], strict=False):
+        yield _file(lesson), _page(lesson, subject_of, before, after)
+    entries = [f'<li><a href="{_file(each)}">{escape(each.title)}</a></li>' for each in lessons]
+    words = "<p>Look, predict, then see the answer. Nothing is sent or kept.</p>"
+    body = ["<h1>Sharding and collectives in JAX</h1>", words, "<ol>", *entries, "</ol>"]
+    yield INDEX, document("Sharding and collectives in JAX", body, PAGE + STYLE)
+
+
+def _file(lesson: Lesson) -> str:
+    return f"{lesson.number:02}-{lesson.name}.html" if lesson.number else f"{lesson.name}.html"
+
+
+def _page(lesson: Lesson, subject_of: SubjectOf, before: str, after: str) -> str:
+    styles, title = Styles(), escape(one_line(lesson.title))
+    links = {INDEX: "All lessons", before: "Previous", after: "Next"}
+    body = ["<nav>", *(f'<a href="{file}">{name}</a>' for file, name in links.items() if file), "</nav>"]
+    body += [f"<h1>{title}</h1>", *_paragraphs(lesson.see)]
+    body += _picture("see", lesson.setup, lesson.screen, subject_of, styles)
+    for key, prediction in lesson.questions.items():
+        name = key.replace(".", "-")
+        picture = _picture(name, prediction.draft, prediction.screen, subject_of, styles)
+        body += _question(name, prediction, picture)
+    body += ["<h2>Why</h2>", *_paragraphs(lesson.explain), "<h2>Change</h2>", *_paragraphs(lesson.goal.text)]
+    for number, hint in enumerate(lesson.hints, 1):
+        body += _details(f"Hint {number}", [*_paragraphs(hint)])
+    screen = "plan" if lesson.goal.collectives else lesson.screen
+    body += _details("A solution", _picture("solution", lesson.solution, screen, subject_of, styles))
+    if lesson.program:
+        code = f'<pre tabindex="0">{escape(lesson.program)}</pre>'
+        body += _details("As a JAX program, which runs unchanged", [code])
+    return document(title, body, PAGE + STYLE + styles.css())
+
+
+def _question(name: str, prediction: Prediction, picture: Sequence[str]) -> Iterator[str]:
+    """The choices, each with what is said to it; of a question without choices, the answer to open."""
+    facts = stage_facts(prediction)
+    yield f"<fieldset><legend>{escape(prediction.question)}</legend>"
+    for number, text in enumerate(facts.choices):
+        said = facts.reasons.get(text, "")
+        verdict = f"✗ {said}" if text != facts.answer else f"✓ {text} is right."
+        yield f'<input type="radio" name="{name}" id="{name}-{number}">'
+        yield f'<label for="{name}-{number}">{escape(text)}</label><p class="said">{escape(verdict)}</p>'
+    yield from _details("Answer", [f"<p>{escape(facts.answer)}</p>", *picture])
+    yield "</fieldset>"
+
+
+def _picture(name: str, draft: ProblemForm, screen: str, subject_of: SubjectOf, styles: Styles) -> list[str]:
+    """The problem on its screen, the rounds of a collective beside one another, and the command that shows
+    it; the command alone where there is no picture."""
+    command = to_command_line(draft, "explain" if draft.collective is None else "step")
+    body = []
+    try:
+        subject = subject_of(draft, screen)
+        first, *rest = (
+            "\n".join(part_html(part, f"{name}-part-{number}", styles))
+            for number, part in enumerate(sections(subject, WIDTH, TRUECOLOR))
+        )
+        body = [first, '<div class="rounds">' if subject.run is not None else "<div>", *rest, "</div>"]
+    except ShardvizError:
+        body = []
+    return [*body, f"<p>In a terminal: <code>{escape(one_line(command))}</code></p>"]
+
+
+def _details(summary: str, body: Sequence[str]) -> list[str]:
+    return [f"<details><summary>{summary}</summary>", *body, "</details>"]
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    return (f"<p>{escape(part)}</p>" for part in text.split("\n") if part)
