@@ -11,6 +11,7 @@ from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.numbers import parse_range
 from shardviz.planner import planner, ranking
+from shardviz.planner.plan import LOCAL_OPS
 from shardviz.planner.pricing.costs import PlanCost, price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.training import train_step
@@ -18,7 +19,7 @@ from shardviz.targets.hardware import placed_for
 
 with LazyImports():
     from shardviz.planner.pricing import sweep as sweeping
-    from shardviz.stepping import collective_matmul, collective_run, plan_step
+    from shardviz.stepping import collective_matmul, collective_run, plan_run, plan_step
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine, PlacedMesh
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.stepping.plan_run import PlanRun
     from shardviz.targets import Target
 
 
@@ -86,6 +88,14 @@ class PricedProblem:
         """The cost over sizes of a dimension or of a mesh axis, ``b=1Ki:1Mi``. Raises `QuestionError` for a
         size that its axes do not divide, and where a time is not known."""
         return sweeping.sweep(self.problem, parse_range(over), self._place)
+
+    def played(self, number: int = 0) -> PlanRun | None:
+        """The plan on small numbers, for all steps, 0, or one that sends nothing; None for another, which has
+        rounds."""
+        plan = planner.plan(self.problem, self.placed)
+        own = plan.steps[number - 1 : number] if number > 0 else ()
+        is_local = bool(own) and own[0].op in LOCAL_OPS
+        return plan_run.small_run(plan) if is_local or not number else None
 
     def step(self, number: int | None = None, algorithm: str | None = None, **links: str | None) -> PlanStep:
         """A step of the plan, as `step_of` has it."""

@@ -32,12 +32,14 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.answers.explain import ExplainAnswer
     from shardviz.answers.plans import PlanStep, PricedProblem
-    from shardviz.cli.step import StepOptions
+    from shardviz.cli.step import StepOptions, Verifier
     from shardviz.devices.job import JobAddress
     from shardviz.planner.problem import Problem
 
 RANKED = "\0"
 """The value of `--specs` without one: no argument of a process can be this."""
+WHOLE = 0
+"""The value of `--step` without one."""
 _limit = options.count("--limit", "Number of shardings to list.", 1, default=20)
 
 
@@ -56,7 +58,13 @@ _limit = options.count("--limit", "Number of shardings to list.", 1, default=20)
 )
 @_limit
 @options.count("--why", "Show step N of the plan in full: reason, arithmetic, links, arrays.", 1)
-@options.count("--step", "Step through the plan's step N, a collective.")
+@options.count(
+    "--step",
+    "Play the plan's step N on small numbers, a collective round by round; without N the whole plan.",
+    metavar="[N]",
+    is_flag=False,
+    flag_value=WHOLE,
+)
 @options.option(
     "--vary",
     "NAME=FIRST:LAST",
@@ -135,7 +143,10 @@ def command(
         # The devices among the targets that are chosen, on which JAX verifies a step.
         names = [target.name for target in asked_targets()]
         verifier = next((name for name in ("real", "cpu") if name in names), "none") if chosen else None
-        return _print_step(lambda: stated().step(step, **links), verifier, timeout, job, shown)
+        shown.check(verifier, "--target")
+        on = "none" if shown.compare else verifier
+        with step_command.Verifier(on, timeout, job, "--target") as jax:
+            return _print_step(ctx, stated, step, links, jax, shown)
     if given["why"] is not None and not output.as_json:
         return _print_reason(stated(), given["why"], output)
     # The compilers' process loads JAX while this one reads the question and draws.
@@ -364,21 +375,23 @@ def _print_matmul(find_step: Callable[[], PlanStep], shown: StepOptions) -> int:
 
 
 def _print_step(
-    find_step: Callable[[], PlanStep],
-    verifier: str | None,
-    timeout: float,
-    job: JobAddress,
+    ctx: click.Context,
+    stated: Callable[[], PricedProblem],
+    number: int,
+    links: Mapping[str, str | None],
+    jax: Verifier,
     shown: StepOptions,
 ) -> int:
-    shown.check(verifier, "--target")
-    on = "none" if shown.compare else verifier
-    with step_command.Verifier(on, timeout, job, "--target") as jax:
-        with working("planning"):
-            step = find_step()
-        heading, output = [], shown.output
-        if not output.as_json:
-            from rich.text import Text
+    with working("planning"):
+        question = stated()
+        run = question.played(number)
+    if run is not None:
+        refuse_stepping(ctx)
+        return step_command.print_plan(run, number, jax, shown.output)
+    step, heading = question.step(number, **links), []
+    if not shown.output.as_json:
+        from rich.text import Text
 
-            lines = plan_view.step_lines(step.plan, step.number, *output.page)
-            heading = [*lines, Text()]
-        return step_command.print_step(step.fastest, jax, shown, heading)
+        lines = plan_view.step_lines(step.plan, step.number, *shown.output.page)
+        heading = [*lines, Text()]
+    return step_command.print_step(step.fastest, jax, shown, heading)

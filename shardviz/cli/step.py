@@ -25,7 +25,7 @@ with LazyImports():
     from shardviz.documents import rounds as documents
     from shardviz.render import lines as render_lines
     from shardviz.render import machine_view
-    from shardviz.render.rounds import step_notes, step_view
+    from shardviz.render.rounds import plan_steps, step_notes, step_view
     from shardviz.stepping import collective_run
     from shardviz.stepping import question as stepping_question
     from shardviz.targets import hardware
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from shardviz.devices.job import JobAddress
     from shardviz.reports.target_result import ExecutionResult
     from shardviz.stepping.collective_run import CollectiveRun, Verdict
+    from shardviz.stepping.plan_run import PlanRun
     from shardviz.stepping.question import CollectiveQuestion
 
 MAX_PIECES = 1024
@@ -153,28 +154,26 @@ class Verifier(WorkerSession):
         self._option = option
         self._pending: CompilerRequest[ExecutionResult] | None = None
 
-    def ask(self, question: CollectiveQuestion) -> None:
-        """Send the collective and its numbers to JAX. Raises `TargetError` where the shards have no values,
-        or need more devices than the target has, and the target was chosen."""
+    def ask(self, question: CollectiveQuestion | PlanRun) -> None:
+        """Send the collective, or the plan, and its numbers to JAX. Raises `TargetError` where the shards
+        have no values, or need more devices than the target has, and the target was chosen."""
         if self._worker is None or self._target is None:
             return
         self.join()
         try:
-            self._pending = self._worker.run(*question.for_jax(), self._target)
+            self._pending = getattr(self._worker, question.jax_call)(*question.for_jax(), self._target)
         except TargetError as error:
             if self._chosen:
                 raise TargetError(error.message, self._or_none(error.hint)) from error
             self.silence = f"not verified by JAX: {error.message}"
 
-    def verdict(self, run: CollectiveRun) -> Verdict | None:
+    def verdict(self, run: CollectiveRun | PlanRun) -> Verdict | None:
         """JAX's verdict on the run, as soon as it is ready; None where JAX was not asked or cannot say.
         Raises `CompilerError` where it cannot say and was chosen."""
         if self._pending is None or self._target is None:
             return None
         try:
-            verdict = collective_run.compare_with_jax(
-                run.question, run.frames, wait_for(self._pending, self._target.name)
-            )
+            verdict = run.compared(wait_for(self._pending, self._target.name))
         except JobLost:
             raise
         except ShardvizError as error:
@@ -221,15 +220,33 @@ def print_step(
         axes = [run.operation.axes]
         heading = [*heading, *machine_view.job_lines(verifier.job, run.mesh, axes, *output.page)]
     output.show([*heading, *lines])
+    _show_verdict(run, verifier, output)
+    if run.schedule.rounds:
+        output.show_more("each sum in full, the time by formula and the other algorithms")
+    return verifier.exit_code
+
+
+def print_plan(run: PlanRun, number: int, verifier: Verifier, output: CommandOutput) -> int:
+    """Answer with what every device holds before and after all steps of a plan, 0, or one; return the exit
+    code. Raises `ShardvizError`."""
+    verifier.ask(run)
+    if output.as_json:
+        print_json(fields.KINDS["plan_steps"].document(run, verdict=verifier.verdict(run)))
+        return verifier.exit_code
+    with working("stepping"):
+        lines = plan_steps.plan_steps_view(run, *output.page, number)
+    output.show(lines)
+    _show_verdict(run, verifier, output)
+    return verifier.exit_code
+
+
+def _show_verdict(run: CollectiveRun | PlanRun, verifier: Verifier, output: CommandOutput) -> None:
     # JAX works while the rounds are read.
     verdict = verifier.verdict(run)
     if verdict is not None:
         output.show(step_notes.verdict_lines(verdict, run.mesh, output.width))
     elif verifier.silence:
         output.show(render_lines.sentence(verifier.silence, output.width, style="dim"))
-    if run.schedule.rounds:
-        output.show_more("each sum in full, the time by formula and the other algorithms")
-    return verifier.exit_code
 
 
 def _compare(run: CollectiveRun, shown: StepOptions, heading: Sequence[Text]) -> None:

@@ -23,9 +23,9 @@ from shardviz.codegen.code_literals import (
     stacked_shape,
     tuple_code,
 )
-from shardviz.codegen.statement_code import dtype_code
 from shardviz.collectives.operations.several_dims import OfSeveral, PSumScatterOfSeveral
 from shardviz.errors import QuestionError
+from shardviz.planner.problem.statement_code import dtype_code
 from shardviz.sharding import PartitionSpec
 from shardviz.targets import MAX_CPU_DEVICES, UNSAFE
 

@@ -23,11 +23,13 @@ from shardviz.codegen.code_literals import (
     stacked_shape,
 )
 from shardviz.codegen.problem import MAX_BYTES, SURE, is_small, is_uneven, title_of
-from shardviz.codegen.program_function import ProgramFunction, returned_arrays
-from shardviz.codegen.statement_code import LocalDims, dtype_code, statement_code
+from shardviz.codegen.program_function import ProgramFunction
 from shardviz.collectives.operations.several_dims import collected, dealt
 from shardviz.errors import QuestionError
-from shardviz.sharding import PartitionSpec, ShardedArray, shard_shape
+from shardviz.planner.copies import PlanCopies
+from shardviz.planner.problem.functions import ABOVE_ZERO, KEEP_WHOLE
+from shardviz.planner.problem.statement_code import dtype_code, statement_code
+from shardviz.sharding import ShardedArray
 from shardviz.stepping.plan_step import moved_axes, operation_of_step
 from shardviz.targets import MAX_CPU_DEVICES
 
@@ -75,13 +77,12 @@ def plan_code(plan: Plan) -> str:
     return program_text(title, parts)
 
 
-_LINEAR = frozenset(("multiply", "add", "sum", "reshape", "convert", "take"))
-"""Functions that leave few ones among zeros whole numbers."""
-_ABOVE_ZERO = frozenset(("sqrt", "rsqrt", "log", "adam_square"))
-"""Functions of numbers that are not negative."""
-
-Copy = tuple[str, PartitionSpec]
-"""An array as it is split: a plan may hold several copies of one."""
+def steps_code(plan: Plan) -> tuple[Plan, str]:
+    """The plan on a mesh whose axes are the parts that its steps name, and its functions: ``program``, of a
+    device's shards, returns what each step makes, and ``on_one_device``, of whole arrays, the results."""
+    found, _ = plan_on_parts(plan)
+    writer = _Writer(found)
+    return found, "\n".join([*writer.program(with_steps=True), "", "", *writer.function.lines()])
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,10 @@ class _Writer:
         return self.function.names
 
     @cached_property
+    def copies(self) -> PlanCopies:
+        return PlanCopies(self.plan)
+
+    @cached_property
     def runs(self) -> bool:
         """True if the arrays are small enough to be made."""
         devices = self.plan.problem.mesh.size
@@ -109,70 +114,37 @@ class _Writer:
         )
 
     @cached_property
-    def arrays(self) -> dict[str, ShardedArray]:
-        """Every array by its name."""
-        return {array.name: array for array in self.plan.problem.arrays}
-
-    @cached_property
     def arguments(self) -> dict[str, ShardedArray]:
         """The arrays that the program takes, by their names in it."""
         return {self.names[array.name]: array for array in self.plan.problem.arguments}
 
-    def copy(self, name: str, spec: PartitionSpec) -> Copy:
-        """A copy of an array; axes of one device split nothing."""
-        wide = [
-            tuple(axis for axis in axes if self.plan.problem.mesh.axis_size(axis) > 1)
-            for axes in (*spec.dims, spec.unreduced)
-        ]
-        return name, PartitionSpec(tuple(wide[:-1]), wide[-1])
-
-    @cached_property
-    def taken(self) -> list[tuple[Copy, ...]]:
-        """The copies that each step takes, and at the end those that are returned."""
-        newest = {
-            array.name: self.copy(array.name, array.decided_spec) for array in self.plan.problem.arguments
-        }
-        found: list[tuple[Copy, ...]] = []
-        for step in self.plan.steps:
-            if step.operand_specs:
-                found.append(tuple(map(self.copy, step.operands, step.operand_specs)))
-            elif step.operands:
-                found.append(tuple(newest[name] for name in step.operands))
-            else:
-                found.append((self.copy(step.array, step.from_spec),))
-            newest[step.array] = self.copy(step.array, step.to_spec)
-        result = self.plan.problem.result.name
-        returned = []
-        for array in returned_arrays(self.plan.problem):
-            spec = self.plan.result_spec if array.name == result else array.spec
-            returned.append(newest[array.name] if spec is None else self.copy(array.name, spec))
-        return [*found, tuple(returned)]
-
-    def shard(self, copy: Copy) -> tuple[int, ...]:
-        """The shape that one device holds."""
-        name, spec = copy
-        return shard_shape(self.arrays[name].shape, spec, self.plan.problem.mesh)
-
-    def program(self) -> list[str]:
-        """The function of one device."""
+    def program(self, with_steps: bool = False) -> list[str]:
+        """The function of one device; `with_steps`, it returns what every step makes, and takes the addend of
+        a pending sum without a dimension in front."""
+        copies = self.copies
         lines = [f"def program({', '.join(self.arguments)}):"]
         lines += self._wrapped("Every device runs this on its own shards.")
         lines += [
             f"    {name} = {name}[0]"
             for name, array in self.arguments.items()
-            if array.decided_spec.unreduced
+            if array.decided_spec.unreduced and not with_steps
         ]
-        called = {self.copy(array.name, array.decided_spec): name for name, array in self.arguments.items()}
-        last_use = {copy: index for index, copies in enumerate(self.taken) for copy in copies}
-        for index, step in enumerate(self.plan.steps):
-            made = self.copy(step.array, step.to_spec)
-            operands = [called[copy] for copy in self.taken[index]]
+        lines += ["    _steps = []"] * with_steps
+        called = dict(zip(copies.given, self.arguments, strict=True))
+        last_use = {copy: index for index, taken in enumerate(copies.taken) for copy in taken}
+        for index, (step, made) in enumerate(zip(self.plan.steps, copies.made, strict=True)):
+            operands = [called[copy] for copy in copies.taken[index]]
             alive = {name for copy, name in called.items() if last_use.get(copy, -1) > index}
             called[made] = self._free_name(step.array, alive)
-            shape = "×".join(map(str, self.shard(made))) or "one number"
+            shape = "×".join(map(str, copies.shard(made))) or "one number"
             lines += self._wrapped(f"{index + 1}. {step.reason}")
-            lines.append(f"    {called[made]} = {self._call(step, operands)}  # {shape}")
-        results = [f"{called[copy]}[None]" if copy[1].unreduced else called[copy] for copy in self.taken[-1]]
+            lines.append(f"    {called[made]} = {self._call(index, operands)}  # {shape}")
+            lines += [f"    _steps.append({called[made]})"] * with_steps
+        if with_steps:
+            return [*lines, "    return _steps"]
+        results = [
+            f"{called[copy]}[None]" if copy[1].unreduced else called[copy] for copy in copies.taken[-1]
+        ]
         return [*lines, f"    return {', '.join(results)}"]
 
     def _free_name(self, array: str, alive: set[str]) -> str:
@@ -185,24 +157,27 @@ class _Writer:
     def _wrapped(self, text: str) -> list[str]:
         return textwrap.wrap(text, WIDTH, initial_indent="    # ", subsequent_indent="    # ")
 
-    def _call(self, step: Step, operands: list[str]) -> str:
+    def _call(self, index: int, operands: list[str]) -> str:
+        step = self.plan.steps[index]
         if step.op in ("einsum", "apply"):
-            return statement_code(self.plan.problem.parts[step.part], operands, local=self._local(step))
+            local = self.copies.local(index, axes_code)
+            return statement_code(self.plan.problem.parts[step.part], operands, local=local)
         (name,) = operands
         if step.op in ("psum", "pmax"):
             return f"jax.lax.{step.op}({name}, {axes_code(step.axes)})"
         is_local = step.op in ("slice", "mask")
         if step.op != "ppermute" and (is_local or not moved_axes(step, self.plan.problem.mesh).is_of_one_dim):
             return self._moved(step, name)
-        operation = operation_of_step(self.plan, self.plan.steps.index(step) + 1)
-        given = parameters_code(operation.parameters, self.arrays[step.array].rank)
+        operation = operation_of_step(self.plan, index + 1)
+        given = parameters_code(operation.parameters, self.copies.arrays[step.array].rank)
         return f"jax.lax.{step.op}({name}, {axes_code(step.axes)}{given})"
 
     def _moved(self, step: Step, name: str) -> str:
         """A local move, or a collective that changes several dimensions at once, while whose pieces are sent
         they stand along a dimension of their own, in front."""
         mesh, axes = self.plan.problem.mesh, axes_code(step.axes)
-        shape, moved = self.shard(self.copy(step.array, step.from_spec)), moved_axes(step, mesh)
+        shape = self.copies.shard(self.copies.copy(step.array, step.from_spec))
+        moved = moved_axes(step, mesh)
         sizes = tuple(map(mesh.axis_size, step.axes))
         match step.op:
             case "all_gather":
@@ -225,22 +200,9 @@ class _Writer:
                 name = f"jax.lax.dynamic_slice_in_dim({name}, {start}, {size}, axis={dim})"
         return name
 
-    def _local(self, step: Step) -> LocalDims:
-        """The dimensions of a statement as one device has them when it works on them."""
-        part = self.plan.problem.parts[step.part]
-        copies = [*self.taken[self.plan.steps.index(step)], self.copy(step.array, step.to_spec)]
-        sizes: dict[str, int] = {}
-        starts: dict[str, str] = {}
-        for dims, copy in zip((*part.einsum.operands, part.einsum.result), copies, strict=True):
-            for dim, size, axes in zip(dims, self.shard(copy), copy[1].dims, strict=True):
-                sizes[dim] = min(size, sizes.get(dim, size))
-                if axes:
-                    starts[dim] = f"jax.lax.axis_index({axes_code(axes)}) * {size}"
-        return LocalDims(sizes, starts)
-
     @property
     def _is_linear(self) -> bool:
-        return all(part.function in _LINEAR for part in self.plan.problem.parts)
+        return all(part.function in KEEP_WHOLE for part in self.plan.problem.parts)
 
     def numbers(self) -> list[str]:
         """The arguments: made where they are small, else their shapes."""
@@ -299,7 +261,7 @@ class _Writer:
         is_first = array.name == self.plan.problem.arguments[0].name
         if not self._is_linear:
             largest = "1" if is_first or summed < 3 else f"{(3 / summed) ** 0.5:.3g}"
-            least = ", 0" if any(statement.function in _ABOVE_ZERO for statement, _ in uses) else ""
+            least = ", 0" if any(statement.function in ABOVE_ZERO for statement, _ in uses) else ""
             return f"numbers({shape}, {largest}, {dtype}{least})"
         # About four ones meet in an element of the first product, one in those of others.
         wanted = 4 if part is self.plan.problem.parts[0] else 1
@@ -312,7 +274,7 @@ class _Writer:
     def compiled(self) -> list[str]:
         """The lines that compile the program for the mesh, and print its collectives."""
         into = [shard_map_spec(array.decided_spec) for array in self.arguments.values()]
-        out = [shard_map_spec(spec) for _, spec in self.taken[-1]]
+        out = [shard_map_spec(spec) for _, spec in self.copies.taken[-1]]
         specs = f"({into[0]},)" if len(into) == 1 else f"({', '.join(into)})"
         out_specs = out[0] if len(out) == 1 else f"({', '.join(out)})"
         lines = [
@@ -353,7 +315,7 @@ class _Writer:
                 "    found, expected = np.float32(found), np.float32(expected)",
                 f"    return np.abs(found - expected).max() <= {close} * np.abs(expected).max()",
             ]
-        returned = self.taken[-1]
+        returned = self.copies.taken[-1]
         result = "results are" if len(returned) > 1 else "result is"
         lines = [*self.function.lines(), "", "", "def same(found, expected):", *same, "", ""]
         sums = [copy[1].unreduced for copy in returned]

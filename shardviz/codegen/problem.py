@@ -20,10 +20,10 @@ from shardviz.codegen.code_literals import (
     types_code,
     wide_code,
 )
-from shardviz.codegen.program_function import ProgramFunction, returned_arrays, stacked
-from shardviz.codegen.statement_code import dtype_code
+from shardviz.codegen.program_function import ProgramFunction, stacked
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chip_torus import SPLIT, parts_by_slice
+from shardviz.planner.problem.statement_code import dtype_code
 from shardviz.sharding import Mesh
 from shardviz.targets import MAX_CPU_DEVICES, SHARDY_PASSES, TARGETS, Target, check_mesh
 from shardviz.targets.hardware import target_config, topology_request
@@ -141,7 +141,7 @@ def _placed(function: ProgramFunction, run: bool) -> list[str]:
 
 def _jitted(problem: Problem) -> list[str]:
     """The jitted program, with the shardings that its results must have."""
-    specs = [stacked(array, problem)[1] for array in returned_arrays(problem)]
+    specs = [stacked(array, problem)[1] for array in problem.returned_arrays]
     if not any(specs):
         return ["jitted = jax.jit(program)"]
     wanted = ["None" if spec is None else f"NamedSharding(mesh, {spec_code(spec)})" for spec in specs]
@@ -151,7 +151,7 @@ def _jitted(problem: Problem) -> list[str]:
 
 
 def _compiled(function: ProgramFunction) -> list[str]:
-    are = "results are" if len(returned_arrays(function.problem)) > 1 else "result is"
+    are = "results are" if len(function.problem.returned_arrays) > 1 else "result is"
     return [
         *_jitted(function.problem),
         f"compiled = jitted.lower({function.arguments}).compile()",
@@ -182,8 +182,8 @@ def _passes(function: ProgramFunction) -> list[str]:
 
 def _run(function: ProgramFunction) -> list[str]:
     problem = function.problem
-    if len(returned_arrays(problem)) > 1:
-        names = tuple(array.name for array in returned_arrays(problem))
+    if len(problem.returned_arrays) > 1:
+        names = tuple(array.name for array in problem.returned_arrays)
         return [
             f"for name, array in zip({tuple_code(names)}, jitted({function.arguments})):",
             '    print(f"{name} has {array.shape}, split as {array.sharding.spec}")',

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from shardviz.codegen.code_literals import names_code, spec_code
-from shardviz.codegen.statement_code import dtype_code, statement_code
+from shardviz.planner.problem.statement_code import dtype_code, statement_code
 from shardviz.sharding import PartitionSpec
 
 if TYPE_CHECKING:
@@ -22,13 +22,6 @@ _REMAT = {
     "dots": "jax.checkpoint({0}, policy=jax.checkpoint_policies.dots_saveable)",
 }
 """A forward function as it is differentiated, by what its backward pass computes again."""
-
-
-def returned_arrays(problem: Problem) -> tuple[ShardedArray, ...]:
-    """The arrays that the program returns, the last forward result at the end."""
-    made = {part.result.name: part.result for part in problem.parts}
-    last = problem.forward[-1].result
-    return (*(made[name] for name in problem.results if name != last.name), last)
 
 
 def stacked_names(problem: Problem) -> frozenset[str]:
@@ -73,7 +66,7 @@ class ProgramFunction:
 
     @property
     def results(self) -> str:
-        return self._listed([array.name for array in returned_arrays(self.problem)])
+        return self._listed([array.name for array in self.problem.returned_arrays])
 
     def lines(self) -> list[str]:
         """The functions, with two blank lines between them."""
@@ -94,7 +87,7 @@ class ProgramFunction:
     def _returned(self) -> list[str]:
         """The names of the forward results that are returned, the last one's at the end."""
         made = {part.result.name for part in self.problem.forward}
-        return [array.name for array in returned_arrays(self.problem) if array.name in made]
+        return [array.name for array in self.problem.returned_arrays if array.name in made]
 
     def _forward(self, name: str) -> list[str]:
         problem = self.problem
@@ -157,7 +150,7 @@ class ProgramFunction:
                 f"    {self._listed(self._returned)},", f"    ({self._listed(self._returned)}),"
             )
         dtypes = {array.name: array.dtype for array in problem.arguments}
-        returned = {array.name for array in returned_arrays(problem)}
+        returned = {array.name for array in problem.returned_arrays}
         for name, gradient in zip(self._taken, found, strict=True):
             if gradient is None:
                 continue
@@ -173,7 +166,7 @@ class ProgramFunction:
     def _statements(self, parts: Sequence[Statement]) -> list[str]:
         lines: list[str] = []
         left = Counter(operand.name for part in parts for operand in part.operands)
-        left.update(array.name for array in returned_arrays(self.problem))
+        left.update(array.name for array in self.problem.returned_arrays)
         made = {array.name: array.spec for array in self.problem.arguments}
         for part in parts:
             operands = []

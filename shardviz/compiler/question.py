@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.codegen.code_literals import parameters_code
 from shardviz.codegen.collective import shard_code
-from shardviz.codegen.program_function import returned_arrays, stacked_names
-from shardviz.codegen.statement_code import statement_code
+from shardviz.codegen.program_function import stacked_names
 from shardviz.collectives.operations.several_dims import OfSeveral
 from shardviz.compiler.messages import (
     ChildCall,
@@ -19,16 +18,22 @@ from shardviz.compiler.messages import (
     TargetMesh,
 )
 from shardviz.errors import QuestionError, TargetError, plural
+from shardviz.lazy_names import LazyImports
+from shardviz.planner.problem.statement_code import statement_code
 from shardviz.reports.lowered_module import LoweredModule, ProgramChange, ScheduleCandidate
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype
 from shardviz.sharding.axis_parts import finest_parts, in_parts
 from shardviz.targets import UNSAFE, Target, check_mesh
 from shardviz.targets.hardware import topology_request
 
+with LazyImports():
+    from shardviz.codegen import plan as plan_program
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.collectives.operation import Operation
+    from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
 
 
@@ -56,7 +61,7 @@ def question_for(problem: Problem, target: Target) -> Question:
         target_mesh(target, problem.mesh, (array.spec for array in problem.arrays), is_explicit),
         parts,
         arguments=problem.arguments,
-        results=returned_arrays(problem),
+        results=problem.returned_arrays,
         layers=problem.layers,
         stacked=tuple(sorted(stacked_names(problem))),
         gradients=tuple((name, made[gradient]) for name, gradient in pairs if name not in made),
@@ -113,6 +118,17 @@ def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Tar
     axes = in_parts(operation.axes, devices.jax_names)
     code = _collective_code(operation, shards.shape[1:], axes)
     return ChildCall("collective.run", (devices, code, shards, dtype))
+
+
+def plan_call(
+    plan: Plan, shards: Sequence[NDArray[Any]], arguments: Sequence[NDArray[Any]], target: Target
+) -> ChildCall:
+    """The call that runs a plan step by step, and its program on one device. Raises `TargetError` as
+    `run_call`."""
+    check_runs(target, plan.problem.mesh)
+    found, code = plan_program.steps_code(plan)
+    mesh = target_mesh(target, found.problem.mesh)
+    return ChildCall("collective.run_plan", (mesh, code, tuple(shards), tuple(arguments)))
 
 
 def check_runs(target: Target, mesh: Mesh) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from shardviz.collectives.operation import Operation
     from shardviz.devices.question import Case, Measurement, NoMeasurement
+    from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import LoweredModule, ProgramChange
     from shardviz.reports.target_program import TargetProgram
@@ -190,11 +191,31 @@ class Worker:
         nothing or can never have as many devices.
         """
         call = question.run_call(operation, mesh, shards, target)
-        process, subject = self._process(target.process), f"{operation.name} on {target.name} devices"
+        return self._run(call, operation.name, target, on_progress, turn)
+
+    def run_plan(
+        self,
+        plan: Plan,
+        shards: Sequence[NDArray[Any]],
+        arguments: Sequence[NDArray[Any]],
+        target: Target,
+        on_progress: Progress = None,
+        turn: Turn = AT_ONCE,
+    ) -> CompilerRequest[ExecutionResult]:
+        """Have JAX run a plan step by step on the shards of its arguments, as `run`, and its program on one
+        device on the arguments."""
+        call = question.plan_call(plan, shards, arguments, target)
+        return self._run(call, "a plan", target, on_progress, turn)
+
+    def _run(
+        self, call: ChildCall, name: str, target: Target, on_progress: Progress, turn: Turn
+    ) -> CompilerRequest[ExecutionResult]:
+        process = self._process(target.process)
 
         def read(ran: ExecutionResult) -> ExecutionResult:
             return replace(ran, versions=process.versions)
 
+        subject = f"{name} on {target.name} devices"
         return process.submit(CompilerRequest(call, read, subject, on_progress, turn))
 
     def measure(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from shardviz.devices.job import Job
+    from shardviz.sharding import Mesh
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, Verdict
 
@@ -25,11 +26,10 @@ def step_document(run: CollectiveRun, verdict: Verdict | None, job: Job | None =
     return KINDS["step"].document(run, verdict=verdict, job=job_beside(job, run.mesh, [run.operation.axes]))
 
 
-def _devices(run: CollectiveRun, values: NDArray[Any] | None) -> list[Beside] | None:
+def _devices(mesh: Mesh, values: NDArray[Any] | None) -> list[Beside] | None:
     """Every device with its coordinates and its numbers, in the mesh's order."""
     if values is None:
         return None
-    mesh = run.mesh
     return [
         Beside(id=mesh.device_id(position), coords=mesh.coords(position), values=listed)
         for position, listed in enumerate(plain_values(values))
@@ -111,9 +111,11 @@ TYPES = {"link": _link_type, "algorithm": _algorithm}
 SOURCES = {
     "topology": lambda run: str(run.links.topology),
     "groups": lambda run: [[run.mesh.device_id(position) for position in group] for group in run.groups],
-    "before": lambda run: _devices(run, run.frames.before),
+    "before": lambda run: _devices(run.mesh, run.frames.before),
     "rounds": lambda run: [_round(run, number) for number in range(1, run.schedule.rounds + 1)],
-    "after": lambda run: _devices(run, run.frames.after),
+    "after": lambda run: _devices(run.mesh, run.frames.after),
+    "held_spec": lambda held: str(held.layout.spec),
+    "held_devices": lambda held: _devices(held.layout.mesh, held.values),
     "result": lambda run: None if run.final is None else run,
     "values": lambda run: plain_values(run.final),
     "verified_against": lambda run: run.verdict.ran.target if run.verdict and run.verdict.agrees else None,

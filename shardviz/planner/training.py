@@ -315,7 +315,7 @@ def _of_multiply(part: Statement) -> Derivatives:
     return tuple(Derivative("multiply", taken) for taken in takes)
 
 
-def _points(part: Statement) -> int:
+def points_per_result(part: Statement) -> int:
     """The elements of the operand that each element of the result is made of."""
     return max(1, math.prod(part.operands[0].shape) // max(1, math.prod(part.result.shape)))
 
@@ -338,8 +338,8 @@ DERIVATIVES: dict[str, Derivatives | Callable[[Statement], Derivatives]] = {
     "log": (Derivative("divide", (GRADIENT, 0)),),
     "square": (Derivative("square_gradient", (GRADIENT, 0), 2.0),),
     "sum": (PASSED_ON,),
-    "mean": lambda part: (Derivative("scale", (GRADIENT,), 1 / _points(part)),),
-    "mean_square": lambda part: (Derivative("square_gradient", (GRADIENT, 0), 2 / _points(part)),),
+    "mean": lambda part: (Derivative("scale", (GRADIENT,), 1 / points_per_result(part)),),
+    "mean_square": lambda part: (Derivative("square_gradient", (GRADIENT, 0), 2 / points_per_result(part)),),
     "max": (_own("max", 0, RESULT),),
     "normalize": (Derivative("normalize", (GRADIENT, 1)), _own("normalize", 0, 1)),
     "sum_exp": (_own("sum_exp", 0, 1), None),

@@ -65,10 +65,11 @@ class TargetResult:
 
 @dataclass(frozen=True)
 class ExecutionResult:
-    """The result of a collective that JAX ran; `status` and `elapsed_s` as in `TargetResult`.
+    """The result of a collective, or of a plan, that JAX ran; `status` and `elapsed_s` as in `TargetResult`.
 
     `shards` is every device's result, by mesh position; None where there is none. `program` is the call that
-    ran, and `note` says what stood in for an operation that the platform lacks.
+    ran, and `note` says what stood in for an operation that the platform lacks. Of a plan `steps` has what
+    every device holds after each step, and `on_one_device` the results of its program on one device.
     """
 
     target: str
@@ -80,6 +81,8 @@ class ExecutionResult:
     error: str = ""
     hint: str = ""
     versions: tuple[tuple[str, str], ...] = ()
+    steps: tuple[NDArray[Any], ...] | None = None
+    on_one_device: tuple[NDArray[Any], ...] = ()
 
 
 @dataclass(frozen=True)

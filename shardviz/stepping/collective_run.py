@@ -196,6 +196,10 @@ class CollectiveRun:
         chosen = after[list(positions)]
         return chosen[0] if len(chosen) == 1 else np.concatenate(chosen)
 
+    def compared(self, ran: ExecutionResult) -> Verdict:
+        """A comparison of JAX's results with ours. Raises as `compare_with_jax`."""
+        return compare_with_jax(self.question, self.frames, ran)
+
     @property
     def result_dtype(self) -> str:
         """HLO's name of the results' dtype."""

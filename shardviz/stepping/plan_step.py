@@ -32,22 +32,14 @@ def collective_steps(plan: Plan) -> list[int]:
     return [number for number, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
 
 
-def played_steps(plan: Plan) -> list[int]:
-    """The numbers, from 1, of the steps that can be played: those that send, and those that mask copies."""
-    return [
-        number for number, step in enumerate(plan.steps, 1) if step.op == "mask" or step.op not in LOCAL_OPS
-    ]
-
-
 def question_of_step(
     plan: Plan, number: int, algorithm: str | None = None, placed: PlacedMesh | None = None
 ) -> CollectiveQuestion:
     """The collective of step `number`, from 1, on arrays of the shape and dtype that the plan has.
 
-    Each device's addend of a pending sum is its own. A mask is the permute in which the first device of each
-    group sends to itself alone. An `algorithm` of None is the usual one; on links of a `placed` mesh that
-    close to a ring, it sends both ways around, as the plan's price has it. Raises `QuestionError` for a step
-    that does not exist or cannot be played.
+    Each device's addend of a pending sum is its own. An `algorithm` of None is the usual one; on links of a
+    `placed` mesh that close to a ring, it sends both ways around, as the plan's price has it. Raises
+    `QuestionError` for a step that does not exist or sends nothing.
     """
     step = _collective(plan, number)
     mesh = plan.problem.mesh
@@ -81,13 +73,13 @@ def operation_of_step(plan: Plan, number: int) -> Operation:
 
 
 def _collective(plan: Plan, number: int) -> Step:
-    """The step with that number, which can be played."""
+    """The step with that number, which sends something."""
     collectives = collective_steps(plan)
     if not 1 <= number <= len(plan.steps):
         problem = f"step {number} does not exist: the plan has {len(plan.steps)}"
         raise QuestionError(problem, _which(plan, collectives))
     step = plan.steps[number - 1]
-    if number not in played_steps(plan):
+    if number not in collectives:
         raise QuestionError(f"step {number} is {step.op}, which sends nothing", _which(plan, collectives))
     return step
 
@@ -134,8 +126,6 @@ def _operation(step: Step, before: Layout, mesh: Mesh) -> Operation:
         return PSum(step.axes)
     if step.op == "pmax":
         return PMax(step.axes)
-    if step.op == "mask":
-        return PPermute(step.axes, ((0, 0),))
     if step.op == "ppermute":
         return PPermute(step.axes, _permutation(step, before, mesh))
     moved = moved_axes(step, mesh)

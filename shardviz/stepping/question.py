@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shardviz.collectives.operation import Operation, UnfitShard
 from shardviz.collectives.operations import check_operation, operation_for
@@ -57,6 +57,12 @@ class CollectiveQuestion:
     final_positions: tuple[int, ...] = ()
     counted: bool = False
     is_smaller: bool = False
+    jax_call: ClassVar[str] = "run"
+    """The worker's name of what runs it."""
+
+    @property
+    def mesh(self) -> Mesh:
+        return self.layout.mesh
 
     def for_jax(self) -> tuple[Operation, Mesh, Values]:
         """The collective, its mesh and the shards, as JAX is asked to run it.

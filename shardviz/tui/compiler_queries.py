@@ -21,7 +21,7 @@ from shardviz.targets import TARGETS, Target, parse_targets
 with LazyImports():
     from shardviz.collectives import frames
     from shardviz.compiler import worker as worker_client
-    from shardviz.stepping import collective_run
+    from shardviz.stepping import collective_run, plan_run
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.planner.plan import Plan
     from shardviz.stepping.collective_run import Verdict
+    from shardviz.stepping.plan_run import PlanRun
     from shardviz.stepping.question import CollectiveQuestion
     from shardviz.tui.plans import MessageReceiver
 
@@ -259,8 +260,8 @@ class CompilerQueries:
             lambda traced: replace(waiting, state="answered", answer=traced),
         )
 
-    def verified(self, question: CollectiveQuestion) -> ShownReply[Verdict]:
-        """JAX's verdict on a collective; it is asked for where nobody has, and another is no longer wanted.
+    def verified(self, question: CollectiveQuestion | PlanRun) -> ShownReply[Verdict]:
+        """JAX's verdict on a collective or a plan; it is asked for where nobody has, and another is dropped.
 
         A question is known by its identity. What was cancelled is asked again after `ask_now`.
         """
@@ -272,10 +273,16 @@ class CompilerQueries:
 
         def send(on_progress: Callable[[str], None]) -> CompilerRequest[ExecutionResult]:
             turn = self._due("cpu"), 2
-            return self.worker.run(*question.for_jax(), waiting.target, on_progress, turn=turn)
+            run = getattr(self.worker, question.jax_call)
+            request: CompilerRequest[ExecutionResult] = run(
+                *question.for_jax(), waiting.target, on_progress, turn=turn
+            )
+            return request
 
         def read(ran: ExecutionResult) -> ShownReply[Verdict]:
-            mesh, shards = question.layout.mesh, question.shards
+            if isinstance(question, plan_run.PlanRun):
+                return replace(waiting, state="answered", answer=question.compared(ran))
+            mesh, shards = question.mesh, question.shards
             simulated = frames.Frames(question.schedule, question.operation, mesh, shards)
             verdict = collective_run.compare_with_jax(question, simulated, ran)
             return replace(waiting, state="answered", answer=verdict)

@@ -83,7 +83,7 @@ class Pane(Side):
 
     @dataclass
     class StepOpened(Message):
-        """A collective of the plan is to be played, by the number of its step."""
+        """A step of the plan is to be played, by its number."""
 
         number: int
 

@@ -40,6 +40,7 @@ COMMANDS = {
     "diff": ("diff", str(PROGRAM), str(SMALLER), "--machine", "v5e:2x4", "--fail-on", "memory+1GiB"),
     "layout": ("layout", "8x16", "--spec", "X Y"),
     "step": ("step", "all_gather", "--mesh", "X=2,Y=4", "--on", "none", "--bandwidth", "inf"),
+    "plan_steps": ("explain", *EINSUM, "--target", "cpu", "--step"),
     "comparison": ("step", "psum", "--mesh", "i=6", "--compare"),
     "matmul": ("explain", *EINSUM, "--target", "none", "--step", "2", "--matmul"),
     "translate": ("translate", "A[I_X, J] * B[J, K_Y]"),

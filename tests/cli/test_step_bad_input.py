@@ -221,15 +221,20 @@ CASES = [
         "",
     ),
     # Steps of a plan.
-    ((*EXPLAIN, "--step", "1"), "step 1 is einsum, which sends nothing", "its collective is step 2 (psum)"),
-    ((*EXPLAIN, "--step", "7"), "step 7 does not exist: the plan has 2", "its collective is step 2 (psum)"),
-    ((*EXPLAIN, "--step", "0"), "step 0 does not exist: the plan has 2", "its collective is step 2 (psum)"),
-    ((*EXPLAIN, "--step", "two"), "'two' is not a valid whole number", "--help"),
     (
-        ("explain", "bd,df->bf", "--specs", "__,__", "--step", "1", "--target", "none"),
-        "step 1 is einsum, which sends nothing",
-        "this plan has no collective",
+        (*EXPLAIN, "--step", "1", "--round", "1"),
+        "--round applies to the rounds of one collective",
+        "--step N",
     ),
+    ((*EXPLAIN, "--step", "--compare"), "--compare applies to the rounds of one collective", "--step N"),
+    (
+        (*EXPLAIN, "--mesh", "X=64,Y=64", "--step"),
+        "a plan is played on up to 512 devices, and X=64,Y=64 has more",
+        "--step N",
+    ),
+    ((*EXPLAIN, "--step", "7"), "step 7 does not exist: the plan has 2", "its collective is step 2 (psum)"),
+    ((*EXPLAIN, "--step", "-1"), "unknown option -1; a number cannot be negative", ""),
+    ((*EXPLAIN, "--step", "two"), "'two' is not a valid whole number", "--help"),
     (
         (*EXPLAIN, "--step", "2", "--round", "99"),
         "round 99 does not exist: bidirectional-ring has 4 rounds here",

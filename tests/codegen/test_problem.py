@@ -10,7 +10,6 @@ import pytest
 from shardviz.codegen.code_literals import names_code
 from shardviz.codegen.collective import collective_code
 from shardviz.codegen.problem import problem_code
-from shardviz.codegen.statement_code import dtype_code
 from shardviz.collectives.frames import Frames
 from shardviz.errors import QuestionError
 from shardviz.forms.examples import examples
@@ -18,6 +17,7 @@ from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.options import form_from_options
 from shardviz.forms.resolve import resolve
 from shardviz.planner.problem.reading import problem_from_text
+from shardviz.planner.problem.statement_code import dtype_code
 from shardviz.render.page import highlighted
 from shardviz.sharding import Mesh
 from shardviz.sharding.array import BITS

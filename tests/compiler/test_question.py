@@ -7,9 +7,9 @@ import pickle
 import numpy as np
 import pytest
 
-from shardviz.codegen.statement_code import subscripts
 from shardviz.compiler.question import question_for, target_mesh
 from shardviz.notation.einsum import Einsum, parse_chain
+from shardviz.planner.problem.statement_code import subscripts
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
 from shardviz.targets import TARGETS
 

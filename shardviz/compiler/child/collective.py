@@ -1,4 +1,5 @@
-"""One collective on the shards that it is given, through `jax.shard_map`. Loaded when one is asked for."""
+"""One collective, or the steps of a plan, on the shards that are given, through `jax.shard_map`. Loaded when
+one is asked for."""
 
 from __future__ import annotations
 
@@ -30,41 +31,81 @@ def run(
 ) -> ExecutionResult:
     """Run one collective; the first dimension of `shards` has the devices by mesh position. What JAX or XLA
     refuses is an answer too, with status "error"."""
+
+    def found(mesh: Any) -> ExecutionResult:
+        function, program, note = collective_program(code, mesh.devices.flat[0].platform)
+        report("running")
+        (result,) = _run(lambda shard: [function(shard)], mesh, [shards])
+        return ExecutionResult(devices.target, "ok", result, program, note)
+
+    return _answered(report, devices, dtype, found)
+
+
+def run_plan(
+    report: Callable[[str], None],
+    devices: TargetMesh,
+    code: str,
+    shards: Sequence[np.ndarray[Any, Any]],
+    arguments: Sequence[np.ndarray[Any, Any]],
+) -> ExecutionResult:
+    """Run ``program`` of the code on the shards of all arguments, and ``on_one_device`` on the arguments."""
+
+    def found(mesh: Any) -> ExecutionResult:
+        names: dict[str, Any] = {"jax": jax, "jnp": jnp}
+        exec(code, names)
+        report("running")
+        steps = _run(names["program"], mesh, shards)
+        whole = jax.jit(names["on_one_device"])(*arguments)
+        results = tuple(map(np.asarray, whole if isinstance(whole, tuple) else (whole,)))
+        return ExecutionResult(devices.target, "ok", steps=steps, on_one_device=results)
+
+    return _answered(report, devices, "f64", found)
+
+
+def _answered(
+    report: Callable[[str], None],
+    devices: TargetMesh,
+    dtype: str,
+    found: Callable[[Any], ExecutionResult],
+) -> ExecutionResult:
+    """The result that is found on the mesh of the devices."""
     start = time.perf_counter()
-    target = devices.target
     with jax.enable_x64(dtype in WIDE):
         try:
             jax_dtype(dtype)
             report("starting devices")
             mesh, _ = xla.target_mesh(devices, report)
-            function, program, note = collective_program(code, mesh.devices.flat[0].platform)
-            report("running")
-            ran = ExecutionResult(target, "ok", _run(function, mesh, shards), program, note)
+            ran = found(mesh)
         except Exception as error:
             status = "unavailable" if isinstance(error, TargetError) else "error"
             hint = "use cpu, the simulated devices" if isinstance(error, ShardvizError) else ""
-            ran = ExecutionResult(target, status, error=refusal_by(error).message, hint=hint)
+            ran = ExecutionResult(devices.target, status, error=refusal_by(error).message, hint=hint)
     return replace(ran, elapsed_s=time.perf_counter() - start)
 
 
-def _run(function: Callable[[Any], Any], mesh: Any, shards: np.ndarray[Any, Any]) -> Any:
+def _run(
+    function: Callable[..., Sequence[Any]], mesh: Any, shards: Sequence[np.ndarray[Any, Any]]
+) -> tuple[np.ndarray[Any, Any], ...]:
+    """The results of every device, by mesh position."""
     ones = (1,) * mesh.devices.ndim
     spec = P(*mesh.axis_names)
-    placed = shards.reshape(*mesh.devices.shape, *shards.shape[1:])
 
-    def program(shard: Any) -> Any:
-        result = function(shard.reshape(shards.shape[1:]))
-        return result.reshape(ones + result.shape)
+    def program(*given: Any) -> list[Any]:
+        own = (shard.reshape(all_of.shape[1:]) for shard, all_of in zip(given, shards, strict=True))
+        return [result.reshape(ones + result.shape) for result in function(*own)]
+
+    def placed(shards: np.ndarray[Any, Any]) -> Any:
+        grid = shards.reshape(*mesh.devices.shape, *shards.shape[1:])
+        return jax.make_array_from_callback(grid.shape, NamedSharding(mesh, spec), grid.__getitem__)
 
     mapped = jax.shard_map(program, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
-    given = jax.make_array_from_callback(placed.shape, NamedSharding(mesh, spec), placed.__getitem__)
     # Not compiled by itself first: such a program refuses types under a byte (JAX 0.10 and 0.12).
-    result = jax.jit(mapped)(given)
-    if not result.is_fully_addressable:  # in a job every process gets all shards
+    results = jax.jit(mapped)(*map(placed, shards))
+    if not all(result.is_fully_addressable for result in results):  # in a job every process gets all shards
         from jax.experimental.multihost_utils import process_allgather
 
-        result = process_allgather(result, tiled=True)
-    return np.asarray(result).reshape(mesh.size, *result.shape[len(ones) :])
+        results = process_allgather(results, tiled=True)
+    return tuple(np.asarray(each).reshape(mesh.size, *each.shape[len(ones) :]) for each in results)
 
 
 def collective_program(code: CollectiveCode, platform: str) -> tuple[Callable[[Any], Any], str, str]:

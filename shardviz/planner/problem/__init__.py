@@ -245,6 +245,13 @@ class Problem:
         return tuple(dict.fromkeys((*self.returned, self.result.name)))
 
     @property
+    def returned_arrays(self) -> tuple[ShardedArray, ...]:
+        """The arrays that the program returns, the last forward result at the end."""
+        made = {part.result.name: part.result for part in self.parts}
+        last = self.forward[-1].result
+        return (*(made[name] for name in self.results if name != last.name), last)
+
+    @property
     def is_tree(self) -> bool:
         """Every array is used once at most, and only the last result is returned."""
         used = [operand.name for part in self.parts for operand in part.operands]

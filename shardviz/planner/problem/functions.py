@@ -153,6 +153,12 @@ FUNCTIONS = PROGRAM_FUNCTIONS | {
 """These, and those that only gradients and optimizers take."""
 
 
+KEEP_WHOLE = frozenset(("multiply", "add", "sum", "reshape", "convert", "take"))
+"""Functions that make whole numbers of whole numbers."""
+ABOVE_ZERO = frozenset(("sqrt", "rsqrt", "log", "adam_square"))
+"""Functions of numbers that are not negative."""
+
+
 def statement_flops(part: Statement, operands: Sequence[Shape], result: Shape) -> int:
     """Operations of a statement on a device that holds pieces of these shapes of its operands and its
     result."""

@@ -25,7 +25,7 @@ from shardviz.stepping.collective_matmul import BlockwiseMatmul
 from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
 from shardviz.units import human_bytes, rate, seconds, shaped, times
 
-View = Literal["devices", "matmul"]
+View = Literal["devices", "matmul", "values"]
 LOW = 18
 """Lines below which a picture that needs them leaves room for nothing but the most important."""
 HIGH = 28

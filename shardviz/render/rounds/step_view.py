@@ -3,7 +3,7 @@ shard as JAX prints it, each number in the colour of its chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from itertools import chain, groupby
 
@@ -13,9 +13,8 @@ from rich.text import Text
 
 from shardviz.collectives.algorithms import ALGORITHMS
 from shardviz.collectives.trace import MAX_PIECES
-from shardviz.collectives.values import Values
 from shardviz.errors import QuestionError, plural
-from shardviz.render.canvas import SUMMARY, visible
+from shardviz.render.canvas import visible
 from shardviz.render.caption import DeviceLabels
 from shardviz.render.lines import (
     SHELF_GAP,
@@ -28,9 +27,10 @@ from shardviz.render.lines import (
     table,
     trimmed,
 )
-from shardviz.render.palette import DIM, PARTIAL, Palette
+from shardviz.render.palette import DIM, Palette
+from shardviz.render.rounds.array_lines import SHARD_LINES, StyleOf, array_lines, digits_of
 from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, shown_groups
-from shardviz.render.rounds.pieces import chunk_style, empty_note, numbers
+from shardviz.render.rounds.pieces import chunk_style, empty_note
 from shardviz.render.rounds.round_traffic import round_words, sends_line
 from shardviz.render.rounds.step_notes import after_words, cost_lines, duration, headline, legend_lines
 from shardviz.stepping.collective_run import CollectiveRun
@@ -265,16 +265,8 @@ def _spans(run: CollectiveRun) -> Iterator[tuple[tuple[int, int], str, str, str,
         first = last + 1
 
 
-SHARD_LINES = 8
-"""Lines of one device; a vector has half as many."""
 MAX_DEVICES = 16
-LEAST_NUMBER = 4
-"""Columns that the narrowest number takes with its blanks."""
 GAP = 2
-
-
-StyleOf = Callable[[int], Style | None]
-"""The style of a number by its place in the flattened array; None where no chunk is."""
 
 
 def shards_picture(
@@ -289,7 +281,7 @@ def shards_picture(
     labels = [named.of(index) for index in shown]
     gutter = named.width + GAP
     room = width - gutter
-    digits = max(_digits(values[index], room, SHARD_LINES) for index in shown)
+    digits = max(digits_of(values[index], room, SHARD_LINES) for index in shown)
     striped = not ended and run.schedule.pattern.reduces
     blocks = [
         array_lines(values[index], _styles(run, index, ended, palette), room, digits, striped)
@@ -323,67 +315,7 @@ def final_picture(run: CollectiveRun, width: int, palette: Palette) -> list[Text
         return found
 
     lines = 2 * SHARD_LINES
-    return array_lines(values, style, width, _digits(values, width, lines), False, lines, period)
-
-
-def array_lines(
-    values: Values,
-    style: StyleOf,
-    width: int,
-    digits: int,
-    striped: bool = False,
-    max_lines: int = SHARD_LINES,
-    period: int = 1,
-) -> list[Text]:
-    """An array, the last dimension along a line; neighbours of one style stand in one cell. A vector goes on
-    over several lines, each with whole periods where these fit. Of larger arrays the first and last numbers
-    and lines are shown. Numbers take `digits` columns."""
-    length = values.shape[-1] if values.ndim else 1
-    if not values.size:
-        return [Text("[]", DIM)]
-    flat = values.reshape(-1)
-    fits = max(width // (digits + 3), 3)
-    if values.ndim < 2 and fits < length <= width:
-        for gap in (" ", ""):
-            line = _line(range(length), flat, style, digits, striped, gap)
-            if line.cell_len <= width:
-                return [line]
-    if values.ndim < 2 and fits < length <= max_lines // 2 * fits:
-        whole = fits - (fits % period if period <= fits else 0)
-        bounds = [(start, min(start + whole, length)) for start in range(0, length, whole)]
-        return [_line(range(*bound), flat, style, digits, striped) for bound in bounds]
-    columns = visible(length, fits)
-    lines = []
-    for row in visible(flat.size // length, max_lines):
-        if row is None:
-            lines.append(Text("⋮".rjust(digits + 1), DIM))
-            continue
-        places = [None if column is None else row * length + column for column in columns]
-        lines.append(_line(places, flat, style, digits, striped))
-    return lines
-
-
-def _digits(values: Values, width: int, max_lines: int) -> int:
-    """Columns of the widest number that `array_lines` may show."""
-    if not values.size:
-        return 1
-    rows = values.reshape(-1, values.shape[-1] if values.ndim else 1)
-    shown = rows[[row for row in visible(len(rows), max_lines) if row is not None]]
-    if shown.shape[1] > width // LEAST_NUMBER * max_lines:
-        shown = shown[:, [column for column in visible(shown.shape[1], SUMMARY) if column is not None]]
-    return max(map(len, numbers(shown)))
-
-
-def _line(
-    places: Sequence[int | None], flat: Values, style: StyleOf, digits: int, striped: bool, blank: str = " "
-) -> Text:
-    cells = []
-    side = PARTIAL if striped else " "
-    looks = ((index, None if index is None else style(index)) for index in places)
-    for (is_gap, colours), cell in groupby(looks, lambda look: (look[0] is None, look[1])):
-        words = [numbers(flat[index : index + 1])[0].rjust(digits) for index, _ in cell if index is not None]
-        cells.append(Text("…", DIM) if is_gap else Text(f"{side}{' '.join(words)}{side}", colours or ""))
-    return Text(blank).join(cells)
+    return array_lines(values, style, width, digits_of(values, width, lines), False, lines, period)
 
 
 def _styles(run: CollectiveRun, place: int, ended: bool, palette: Palette) -> StyleOf:

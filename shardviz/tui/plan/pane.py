@@ -18,7 +18,7 @@ from shardviz.render.caption import group_along
 from shardviz.render.lines import sentence
 from shardviz.render.plan_view import adopted_lines
 from shardviz.render.programs.target_answers import wait_lines
-from shardviz.stepping.plan_step import collective_steps, played_steps
+from shardviz.stepping.plan_step import collective_steps
 from shardviz.tui.compiler_queries import ShownAnswer, reworded, wait_of
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import BESIDE, GAP, Pane
@@ -88,7 +88,7 @@ class PlanPane(Pane):
     @property
     def idle(self) -> Collection[str]:
         idle = set() if self.state.resolved.targets else {"ask_now"}
-        if self._cost is None or self.chosen not in played_steps(self._cost.plan):
+        if self._cost is None:
             idle.add("open_step")
         return idle
 
@@ -163,11 +163,7 @@ class PlanPane(Pane):
         self.show_step()
 
     def action_open_step(self) -> None:
-        op = self.exported().steps[self.chosen - 1].op
-        if self.chosen not in played_steps(self.exported()):
-            self.notify(f"Step {self.chosen}, {op}, sends nothing, so it cannot be played.", markup=False)
-        else:
-            self.post_message(self.StepOpened(self.chosen))
+        self.post_message(self.StepOpened(self.chosen))
 
     def action_details(self) -> None:
         self._is_full = not self._is_full

@@ -11,17 +11,19 @@ from shardviz.forms.command_line import to_arguments
 from shardviz.hardware.group_links import Links, group_links
 from shardviz.hardware.topology import Topology, topology_for
 from shardviz.lazy_names import LazyImports
-from shardviz.stepping.plan_step import played_steps, question_of_step
+from shardviz.stepping.plan_step import collective_steps, question_of_step
 
 with LazyImports():
-    from shardviz.stepping import collective_matmul, collective_run
+    from shardviz.stepping import collective_matmul, collective_run, plan_run
 
 if TYPE_CHECKING:
     from shardviz.forms.form import ProblemForm
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hardware.links import LinkLevel
+    from shardviz.planner.plan import Plan
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
+    from shardviz.stepping.plan_run import PlanRun
     from shardviz.stepping.question import CollectiveQuestion
 
 LARGE = 2**14
@@ -46,11 +48,12 @@ class CollectiveChoice:
         self._of: tuple[object, ...] = ()
         self._questions: dict[str | None, CollectiveQuestion] = {}
         self._levels: tuple[LinkLevel, ...] = ()
+        self._run: tuple[Plan, PlanRun] | None = None
 
     @property
     def collectives(self) -> list[int]:
-        """The steps of the plan that can be played."""
-        return played_steps(self._resolved.plan)
+        """The steps of the plan that have rounds."""
+        return collective_steps(self._resolved.plan)
 
     @property
     def is_own(self) -> bool:
@@ -181,6 +184,14 @@ class CollectiveChoice:
         if self.is_own or not self.step:
             return None
         return collective_matmul.matmul_of_step(self._resolved.plan, self._resolved.placed, self.step, run)
+
+    @property
+    def plan_run(self) -> PlanRun:
+        """The whole plan on small numbers; the same object for the same plan. Raises `QuestionError`."""
+        plan = self._resolved.plan
+        if self._run is None or self._run[0] is not plan:
+            self._run = plan, plan_run.small_run(plan)
+        return self._run[1]
 
     @property
     def command_line(self) -> str:

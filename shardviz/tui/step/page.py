@@ -14,7 +14,7 @@ from shardviz.render.lines import sentence
 from shardviz.render.rounds import player as player_page
 from shardviz.render.rounds import step_notes
 from shardviz.tui.lines_view import LinesView, TextLines
-from shardviz.tui.step.player import Player, Rounds
+from shardviz.tui.step.player import PlanPage, Player, Rounds
 from shardviz.tui.themes import palette_of
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from shardviz.render.rounds.player import View
     from shardviz.stepping.collective_matmul import BlockwiseMatmul
     from shardviz.stepping.collective_run import PreparedRun
+    from shardviz.stepping.plan_run import PlanRun
+    from shardviz.stepping.question import CollectiveQuestion
     from shardviz.tui.state import EditorState
     from shardviz.tui.step.choice import CollectiveChoice
 
@@ -43,8 +45,8 @@ class StepLines(LinesView, can_focus=False, inherit_bindings=False):
 
 
 class CollectivePage(Vertical):
-    """Shows one `group` of a `prepared` collective in a `view`; without one, the `fault` that stands in its
-    way."""
+    """Shows one `group` of a `prepared` collective in a `view`, or in the view "values" the whole plan;
+    without one, the `fault` that stands in its way."""
 
     def __init__(self, state: EditorState, chosen: CollectiveChoice) -> None:
         super().__init__()
@@ -91,8 +93,12 @@ class CollectivePage(Vertical):
         self.group, self._followed, self.player.playing = 0, None, False
 
     def next_view(self) -> None:
+        """Choose the next view, which is yet to be drawn."""
         self.rounds.scroll_home(animate=False)
-        self.show_group(self.group, "matmul" if self.view == "devices" and self.matmul else "devices")
+        views: list[View] = ["devices"]
+        views += ["matmul"] if self.matmul else []
+        views += [] if self.chosen.is_own else ["values"]
+        self.view = views[(views.index(self.view) + 1) % len(views)]
 
     def on_rounds_round_changed(self) -> None:
         self.draw()
@@ -115,12 +121,13 @@ class CollectivePage(Vertical):
         self.state.round_number = self.player.number
         if not self.size.width:
             return
-        if self.prepared is None:
+        if self.fault is not None or (self.prepared is None and self.view != "values"):
             self._draw_words()
             return
-        self._follow_lens(self.prepared)
+        if self.prepared is not None:
+            self._follow_lens(self.prepared)
         if self.rounds.page is None or self.rounds.page.palette is not palette_of(self.app):
-            self.rounds.page = self._new_page(self.prepared)
+            self.rounds.page = self._new_page()
         self.rounds.page.lens = self.state.lens
         speed = f"{self.player.speed:g}/s" if self.player.playing else ""
         self.head.put(self.rounds.page.head(self.player.number, speed))
@@ -129,12 +136,12 @@ class CollectivePage(Vertical):
 
     def draw_foot(self) -> None:
         """Draw the lines below the picture, which makes room for a longer verdict."""
-        if self.rounds.page is None or self.prepared is None or not self.size.width:
+        if self.rounds.page is None or not self.size.width:
             return  # A pane that a lesson hides has no room, and draws itself again when it is shown.
-        verdict = self._verdict(self.prepared)
+        verdict = self._verdict()
         lines = self.rounds.page.foot(self.player.number, verdict)
         if len(verdict) != self.rounds.page.verdict_lines:
-            self.rounds.page = self._new_page(self.prepared, len(verdict))
+            self.rounds.page = self._new_page(len(verdict))
             self.rounds.page.lens = self.state.lens
             self.rounds.draw()
         self.foot.put(lines)
@@ -147,11 +154,14 @@ class CollectivePage(Vertical):
                 self.group, self.rounds.page = group, None
         self._followed = self.state.lens
 
-    def _new_page(self, prepared: PreparedRun, verdict: int = 1) -> player_page.PlayerPage:
+    def _new_page(self, verdict: int = 1) -> player_page.PlayerPage | PlanPage:
+        if self.view == "values":
+            return PlanPage(self.chosen.plan_run, self.size.width, palette_of(self.app), verdict)
         if self.matmul is None:
             self.view = "devices"
+        assert self.prepared is not None
         return player_page.PlayerPage(
-            prepared,
+            self.prepared,
             self.view,
             self.group,
             *self.size,
@@ -162,15 +172,19 @@ class CollectivePage(Vertical):
             self.matmul if self.view == "matmul" else None,
         )
 
-    def _verdict(self, prepared: PreparedRun) -> list[Text]:
-        question = prepared.drawn.question
+    def _verdict(self) -> list[Text]:
+        question: PlanRun | CollectiveQuestion | None = None
+        if self.view == "values":
+            question = self.chosen.plan_run
+        elif self.prepared is not None and self.prepared.drawn.question.shards is not None:
+            question = self.prepared.drawn.question
         width = self.size.width
-        if question.shards is None:
+        if question is None:
             said = "nothing to verify: too many numbers"
         else:
             known = self.state.queries.verified(question)
             if known.answer is not None:
-                return step_notes.verdict_lines(known.answer, prepared.run.mesh, width)[:VERDICT_LINES]
+                return step_notes.verdict_lines(known.answer, question.mesh, width)[:VERDICT_LINES]
             if known.error is not None:
                 said = as_sentence(f"not verified by JAX: {known.error.message}")
             elif known.state == "cancelled":

@@ -13,7 +13,7 @@ from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.command_line import to_command_line
 from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
-from shardviz.stepping.plan_step import played_steps
+from shardviz.stepping.plan_step import collective_steps
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
 from shardviz.tui.step.choice import CollectiveChoice, is_large, worked_out
@@ -24,6 +24,7 @@ from shardviz.tui.step.player import Player
 with LazyImports():
     from shardviz.codegen import collective as collective_program
     from shardviz.documents import rounds
+    from shardviz.documents.fields import KINDS
     from shardviz.tui.step import dialogs
 
 if TYPE_CHECKING:
@@ -69,17 +70,29 @@ class StepPane(Pane):
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         self.page.rounds.page = None
-        if self.state.step_number in played_steps(resolved.plan):
+        if self.state.step_number in collective_steps(resolved.plan):
             self.chosen.step = self.state.step_number
+        else:
+            self.page.view = "values"
         if self.has_class("other"):
             self._form.show_problem(resolved)
         self._choose()
 
     def show_step(self) -> None:
-        number = self.state.step_number
-        if not self.chosen.is_own and number != self.chosen.step and number in self.chosen.collectives:
+        number, is_played = self.state.step_number, self.page.view == "values"
+        if self.chosen.is_own or number == (self.player.number if is_played else self.chosen.step):
+            return
+        if number in self.chosen.collectives:
             self.chosen.step = number
-            self._choose()
+            self.page.view = "devices" if is_played else self.page.view
+            self._choose(is_played)
+        else:
+            self.page.view = "values"
+            self._load(0.0)
+
+    def on_rounds_round_changed(self) -> None:
+        if self.page.view == "values":
+            self.state.set_step(self.player.number)
 
     def on_pane_round_opened(self, event: Pane.RoundOpened) -> None:
         if event.number != self.player.number:
@@ -99,6 +112,8 @@ class StepPane(Pane):
     def idle(self) -> Collection[str]:
         question, is_own = self.chosen.question, self.chosen.is_own
         idle = set() if question is not None else set(_OF_ROUNDS)
+        if self.page.view == "values":
+            idle = {"algorithm", "compare", "device", "links", "group", *["view"] * (question is None)}
         if question is None or question.layout.mesh.size == question.schedule.pattern.group_size:
             idle.add("group")
         if is_own or len(self.chosen.collectives) < 2:
@@ -113,13 +128,17 @@ class StepPane(Pane):
 
     def command_line(self) -> str:
         shown = self.state.resolved.shown
+        if self.page.view == "values":
+            number = self.player.number
+            is_local = number and number not in self.chosen.collectives
+            return f"{to_command_line(shown, 'explain')} --step{f' {number}' if is_local else ''}"
         played = to_command_line(shown, "explain" if shown.collective is None else "step")
         if not self.chosen.command_line:
             return played
         return f"{self.chosen.command_line}{' --matmul' * (self.page.view == 'matmul')}"
 
     def jax_code(self) -> str:
-        if self.page.prepared is not None:
+        if self.page.prepared is not None and self.page.view != "values":
             return collective_program.rounds_code(self.page.prepared.drawn)
         # While it is worked out, a collective that is not the plan's has its program already.
         question = self.state.resolved.collective
@@ -129,6 +148,8 @@ class StepPane(Pane):
         return self.state.resolved.problem if self.page.prepared is None else self.page.prepared.run
 
     def document(self) -> Document:
+        if self.page.view == "values":
+            return KINDS["plan_steps"].document(self.chosen.plan_run, verdict=None)
         if self.page.prepared is None:
             return super().document()
         run = self.page.prepared.run
@@ -154,7 +175,14 @@ class StepPane(Pane):
         self.page.rounds.faster(steps)
 
     def action_view(self) -> None:
+        before = self.page.view
+        if before == "values" and self.chosen.question is None:
+            return
         self.page.next_view()
+        if "values" in (before, self.page.view):
+            self._load(0.0)
+        else:
+            self.page.draw_anew()
 
     def action_algorithm(self, steps: int) -> None:
         try:
@@ -212,8 +240,10 @@ class StepPane(Pane):
             self.notify("O goes back to the collectives of the plan.", markup=False)
             return
         self.chosen.next_step(steps)
+        is_played = self.page.view == "values"
+        self.page.view = "devices" if is_played else self.page.view
         self.state.set_step(self.chosen.step)
-        self._choose()
+        self._choose(is_played)
 
     async def action_other(self) -> None:
         if not self._form.is_attached:
@@ -233,13 +263,17 @@ class StepPane(Pane):
     async def on_collective_form_done(self) -> None:
         await self.action_other()
 
-    def _choose(self) -> None:
+    def _choose(self, is_other_view: bool = False) -> None:
         """Play what the problem has of the choice; what is the same goes on."""
         found = self.chosen.look(self.state.resolved)
         moved = self.chosen.find_links()
         if found == "other":
             self.page.begin()
-        if found != "same" or moved:
+        if self.chosen.is_own and self.page.view == "values":
+            self.page.view = "devices"
+        if self.chosen.base is None and not self.chosen.is_own and self.chosen.fault is None:
+            self.page.view = "values"
+        if found != "same" or moved or is_other_view:
             self._load(0.0 if found == "other" else self.player.fraction)
         else:
             self.page.draw()
@@ -250,6 +284,14 @@ class StepPane(Pane):
         self.post_message(CommandsChanged())
         self.page.rounds.page, self.page.fault = None, self.chosen.fault
         question = self.chosen.question
+        if self.page.view == "values":
+            try:
+                self.page.rounds.load(len(self.chosen.plan_run.steps), 0.0)
+                self.player.number = self.state.step_number
+            except ShardvizError as error:
+                self.page.fault = error
+            self.page.show_prepared(None)
+            return
         self.page.rounds.load(0 if question is None else question.schedule.rounds, fraction)
         links = None
         if question is not None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.text import Text
 from textual.binding import BindingType
 from textual.message import Message
 from textual.timer import Timer
 
-from shardviz.tui.lines_view import LinesView
+from shardviz.render.rounds import plan_steps
+from shardviz.tui.lines_view import LinesView, TextLines
 
 if TYPE_CHECKING:
+    from shardviz.render.palette import Palette
     from shardviz.render.rounds.player import PlayerPage
+    from shardviz.stepping.plan_run import PlanRun
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Rounds a second."""
@@ -67,6 +71,32 @@ class Player:
         self.speed = SPEEDS[min(max(index, 0), len(SPEEDS) - 1)]
 
 
+class PlanPage:
+    """A plan of which each step is a picture, numbered as there; before the first are the arguments."""
+
+    has_links = False
+    lens: int | None = None
+
+    def __init__(self, run: PlanRun, width: int, palette: Palette, verdict: int) -> None:
+        self._run, self._width, self.palette, self.verdict_lines = run, width - 1, palette, verdict
+
+    def head(self, number: int, speed: str) -> list[Text]:
+        """The place in the plan, and the speed."""
+        where = f"step {number} of {len(self._run.steps)}"
+        return [Text.assemble((where, "bold"), f"  {speed}"), Text()]
+
+    def foot(self, _number: int, verdict: Sequence[Text]) -> list[Text]:
+        """The sizes, and JAX's verdict."""
+        return [*plan_steps.size_lines(self._run, self._width), *verdict]
+
+    def canvas(self, number: int, _part: float | None = None) -> TextLines:
+        """The numbers of every device before and after a step."""
+        return TextLines(plan_steps.step_lines(self._run, number, self._width, self.palette))
+
+    def position_at(self, _number: int, _x: int, _y: int) -> None:
+        """No device: an array stands for all that hold it."""
+
+
 class Rounds(LinesView, inherit_bindings=False):
     """The picture of the round at which a `player` stands. It plays by itself, and the chunks of a round
     slide along their links. `page` has the pictures; None where nothing is played. Scrolls up and down by
@@ -85,7 +115,7 @@ class Rounds(LinesView, inherit_bindings=False):
     def __init__(self) -> None:
         super().__init__()
         self.player = Player()
-        self.page: PlayerPage | None = None
+        self.page: PlayerPage | PlanPage | None = None
         self.slides: Sequence[float] = ()
         """How far the chunks of a round are on their way, 0 to 1, in each picture that is still to come."""
         self._clocks: dict[str, Timer] = {}
