@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from shardviz.models.serving import ServingAnswer
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
+    from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.entries import Selection
     from shardviz.reports.out_of_memory import OutOfMemory
     from shardviz.reports.program_report import DumpedModule, ProgramReport, TimesAnswer
@@ -189,6 +190,39 @@ def modules_document(
         for module in modules
     ]
     return KINDS["modules"].document(modules=told)
+
+
+def read_arrays(document: Document) -> tuple[list[ProgramArray], Mesh]:
+    """The arrays of the first target's program in a document of `program --arrays`, and its mesh. Raises
+    `StopIteration` where no target has made one."""
+    from shardviz.reports.arrays import Mark, ProgramArray
+    from shardviz.sharding import Mesh, PartitionSpec
+
+    def spec(written: Iterable[Sequence[str]] | None) -> PartitionSpec | None:
+        return None if written is None else PartitionSpec(tuple(map(tuple, written)))
+
+    program = next(target["program"] for target in document["targets"] if target["program"])
+    mesh = program["mesh"] or {"axis_names": (), "axis_sizes": ()}
+    arrays = [
+        ProgramArray(
+            one["kind"],
+            one["name"],
+            one["dtype"],
+            None if one["shape"] is None else tuple(one["shape"]),
+            tuple(one["shard_shape"]),
+            one["bytes_per_device"],
+            spec(one["spec"]),
+            one["copies"],
+            spec(one["asked"]),
+            one["source"],
+            one["memory_kind"],
+            tuple(Mark(**mark) for mark in one["marks"]),
+            tuple(one["logical"]),
+            one["rule"],
+        )
+        for one in program["arrays"]
+    ]
+    return arrays, Mesh(tuple(mesh["axis_names"]), tuple(mesh["axis_sizes"]))
 
 
 def model_document(

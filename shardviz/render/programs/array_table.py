@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import PurePath
 
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from shardviz.errors import plural
 from shardviz.render.caption import split_text
-from shardviz.render.lines import Cell, sentence, table
+from shardviz.render.lines import Cell, as_text, columns, sentence, sentences, table
 from shardviz.render.palette import Palette
 from shardviz.reports.arrays import ArrayKind, Mark, ProgramArray, alike_arrays
 from shardviz.reports.entries import common_name
@@ -55,6 +55,34 @@ def array_lines(
     return lines + _waste_lines(arrays, width, verbose)
 
 
+def array_rows(
+    groups: Iterable[Sequence[ProgramArray]], mesh: Mesh, palette: Palette, width: int
+) -> list[Text]:
+    """A heading and a line for each of some groups of alike arrays, what matters most first: a window cuts
+    them off. A name takes half of the `width` at most."""
+    rows: list[list[Cell]] = [["", "per device", "spec", "copies", "shape", "kind", "waste"]]
+    for group in groups:
+        name, shape, spec, host, held, copies, line = _cells(group, mesh, palette)
+        name = as_text(name)
+        name = name if name.cell_len <= width // 2 else Text("…").append_text(name[1 - width // 2 :])
+        marks = ", ".join(mark.kind for mark in group[0].marks)
+        rows.append([name, held, spec, copies, shape, group[0].kind, marks, host, line])
+    return columns(rows, ENDLESS, 0, {1, 3}) or []
+
+
+def array_details(group: Sequence[ProgramArray], width: int) -> list[Text]:
+    """Sentences on alike arrays: their names, the spec that was asked for, a device's part, the waste."""
+    one = group[0]
+    words = f"{one.kind} {common_name(each.name for each in group)}{f' × {len(group):,}' * (len(group) > 1)}"
+    lines = sentence(words, width, style="bold")
+    place = "on the host" * (one.memory_kind == "host"), PurePath(one.source).name
+    part = ", ".join(filter(None, (f"{times(one.part)} per device", *place)))
+    asked = f"the program asks for {one.asked}" if one.asked is not None else ""
+    lines += sentences([part, asked], width)
+    return lines + sentences((f"{mark.kind}: {mark.words}" for mark in one.marks), width)
+
+
+ENDLESS = 10**6
 HEADINGS = ("", "shape", "spec", "", "per device", "copies", "line")
 
 

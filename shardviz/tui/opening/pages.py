@@ -24,6 +24,7 @@ from shardviz.render.caption import translate_view
 from shardviz.render.lines import printable
 from shardviz.tui.dialogs.dialog import CLOSE, HELP, CommandPage, Dialog
 from shardviz.tui.lines_view import LinesView
+from shardviz.tui.opening.arrays import ArraysDialog
 from shardviz.tui.registry import TABLES, bindings
 from shardviz.tui.themes import palette_of
 
@@ -146,15 +147,13 @@ class CommandDialog(CommandPage):
 
 
 class ProgramDialog(CommandDialog):
-    """The page of a user's function, or of its arrays."""
+    """The page of a user's function."""
 
     commands = (HELP, AGAIN, ARRAYS, *TABLES["PAGE"], CLOSE)
     BINDINGS = bindings([ARRAYS])
 
     def action_arrays(self) -> None:
-        shorter = self._line.removesuffix(" --arrays")
-        self._line = shorter if shorter != self._line else f"{shorter} --arrays"
-        self._begin()
+        self.app.push_screen(ArraysDialog(shlex.split(self._line)[1:], palette_of(self.app)))
 
 
 class LineEntry(Dialog):
