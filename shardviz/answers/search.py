@@ -9,7 +9,7 @@ from shardviz.errors import QuestionError
 from shardviz.models.answer import usual_sequence
 from shardviz.models.layer_program import architecture_of, layers_text
 from shardviz.models.sources import read_model
-from shardviz.planner.problem.training import parse_training
+from shardviz.planner.problem.training import REMATS, parse_training
 from shardviz.planner.search.mesh_ranking import MeshRanking, best_meshes, with_smallest_machine
 from shardviz.planner.search.question import SearchQuestion, question_from_text
 from shardviz.planner.search.rules import parse_axes
@@ -18,6 +18,8 @@ from shardviz.sharding import Mesh
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
 
+ANY = "any"
+"""The word for a remat policy that the search chooses."""
 _OF_A_PROGRAM = frozenset("[],=>*;")
 
 
@@ -61,15 +63,18 @@ def search_question(
     remat: str = "none",
     optimizer: str = "none",
     overlap: Literal["parameters", "none", "all"] = "parameters",
-    microbatches: int = 8,
+    microbatches: int | None = None,
+    interleave: int | None = None,
     batch: int | None = None,
     sequence: int | None = None,
 ) -> SearchQuestion:
-    """The question, checked. Raises `QuestionError` for words that state none, as `searched_program` does."""
+    """The question, checked; a `remat` of "any" is chosen. Raises `QuestionError` for words that state none,
+    as `searched_program` does."""
     searched = searched_program(program, machine, sizes, batch, sequence)
     named = parse_axes(axes)
     mesh = Mesh(tuple(axis.name for axis in named), (1,) * len(named))
-    training = parse_training(backward, remat, optimizer, mesh)
+    remats = REMATS if backward and remat == ANY else ()
+    training = parse_training(backward, REMATS[0] if remats else remat, optimizer, mesh)
     question = question_from_text(
         searched.text,
         machine,
@@ -80,6 +85,8 @@ def search_question(
         training=training,
         overlap=overlap,
         microbatches=microbatches,
+        interleave=interleave,
+        remats=remats,
     )
     return replace(question, name=searched.name)
 

@@ -284,10 +284,11 @@ def search(
     dtype: str = "bf16",
     keep: str = "",
     backward: bool = False,
-    remat: Literal["none", "layer", "dots"] = "none",
+    remat: Literal["none", "layer", "dots", "any"] = "none",
     optimizer: str | None = None,
     overlap: Literal["parameters", "none", "all"] = "parameters",
-    microbatches: int = 8,
+    microbatches: int | None = None,
+    interleave: int | None = None,
     batch: int | None = None,
     sequence: int | None = None,
 ) -> SearchReport:
@@ -297,7 +298,8 @@ def search(
       Or a model, ``"llama-3-70b"`` or the path of a config.json, with `batch` sequences of `sequence` tokens.
     - `axes`: those of the meshes, with kinds or sizes if needed: ``data,X=fsdp``, ``tensor=8``.
     - `keep`: fixed shardings, such as ``W1=_ tensor``.
-    - `backward`, `remat` and `optimizer`: those of `explain`.
+    - `backward`, `remat` and `optimizer`: those of `explain`; a `remat` of "any" is chosen.
+    - `microbatches` and `interleave` of a pipeline: None, and the best are found.
 
     Raises `QuestionError` for a question that cannot be read.
     """
@@ -316,6 +318,7 @@ def search(
         optimizer=optimizer or "none",
         overlap=overlap,
         microbatches=microbatches,
+        interleave=interleave,
         batch=batch,
         sequence=sequence,
     )

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     default="",
 )
 @options.field("backward")
-@options.field("remat")
+@options.field("remat", type=click.Choice(["none", "layer", "dots", "any"]))
 @options.field("optimizer")
 @options.option(
     "--overlap",
@@ -66,7 +66,8 @@ if TYPE_CHECKING:
 )
 @options.count("--batch", "Sequences of a model's step; default: one per device.", 1)
 @options.count("--sequence", "Tokens of a model's sequences; default: up to 4096.", 1)
-@options.count("--microbatches", "Microbatches of a pipeline.", 1, default=8)
+@options.count("--microbatches", "Microbatches of a pipeline; default: the best number.", 1)
+@options.count("--interleave", "Runs of layers of a pipeline's stage; default: the best number.", 1)
 @options.count(
     "--compile compiled", "Compile the best N for the machine, and rank them by the compiler's schedule.", 1
 )
@@ -120,8 +121,8 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
     pipeline."""
     best, question = answer.found[0], answer.question
     shown, specs = mesh_ranking.shown_mesh(question, best), dict(best.specs)
-    names = ("sizes", "dtype", "backward", "remat", "optimizer")
-    words = {name: given[name] for name in names}
+    remat = best.remat or given["remat"]
+    words = {name: given[name] for name in ("sizes", "dtype", "backward", "optimizer")} | {"remat": remat}
     if not question.name:
         form = form_options.form_from_options(
             searched, mesh=str(best.mesh), targets="none", machine=machine, **words
@@ -134,7 +135,7 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
     line = ["shardviz", "model", searched, "--mesh", str(shown), "--machine", machine]
     line += ["--batch", str(given_tokens.shape[0]), "--sequence", str(given_tokens.shape[1])]
     line += ["--rules", f"{shown.axis_names[0]}=data", "--inputs", inputs, "--dtype", given["dtype"]]
-    step = ["--remat", given["remat"], "--optimizer", given["optimizer"]]
+    step = ["--remat", remat, "--optimizer", given["optimizer"]]
     line += step if question.training else ["--no-backward"]
     for name, spec in layer_program.parameter_specs(sources.read_model(searched), specs, shown).items():
         line += ["--change", f"{name}={spec_string.write_spec(spec)}"] if spec.axes else []

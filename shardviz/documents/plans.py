@@ -43,6 +43,8 @@ def _found(answer: MeshRanking) -> Iterator[Beside]:
             communication=[(axes, seconds if is_known else None) for axes, seconds in time.communication],
             exposed=time.exposed if is_known else None,
             utilisation=sharding.utilisation if is_known else None,
+            microbatches=None if sharding.stage is None else sharding.stage.microbatches,
+            interleave=None if sharding.stage is None else sharding.stage.interleave,
         )
 
 

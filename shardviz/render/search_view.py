@@ -189,7 +189,7 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
     )
     return [
         Text(str(number), "dim"),
-        _mesh_text(sharding.mesh, palette),
+        _mesh_text(sharding.mesh, palette).append(_chosen_words(sharding), "dim"),
         Text(f"{AT_LEAST if is_partial else more}{seconds(time.seconds)}", "bold"),
         Text(f"{more}{seconds(time.work)}"),
         Text(told(time.exposed)),
@@ -198,6 +198,14 @@ def _cells(number: int, sharding: MeshSharding, palette: Palette) -> list[Text]:
         Text("" if reached is None else f"{reached:.0%}"),
         sent if time.communication else Text("none", "dim"),
     ]
+
+
+def _chosen_words(sharding: MeshSharding) -> str:
+    """``; remat layer; 96 microbatches, interleave 2``: what the search chose beside a mesh."""
+    words = [f"remat {sharding.remat}"] * (sharding.remat is not None)
+    if sharding.stage is not None:
+        words.append(sharding.stage.words)
+    return "".join(f"; {word}" for word in words)
 
 
 def _mesh_text(mesh: Mesh, palette: Palette) -> Text:
@@ -250,11 +258,14 @@ def infeasible_words(answer: MeshRanking) -> str:
 
 def larger_machine_words(answer: MeshRanking) -> str:
     """Which machine of the same chips would do where this one is too small, or that none would."""
+    options = answer.fitting_options
+    words = f"With {options} it fits on {answer.question.machine.name}. " if options else ""
     if answer.smallest_machine:
-        return f"The smallest machine that fits is {answer.smallest_machine}."
-    if answer.largest_machine_tried:
-        return f"{answer.largest_machine_tried}, the largest machine tried, is also too small."
-    return ""
+        lead = "As asked, the" if options else "The"
+        words += f"{lead} smallest machine that fits is {answer.smallest_machine}."
+    elif answer.largest_machine_tried:
+        words += f"{answer.largest_machine_tried}, the largest machine tried, is also too small."
+    return words
 
 
 def _first(said: Sequence[str]) -> str:

@@ -348,11 +348,14 @@ def test_layers_take_as_often_as_long_and_end_as_they_begin():
 
 
 def test_a_pipeline_waits():
-    question = asked(f"{MLP} x 8", axes="pipeline=4,fsdp", microbatches=4)
+    question = asked(f"{MLP} x 8", axes="pipeline=4,fsdp", microbatches=4, interleave=1)
     found = best_meshes(question).found[0]
     assert found.time.bubble == pytest.approx(found.seconds * 3 / 7)
     assert best_meshes(replace(question, microbatches=32)).found[0].time.bubble < found.time.bubble
-    assert ("pipeline",) in [axes for axes, _ in found.time.communication]
+    twice = best_meshes(replace(question, interleave=2)).found[0]
+    assert twice.time.bubble / (twice.seconds - twice.time.bubble) == pytest.approx(3 / 8)
+    sent, often = (dict(each.time.communication)[("pipeline",)] for each in (found, twice))
+    assert often == pytest.approx(2 * sent)
     with pytest.raises(QuestionError, match="a pipeline needs several layers"):
         asked(axes="pipeline,fsdp")
 

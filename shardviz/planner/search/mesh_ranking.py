@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from math import gcd, inf, prod
 from operator import itemgetter
 
 from shardviz.errors import QuestionError
@@ -37,6 +38,7 @@ from shardviz.planner.pricing.priced_plan import (
     sums_of,
 )
 from shardviz.planner.problem import Problem
+from shardviz.planner.problem.training import Remat
 from shardviz.planner.search.least_sum import TooWideError
 from shardviz.planner.search.program_tables import (
     DirectWays,
@@ -66,6 +68,8 @@ CLOSE = 1e-3
 
 MAX_MESHES = 20_000
 """Meshes of one search."""
+MAX_INTERLEAVE = 8
+"""Runs of layers of a stage."""
 DOUBLINGS = 12
 """Machines that are tried, each of twice as many devices as the one before."""
 
@@ -97,7 +101,8 @@ class MeshSharding:
     sharding of the rules on this mesh is faster than `least_seconds`. With all communication beside the
     work of its pass it takes `overlapped_seconds`. `published_seconds` are those of a
     train step as published runs of the chip go (`published_step`), for any `overlap`; None where
-    no run is known.
+    no run is known. `remat` is the policy that was chosen, None where none was to be; `stage` is what a
+    device computes of a pipeline.
     """
 
     mesh: Mesh
@@ -111,6 +116,8 @@ class MeshSharding:
     least_seconds: float
     overlapped_seconds: float
     published_seconds: float | None
+    remat: Remat | None = None
+    stage: PipelineStage | None = None
 
     @property
     def seconds(self) -> float:
@@ -146,7 +153,7 @@ class MeshRanking:
     `found` are ranked by the seconds of a step, then by communication and memory. Of `meshes`, `looked_at`
     were looked at, which have `shardings` of all arrays together. No step takes less than `least_seconds`.
     `smallest_machine` would do where this one is too small, if it was looked for; where none would,
-    `largest_machine_tried` is too small as well.
+    `largest_machine_tried` is too small as well. With `fitting_options` this one would do.
     """
 
     question: SearchQuestion
@@ -158,6 +165,7 @@ class MeshRanking:
     least_seconds: float = 0.0
     smallest_machine: str = ""
     largest_machine_tried: str = ""
+    fitting_options: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -196,33 +204,52 @@ def best_meshes(question: SearchQuestion) -> MeshRanking:
 
 
 def with_smallest_machine(answer: MeshRanking) -> MeshRanking:
-    """The answer with the name of the smallest machine that would do, of as many devices times a power of
-    two, or of the largest that was tried; as it is where a mesh was found and where memory is not what
-    lacks."""
+    """The answer with what would do: other options on this machine, and the smallest machine, of as many
+    devices times a power of two, or the largest that was tried; as it is where a mesh was found and where
+    memory is not what lacks."""
     if answer.found or not any(mesh.memory_bytes for mesh in answer.infeasible):
         return answer
-    axes = tuple(replace(axis, size=None) for axis in answer.question.axes)
+    question = answer.question
+    answer = replace(answer, fitting_options=_fitting_options(question))
+    axes = tuple(replace(axis, size=None) for axis in question.axes)
     tried = ""
-    small = answer.question.machine
+    small = question.machine
     names = (small.names_of_size(small.devices << doubling) for doubling in range(1, DOUBLINGS + 1))
     larger = (cluster_named(own[0]) for own in names if own)
     for machine in (machine for machine in larger if machine is not None):
-        # The first mesh that fits, whatever the compiler allocates, is enough.
-        limit = machine.device.limit_bytes or 0
-        if any(
-            found.allocated_bytes <= limit
-            for so_far in search_meshes(replace(answer.question, machine=machine, axes=axes))
-            for found in so_far.found
-        ):
+        if _fits(replace(question, machine=machine, axes=axes)):
             return replace(answer, smallest_machine=machine.name)
         tried = machine.name
     return replace(answer, largest_machine_tried=tried)
 
 
+def _fits(question: SearchQuestion) -> bool:
+    """Return whether a mesh fits, whatever the compiler allocates."""
+    limit = question.machine.device.limit_bytes or 0
+    answers = search_meshes(question)
+    return any(found.allocated_bytes <= limit for answer in answers for found in answer.found)
+
+
+def _fitting_options(question: SearchQuestion) -> str:
+    """The options of a train step that holds less and fits; "" where none does."""
+    training = question.training
+    if training is None:
+        return ""
+    layer = training._replace(remat="layer")
+    tries = {"--remat layer": layer}
+    if training.optimizer is not None and training.optimizer.rule == "adam":
+        small = training.optimizer._replace(moments="bf16")
+        tries[f"--remat layer --optimizer {small}"] = layer._replace(optimizer=small)
+    for options, own in tries.items():
+        if own != training and _fits(replace(question, training=own, remats=())):
+            return options
+    return ""
+
+
 def problem_of(question: SearchQuestion, sharding: MeshSharding) -> Problem:
     """The step of a row as a problem to plan and compile, all forward arrays that have a name split as
     there."""
-    return question.on(with_order(question.machine, sharding.mesh), dict(sharding.specs))
+    return question.on(with_order(question.machine, sharding.mesh), dict(sharding.specs), sharding.remat)
 
 
 def shown_mesh(question: SearchQuestion, sharding: MeshSharding) -> Mesh:
@@ -235,28 +262,85 @@ def _figures(sharding: MeshSharding) -> tuple[float, ...]:
     return time.seconds, time.communication_seconds, sharding.memory_bytes, *sharding.mesh.axis_sizes
 
 
-def _on_mesh(
-    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays]
-) -> tuple[MeshSharding | InfeasibleMesh, int]:
-    """The best on a mesh, and how many shardings it has; `ways` are those of meshes with the same axes of
-    more than one device."""
+Outcome = tuple[MeshSharding | InfeasibleMesh, int]
+"""The best on a mesh, and how many shardings it has."""
+
+
+def _on_mesh(question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays]) -> Outcome:
+    """The best of all that may be chosen; `ways` are those of meshes with the same axes of more than one
+    device."""
     pipeline = next((axis.name for axis in question.axes if axis.kind == "pipeline"), "")
     stages = mesh.axis_size(pipeline) if pipeline else 1
-    if question.step.layers % stages:
-        reason = f"{question.step.layers} layers are not divisible into {stages} stages"
-        return InfeasibleMesh(mesh, reason), 0
-    layers = question.step.layers / stages
-    held = {name: max(1.0, copies / stages) for name, copies in question.held.items()}
+    layers = question.problem.layers
+    runs = stages * (question.interleave or 1) if stages > 1 else 1
+    if layers % runs:
+        return InfeasibleMesh(mesh, f"{layers} layers are not divisible into {runs} parts of a pipeline"), 0
+    one = PipelineStage(pipeline, stages, layers / stages, 1) if stages > 1 else None
+    outcomes = {remat: _best_stages(each, mesh, ways, one) for remat, each in question.by_remat.items()}
+    remat, (found, shardings) = min(outcomes.items(), key=lambda item: _order(item[1]))
+    return (replace(found, remat=remat) if isinstance(found, MeshSharding) else found), shardings
+
+
+def _order(outcome: Outcome) -> tuple[float, ...]:
+    """The fastest first, then what lacks the least memory."""
+    found = outcome[0]
+    if isinstance(found, MeshSharding):
+        return 0.0, *_figures(found)
+    return 1.0, found.memory_bytes or inf
+
+
+def _best_stages(
+    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], one: PipelineStage | None
+) -> Outcome:
+    """The best for the numbers of microbatches and of runs of layers: from one pair to a better one beside
+    it, as long as there is one. More of them wait less; their work and what they send take longer."""
+    if one is None:
+        return _of_stage(question, mesh, ways, None)
+    kinds = {axis.name: axis.kind for axis in question.axes}
+    copies = prod(size for axis, size in mesh.shape.items() if kinds[axis] in ("data", "fsdp"))
+    examples = max(1, question.problem.arguments[0].shape[0] // copies)
+    looked_at: dict[tuple[int, int], Outcome] = {}
+
+    def look_at(count: int, runs: int) -> None:
+        is_usual = count > 0 and examples % count == 0 and one.layers % runs == 0 and runs <= MAX_INTERLEAVE
+        is_usual = is_usual and (runs == 1 or count % one.stages == 0)
+        is_asked = count == question.microbatches or question.microbatches is None
+        is_asked = is_asked and (runs == question.interleave or question.interleave is None)
+        if (count, runs) not in looked_at and is_asked and (is_usual or not looked_at):
+            stage = one._replace(microbatches=count, interleave=runs)
+            looked_at[count, runs] = _of_stage(question, mesh, ways, stage)
+
+    here = question.microbatches or gcd(4 * one.stages, examples), question.interleave or 1
+    look_at(*here)
+    while True:
+        count, runs = here
+        for near in (2 * count, runs), (count // 2, runs), (count, 2 * runs), (count // 2, 2 * runs):
+            look_at(*near)
+        best = min(looked_at, key=lambda pair: _order(looked_at[pair]))
+        if best == here:
+            return looked_at[here]
+        here = best
+
+
+def _of_stage(
+    question: SearchQuestion, mesh: Mesh, ways: dict[Axes, DirectWays], stage: PipelineStage | None
+) -> Outcome:
+    """The best on a mesh, of a pipeline in these stages."""
+    layers = question.problem.layers if stage is None else stage.layers
+    held = {
+        name: max(1.0, copies * layers / question.problem.layers) for name, copies in question.held.items()
+    }
+    if stage is not None and question.training:
+        held |= {name: held[name] * stage.in_flight for name in question.activations}
     placed = place_mesh(question.machine, with_order(question.machine, mesh))
     rules = ShardingRules(question.axes, mesh, question.roles)
-    stage = PipelineStage(pipeline, layers, question.microbatches) if stages > 1 else None
     wide = tuple(axis.name for axis in rules.wide)
     own = ways.setdefault(wide, DirectWays(wide))
     tables = ProgramTables(question.step, placed, rules, held, stage, own)
     if reason := tables.uneven:
         return InfeasibleMesh(mesh, reason), 0
     limit = question.machine.device.limit_bytes
-    bubble = (stages - 1) / question.microbatches
+    bubble = 0.0 if stage is None else stage.bubble
     search = MeshSearch(tables, question.overlap, layers, bubble, limit)
     try:
         best = search.best()
@@ -270,7 +354,8 @@ def _on_mesh(
     work, sent, _ = overlapping(best.sharding, "all")
     runs = layers * (1 + bubble)
     usual = share and published_step(work, sent, share) * runs
-    return _row(question, tables, best, overlapped(work, sent) * runs, usual), tables.shardings
+    row = _row(question, tables, best, overlapped(work, sent) * runs, usual)
+    return replace(row, stage=stage), tables.shardings
 
 
 def _row(

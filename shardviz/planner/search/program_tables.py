@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shardviz.errors import plural
 from shardviz.hardware.machine import PlacedMesh
 from shardviz.planner.plan import LOCAL_OPS
 from shardviz.planner.pricing.priced_plan import Passes, by_pass
@@ -189,14 +190,34 @@ class StatementTable(NamedTuple):
         return self.part.phase != "forward"
 
 
-@dataclass(frozen=True)
-class PipelineStage:
+class PipelineStage(NamedTuple):
     """The stages along a mesh axis: each computes `layers`, of `microbatches` parts of the batch one after
-    the other, and sends each to the next."""
+    the other (1F1B: Narayanan and others 2021), and sends each to the next. With an `interleave` of 2 a stage
+    has every second half of its layers: it waits half as long and sends twice as often."""
 
     axis: str
+    stages: int
     layers: float
     microbatches: int
+    interleave: int = 1
+
+    @property
+    def bubble(self) -> float:
+        """What the first stage waits, as a part of its work."""
+        return (self.stages - 1) / (self.interleave * self.microbatches)
+
+    @property
+    def in_flight(self) -> float:
+        """The part of the batch whose activations the first stage holds."""
+        more = (self.stages - 1) / self.interleave if self.interleave > 1 else 0
+        return min(1.0, (self.stages + more) / self.microbatches)
+
+    @property
+    def words(self) -> str:
+        """``96 microbatches, interleave 2``."""
+        return f"{plural(self.microbatches, 'microbatch', 'microbatches')}" + (
+            f", interleave {self.interleave}" * (self.interleave > 1)
+        )
 
 
 class ProgramTables:
@@ -259,17 +280,19 @@ class ProgramTables:
         summed = {operand.name for index, operand in enumerate(part.operands) if function.may_pend(index)}
         may_pend = function.linearity == "sum" and summed <= roles.addends
         pending = [axis.name for axis in self.rules.wide if may_pend]
+        times = self._microbatches if part.phase != "optimizer" else 1
 
         @cache
         def work_of(*shapes: Shape) -> tuple[int, int, float]:
-            work = local_work(part, shapes[:-1], shapes[-1])
-            return *work[:2], self._prices.work_seconds(*work)
+            flops, traffic, dtype = local_work(part, shapes[:-1], shapes[-1])
+            seconds = self._prices.work_seconds(flops, traffic, dtype)
+            return times * flops, times * traffic, times * seconds
 
         choices = []
         for split in self.rules.splits(part).every([pending] * len(part.operands)):
             states = (*split.operands, split.made)
             shapes = (
-                self.moves.local_shape(array.shape, dims)
+                self._of_microbatch(array, self.moves.local_shape(array.shape, dims), times)
                 for array, (dims, _) in zip(arrays, states, strict=True)
             )
             choices.append(WorkChoice(states, *work_of(*shapes)))
@@ -281,8 +304,25 @@ class ProgramTables:
             tuple(roles.is_hideable(array.name, part.phase) for array in arrays),
         )
 
+    @property
+    def _microbatches(self) -> int:
+        return 1 if self._stage is None else self._stage.microbatches
+
+    def _of_microbatch(self, array: ShardedArray, shape: Shape, microbatches: int) -> Shape:
+        """A device's shard of an array, of one part of the examples."""
+        examples = self.rules.roles.examples
+        return tuple(
+            -(-size // microbatches) if dim in examples else size
+            for dim, size in zip(array.dims, shape, strict=True)
+        )
+
     def _bytes(self, array: ShardedArray, state: State) -> int:
         return self.moves.local_bytes(array.shape, array.dtype, state[0])
+
+    def _live_bytes(self, array: ShardedArray, state: State) -> int:
+        """Bytes of a device's shard, while a stage computes one part of the batch."""
+        shape = self.moves.local_shape(array.shape, state[0])
+        return array_bytes(self._of_microbatch(array, shape, self._microbatches), array.dtype)
 
     @remembered
     def _moves(self, number: int) -> list[Table]:
@@ -354,13 +394,14 @@ class ProgramTables:
                 # for pending sums, whose totals take their place.
                 moved = state[0] != own[0] if is_result else state != own
                 if moved or (is_result and not self._held.get(array.name)):
-                    held_beside += self._bytes(array, own)
+                    held_beside += self._live_bytes(array, own)
             largest = max(largest, held_beside)
         if (stage := self._stage) is not None:
             # What a stage has made it sends to the next, or gradients back.
             result, axes = self.problem.forward[-1].result, (stage.axis,)
             size = self._bytes(result, states[self.rules.roles.leader(result.name)]) // stage.microbatches
-            seconds = self._prices.move_seconds("ppermute", axes, size, size) * stage.microbatches
+            sends = stage.microbatches * stage.interleave
+            seconds = self._prices.move_seconds("ppermute", axes, size, size) * sends
             phases = dict.fromkeys(part.phase for part in self.problem.parts if part.phase in SENT_ON)
             exposed += [(phase, axes, seconds / stage.layers) for phase in phases]
         return ProgramSharding(
@@ -399,7 +440,7 @@ class ProgramTables:
         for made, part in enumerate(self.problem.parts):
             name = part.result.name
             if not self._held.get(name):
-                size = self._bytes(part.result, states[self.rules.roles.leader(name)])
+                size = self._live_bytes(part.result, states[self.rules.roles.leader(name)])
                 for number in range(made + 1, last.get(name, made) + 1):
                     found[number] += size
         return found

@@ -15,7 +15,7 @@ from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.problem.functions import statement_flops
 from shardviz.planner.problem.reading import problem_from_text, read_program
 from shardviz.planner.problem.roles import Roles, roles_of
-from shardviz.planner.problem.training import Training
+from shardviz.planner.problem.training import Remat, Training
 from shardviz.planner.search.rules import SearchAxis
 from shardviz.planner.statements.contraction_order import Order, contraction_orders
 from shardviz.planner.states.prices import lacking_words
@@ -32,16 +32,19 @@ OVERLAPS: tuple[Overlap, ...] = get_args(Overlap)
 @dataclass(frozen=True)
 class SearchQuestion:
     """A program whose arrays may be split in any way, but for those that have a spec: its forward statements
-    `problem`, on a mesh of the axes' names; `training` makes a train step of them. With a pipeline axis each
-    stage computes `microbatches` parts of the batch one after the other. `unnamed` are results that the text
-    gives no name, whose shardings a row leaves to the planner; a model has a `name`."""
+    `problem`, on a mesh of the axes' names; `training` makes a train step of them, with one of `remats` if
+    there are any. With a pipeline axis each stage computes `microbatches` parts of the batch one after the
+    other, in `interleave` runs of its layers; the search chooses what is None. `unnamed` are results that the
+    text gives no name, whose shardings a row leaves to the planner; a model has a `name`."""
 
     problem: Problem
     machine: Machine
     axes: tuple[SearchAxis, ...]
     training: Training | None = None
     overlap: Overlap = "parameters"
-    microbatches: int = 1
+    microbatches: int | None = None
+    interleave: int | None = None
+    remats: tuple[Remat, ...] = ()
     unnamed: frozenset[str] = frozenset()
     name: str = ""
 
@@ -49,9 +52,10 @@ class SearchQuestion:
         if self.overlap not in OVERLAPS:
             problem = f"{quote(self.overlap)} is not an overlap policy"
             raise QuestionError(problem, f"choose one of {', '.join(OVERLAPS)}")
-        if self.microbatches < 1:
-            problem = f"a step has at least 1 microbatch, not {self.microbatches}"
-            raise QuestionError(problem, "leave it out, for 8")
+        for name, count in (("microbatch", self.microbatches), ("run of layers", self.interleave)):
+            if count is not None and count < 1:
+                problem = f"a pipeline has at least 1 {name}, not {count}"
+                raise QuestionError(problem, "leave it out, and the search chooses")
         if self.training and self.training.optimizer and self.training.optimizer.over:
             problem = "a search itself chooses the axes that shard the optimizer's state"
             raise QuestionError(problem, "leave out over=, and name an fsdp axis: --axes data,fsdp,tensor")
@@ -97,6 +101,14 @@ class SearchQuestion:
         return found
 
     @cached_property
+    def by_remat(self) -> dict[Remat | None, SearchQuestion]:
+        """The question with each of the remat policies; itself where none is to be chosen."""
+        if self.training is None or not self.remats:
+            return {None: self}
+        own = {remat: self.training._replace(remat=remat) for remat in self.remats}
+        return {remat: replace(self, training=training, remats=()) for remat, training in own.items()}
+
+    @cached_property
     def kept(self) -> dict[str, PartitionSpec]:
         """The specs that are fixed, by array."""
         return {array.name: array.spec for array in self.problem.arrays if array.spec is not None}
@@ -137,14 +149,23 @@ class SearchQuestion:
         return found
 
     @cached_property
+    def activations(self) -> list[str]:
+        """The arrays that are held which each example has its own part of."""
+        arrays = {array.name: array for part in self.step.parts for array in part.arrays}
+        return [name for name in self.held if self.roles.examples.intersection(arrays[name].dims)]
+
+    @cached_property
     def flops(self) -> int:
         """The operations of a step on all devices, without those that are computed again."""
         return self.step.layers * _flops(part for part in self.step.parts if part.phase != "recomputed")
 
-    def on(self, mesh: Mesh, specs: dict[str, PartitionSpec]) -> Problem:
-        """The step on a mesh, its forward arrays split as `specs` has them."""
+    def on(self, mesh: Mesh, specs: dict[str, PartitionSpec], remat: Remat | None) -> Problem:
+        """The step on a mesh, its forward arrays split as `specs` has them, with the remat policy that was
+        chosen, if one was."""
         forward = replace(_respecified(self.problem, specs), mesh=mesh)
-        return forward if self.training is None else with_backward(forward, self.training)
+        if self.training is None:
+            return forward
+        return with_backward(forward, self.training._replace(remat=remat or self.training.remat))
 
 
 def question_from_text(
@@ -157,7 +178,9 @@ def question_from_text(
     keep: str = "",
     training: Training | None = None,
     overlap: Overlap = "parameters",
-    microbatches: int = 1,
+    microbatches: int | None = None,
+    interleave: int | None = None,
+    remats: tuple[Remat, ...] = (),
 ) -> SearchQuestion:
     """The question that a user wrote: `program` as `problem_from_text` reads it; specs that split nothing are
     open, but for those in `keep` (``W1=_ tensor,X=data _``). Raises `QuestionError`, a `NotationError` where
@@ -180,7 +203,15 @@ def question_from_text(
         made = {part.result.name for part in problem.parts}
         unnamed = frozenset(made.difference(read_program(text, {}, None).named))
     return SearchQuestion(
-        _respecified(problem, specs), machine, axes, training, overlap, microbatches, unnamed
+        _respecified(problem, specs),
+        machine,
+        axes,
+        training,
+        overlap,
+        microbatches,
+        interleave,
+        remats,
+        unnamed,
     )
 
 

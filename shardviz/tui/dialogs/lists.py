@@ -244,8 +244,6 @@ class QuestionsDialog(FilteredList):
 
 HIGH = 20
 """Lines of a window that has room for the figures that the table leaves out."""
-MICROBATCHES = 8
-"""Parts of the batch in a pipeline, as of `shardviz search`."""
 
 
 class ShardingsDialog(FilteredList):
@@ -279,7 +277,6 @@ class ShardingsDialog(FilteredList):
             backward=form.backward == "yes",
             remat=form.remat,
             optimizer=form.optimizer,
-            microbatches=MICROBATCHES,
         )
         for answer in mesh_ranking.search_meshes(question):
             words = f"{answer.looked_at:,} of {answer.meshes:,} meshes …"

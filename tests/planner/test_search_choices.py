@@ -1,0 +1,69 @@
+"""What a search chooses beside meshes and shardings: microbatches, interleave, remat; and what it names where
+nothing fits."""
+
+from __future__ import annotations
+
+import pytest
+
+from shardviz.hardware.machine_file import named_machine
+from shardviz.planner.search.mesh_ranking import best_meshes, with_smallest_machine
+from shardviz.planner.search.question import question_from_text
+from shardviz.planner.search.rules import parse_axes
+from shardviz.planner.training import Optimizer, Training
+
+MLP = "H = X[b,d] * W1[d,f]; Y = gelu(H) * W2[f,d] x 16"
+EXAMPLES, MODEL, HIDDEN = 4096, 64, 4096
+SIZES = f"b={EXAMPLES},d={MODEL},f={HIDDEN}"
+PLAIN = Training("none", None)
+
+
+def best(axes="pipeline=2,data=8", training=PLAIN, machine="v5e:4x4", sizes=SIZES, **given):
+    question = question_from_text(
+        MLP, named_machine(machine), parse_axes(axes), sizes=sizes, training=training, **given
+    )
+    return best_meshes(question)
+
+
+def test_a_stage_holds_the_activations_of_as_many_microbatches_as_there_are_stages():
+    """1F1B; interleaved (P - 1)/(P·V) more of them (Narayanan and others 2021, 2.2)."""
+    held = {
+        (count, runs): best(microbatches=count, interleave=runs).found[0].memory_bytes
+        for count in (8, 16, 64)
+        for runs in (1, 2)
+    }
+    # For the backward pass each of a stage's 8 layers keeps X, H and gelu(H), in bf16.
+    example = 8 * 2 * (MODEL + 2 * HIDDEN)
+    whole = EXAMPLES // 8 * example
+    for count in (8, 16):
+        assert held[count, 2] - held[count, 1] == pytest.approx(whole * 0.5 / count, rel=0.01)
+    saved = held[8, 1] - held[16, 1]
+    assert saved == pytest.approx(whole * (2 / 8 - 2 / 16), rel=0.1)
+
+
+def test_a_stage_waits_less_the_more_runs_of_layers_it_has_and_sends_more_often():
+    one, two = (best(microbatches=8, interleave=runs).found[0] for runs in (1, 2))
+    assert one.time.bubble / (one.seconds - one.time.bubble) == pytest.approx(1 / 8)
+    assert two.time.bubble / (two.seconds - two.time.bubble) == pytest.approx(1 / 16)
+    sent, often = (dict(each.time.communication)[("pipeline",)] for each in (one, two))
+    assert often == pytest.approx(2 * sent)
+
+
+def test_the_best_choice_is_the_best_of_all():
+    chosen = best(remats=("none", "layer", "dots")).found[0]
+    every = [
+        best(training=Training(remat, None), microbatches=count, interleave=runs).found[0]
+        for remat in ("none", "layer", "dots")
+        for count in (2, 4, 8, 16, 32, 64)
+        for runs in (1, 2, 4)
+    ]
+    assert chosen.seconds == pytest.approx(min(each.seconds for each in every), rel=0.01)
+    assert chosen.remat == "none"
+
+
+def test_where_nothing_fits_options_that_do_are_named():
+    small = {"axes": "data", "training": Training("none", Optimizer("adam")), "sizes": "b=256Ki,d=2Ki,f=8Ki"}
+    answer = with_smallest_machine(best(**small))
+    assert answer.found == ()
+    assert answer.fitting_options == "--remat layer"
+    found = best(**{**small, "training": Training("layer", Optimizer("adam"))}).found[0]
+    assert found.memory_bytes <= found.placed.machine.device.limit_bytes
