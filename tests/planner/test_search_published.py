@@ -130,7 +130,7 @@ def test_tensor_parallelism_stays_within_a_node_of_gpus():
 
 @pytest.mark.slow
 def test_a_model_of_145b_on_1536_a100_is_split_as_megatron_split_it():
-    """Tensor parallelism of a node, pipelines beyond it, interleaved; the published mesh, 8 by 8, is nearly the
+    """Tensor parallelism of a node, interleaved pipelines beyond it; the published mesh is nearly the
     best."""
     program, sizes = "btd,df->btf; btf,fd->btd x 120", "b=2304,t=2048,d=12288,f=49152"
     question = question_from_text(

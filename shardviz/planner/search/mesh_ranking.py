@@ -224,7 +224,7 @@ def with_smallest_machine(answer: MeshRanking) -> MeshRanking:
 
 
 def _fits(question: SearchQuestion) -> bool:
-    """Return whether a mesh fits, whatever the compiler allocates."""
+    """Return whether a mesh fits with all that a compiler may allocate."""
     limit = question.machine.device.limit_bytes or 0
     answers = search_meshes(question)
     return any(found.allocated_bytes <= limit for answer in answers for found in answer.found)

@@ -203,7 +203,7 @@ class PipelineStage(NamedTuple):
 
     @property
     def bubble(self) -> float:
-        """What the first stage waits, as a part of its work."""
+        """The part of its work for which the first stage waits."""
         return (self.stages - 1) / (self.interleave * self.microbatches)
 
     @property

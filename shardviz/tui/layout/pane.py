@@ -117,7 +117,7 @@ class LayoutPane(Pane):
 
     @property
     def view(self) -> LayoutView:
-        """What the cursor is on, and how the arrays are shown."""
+        """The cursor's place, and the way in which the arrays are shown."""
         if not self.canvas.arrays:
             return LayoutView()
         return LayoutView(self._cells.layout.array.name, self._position, self._by_device, self._at_einsum)
