@@ -11,6 +11,7 @@
     shardviz.inspect(jitted, *args)                                    # the collectives of your own program
     shardviz.with_shardings(shapes, specs, mesh)                       # arguments that nobody allocates
     shardviz.read_hlo(text)                                            # those in a compiler's text
+    shardviz.lesson('reduce-scatter')                                  # a lesson, to see and to check answers
     with shardviz.profiled() as p: ...                                 # what a block ran, measured
     shardviz.testing.assert_collectives(jitted, *args, all_gather=0)   # a test that keeps them in check
 """
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         inspect as inspect,
         read_hlo as read_hlo,
     )
+    from shardviz.api.lessons import LessonStageView as LessonStageView, lesson as lesson
     from shardviz.api.modelling import (
         ModelReport as ModelReport,
         ServingReport as ServingReport,
@@ -56,6 +58,7 @@ else:
         {
             "api.explaining": "CostCurve Explanation Ranking SearchReport explain rank search vary",
             "api.inspecting": "OutOfMemoryError Report TargetReports inspect read_hlo",
+            "api.lessons": "LessonStageView lesson",
             "api.modelling": "ModelReport ServingReport model serving",
             "api.profiling": "ProfileReport profiled",
             "api.shapes": "with_shardings",

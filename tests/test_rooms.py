@@ -65,7 +65,7 @@ MAY_IMPORT = {
     "documents": {*PURE, "forms", "lessons"},
     "render": {*PURE, "forms", "lessons", "codegen"},
     "answers": {*PURE, "compiler"},
-    "api": {*PURE, "compiler", "documents", "answers", "render"},
+    "api": {*PURE, "compiler", "forms", "lessons", "documents", "answers", "render"},
     "testing": {"hardware", "hlo", "timeline", "reports", "documents", "answers", "api", "render"},
     "tui": {*PURE, "compiler", "forms", "lessons", "documents", "codegen", "answers", "render"},
     "serve": {"targets", "compiler", "forms", "lessons", "tui"},

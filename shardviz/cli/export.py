@@ -19,7 +19,7 @@ from shardviz.cli.target_session import TargetSession
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
-from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, title_of
+from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, subject_of, title_of
 from shardviz.reports.trials import TrialTable
 from shardviz.targets import Target
 from shardviz.user_files import new_path, write_file
@@ -37,7 +37,6 @@ with LazyImports():
     from shardviz.lessons import course
     from shardviz.render.exports import html, script, site, svg
     from shardviz.render.times import timeline_rows
-    from shardviz.stepping import collective_run
     from shardviz.timeline import of_plan, of_program
 
 if TYPE_CHECKING:
@@ -118,8 +117,7 @@ def _site(names: Sequence[str], output: str | None, force: bool) -> int:
     new_path(str(folder / site.INDEX), force)
     count = 0
     with working(lambda: f"drawing {count} of {plural(len(lessons), 'lesson')}"):
-        pages = site.site(lessons, lambda draft, screen: _subject_of(resolve.resolve(draft), screen, None))
-        for name, page in pages:
+        for name, page in site.site(lessons):
             path = new_path(str(folder / name), force)
             with suppress(OSError):
                 folder.mkdir(parents=True, exist_ok=True)
@@ -302,14 +300,10 @@ def _title(lesson: Lesson) -> str:
 
 
 def _subject_of(resolved: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:
-    """The subject of a screen: its form's own collective, else its problem, or the plan; `title` goes before
-    its own."""
-    shown: Problem | Plan | CollectiveRun = resolved.problem
-    if resolved.collective is not None and part in (None, "rounds"):
-        shown = collective_run.run_on(resolved.collective, resolved.placed)
-    elif part == "rounds":
-        shown = plans.step_of(resolved.plan, resolved.placed).run
-    elif part == "plan" or (part is None and screen == "plan"):
-        shown = resolved.plan
-    named = f"{title}. {title_of(shown)}" if title else title_of(shown)
-    return Subject(shown, named, placed=resolved.placed)
+    """The subject of a part of a form, or of its screen."""
+    if part in ("problem", "plan"):
+        resolved = replace(resolved, collective=None)
+    elif part == "rounds" and resolved.collective is None:
+        run = plans.step_of(resolved.plan, resolved.placed).run
+        resolved = replace(resolved, collective=run.question)
+    return subject_of(resolved, part or screen, title)

@@ -25,6 +25,7 @@ with LazyImports():
     from shardviz.cli import open_app as cli_open_app
     from shardviz.lessons import hand_in
     from shardviz.render import lesson_view
+    from shardviz.render.exports import lesson_notebook
 
 
 @click.command("lesson", cls=ExampleCommand)
@@ -33,7 +34,8 @@ with LazyImports():
 @options.flag("--check", "Check LESSON, or all lessons; this runs the programs in their files.")
 @options.option("--hand-in name", "NAME", "Write your answers to a file under this name, for a teacher.")
 @options.option("--grade folder", "FOLDER", "Check the files that were handed in again: a table, or CSV.")
-@options.option("-o --save file", "FILE", "The file to hand in, or that of the CSV.")
+@options.flag("--notebook", "Write LESSON as a notebook for Jupyter and Colab.")
+@options.option("-o --save file", "FILE", "The file to hand in, that of the CSV, or the notebook.")
 @options.output
 def command(
     lessons: tuple[str, ...],
@@ -41,6 +43,7 @@ def command(
     check: bool,
     name: str | None,
     folder: str | None,
+    notebook: bool,
     file: str | None,
     output: CommandOutput,
 ) -> int:
@@ -48,14 +51,17 @@ def command(
 
     LESSON is a number, a name, or the path of a lesson file of your own.
     """
-    chosen = {"--check": check, "--present": present, "--hand-in": name is not None}
-    options.refuse_both(chosen | {"--grade": folder is not None}, "give one of them")
+    chosen = {"--check": check, "--present": present, "--notebook": notebook}
+    chosen |= {"--hand-in": name is not None, "--grade": folder is not None}
+    options.refuse_both(chosen, "give one of them")
     if name is not None:
         return _hand_in(name, lessons, file)
     if folder is not None:
         return _grade(folder, lessons, file, output)
+    if notebook:
+        return _notebook(lessons, file)
     if file is not None:
-        raise QuestionError("-o needs something to write", "add --hand-in NAME or --grade FOLDER")
+        raise QuestionError("-o needs something to write", "add --hand-in, --grade or --notebook")
     if check:
         return lesson_check.check_lessons(lessons, output.as_json)
     if present and output.as_json:
@@ -111,6 +117,16 @@ def _grade(folder: str, lessons: Sequence[str], file: str | None, output: Comman
         output.show(lesson_view.grades_page(rows, output.width))
     else:
         click.echo(lesson_view.grades_csv(rows), nl=False)
+    return ExitCode.FINE
+
+
+def _notebook(lessons: Sequence[str], file: str | None) -> int:
+    if len(lessons) != 1:
+        raise QuestionError("--notebook needs one lesson", "give its number or its name: 8 --notebook")
+    lesson = find(lessons[0])
+    path = new_path(file or free_name(lesson.name, "ipynb"))
+    write_file(path, lesson_notebook.lesson_notebook(lesson))
+    click.echo(f"{path}: open it in Jupyter or Colab")
     return ExitCode.FINE
 
 

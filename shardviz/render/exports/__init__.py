@@ -5,6 +5,7 @@ sections    what pictures and pages show, part by part; the rounds of a collecti
 svg         a picture
 html        a page for a browser
 site        lessons as static pages
+lesson_notebook  a lesson as a notebook
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from shardviz.reports.trials import TrialTable
 from shardviz.sharding import Layout
 
 if TYPE_CHECKING:
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.targets import Target
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner.pricing.sweep import Sweep
@@ -69,6 +71,18 @@ class Subject:
         """The collective, if it is one; its class need not be loaded for the others."""
         without = Problem | Plan | Layout | Timelines | SweepChart | TrialTable | JaxProgram
         return None if isinstance(self.shown, without) else self.shown
+
+
+def subject_of(resolved: ResolvedProblem, screen: str, title: str = "") -> Subject:
+    """The subject of a screen: its form's own collective, else the plan on the plan's, else the problem;
+    `title` goes before its own."""
+    shown: Problem | Plan | CollectiveRun = resolved.plan if screen == "plan" else resolved.problem
+    if resolved.collective is not None:
+        from shardviz.stepping.collective_run import run_on
+
+        shown = run_on(resolved.collective, resolved.placed)
+    named = f"{title}. {title_of(shown)}" if title else title_of(shown)
+    return Subject(shown, named, placed=resolved.placed)
 
 
 def title_of(shown: Problem | Plan | CollectiveRun | Layout) -> str:

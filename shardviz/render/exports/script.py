@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from shardviz.codegen.collective import rounds_code
@@ -71,13 +71,14 @@ _SIMULATED = re.compile(r'jax\.config\.update\("jax_num_cpu_devices", (\d+)\)')
 def notebook(subject: Subject) -> str:
     """The notebook as JSON, without outputs. Raises `ShardvizError` where no program can show the same."""
     code = code_of(subject)
-    cells = [
-        _cell(0, "markdown", _introduction(subject, code)),
-        _cell(1, "code", f"%pip -q {install(code)}"),
-        *(_cell(number, "code", part) for number, part in enumerate(_sections(code), 2)),
-    ]
+    parts = [("markdown", _introduction(subject, code)), ("code", f"%pip -q {install(code)}")]
+    return notebook_of([*parts, *(("code", part) for part in _sections(code))])
+
+
+def notebook_of(cells: Iterable[tuple[str, str]]) -> str:
+    """The notebook of these cells as JSON: each ``markdown`` or ``code``, and its text."""
     document = {
-        "cells": cells,
+        "cells": [_cell(number, *cell) for number, cell in enumerate(cells)],
         "metadata": {
             "colab": {"provenance": []},
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.command_line import to_command_line
 from shardviz.forms.form import ProblemForm, one_line
 from shardviz.lessons.lesson import Lesson, Prediction
-from shardviz.render.exports import Subject
+from shardviz.lessons.measures.subject import resolve_once
+from shardviz.render.exports import subject_of
 from shardviz.render.exports.html import PAGE, Styles, document, part_html
 from shardviz.render.exports.sections import sections
 from shardviz.render.lesson_view import stage_facts
@@ -32,16 +33,13 @@ nav { display: flex; flex-wrap: wrap; gap: 0.25rem 1.5rem; margin-bottom: 1rem; 
 a { color: inherit; } li { padding: 0.2rem 0; }
 """
 
-SubjectOf = Callable[[ProblemForm, str], Subject]
-"""Makes the subject of a problem on a screen. Raises `ShardvizError` for one without a picture."""
 
-
-def site(lessons: Sequence[Lesson], subject_of: SubjectOf) -> Iterator[tuple[str, str]]:
+def site(lessons: Sequence[Lesson]) -> Iterator[tuple[str, str]]:
     """Each file's name and its page, the list of the lessons last. Raises `ShardvizError` for a lesson whose
     answers cannot be computed."""
     names = ["", *map(_file, lessons), ""]
     for lesson, before, after in zip(lessons, names, names[2:], strict=False):
-        yield _file(lesson), _page(lesson, subject_of, before, after)
+        yield _file(lesson), _page(lesson, before, after)
     entries = [f'<li><a href="{_file(each)}">{escape(each.title)}</a></li>' for each in lessons]
     words = "<p>Look, predict, then see the answer. Nothing is sent or kept.</p>"
     body = ["<h1>Sharding and collectives in JAX</h1>", words, "<ol>", *entries, "</ol>"]
@@ -52,21 +50,21 @@ def _file(lesson: Lesson) -> str:
     return f"{lesson.number:02}-{lesson.name}.html" if lesson.number else f"{lesson.name}.html"
 
 
-def _page(lesson: Lesson, subject_of: SubjectOf, before: str, after: str) -> str:
+def _page(lesson: Lesson, before: str, after: str) -> str:
     styles, title = Styles(), escape(one_line(lesson.title))
     links = {INDEX: "All lessons", before: "Previous", after: "Next"}
     body = ["<nav>", *(f'<a href="{file}">{name}</a>' for file, name in links.items() if file), "</nav>"]
     body += [f"<h1>{title}</h1>", *_paragraphs(lesson.see)]
-    body += _picture("see", lesson.setup, lesson.screen, subject_of, styles)
+    body += _picture("see", lesson.setup, lesson.screen, styles)
     for key, prediction in lesson.questions.items():
         name = key.replace(".", "-")
-        picture = _picture(name, prediction.draft, prediction.screen, subject_of, styles)
+        picture = _picture(name, prediction.draft, prediction.screen, styles)
         body += _question(name, prediction, picture)
     body += ["<h2>Why</h2>", *_paragraphs(lesson.explain), "<h2>Change</h2>", *_paragraphs(lesson.goal.text)]
     for number, hint in enumerate(lesson.hints, 1):
         body += _details(f"Hint {number}", [*_paragraphs(hint)])
     screen = "plan" if lesson.goal.collectives else lesson.screen
-    body += _details("A solution", _picture("solution", lesson.solution, screen, subject_of, styles))
+    body += _details("A solution", _picture("solution", lesson.solution, screen, styles))
     if lesson.program:
         code = f'<pre tabindex="0">{escape(lesson.program)}</pre>'
         body += _details("As a JAX program, which runs unchanged", [code])
@@ -86,13 +84,13 @@ def _question(name: str, prediction: Prediction, picture: Sequence[str]) -> Iter
     yield "</fieldset>"
 
 
-def _picture(name: str, draft: ProblemForm, screen: str, subject_of: SubjectOf, styles: Styles) -> list[str]:
+def _picture(name: str, draft: ProblemForm, screen: str, styles: Styles) -> list[str]:
     """The problem on its screen, the rounds of a collective beside one another, and the command that shows
     it; the command alone where there is no picture."""
     command = to_command_line(draft, "explain" if draft.collective is None else "step")
     body = []
     try:
-        subject = subject_of(draft, screen)
+        subject = subject_of(resolve_once(draft), screen)
         first, *rest = (
             "\n".join(part_html(part, f"{name}-part-{number}", styles))
             for number, part in enumerate(sections(subject, WIDTH, TRUECOLOR))
