@@ -29,6 +29,7 @@ from shardviz.render.plan_view import (
     OPERATION,
     REASON_INDENT,
     RIGHT,
+    TIME,
     StepRow,
     case_lines,
     exact_words,
@@ -52,11 +53,13 @@ LEAST_BAR, MOST_BAR = 4, 24
 class PlanTable:
     """The table of a plan with its cost, in lines of at most `width` columns. What does not change with the
     choice is made once. With `is_full` a row has the array that its step makes, the chosen one all that there
-    is to say of it, and the plan its textbook cases."""
+    is to say of it, and the plan its textbook cases; with `is_quiet` no row has seconds, or bytes of HBM."""
 
-    def __init__(self, cost: PlanCost, width: int, palette: Palette, is_full: bool = False) -> None:
+    def __init__(
+        self, cost: PlanCost, width: int, palette: Palette, is_full: bool = False, is_quiet: bool = False
+    ) -> None:
         self._cost, self._width, self._palette, self._is_full = cost, width, palette, is_full
-        self._plan = cost.plan
+        self._plan, self._is_quiet = cost.plan, is_quiet
         self._runs = update_runs(cost.plan)
         self._rows = step_rows(cost.plan, palette, cost.steps)
         self._line = cache(lambda number: self._drawn(self._rows[number]))
@@ -99,7 +102,7 @@ class PlanTable:
         if self._is_full and (self._is_cut or (BECOMES not in self._widths and row.becomes)):
             lines += records([[row.operation, row.becomes]], self._width, indent)
         lines += sentence(reason, self._width, indent)
-        if self._is_full:
+        if self._is_full and not self._is_quiet:
             lines += sentence(exact_words(priced), self._width, indent, style="dim")
         if group is not None:
             lines += records([[Text.assemble("group ", group)]], self._width, indent)
@@ -122,7 +125,8 @@ class PlanTable:
         """The columns of each cell; the bar has what is left over."""
         table = [self._total, *(row.cells[:-1] for row in self._rows.values())]
         widest: list[int] = [max(cell.cell_len for cell in column) for column in zip(*table, strict=True)]
-        widest[BAR] = LEAST_BAR * (self._longest > 0)
+        widest[BAR] = LEAST_BAR * (self._longest > 0 and not self._is_quiet)
+        widest[TIME] *= not self._is_quiet
         widest[BECOMES] *= self._is_full
         widths = {i: max(wide, len(HEADINGS[i])) for i, wide in enumerate(widest) if wide}
 
@@ -152,6 +156,8 @@ class PlanTable:
         if step.axes and not row.is_update:
             colour = self._palette.axis(self._plan.problem.mesh, step.axes[0])
         room = self._widths.get(BAR, 0)
+        if self._is_quiet and not row.step.axes:
+            cells[MOVED] = Text()
         cells[BAR] = Text(bar(row.seconds or 0.0, self._longest, room), colour)
         return self._joined(cells)
 

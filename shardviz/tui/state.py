@@ -84,6 +84,8 @@ class EditorState:
         self.profile: OpenedProfile | None = None
         self.set_aside: SetAside | None = None
         """In a lesson, what was there before it."""
+        self.is_quiet = False
+        """True where a lesson names no machine: no seconds are shown, and nothing of memory."""
 
     def _resolve_first(self) -> ResolvedProblem:
         draft = self.history.draft

@@ -58,7 +58,7 @@ class PlayerPage:
         height: int,
         palette: Palette,
         lead: str,
-        links_of: str = "",
+        links_of: str | None = "",
         verdict: int = 1,
         matmul: BlockwiseMatmul | None = None,
     ) -> None:
@@ -284,10 +284,10 @@ def _smaller(run: CollectiveRun, drawn: CollectiveRun) -> list[Text]:
     return [Text(f"shown on a smaller array, {times(drawn.question.layout.array.shape)}", "dim")]
 
 
-def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> list[Text]:
+def cost_summary(run: CollectiveRun, links_of: str | None, number: int, width: int) -> list[Text]:
     """The cost up to a round, beside that of all rounds and the least possible, ``sent 12 KiB of 24 KiB per
     device, min 24 KiB``; rounds and time. `links_of` is the target whose links they are; empty where they
-    are assumed."""
+    are assumed, None where times are not shown."""
     bound, rounds = run.bound, run.schedule.rounds
     if run.cost is None:
         fewest = f"min {human_bytes(bound.wire_bytes)}, {plural(bound.rounds, 'round')}"
@@ -313,6 +313,8 @@ def cost_summary(run: CollectiveRun, links_of: str, number: int, width: int) -> 
     on = f"on {links_of}" if links_of else "as given" if run.links.machine is None else "assumed"
     links = Text(f"{run.links.topology} {on}, {rate(run.links.spec.bandwidth)} per {run.links.each}", "dim")
     rest = [Text(f"min {plural(bound.rounds, 'round')}", "dim")] * (bound.rounds < rounds)
+    if links_of is None:
+        return flowed([sent, *rest], width)
     if is_other and not is_told:
         rest.insert(0, Text(f"{seconds(formula)} by formula", "dim"))
     return flowed([sent, took, links, *rest], width)

@@ -148,6 +148,7 @@ class CodePage(Side):
 
 HIDDEN = "That would show the answer: predict first."
 AFTER_SANDBOX = "B goes back to the sandbox and its screens."
+WITHOUT_SECONDS = "This lesson counts bytes; seconds come with the roofline, in a later lesson."
 SENT = "You continue at the sender's stage. Your answers stay; u in the sandbox restores yours."
 ALWAYS = {f"lesson('{what}')" for what in ("next", "back", "hint", "reset", "leave")}
 """The commands whose keys mean them even where they do nothing, so that no pane takes them for its own."""
@@ -176,6 +177,8 @@ class LessonView:
             prediction = controller.attempt.prediction
             is_open = area and prediction is not None and area == prediction.before
             return "" if is_open else NOT_REVEALED if controller.is_presented else HIDDEN
+        if area == "time" and self.state.is_quiet:
+            return WITHOUT_SECONDS
         return AFTER_SANDBOX if area and controller.kind == "code" else ""
 
     @property
@@ -272,7 +275,7 @@ class LessonView:
             await widget.remove()
         if self.controller.is_presented:
             self.app.theme = self._own_theme
-        self.workspace.covers = None
+        self.workspace.covers, self.state.is_quiet = None, False
         await self.workspace.put_on(self.state.take_back())
         self.workspace.face(self._own_side)
 
@@ -335,8 +338,10 @@ class LessonView:
     async def _enter(self) -> None:
         controller, workspace = self.controller, self.workspace
         workspace.covers = self._covers
+        self.state.is_quiet = not controller.attempt.shown.machine and controller.screen != "time"
         self.state.open(controller.history)
         await workspace.put_on(controller.screen)
+        workspace.panel.show_problem(self.state.resolved)  # in the first frame already
         if controller.kind == "code":
             self._code.show(self._program())
         is_left = workspace.covers[0] is None or controller.kind == "predict"

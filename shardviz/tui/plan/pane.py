@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -219,15 +220,18 @@ class PlanPane(Pane):
         if self.state.resolved.planning is not None:
             words = "Planning your problem; this is still the previous plan."
             above = sentence(words, room, style="bold")
-        above += [*cost_view.fit_lines(self._cost, room), *cost_view.padding_lines(self._cost, room)]
+        is_quiet = self.state.is_quiet
+        above += [] if is_quiet else cost_view.fit_lines(self._cost, room)
+        above += cost_view.padding_lines(self._cost, room)
         lens, axes, group = self.state.lens, self._cost.steps[self.chosen - 1].step.axes, None
         if lens is not None and axes:
             group = group_along(axes, self._cost.plan.problem.mesh, lens, self.palette)
-        has_total = not self.is_beside("ProblemPanel")
+        has_total = is_quiet or not self.is_beside("ProblemPanel")
         lines, place = self._drawn(self._cost, room).lines(self.chosen, group, has_total)
         self._place = range(place.start + len(above), place.stop + len(above))
         known = self._is_full, self._has_totals, self._has_alternatives
-        lines = [*above, *lines, *plan_table.below_table(self._cost, room, self.palette, *known)]
+        below = [] if is_quiet else plan_table.below_table(self._cost, room, self.palette, *known)
+        lines = [*above, *lines, *below]
         if beside:
             self.query_one("#targets", LinesView).show(TextLines(targets))
         else:
@@ -241,7 +245,7 @@ class PlanPane(Pane):
 
     def _drawn(self, cost: PlanCost, width: int) -> plan_table.PlanTable:
         """The table of a plan: what does not change with the choice is drawn once."""
-        key = cost, width, self.palette, self._is_full
+        key = cost, width, self.palette, self._is_full, self.state.is_quiet
         if self._table is None or any(a is not b for a, b in zip(self._table[0], key, strict=True)):
             self._table = key, plan_table.PlanTable(*key)
         return self._table[1]
@@ -252,6 +256,8 @@ class PlanPane(Pane):
         if not answers:
             return sentence("No targets, so no compiler runs.", width, style="dim"), range(0)
         here = [(reworded(one.compiled), one.differences) for one in answers.values() if one.compiled]
+        if self.state.is_quiet:
+            here = [(replace(compiled, elapsed_s=0.0), differences) for compiled, differences in here]
         key = here, width, self.palette, self._is_full
         if key != self._answered[0]:
             question = here, self.state.resolved.problem, width, self.palette

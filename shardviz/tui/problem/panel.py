@@ -102,7 +102,8 @@ class ProblemPanel(Side):
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         """Draw the fields of another problem."""
-        self._rows = field_rows(resolved)
+        hidden = fields.PRICED if self.state.is_quiet else ()
+        self._rows = [row for row in field_rows(resolved) if row.field not in hidden]
         self._draw()
 
     def on_resize(self) -> None:
@@ -133,6 +134,10 @@ class ProblemPanel(Side):
     def draw_figures(self) -> None:
         """Draw what the problem costs into the lines that its fields leave, in a frame after theirs."""
         if self.picture is None or self.state.is_empty or self.state.resolved.is_as_given:
+            return
+        if self.state.is_quiet:
+            self._figures = []
+            self._show()
             return
         width, height = self.size
         resolved = self.state.resolved

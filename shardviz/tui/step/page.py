@@ -167,7 +167,7 @@ class CollectivePage(Vertical):
             *self.size,
             palette_of(self.app),
             "" if self.chosen.is_own else f"step {self.chosen.step}  ",
-            self.chosen.links_of,
+            None if self.state.is_quiet else self.chosen.links_of,
             verdict,
             self.matmul if self.view == "matmul" else None,
         )
