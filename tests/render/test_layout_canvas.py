@@ -41,7 +41,11 @@ HUGE = ("bd,df->bf", f"X={2**20},Y={2**20}", "XY,Y_->X_")
 def plan_of(question):
     text, mesh, specs = question
     where = parse_mesh(mesh)
-    size = {"h": 4, "b": 8, "d": 2048, "f": 8192} if where.size < 100 else dict.fromkeys("bdf", 2**20)
+    size = (
+        {"h": 4, "b": 8, "d": 2048, "f": 8192, "i": 4, "j": 4, "k": 4}
+        if where.size < 100
+        else dict.fromkeys("bdf", 2**20)
+    )
     sizes = ",".join(f"{dim}={size[dim]}" for dim in sorted(set(text) & set(size)))
     return plan(problem_from_text(text, mesh=where, specs=specs, sizes=sizes))
 
@@ -51,6 +55,19 @@ def canvas_of(question, width=84, height=30, kind=BlockCells) -> LayoutCanvas:
     return arrange(
         [[kind(layout, TRUECOLOR, first) for layout, first in part] for part in parts], width, height
     )
+
+
+@pytest.mark.parametrize(("width", "height"), [(48, 17), (84, 30), (156, 57)])
+@pytest.mark.parametrize("specs", ["_X,XY->XY", "X_,_X->__", "__,XY->(XY)_"])
+def test_arrays_of_one_shape_have_boxes_of_one_size(specs, width, height):
+    canvas = canvas_of(("ij,jk->ik", "X=2,Y=2", specs), width, height).grown(width, height)
+    assert canvas.width <= width
+    assert canvas.height <= height
+    boxes = {
+        (grid.across * (grid.fit.inner + 1), grid.down * (grid.fit.lines + grid.rules))
+        for grid in (placed.grid for placed in canvas.arrays)
+    }
+    assert len(boxes) == 1
 
 
 def text_of(canvas, width=84, cursor=None):

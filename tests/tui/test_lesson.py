@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -504,7 +505,7 @@ def test_damaged_progress_is_said_and_a_lesson_opens(state_home):
 def test_the_number_of_a_lesson_finds_it_before_those_that_have_it_in_their_goals():
     async def script(pilot):
         assert "320 MiB" in find("13").goal.text
-        assert "An array replicated by accident" in await press(pilot, "L", "3", "2", "enter")
+        assert find("32").title in await press(pilot, "L", "3", "2", "enter")
 
     drive(script, SIZES["usual"])
 
@@ -535,3 +536,18 @@ def test_a_window_may_change_its_size_in_a_lesson():
             assert ("Goal" in text_of(app)) == (size != (30, 8))
 
     drive(script, SIZES["usual"], lesson=at("change", ROWS))
+
+
+@pytest.mark.parametrize("size", ["usual", "wide"])
+def test_without_a_machine_a_sandbox_has_no_seconds_and_no_memory(size):
+    async def script(pilot):
+        await pilot.app.open_lesson(at("change", find("four-cases")))
+        await until(pilot, lambda: "psum_scatter C over X" in text_of(pilot.app))
+        seen = text_of(pilot.app)
+        assert not re.search(r"\d [µnm]s\b|HBM|machine|memory|time ", seen)
+        await press(pilot, "5")
+        assert "counts bytes" in notes(pilot.app)
+        await pilot.app.open_lesson(at("change", find("backward")))
+        await until(pilot, lambda: re.search(r"\d ms", text_of(pilot.app)))
+
+    drive(script, SIZES[size])

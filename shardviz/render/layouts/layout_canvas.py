@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple
 
 from rich.style import Style
@@ -86,16 +87,21 @@ class LayoutCanvas:
         self.width = max((array.x + array.width for array in self.arrays), default=0)
 
     def grown(self, width: int, height: int) -> LayoutCanvas:
-        """The same arrays with cells that use a room of so many columns and lines. Arrays that are side by
-        side come below one another where they fill more of it so."""
+        """The same arrays with cells that use a room of so many columns and lines; arrays of one shape have
+        boxes of one size, if there is room. Arrays that are side by side come below one another where they
+        fill more of it so."""
         now = [[(placed.grid, placed.sign) for placed in shelf] for shelf in self._shelves]
         ways = [now]
         if len(self.arrays) <= BREAKABLE:
             broken = map(list, product(*map(_breaks, now)))
             ways = [[shelf for shelves in way for shelf in shelves] for way in broken]
         grown = [_Grown(way, self._gap, width, height) for way in ways]
-        best = max((way for way in grown if way.fits), key=lambda way: way.filled, default=None)
-        return self if best is None else LayoutCanvas(best.shelves(), self._gap)
+        fitting = sorted((way for way in grown if way.fits), key=lambda way: -way.filled)
+        for way in fitting:
+            alike = LayoutCanvas(way.shelves(alike=True), self._gap)
+            if alike.width <= width and alike.height <= height:
+                return alike
+        return LayoutCanvas(fitting[0].shelves(), self._gap) if fitting else self
 
     def line(
         self,
@@ -344,7 +350,11 @@ class _Grown:
         bottoms = [max(grid.height - grid.top for grid, _ in shelf) for shelf in shelves]
         used = sum(bottoms) + sum(max(grid.top for grid, _ in shelf) for shelf in shelves)
         left = height - used - gap * (len(shelves) - 1)
-        rows = [max(grid.down for grid, _ in shelf) for shelf in shelves]
+        most: dict[tuple[int, ...], int] = {}
+        for grid, _ in chain.from_iterable(shelves):
+            shape = grid.cells.layout.array.shape
+            most[shape] = max(most.get(shape, 1), grid.down)
+        rows = [max(most[grid.cells.layout.array.shape] for grid, _ in shelf) for shelf in shelves]
         self.fits = left >= 0
         taller = left // max(sum(rows), 1)
         self._cells = []
@@ -362,12 +372,29 @@ class _Grown:
             grid.across * inner * grid.down * lines for grid, (inner, lines) in zip(grids, cells, strict=True)
         )
 
-    def shelves(self) -> Shelves:
-        """The arrays with cells of that size."""
+    def shelves(self, alike: bool = False) -> Shelves:
+        """The arrays with cells of that size; or, `alike`, of such a size that arrays of one shape have boxes
+        of one size, for which there may be no room."""
+        sizes = self._alike() if alike else self._cells
         return [
             [(grid.grown(*cell), sign) for (grid, sign), cell in zip(shelf, cells, strict=True)]
-            for shelf, cells in zip(self._before, self._cells, strict=True)
+            for shelf, cells in zip(self._before, sizes, strict=True)
         ]
+
+    def _alike(self) -> list[list[tuple[int, int]]]:
+        sizes = [[*cells] for cells in self._cells]
+        groups: defaultdict[tuple[int, ...], list[tuple[int, int]]] = defaultdict(list)
+        for number, shelf in enumerate(self._before):
+            for place, (grid, _) in enumerate(shelf):
+                if grid.cells.grids == 1:
+                    groups[grid.cells.layout.array.shape].append((number, place))
+        for places in groups.values():
+            grids = [(self._before[number][place][0], sizes[number][place]) for number, place in places]
+            inner = _of_equal_boxes([(grid.across, grid.fit.inner, size[0], 1) for grid, size in grids])
+            lines = _of_equal_boxes([(grid.down, 1, size[1], int(grid.rules)) for grid, size in grids])
+            for (number, place), *size in zip(places, inner, lines, strict=True):
+                sizes[number][place] = size[0], size[1]
+        return sizes
 
     def _cell(self, grid: ArrayGrid, bottom: int, share: int) -> tuple[int, int]:
         """Columns and lines of an array's cells, with a label as far from the left as from the right."""
@@ -375,6 +402,16 @@ class _Grown:
         lines = 1 + (bottom - grid.height + grid.top) // grid.down
         wider = max(0, min(share // grid.across, WIDEST * lines - own)) // 2 * 2
         return own + wider, min(lines, own + wider)
+
+
+def _of_equal_boxes(boxes: Sequence[tuple[int, int, int, int]]) -> list[int]:
+    """The size of the cells of boxes that are to be equally long; each has so many cells, the least size and
+    the present one of a cell, and the border between two. No box gets longer that need not."""
+    step = math.lcm(*(count for count, *_ in boxes))
+    least = max(count * (least + border) for count, least, _, border in boxes)
+    now = min(count * (size + border) for count, _, size, border in boxes)
+    length = max(now // step, -(-least // step)) * step
+    return [length // count - border for count, _, _, border in boxes]
 
 
 def _breaks(shelf: Shelf) -> Iterator[Shelves]:
