@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from shardviz.documents.fields import KINDS, Beside, Document, late
 from shardviz.documents.meshes import job_beside
@@ -198,30 +198,18 @@ def read_arrays(document: Document) -> tuple[list[ProgramArray], Mesh]:
     from shardviz.reports.arrays import Mark, ProgramArray
     from shardviz.sharding import Mesh, PartitionSpec
 
-    def spec(written: Iterable[Sequence[str]] | None) -> PartitionSpec | None:
-        return None if written is None else PartitionSpec(tuple(map(tuple, written)))
+    def value(name: str, held: Any) -> Any:
+        if name == "marks":
+            return tuple(Mark(**mark) for mark in held)
+        if held is not None and name in ("spec", "asked"):
+            return PartitionSpec(tuple(map(tuple, held)))
+        return tuple(held) if isinstance(held, list) else held
 
     program = next(target["program"] for target in document["targets"] if target["program"])
     mesh = program["mesh"] or {"axis_names": (), "axis_sizes": ()}
-    arrays = [
-        ProgramArray(
-            one["kind"],
-            one["name"],
-            one["dtype"],
-            None if one["shape"] is None else tuple(one["shape"]),
-            tuple(one["shard_shape"]),
-            one["bytes_per_device"],
-            spec(one["spec"]),
-            one["copies"],
-            spec(one["asked"]),
-            one["source"],
-            one["memory_kind"],
-            tuple(Mark(**mark) for mark in one["marks"]),
-            tuple(one["logical"]),
-            one["rule"],
-        )
-        for one in program["arrays"]
-    ]
+    names = "kind name dtype shape shard_shape bytes_per_device spec copies asked source memory_kind marks "
+    names += "logical rule"
+    arrays = [ProgramArray(*(value(name, one[name]) for name in names.split())) for one in program["arrays"]]
     return arrays, Mesh(tuple(mesh["axis_names"]), tuple(mesh["axis_sizes"]))
 
 

@@ -12,15 +12,13 @@ import json
 import math
 import re
 from base64 import b64decode
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from shardviz.errors import QuestionError, quote
 from shardviz.models.model import Model, ModelParameter
@@ -35,73 +33,49 @@ METADATA, SHARDING = "_METADATA", "_sharding"
 MAX_BYTES = 2**30
 """Bytes of a file: each array of a large mesh names all devices."""
 ONE = Mesh(("device",), (1,))
-UNKNOWN = ""
-"""The dtype of an array whose files do not say it."""
 _NUMBER = re.compile(r"(\d+)")
 _NUMPY = re.compile(r"[<>|=]([fiucb])(\d+)")
-_LETTERS = {"f": "f", "i": "s", "u": "u", "c": "c"}
+_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, QuestionError)
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The arrays of a checkpoint, each with the spec in which it was saved, as a model's parameters; the mesh
-    of most of them, None where none is told; the names of those whose shape no file says; and the shapes of
-    stored pieces, by name."""
+    """The arrays of a checkpoint, each with the spec in which it was saved, as a model's parameters, the
+    dtype "" where no file says it; the mesh of most of them; the names of those whose shape no file says; and
+    the shapes of stored pieces, by name."""
 
     model: Model
     mesh: Mesh | None
-    shapeless: tuple[str, ...] = ()
-    pieces: Mapping[str, tuple[int, ...] | None] = field(default_factory=dict)
+    shapeless: tuple[str, ...]
+    pieces: Mapping[str, Shape]
 
 
 @dataclass(frozen=True)
 class RestoredArray:
-    """Arrays that are alike, restored: of one device's elements the part that it `held` when they were saved,
-    and how many times as many the stored pieces have that it reads, both the averages of all devices."""
+    """Arrays that are alike, restored: `bytes` of one device for all of them, None where the dtype is not
+    known; the part of its elements that it `held` when they were saved, and how many times as many the stored
+    pieces have that it reads, both the averages of all devices."""
 
     array: FoldedParameter
+    bytes: int | None
     held: float
     pieces: float
-
-    @property
-    def bytes(self) -> int | None:
-        """Bytes of one device for all of them; None where the dtype is not known."""
-        return self.array.bytes_per_device if self.array.first.parameter.dtype else None
 
 
 @dataclass(frozen=True)
 class Restore:
-    """A checkpoint, and how it is split after it was restored."""
+    """A checkpoint, and how it is split after it was restored; of the arrays whose dtype is known the bytes
+    of a device, those that it held, and those of the stored pieces, each of which is read whole. With
+    `is_moved` the mesh or a spec is another than that which was saved."""
 
     checkpoint: Checkpoint
     split: SplitModel
     arrays: tuple[RestoredArray, ...]
-
-    @property
-    def bytes(self) -> int:
-        """Bytes that a device reads, of all arrays whose dtype is known."""
-        return sum(one.bytes or 0 for one in self.arrays)
-
-    @property
-    def held_bytes(self) -> int:
-        return round(sum((one.bytes or 0) * one.held for one in self.arrays))
-
-    @property
-    def piece_bytes(self) -> int:
-        """Bytes of the stored pieces in which these are, each of which is read whole."""
-        return round(sum((one.bytes or 0) * one.pieces for one in self.arrays))
-
-    @property
-    def untyped(self) -> tuple[FoldedParameter, ...]:
-        """The arrays without a dtype."""
-        return tuple(one.array for one in self.arrays if not one.array.first.parameter.dtype)
-
-    @property
-    def is_moved(self) -> bool:
-        """The mesh or a spec is another than that which was saved."""
-        specs = ((each.spec, each.parameter.spec) for each in self.split.parameters)
-        is_same = all(before in (after, None) for after, before in specs)
-        return self.split.mesh != (self.checkpoint.mesh or ONE) or not is_same
+    bytes: int
+    held_bytes: int
+    piece_bytes: int
+    is_moved: bool
 
 
 def restored(checkpoint: Checkpoint, mesh: Mesh | None = None, rules: RuleSet | None = None) -> Restore:
@@ -111,71 +85,70 @@ def restored(checkpoint: Checkpoint, mesh: Mesh | None = None, rules: RuleSet | 
     mesh = mesh or saved
     given = {each.name: each.spec for each in checkpoint.model.parameters}
 
-    def as_saved(name: str, shape: tuple[int, ...]) -> PartitionSpec:
-        spec = given[name] or PartitionSpec.replicated(len(shape))
-        return PartitionSpec(tuple(tuple(a for a in dim if a in mesh.axis_names) for dim in spec.dims))
+    def as_saved(name: str, shape: Shape) -> PartitionSpec:
+        dims = (given[name] or PartitionSpec.replicated(len(shape))).dims
+        return PartitionSpec(tuple(tuple(axis for axis in dim if axis in mesh.axis_names) for dim in dims))
 
     split = split_model(checkpoint.model, rules or RuleSet("as saved", "function", function=as_saved), mesh)
     arrays = []
     for array in folded(split.parameters):
-        own = array.first.parameter
-        piece = checkpoint.pieces.get(own.name) or ()
+        own, piece = array.first.parameter, checkpoint.pieces.get(array.first.parameter.name, ())
         piece = piece if len(piece) == len(own.shape) else own.shape
-        held, pieces = _read(own.shape, own.spec, saved, array.first.spec, mesh, piece)
-        arrays.append(RestoredArray(array, held, pieces))
-    return Restore(checkpoint, split, tuple(arrays))
+        found = _read(own.shape, own.spec, saved, array.first.spec, mesh, piece)
+        arrays.append(RestoredArray(array, array.bytes_per_device if own.dtype else None, *found))
+    shares = [(one.bytes or 0, (one.bytes or 0) * one.held, (one.bytes or 0) * one.pieces) for one in arrays]
+    needed, held_bytes, read = (round(sum(column)) for column in zip(*shares, strict=True))
+    is_same = mesh == saved and all(p.parameter.spec in (p.spec, None) for p in split.parameters)
+    return Restore(checkpoint, split, tuple(arrays), needed, held_bytes, read, not is_same)
 
 
 @lru_cache(maxsize=4096)
 def _read(
-    shape: tuple[int, ...],
-    before: PartitionSpec | None,
-    saved: Mesh,
-    after: PartitionSpec,
-    mesh: Mesh,
-    piece: tuple[int, ...],
+    shape: Shape, before: PartitionSpec | None, saved: Mesh, after: PartitionSpec, mesh: Mesh, piece: Shape
 ) -> tuple[float, float]:
-    """The parts of `RestoredArray`; nothing of an array that was on no mesh is held by a device."""
+    """`held` and `pieces` of a `RestoredArray`; of an array that was on no mesh no device held anything."""
     dims = tuple(f"d{dim}" for dim in range(len(shape)))
-    old, new = (
-        Layout(ShardedArray("x", dims, shape, "u8", spec), on)
-        for spec, on in ((before or PartitionSpec.replicated(len(shape)), saved), (after, mesh))
-    )
-    held_by = {device.id: device.slices for device in old} if before else {}
-    held = pieces = needed = 0
-    for device in new:
+    held_by, needed, held, read = {}, 0, 0, 0
+    if before is not None:
+        held_by = {
+            each.id: each.slices for each in Layout(ShardedArray("x", dims, shape, "u8", before), saved)
+        }
+    for device in Layout(ShardedArray("x", dims, shape, "u8", after), mesh):
         needed += math.prod(stop - start for start, stop in device.slices)
-        if (own := held_by.get(device.id)) is not None:
-            both = zip(device.slices, own, strict=True)
-            held += math.prod(max(min(b, d) - max(a, c), 0) for (a, b), (c, d) in both)
-        whole = zip(device.slices, (max(step, 1) for step in piece), shape, strict=True)
-        pieces += math.prod(
-            min(-(-b // step) * step, size) - a // step * step for (a, b), step, size in whole
-        )
-    return held / max(needed, 1), pieces / max(needed, 1)
+        both = zip(device.slices, held_by.get(device.id, ((0, 0),) * len(dims)), strict=True)
+        held += math.prod(max(min(b, d) - max(a, c), 0) for (a, b), (c, d) in both)
+        for_each = zip(device.slices, piece, shape, strict=True)
+        read += math.prod(min(-(-b // n) * n, size) - a // n * n for (a, b), n, size in for_each if n)
+    return held / max(needed, 1), read / max(needed, 1)
 
 
 # Files.
 
 
-def read_checkpoint(text: str, dtype: str = UNKNOWN) -> Checkpoint:
+def read_checkpoint(text: str, dtype: str = "") -> Checkpoint:
     """The checkpoint in a folder, the newest of one that has several steps, or one of its files; what says no
     dtype has this one. Raises `ModelFileError` for none, and for what cannot be read."""
     folder = _folder(text)
-    names = dict.fromkeys(chain(pieces := _pieces(folder), splits := _splits(folder)))
+    try:
+        pieces, splits = _pieces(folder), _splits(folder)
+    except ModelFileError:
+        raise
+    except _DAMAGE as error:
+        reason = f"its {METADATA} or {SHARDING} is damaged: {error}"
+        raise ModelFileError(str(folder), "", reason, "copy it anew") from None
     stored = _stored(folder)
     meshes = Counter(mesh for mesh, _ in splits.values() if mesh is not None)
     mesh = max(meshes, key=lambda each: meshes[each], default=None)
     arrays, shapeless = [], []
+    names = dict.fromkeys((*pieces, *splits))
     for name in sorted(names, key=lambda name: [(len(p) * p.isdigit(), p) for p in _NUMBER.split(name)]):
         on, entries = splits.get(name, (None, ()))
         shape, kind = _declared(stored, name)
-        piece = pieces.get(name)
-        rank = len(shape if shape is not None else piece or entries)
-        spec = None
+        piece, spec = pieces.get(name, ()), None
         if mesh is not None and on == mesh:
+            rank = len(shape if shape is not None else piece)
             spec = PartitionSpec((*entries[:rank], *((),) * (rank - len(entries))))
-            if shape is None and piece is not None and mesh.group_size(spec.axes) == mesh.size:
+            if shape is None and piece and mesh.group_size(spec.axes) == mesh.size:
                 shape = tuple(size * count for size, count in zip(piece, spec.parts(mesh), strict=True))
         if shape is None:
             shapeless.append(name)
@@ -197,65 +170,57 @@ def _folder(text: str) -> Path:
     path = Path(text).expanduser()
     announce(path)
     if "://" in text:
-        hint = f"copy {METADATA}, {SHARDING} and array_metadatas to a folder, which need no weights"
+        hint = f"copy {METADATA}, {SHARDING} and manifest.ocdbt to a folder: no weights are needed"
         raise ModelFileError(text, "", "it is not on this machine", hint)
     if path.name in (METADATA, SHARDING):
         return path.parent
     if not is_folder(path):
-        reason = "it is not a folder" if is_there(path) else "there is no such folder"
-        raise ModelFileError(str(path), "", reason, "give the folder of a checkpoint of Orbax")
-    found = [file.parent for depth in ("", "*/", "*/*/") for file in path.glob(f"{depth}{METADATA}")]
-    if not found:
+        raise ModelFileError(str(path), "", "there is no such folder", "give a checkpoint of Orbax")
+    steps = defaultdict(list)
+    for depth in ("", "*/", "*/*/"):
+        for file in path.glob(f"{depth}{METADATA}"):
+            step = file.relative_to(path).parts[0]
+            steps[tuple(map(int, _NUMBER.findall(step)))].append(file.parent)
+    if not steps:
         hint = f"give a folder of Orbax, which has {METADATA}"
         raise ModelFileError(str(path), "", "it has no checkpoint of Orbax", hint)
-    steps = {
-        each: [int(n) for part in each.relative_to(path).parts[:1] for n in _NUMBER.findall(part)]
-        for each in found
-    }
-    newest = sorted(each for each in found if steps[each] == max(steps.values()))
-    if len(newest) > 1:
-        hint = f"name one, such as {newest[0]}"
-        raise QuestionError(f"{quote(str(path))} has {len(newest)} items", hint)
-    return newest[0]
+    newest, *others = sorted(steps[max(steps)])
+    if others:
+        problem = f"{quote(str(path))} has {1 + len(others)} items"
+        raise QuestionError(problem, f"name one, such as {newest}")
+    return newest
 
 
-def _pieces(folder: Path) -> dict[str, tuple[int, ...] | None]:
-    """The shape of each array's stored pieces, None where older versions do not say it."""
+def _pieces(folder: Path) -> dict[str, Shape]:
+    """The shape of each array's stored pieces, () where older versions do not say it."""
     file = folder / METADATA
     tree = json_table(text_of(file, MAX_BYTES), str(file)).table("tree_metadata")
-    found = {}
-    for path in tree.values:
-        leaf = tree.table(path)
-        name = ".".join(str(key.values.get("key")) for key in leaf.tables("key_metadata"))
-        value = leaf.table("value_metadata").values
-        if value.get("value_type") in ("jax.Array", "np.ndarray"):
-            found[name] = _sizes(value.get("write_shape"))
-    return found
+    return {
+        ".".join(str(key["key"]) for key in leaf["key_metadata"]): tuple(
+            map(int, leaf["value_metadata"].get("write_shape", ()))
+        )
+        for leaf in tree.values.values()
+        if leaf["value_metadata"].get("value_type") in ("jax.Array", "np.ndarray")
+    }
 
 
 def _splits(folder: Path) -> dict[str, tuple[Mesh | None, tuple[tuple[str, ...], ...]]]:
     """The mesh of each array, None for one on a single device, and its spec's entries."""
-    file = folder / SHARDING
-    if not is_there(file):
-        return {}
-    found = {}
-    for name, text in json_table(text_of(file, MAX_BYTES), str(file)).values.items():
-        try:
-            said = json.loads(text)
-            own = tuple(said.get("axis_names", ()))
-            axes = dict(zip(own, writable_names(own), strict=True))
-            mesh = None
-            if said["sharding_type"] == "NamedSharding":
-                mesh = Mesh(tuple(axes.values()), tuple(said["shape"]))
-                with suppress(KeyError, QuestionError):  # devices that are not numbered from 0
-                    order = tuple(map(int, re.findall(r'"id": (\d+)', json.dumps(said["device_mesh"]))))
-                    mesh = mesh if order == tuple(range(mesh.size)) else replace(mesh, device_order=order)
-            listed = (each if isinstance(each, list) else [each] for each in said.get("partition_spec", ()))
-            entries = tuple(tuple(axes[axis] for axis in each if axis is not None) for each in listed)
-            found[b64decode(name).decode()] = mesh, entries
-        except (ValueError, KeyError, TypeError, AttributeError, QuestionError) as error:
-            reason = f"the sharding of {quote(name, 40)} cannot be read: {error}"
-            raise ModelFileError(str(file), "", reason, "copy the file anew") from None
+    file, found = folder / SHARDING, {}
+    for name, text in (
+        json_table(text_of(file, MAX_BYTES), str(file)).values.items() if is_there(file) else ()
+    ):
+        said, mesh = json.loads(text), None
+        own = said.get("axis_names", ())
+        axes = dict(zip(own, writable_names(own), strict=True))
+        if said["sharding_type"] == "NamedSharding":
+            mesh = Mesh(tuple(axes.values()), tuple(said["shape"]))
+            order = tuple(map(int, re.findall(r'"id": (\d+)', json.dumps(said.get("device_mesh")))))
+            with suppress(QuestionError):  # devices that are not numbered from 0
+                mesh = mesh if order in ((), (*range(mesh.size),)) else replace(mesh, device_order=order)
+        listed = (each if isinstance(each, list) else [each] for each in said.get("partition_spec", ()))
+        entries = tuple(tuple(axes[axis] for axis in each if axis is not None) for each in listed)
+        found[b64decode(name).decode()] = mesh, entries
     return found
 
 
@@ -266,23 +231,19 @@ def _stored(folder: Path) -> Callable[[str], str]:
             base = {"driver": "ocdbt", "base": folder.resolve().as_uri() + "/"}
             store = import_module("tensorstore").KvStore.open(base).result(10)
             return lambda key: bytes(store.read(key).result(10).value).decode()
-    return lambda key: text_of(folder / key, MAX_BYTES)
+    return lambda key: text_of(folder / key)
 
 
-def _declared(stored: Callable[[str], str], name: str) -> tuple[tuple[int, ...] | None, str]:
-    """Shape and dtype of an array as Zarr has them; None and `UNKNOWN` where it is silent."""
+def _declared(stored: Callable[[str], str], name: str) -> tuple[Shape | None, str]:
+    """Shape and dtype of an array as Zarr has them; None and "" where it is silent."""
     for file in (".zarray", "zarr.json"):
-        with suppress(ValueError, TypeError, AttributeError, QuestionError):
-            said: dict[str, Any] = json.loads(stored(f"{name}/{file}"))
-            kind = str(said.get("dtype") or said.get("data_type"))
+        with suppress(*_DAMAGE):
+            said = json.loads(stored(f"{name}/{file}"))
+            kind, shape = str(said.get("dtype") or said.get("data_type")), tuple(map(int, said["shape"]))
             if match := _NUMPY.fullmatch(kind):
-                kind = "pred" if match[1] == "b" else f"{_LETTERS[match[1]]}{8 * int(match[2])}"
+                letter = match[1].replace("i", "s")
+                kind = "pred" if letter == "b" else f"{letter}{8 * int(match[2])}"
             with suppress(QuestionError):
-                return _sizes(said["shape"]), canonical_dtype(kind)
-            return _sizes(said["shape"]), UNKNOWN
-    return None, UNKNOWN
-
-
-def _sizes(given: object) -> tuple[int, ...] | None:
-    is_shape = isinstance(given, list) and all(type(size) is int and size >= 0 for size in given)
-    return tuple(given) if is_shape else None  # type: ignore[arg-type]
+                return shape, canonical_dtype(kind)
+            return shape, ""
+    return None, ""

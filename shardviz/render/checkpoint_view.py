@@ -17,21 +17,20 @@ from shardviz.units import human_bytes, times
 
 MOST = 24
 """Rows of a page that was not asked for more."""
-UNKNOWN = "unknown dtype"
 
 
 def checkpoint_lines(restore: Restore, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
     """The checkpoint, what restoring it reads, and a row for the arrays that are alike, the largest first."""
-    checkpoint, split = restore.checkpoint, restore.split
-    model = checkpoint.model
+    checkpoint, split, is_moved = restore.checkpoint, restore.split, restore.is_moved
+    model, saved = checkpoint.model, checkpoint.mesh or split.mesh
+    untyped = [one.array.name for one in restore.arrays if one.bytes is None]
+    size = f"{model.elements:,} elements" if untyped else human_bytes(model.nbytes)
     count = plural(len(model.parameters) + len(checkpoint.shapeless), "array")
-    size = f"{count}, {model.elements:,} elements"
-    if not restore.untyped:
-        size = f"{count}, {human_bytes(model.nbytes)}"
-    lines = sentence(size, width, lead=f"{model.name}  ") + sentence(model.source, width, style="dim")
+    lines = sentence(f"{count}, {size}", width, lead=f"{model.name}  ")
+    lines += sentence(model.source, width, style="dim")
     if checkpoint.mesh is not None:
         lines.append(Text("saved on mesh ").append_text(mesh_text(checkpoint.mesh, palette)))
-    if restore.is_moved:
+    if is_moved:
         lines.append(Text("restored on mesh ").append_text(mesh_text(split.mesh, palette)))
         by = (
             "as saved, over the axes that this mesh has"
@@ -39,45 +38,40 @@ def checkpoint_lines(restore: Restore, width: int, palette: Palette, verbose: bo
             else f"rules {split.rules.name}"
         )
         lines += sentence(by, width, style="dim")
-    lines += [Text(), *sentences(_words(restore), width), Text()]
-    rows: list[Sequence[Cell]] = []
+    lines += [Text(), *sentences(_words(restore, untyped), width), Text()]
     ordered = sorted(restore.arrays, key=lambda one: -one.array.elements)
-    for one in ordered if verbose else ordered[:MOST]:
-        first, own = one.array.first, one.array.first.parameter
-        rows.append(
-            [
-                one.array.name,
-                f"{own.dtype or UNKNOWN} {times(own.shape)}",
-                ("not sharded", "dim")
-                if own.spec is None
-                else split_text(own.spec, checkpoint.mesh or split.mesh, palette),
-                split_text(first.spec, split.mesh, palette) if restore.is_moved else "",
-                "?" if one.bytes is None else human_bytes(one.bytes),
-                f"{first.replicas:,}",
-                percent(one.held) if restore.is_moved else "",
-            ]
+    rows: list[Sequence[Cell]] = [
+        (
+            one.array.name,
+            f"{own.dtype or 'unknown dtype'} {times(own.shape)}",
+            ("not sharded", "dim") if own.spec is None else split_text(own.spec, saved, palette),
+            split_text(one.array.first.spec, split.mesh, palette) if is_moved else "",
+            "?" if one.bytes is None else human_bytes(one.bytes),
+            f"{one.array.first.replicas:,}",
+            percent(one.held) if is_moved else "",
         )
-    restored, held = ("restored", "held") if restore.is_moved else ("", "")
+        for one in (ordered if verbose else ordered[:MOST])
+        for own in (one.array.first.parameter,)
+    ]
+    restored, held = ("restored", "held") if is_moved else ("", "")
     heads = ("array", "shape", "saved", restored, "per device", "copies", held)
     lines += table(rows, width, 0, {4, 5, 6}, heads, ((5,), (5, 6)), style="dim")
     if left := len(ordered) - len(rows):
         lines.append(Text(f"and {plural(left, 'more row')}", "dim"))
-    return lines + (rule_lines(split, width) if restore.is_moved else [])
+    return lines + (rule_lines(split, width) if is_moved else [])
 
 
-def _words(restore: Restore) -> Iterator[str]:
-    """``each device reads 4 GiB, of which it held 25 % when they were saved``, and what is not known."""
-    typed = restore.bytes
-    if typed and restore.is_moved:
-        held = percent(restore.held_bytes / typed)
-        yield f"each device needs {human_bytes(typed)}, and held {held} of that when it was saved"
+def _words(restore: Restore, untyped: Sequence[str]) -> Iterator[str]:
+    """``each device needs 4 GiB, and held 25 % of that when it was saved``, and what is not known."""
+    needed, shapeless = restore.bytes, restore.checkpoint.shapeless
+    if needed and restore.is_moved:
+        held = percent(restore.held_bytes / needed)
+        yield f"each device needs {human_bytes(needed)}, and held {held} of that when it was saved"
         yield f"the stored pieces that it reads, each whole, have {human_bytes(restore.piece_bytes)}"
-    elif typed:
-        yield f"each device holds {human_bytes(typed)}"
-    if restore.untyped:
-        yield f"unknown dtype, in no figure: {some([array.name for array in restore.untyped])}"
-    if restore.checkpoint.shapeless:
-        yield f"unknown shape: {some(restore.checkpoint.shapeless)}"
-    if restore.untyped or restore.checkpoint.shapeless:
-        hint = "; --dtype bf16 assumes one" if restore.untyped else ""
+    elif needed:
+        yield f"each device holds {human_bytes(needed)}"
+    yield f"unknown dtype, in no figure: {some(untyped)}" if untyped else ""
+    yield f"unknown shape: {some(shapeless)}" if shapeless else ""
+    if untyped or shapeless:
+        hint = "; --dtype bf16 assumes one" if untyped else ""
         yield f"tensorstore, installed beside shardviz, reads them from the checkpoint's database{hint}"

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from rich.text import Text
 from textual.widgets import Static
@@ -14,7 +15,6 @@ from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.render.palette import Palette
 from shardviz.reports.arrays import ProgramArray, alike_arrays
-from shardviz.sharding import Mesh
 from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, FilteredList, ListRow
 from shardviz.tui.registry import TABLES
 
@@ -23,14 +23,14 @@ with LazyImports():
     from shardviz.render.programs import array_table
 
 (SORT,) = TABLES["ARRAYS"]
-ORDERS: dict[str, Callable[[Sequence[ProgramArray]], object]] = {
+ORDERS: dict[str, Callable[[Sequence[ProgramArray]], Any]] = {
     "bytes": lambda group: -sum(one.bytes for one in group),
     "waste": lambda group: -sum(mark.bytes for one in group for mark in one.marks),
     "copies": lambda group: -(group[0].copies or 0),
     "kind": lambda group: group[0].kind,
     "name": lambda group: group[0].name,
 }
-"""What rows are sorted by, in turn; alike ones stay as they were."""
+"""What rows are sorted by, in turn."""
 
 
 class ArraysDialog(FilteredList):
@@ -45,10 +45,9 @@ class ArraysDialog(FilteredList):
 
     def __init__(self, words: Sequence[str], palette: Palette) -> None:
         super().__init__()
-        self._words, self._palette, self._order = words, palette, "bytes"
+        self._words, self._palette, self._orders = words, palette, [*ORDERS]
         self._process: subprocess.Popen[bytes] | None = None
-        self._groups: list[list[ProgramArray]] = []
-        self._mesh = Mesh((), ())
+        self._groups: Sequence[Sequence[ProgramArray]] = ()
 
     def on_mount(self) -> None:
         self.describe(Text("compiling …", "dim"))
@@ -67,16 +66,15 @@ class ArraysDialog(FilteredList):
         yield self._show
 
     def _show(self) -> None:
-        chosen = self.chosen
-        groups = sorted(self._groups, key=ORDERS[self._order])  # type: ignore[arg-type]
-        self.query_one(".title", Static).update(Text(f"Arrays by {self._order}"))
+        groups = sorted(self._groups, key=ORDERS[self._orders[0]])
+        self.query_one(".title", Static).update(Text(f"Arrays by {self._orders[0]}"))
         lines = array_table.array_rows(groups, self._mesh, self._palette, self.size.width)
-        self.show_table(lines, groups, chosen and chosen.value)
+        self.show_table(lines, groups, self.chosen and self.chosen.value)
 
     def action_sort(self) -> None:
-        orders = [*ORDERS]
-        self._order = orders[(orders.index(self._order) + 1) % len(orders)]
-        self._show()
+        if self._groups:
+            self._orders.append(self._orders.pop(0))
+            self._show()
 
     def about(self, row: ListRow) -> Text:
         width = self.query_one("#choice").content_size.width
