@@ -482,24 +482,26 @@ class MeshSearch:
         free = self._fastest(0.0)
         if self._fits(free):
             return free
-        if self.limit is None or self.smallest().memory > self.limit:
+        smallest = self.smallest()
+        if self.limit is None or smallest.memory > self.limit:
             return None
+        found = StepSharding(
+            smallest, step_time(smallest, self.overlap, self.layers, self.bubble), free.least
+        )
         low, high = 0.0, free.time.seconds / self.limit
-        sharding = self._fastest(high)
         for _ in range(HALVINGS):
-            if self._fits(sharding):
+            if self._fits(each := self._fastest(high)):
+                found = min(found, each, key=lambda one: one.time.seconds)
                 break
             low, high = high, high * 16
-            sharding = self._fastest(high)
         for _ in range(HALVINGS):
             middle = (low * high) ** 0.5 if low else high / 16
-            each = self._fastest(middle)
-            if self._fits(each):
+            if self._fits(each := self._fastest(middle)):
                 high = middle
-                sharding = min(sharding, each, key=lambda one: one.time.seconds)
+                found = min(found, each, key=lambda one: one.time.seconds)
             else:
                 low = middle
-        return replace(sharding, least=free.least) if self._fits(sharding) else None
+        return replace(found, least=free.least)
 
     def smallest(self) -> ProgramSharding:
         """The sharding that holds the least."""
