@@ -172,5 +172,5 @@ def hideable(
         if entry.all_exposed and entry.seconds is not None and entry.exposed is not None:
             others = independent(module.index, lines[entry.collective.name])
             beside = sum(work.get(each.name, 0.0) for each in others) - (entry.seconds - entry.exposed)
-            found[entry] = min(entry.exposed, beside) * (entry.runs or 0)
-    return found
+            found[entry] = max(0.0, min(entry.exposed, beside)) * (entry.runs or 0)
+    return {entry: seconds for entry, seconds in found.items() if seconds}

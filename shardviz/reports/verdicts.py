@@ -36,7 +36,13 @@ from shardviz.reports.candidates import (
     splits,
 )
 from shardviz.reports.entries import CollectiveEntry, entries_of
-from shardviz.reports.lowered_module import ExplicitReshards, Meeting, ProgramChange, ShardingCandidate
+from shardviz.reports.lowered_module import (
+    ExplicitReshards,
+    Meeting,
+    ProgramChange,
+    ScheduleCandidate,
+    ShardingCandidate,
+)
 from shardviz.reports.target_program import TargetProgram
 from shardviz.reports.why import Reason, TrainStep
 from shardviz.sharding import canonical_dtype
@@ -73,6 +79,8 @@ MOST_REPLICATED = 2
 """Arguments that every device holds whole, for which splits are tried."""
 MOST_COMPILED = 2
 """Changes for one meeting, or of one kind, that the target compiles, those first that save most on Shardy."""
+MOST_WAITING = 20
+"""Collectives, those that the device waits longest for, beside which other work is looked for."""
 _SLICES = frozenset(("slice", "dynamic_slice", "gather"))
 _ARRAY = re.compile(r"(\w+)\[([\d,]*)\]")
 
@@ -337,17 +345,10 @@ def _replicated(trial: _Trial) -> Iterator[WasteVerdict]:
             one, change = min(
                 tried, key=lambda pair: (-(pair[0].seconds or 0), pair[0].memory_bytes - pair[0].sent_bytes)
             )
-            array = group[0]
+            array, code, target = group[0], change.code, compiled.target
             words = next(mark.words for mark in array.marks if mark.kind == "replicated")
             yield WasteVerdict(
-                "replicated argument",
-                words,
-                change.code,
-                one,
-                array.source,
-                compiled.target,
-                change,
-                array=array.name,
+                "replicated argument", words, code, one, array.source, target, change, array=array.name
             )
 
 
@@ -424,15 +425,9 @@ def _lost_donations(trial: _Trial) -> Iterator[WasteVerdict]:
             saving = trial.saving(change)
             if saving is not None and saving.memory_bytes < min(0, saving.sent_bytes):
                 words += f": {result.path or 'the result'} is {result.spec}"
+                target = trial.compiled.target
                 yield WasteVerdict(
-                    "lost donation",
-                    words,
-                    change.code,
-                    saving,
-                    "",
-                    trial.compiled.target,
-                    change,
-                    array=array.name,
+                    "lost donation", words, change.code, saving, "", target, change, array=array.name
                 )
 
 
@@ -476,39 +471,47 @@ def _loop_reductions(trial: _Trial) -> Iterator[WasteVerdict]:
 
 def _not_overlapped(trial: _Trial) -> Iterator[WasteVerdict]:
     """Collectives for which the device waits, though work beside them does not depend on them."""
-    compiled, times, memory = trial.compiled, trial.times, trial.compiled.memory
-    if times is None or memory is None or not isinstance(compiled.module, HloModule):
+    compiled, times = trial.compiled, trial.times
+    if times is None or not isinstance(compiled.module, HloModule):
         return
-    total, (target,) = times.model.seconds, parse_targets(compiled.target)
-    entries = [entry for entry, _ in trial.told]
-    saved = hideable(compiled.module, entries, times.model)
-    dearest = [
-        entry for entry in sorted(saved, key=lambda each: -saved[each]) if saved[entry] >= LEAST_PART * total
-    ]
-    ops = dict.fromkeys(entry.collective.op for entry in dearest)
-    ways = [[one] for one in trial.step.program.barriers[:MOST_COMPILED] if ops]
-    ways += [[*asynchronous(op, target.platform)] for op in islice(ops, MOST_COMPILED)]
-    for change in (each for way in ways for each in way):
-        after = trial.ask(compiled.target, (change,))
-        saving, now = trial.saving_in(after, change), after.times(trial.machine).times
-        if saving is None or now is None or after.module is None or not saving.seconds:
-            continue
-        waits = _waits(entries_of(after.module, now.model))
-        mended = [each for each in dearest if waits[_kind_of(each)] < _waits(entries)[_kind_of(each)]]
-        is_much = saving.seconds >= LEAST_PART * total
-        # It may not take a larger part of the memory than it saves of the time.
-        if mended and is_much and saving.memory_bytes * total <= saving.seconds * memory.peak_bytes:
-            first = mended[0].collective
-            yield WasteVerdict(
-                "no overlap",
-                f"each run waits {human_seconds(mended[0].all_exposed or 0.0)} for the {first.op} over "
-                f"{' and '.join(first.axes)}, and work that does not depend on it could overlap",
-                change.code,
-                saving,
-                change.source or first.source,
-                compiled.target,
-                collectives=tuple(each.collective.name for each in mended),
-            )
+    waiting = sorted((entry for entry, _ in trial.told), key=lambda one: -(one.all_exposed or 0.0))
+    saved = hideable(compiled.module, waiting[:MOST_WAITING], times.model)
+    ops = dict.fromkeys(one.collective.op for one in sorted(saved, key=lambda one: -saved[one]))
+    if sum(saved.values()) < LEAST_PART * times.model.seconds:
+        return
+    (target,) = parse_targets(compiled.target)
+    ways = [(one,) for one in trial.step.program.barriers], (asynchronous(op, target.platform) for op in ops)
+    for way in (each for kind in ways for each in islice(kind, MOST_COMPILED)):
+        tried = filter(None, (_overlapped(trial, change, waiting) for change in way))
+        yield from sorted(tried, key=lambda one: -(one.saving.seconds or 0.0))[:1]
+
+
+def _overlapped(
+    trial: _Trial, change: ScheduleCandidate, waiting: Sequence[CollectiveEntry]
+) -> WasteVerdict | None:
+    """The change of a schedule, where a run then takes less time, by a larger part than it takes more memory;
+    of the collectives that are `waiting`, those for which the device waits less then."""
+    compiled, memory = trial.compiled, trial.compiled.memory
+    after = trial.ask(compiled.target, (change,))
+    saving, now, was = trial.saving_in(after, change), after.times(trial.machine).times, trial.times
+    if saving is None or not saving.seconds or now is None or was is None or after.module is None:
+        return None
+    before, left = _waits(waiting), _waits(entries_of(after.module, now.model))
+    mended = [one for one in waiting if left[_kind_of(one)] < (1 - LEAST_PART) * before[_kind_of(one)]]
+    part = saving.seconds / was.model.seconds
+    if not mended or memory is None or not max(LEAST_PART, saving.memory_bytes / memory.peak_bytes) <= part:
+        return None
+    first = mended[0].collective
+    return WasteVerdict(
+        "no overlap",
+        f"each run waits {human_seconds(before[_kind_of(mended[0])])} for {first.op} {','.join(first.axes)}, "
+        "and work that does not depend on it could overlap",
+        change.code,
+        saving,
+        change.source or first.source,
+        compiled.target,
+        collectives=tuple(one.collective.name for one in mended),
+    )
 
 
 def _kind_of(entry: CollectiveEntry) -> tuple[object, ...]:

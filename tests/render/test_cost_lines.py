@@ -11,9 +11,10 @@ from shardviz.hardware.machine_file import named_machine
 from shardviz.hlo.text.trip_count import with_trip_counts
 from shardviz.notation.mesh import parse_mesh
 from shardviz.render.palette import PLAIN
-from shardviz.render.programs.cost_lines import cost_lines, sum_lines
+from shardviz.render.programs.cost_lines import cost_lines, sum_lines, verdict_lines
 from shardviz.reports.entries import Selection
 from shardviz.reports.program_report import program_report
+from shardviz.reports.verdicts import ChangeSaving, WasteVerdict
 from shardviz.user_files import EXAMPLES
 
 PROGRAM = (EXAMPLES / "mlp.txt").read_text(encoding="utf-8")
@@ -176,3 +177,17 @@ def test_shapes_give_way_to_the_line_of_the_file() -> None:
         (gather,) = (line for line in shown(text, 100).splitlines() if "all-gather" in line and "×" in line)
         assert gather.endswith(f"{'m' * letters}.py:1")
         assert [word for word in gather.split() if "f32" in word] == [told] * bool(told)
+
+
+def test_a_verdict_says_only_what_changes() -> None:
+    for saving, words in (
+        (ChangeSaving(0, 0, 2e-6), "a run takes 2 µs less"),
+        (ChangeSaving(1024), "each device sends 1 KiB less"),
+        (
+            ChangeSaving(1024, 512, 2e-6),
+            "a run takes 2 µs less; each device sends 1 KiB less and needs 512 B more memory",
+        ),
+    ):
+        lines = verdict_lines([WasteVerdict("reshard", "", "", saving)], 100)
+        page = " ".join(" ".join(line.plain for line in lines).split())
+        assert page.endswith(f"instead: {words} (priced, not compiled)")

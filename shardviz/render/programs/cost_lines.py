@@ -346,11 +346,11 @@ def verdict_lines(verdicts: Sequence[WasteVerdict], width: int) -> list[Text]:
         sent, memory = (f"{human_bytes(abs(each))} {_less(each)}" for each in saved)
         parts = [f"sends {sent}"] * bool(saving.sent_bytes)
         parts += [f"needs {memory} memory"] * bool(saving.memory_bytes)
-        words = "each device " + " and ".join(parts)
+        words = [f"each device {' and '.join(parts)}"] * bool(parts)
         if saving.seconds:
-            words = f"a run takes {human_seconds(abs(saving.seconds))} {_less(saving.seconds)}; {words}"
+            words.insert(0, f"a run takes {human_seconds(abs(saving.seconds))} {_less(saving.seconds)}")
         how = f"compiled for {one.target}" if one.target else "priced, not compiled"
-        lines += sentence(f"{words} ({how})", width, 4)
+        lines += sentence(f"{'; '.join(words)} ({how})", width, 4)
     return lines
 
 
