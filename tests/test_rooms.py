@@ -61,7 +61,7 @@ MAY_IMPORT = {
         "codegen",
     },
     "forms": {"sharding", "notation", "collectives", "hardware", "planner", "targets", "stepping"},
-    "lessons": {*PURE, "forms"},
+    "lessons": {*PURE, "compiler", "forms"},
     "documents": {*PURE, "forms", "lessons"},
     "render": {*PURE, "forms", "lessons", "codegen"},
     "answers": {*PURE, "compiler"},

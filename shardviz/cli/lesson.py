@@ -21,7 +21,7 @@ from shardviz.lessons.progress import load
 from shardviz.user_files import free_name, new_path, write_file
 
 with LazyImports():
-    from shardviz.cli import lesson_check
+    from shardviz.cli import lesson_check, lesson_watch
     from shardviz.cli import open_app as cli_open_app
     from shardviz.lessons import hand_in
     from shardviz.render import lesson_view
@@ -36,6 +36,11 @@ with LazyImports():
 @options.option("--grade folder", "FOLDER", "Check the files that were handed in again: a table, or CSV.")
 @options.flag("--notebook", "Write LESSON as a notebook for Jupyter and Colab.")
 @options.option("-o --save file", "FILE", "The file to hand in, that of the CSV, or the notebook.")
+@options.option(
+    "--watch watched",
+    "FILE.py",
+    "Check what you write for LESSON at every save of FILE.py, which is made if it is not there.",
+)
 @options.output
 def command(
     lessons: tuple[str, ...],
@@ -44,6 +49,7 @@ def command(
     name: str | None,
     folder: str | None,
     notebook: bool,
+    watched: str | None,
     file: str | None,
     output: CommandOutput,
 ) -> int:
@@ -52,7 +58,7 @@ def command(
     LESSON is a number, a name, or the path of a lesson file of your own.
     """
     chosen = {"--check": check, "--present": present, "--notebook": notebook}
-    chosen |= {"--hand-in": name is not None, "--grade": folder is not None}
+    chosen |= {"--hand-in": name is not None, "--grade": folder is not None, "--watch": watched is not None}
     options.refuse_both(chosen, "give one of them")
     if name is not None:
         return _hand_in(name, lessons, file)
@@ -64,14 +70,17 @@ def command(
         raise QuestionError("-o needs something to write", "add --hand-in, --grade or --notebook")
     if check:
         return lesson_check.check_lessons(lessons, output.as_json)
-    if present and output.as_json:
+    of_one = "--present" if present else "--watch" if watched is not None else ""
+    if of_one and output.as_json:
         hint = "leave out --json; shardviz lesson --json prints the course"
-        raise QuestionError("--present prints no JSON", hint)
-    if present and not lessons:
-        raise QuestionError("--present needs a lesson", "give its number or its name: --present 4")
+        raise QuestionError(f"{of_one} prints no JSON", hint)
+    if of_one and not lessons:
+        raise QuestionError(f"{of_one} needs a lesson", f"give its number or its name: lesson 4 {of_one}")
     if len(lessons) > 1:
         problem = f"{len(lessons)} lessons are given, but only one can be opened"
         raise QuestionError(problem, "only --check takes several")
+    if watched is not None:
+        return lesson_watch.watch_file(find(lessons[0]), watched, output)
     return _open_lesson(lessons[0], present, output) if lessons else _list_lessons(output)
 
 

@@ -35,6 +35,7 @@ from shardviz.lessons.jax_questions import (
 )
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.lesson_file import LessonError, quote_name
+from shardviz.lessons.writing import check_written
 from shardviz.render.lesson_view import fits
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
@@ -101,6 +102,7 @@ class Checked:
         others = ", the others are consistent" if checked < answers else ""
         goal = ["goal checked by JAX"] if any(key.startswith("goal.") for key in self.asked_of_jax) else []
         ran = ["its program runs"] * self.asked_of_jax.count("program")
+        ran += ["what is written passes"] * ("write.solution" in self.asked_of_jax)
         said = f"{checked} of {plural(answers, 'answer')} checked by JAX{others}"
         count = len(unchecked_figures(self.lesson))
         verb = "is" if count == 1 else "are"
@@ -179,7 +181,16 @@ class LessonVerifier:
                 asked.append(Asked(question.key, self._verdict(question), question.is_of_answer))
         if lesson.program:
             asked.append(Asked("program", self._programs.start(lesson.program).result))
+        if (writing := lesson.writing) is not None:
+            asked.append(Asked("write.starter", lambda: self._of_starter(lesson, writing.starter)))
+            asked.append(Asked("write.solution", lambda: self._wrong(lesson, writing.solution)))
         return asked
+
+    def _wrong(self, lesson: Lesson, text: str) -> str:
+        return check_written(lesson, text, self._worker).wrong
+
+    def _of_starter(self, lesson: Lesson, text: str) -> str:
+        return "" if self._wrong(lesson, text) else "it passes already"
 
     def _verdict(self, question: JaxQuestion) -> Verdict:
         """Ask at once, and wait when the verdict is wanted. Raises `TargetError` where nobody can answer."""

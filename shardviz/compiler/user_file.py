@@ -24,7 +24,8 @@ HINT = (
 @dataclass(frozen=True)
 class UserFileRequest:
     """To the process: call `function` of `file` with a mesh and `keywords`, and lower what it returns for
-    `platforms`."""
+    `platforms`. It has so many `seconds`, where they are not 0. With the code of a `reference`, a function of
+    the same arguments, the program also runs on them, filled with small whole numbers."""
 
     file: str
     function: str
@@ -32,13 +33,17 @@ class UserFileRequest:
     platforms: tuple[str, ...]
     is_explicit: bool = False
     keywords: tuple[tuple[str, Any], ...] = ()
+    reference: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class UserProgram:
-    """From the process: the program by platform, or why JAX does not lower it for that one."""
+    """From the process: the program by platform, or why JAX does not lower it for that one; and the first
+    device that ends with other numbers than the reference gives, as a sentence, "" where none does."""
 
     lowered: Mapping[str, LoweredModule | ShardvizError]
+    difference: str = ""
 
     @property
     def meshes(self) -> tuple[Mesh, ...]:
@@ -121,16 +126,19 @@ def functions_of(file: Path, of_mesh: bool = False) -> list[str]:
 
 
 class UserFileProcess:
-    """The process of one request, which begins at once. What the file prints goes to stderr."""
+    """The process of one request, which begins at once. What the file prints goes to the file descriptor
+    `output`, nowhere without one."""
 
-    def __init__(self, request: UserFileRequest, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, request: UserFileRequest, environment: Mapping[str, str], output: int | None = 2
+    ) -> None:
         self._request = request
-        self._child = ChildProcess(COMPILERS_CHILD, simulating(environment), "file", output=2)
+        self._child = ChildProcess(COMPILERS_CHILD, simulating(environment), "file", output=output)
         with suppress(BrokenPipeError):  # it has ended already, and `result` says how
             self._child.send(request)
 
-    def result(self, time_limit: float) -> UserProgram:
-        """Wait for the program, at most `time_limit` seconds.
+    def result(self, time_limit: float, hint: str = "give it longer with a larger --timeout") -> UserProgram:
+        """Wait for the program, at most `time_limit` seconds; after that the `hint` says what to do.
 
         Raises `QuestionError` for what is wrong with the file, `CompilerError` where it takes too long or
         ends the process.
@@ -140,7 +148,7 @@ class UserFileProcess:
             found = self._child.receive(None if math.isinf(time_limit) else time_limit)
         except TimeoutError:
             problem = f"{name} took longer than {time_limit:g} s and was stopped"
-            raise CompilerError(problem, "give it longer with a larger --timeout") from None
+            raise CompilerError(problem, hint) from None
         except EOFError:
             how = self._child.reap()[0].replace("ended with", "ended the process with")
             raise CompilerError(f"{name} {how}", f"python {self._request.file} runs it alone") from None

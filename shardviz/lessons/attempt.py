@@ -11,13 +11,14 @@ from shardviz.lessons.course import find
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import is_right
 
-StageKind = Literal["see", "predict", "reveal", "explain", "change", "code"]
+StageKind = Literal["see", "predict", "reveal", "explain", "change", "write", "code"]
 TITLES: dict[StageKind, str] = {
     "see": "See",
     "predict": "Predict",
     "reveal": "Answer",
     "explain": "Why",
     "change": "Change",
+    "write": "Write",
     "code": "Code",
 }
 """The names of the stages."""
@@ -35,13 +36,17 @@ class LessonStage(NamedTuple):
 
 
 def stages(lesson: Lesson) -> tuple[LessonStage, ...]:
-    """See, then each prediction with its reveal, explain, change, code."""
+    """See, then each prediction with its reveal, explain, change, write where something is written, code."""
     asked = (
         LessonStage(kind, number)
         for number, _ in enumerate(lesson.predictions)
         for kind in ("predict", "reveal")
     )
-    return (LessonStage("see"), *asked, LessonStage("explain"), LessonStage("change"), LessonStage("code"))
+    write = [LessonStage("write")] * (lesson.writing is not None)
+    return (
+        *(LessonStage("see"), *asked, LessonStage("explain")),
+        *(LessonStage("change"), *write, LessonStage("code")),
+    )
 
 
 class Try(NamedTuple):
@@ -58,7 +63,7 @@ class Attempt:
     prediction, None where it was not answered yet. `draft` is the sandbox, as it stands. `hints` counts those
     that were shown. `is_solved` stays once the goal was met, `met` is the sandbox that met it last. `tries`
     are all answers, in their order. `again` are the numbers of the predictions whose second question is
-    asked, or was."""
+    asked, or was. `written` is the text that was checked last; `is_written`: it passes."""
 
     lesson: Lesson
     place: int
@@ -69,6 +74,8 @@ class Attempt:
     met: ProblemForm | None = None
     tries: tuple[Try, ...] = ()
     again: frozenset[int] = frozenset()
+    written: str = ""
+    is_written: bool = False
 
     @property
     def stage(self) -> LessonStage:
@@ -136,6 +143,10 @@ class Attempt:
         """Show one more hint."""
         return replace(self, hints=min(self.hints + 1, len(self.lesson.hints)))
 
+    def wrote(self, text: str, passes: bool) -> Attempt:
+        """A text was checked."""
+        return replace(self, written=text, is_written=passes)
+
     def edited(self, draft: ProblemForm, is_met: bool) -> Attempt:
         """The sandbox was changed; `is_met`: it meets the goal now."""
         met = draft if is_met else self.met
@@ -169,7 +180,8 @@ def with_own(sent: Attempt, own: Attempt) -> Attempt:
     hints, is_solved = max(own.hints, sent.hints), own.is_solved or sent.is_solved
     draft = sent.draft if sent.stage.kind in ("change", "code") else own.draft
     done = replace(sent, answers=answers, hints=hints, is_solved=is_solved, draft=draft)
-    return replace(done, met=own.met, tries=own.tries, again=own.again)
+    done = replace(done, met=own.met, tries=own.tries, again=own.again)
+    return done.wrote(own.written, own.is_written)
 
 
 def afresh(attempt: Attempt) -> Attempt:

@@ -59,12 +59,17 @@ def _complaints(lesson: Lesson) -> Iterator[Complaint]:
     yield from _goal(lesson, setup)
     for number, figure in enumerate(lesson.figures, 1):
         yield from _figure(f"figures.{number}", figure, lesson)
-    if lesson.program:
-        try:
-            compile(lesson.program, "program", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError) as error:
-            line = getattr(error, "lineno", None)
-            yield Complaint("program", f"line {line}: {getattr(error, 'msg', error)}")
+    yield from _code("program", lesson.program)
+    if (writing := lesson.writing) is not None and writing.goal is None:
+        for key in ("starter", "solution", "reference"):
+            yield from _code(f"write.{key}", getattr(writing, key))
+
+
+def _code(key: str, text: str) -> Iterator[Complaint]:
+    try:
+        compile(text, key, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        yield Complaint(key, f"line {getattr(error, 'lineno', None)}: {getattr(error, 'msg', error)}")
 
 
 def _prediction(key: str, prediction: Prediction, screen: str) -> Iterator[Complaint]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from shardviz.forms.form import ProblemForm
+from shardviz.sharding import Mesh
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,41 @@ class Goal:
 
 
 @dataclass(frozen=True)
+class Writing:
+    """A text that the learner writes: the `starter` has a hole, and the `solution` passes.
+
+    Without a `goal` it is a file, whose function `program` takes the `mesh` and returns a function and its
+    arguments, as for `shardviz program`. That is compiled for the `target`, and may send at most these
+    `collectives`, runs by HLO's names, and `most_bytes` from each device; None: what the file predicts, and
+    any number. Its result is that of the `reference`, code of a function of the whole arrays, where there is
+    one.
+
+    With a goal, it is the `field` of a problem, whose other fields are `options`.
+    """
+
+    task: str
+    starter: str
+    solution: str
+    hints: tuple[str, ...]
+    mesh: Mesh
+    options: Mapping[str, Any]
+    target: str = "cpu"
+    collectives: Mapping[str, int] | None = None
+    most_bytes: int | None = None
+    reference: str = ""
+    goal: Goal | None = None
+    field: str = ""
+
+
+@dataclass(frozen=True)
 class Lesson:
     """One lesson. `name` is its file's name without number and ending, `number` its place in the course, from
     1, or 0 for a file of its own, which has the path `source`. `figures` are those of its sentences that are
     checked.
 
     `see` has at most 60 words and is read beside `screen`. `program` is a JAX program that runs as it is;
-    empty where the code of what was seen is generated from the last state.
+    empty where the code of what was seen is generated from the last state. `writing` is None where nothing is
+    written.
     """
 
     name: str
@@ -84,6 +114,7 @@ class Lesson:
     program: str = ""
     figures: tuple[TextFigure, ...] = ()
     source: str = ""
+    writing: Writing | None = None
 
     @property
     def questions(self) -> dict[str, Prediction]:

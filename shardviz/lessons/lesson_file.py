@@ -13,7 +13,8 @@ from typing import Any
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.form import SCREENS, TABLE_KEYS, CollectiveFields, ProblemForm, parameter_names
 from shardviz.forms.options import form_from_table
-from shardviz.lessons.lesson import Goal, Lesson, Prediction, TextFigure
+from shardviz.hlo.collective import OPS as OPS_OF_HLO
+from shardviz.lessons.lesson import Goal, Lesson, Prediction, TextFigure, Writing
 from shardviz.lessons.measures.answers import percent
 from shardviz.lessons.measures.plan import OPS
 from shardviz.notation.mesh import parse_mesh
@@ -29,12 +30,14 @@ MAX_NAME = 400
 MAX_WRONG = 3
 
 _KEYS = ("title", "see", "screen", "explain", "hints", "program")
-_KEYS_OF_TABLES = ("setup", "predict", "goal", "solution", "figures")
+_KEYS_OF_TABLES = ("setup", "predict", "goal", "solution", "figures", "write")
 _PREDICT = ("question", "ask", "wrong", "with", "before", "screen", "tolerance", "again")
 _AGAIN = ("question", "wrong", "with", "tolerance")
 _FIGURE = ("says", "ask", "question", "with")
 _GOAL = ("text", "mesh", "holds", "collectives", "ends", "at_most", "axis_types", "may_change")
 _CONDITIONS = _GOAL[1:-1]
+_WRITE = ("task", "starter", "solution", "hints", "mesh", "target", "collectives", "bytes", "reference")
+_WRITE_FIELD = ("task", "starter", "solution", "hints", "target", "collectives", "field", "with", "goal")
 _SETUP = (*TABLE_KEYS, "collective")
 _COLLECTIVE = tuple(field.name for field in fields(CollectiveFields))
 
@@ -82,7 +85,8 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
         goal=_goal(whole.table("goal"), setup),
         hints=whole.texts("hints", MAX_HINTS),
         solution=_varied(whole, "solution", setup),
-        program=_program(whole),
+        program=_code(whole, "program") if "program" in whole else "",
+        writing=_writing(whole.table("write"), setup, draft) if "write" in whole else None,
         figures=tuple(_figure(table, setup, asked) for table in whole.tables("figures"))
         if "figures" in whole
         else (),
@@ -259,14 +263,33 @@ def _culprit(options: Options, own: StrictTable, error: ShardvizError) -> str | 
     return None
 
 
-def _program(whole: StrictTable) -> str:
-    if "program" not in whole:
-        return ""
-    found = whole.values["program"]
-    if not isinstance(found, str) or not found.strip():
-        whole.text("program")
-    whole.check_shown("program", found)
+def _code(table: StrictTable, key: str) -> str:
+    table.text(key, lines=True)
+    found: str = table.values[key]
     return f"{found.strip(chr(10))}\n"
+
+
+def _writing(table: StrictTable, setup: Options, draft: ProblemForm) -> Writing:
+    is_field = "field" in table
+    table.only(_WRITE_FIELD if is_field else _WRITE)
+    options = _put_over(_options(table.table("with")), setup) if "with" in table else setup
+    limits = table.table("collectives") if "collectives" in table else None
+    if limits is not None:
+        limits.only(OPS_OF_HLO)
+    return Writing(
+        task=table.text("task", words=MAX_WORDS, lines=True),
+        starter=_code(table, "starter"),
+        solution=_code(table, "solution"),
+        hints=table.texts("hints", MAX_HINTS),
+        mesh=parse_mesh(_mesh(table) if "mesh" in table else draft.mesh),
+        target=table.text("target", "cpu"),
+        collectives=None if limits is None else {op: limits.count(op, 1000) for op in limits.values},
+        most_bytes=table.count("bytes", 2**40) if "bytes" in table else None,
+        reference=table.text("reference", ""),
+        goal=_goal(table.table("goal"), options) if is_field else None,
+        field=table.choice("field", ("specs", "einsum")) if is_field else "",
+        options=options,
+    )
 
 
 def quote_name(name: str) -> str:

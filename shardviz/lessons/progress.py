@@ -177,13 +177,16 @@ def _document(attempt: Attempt) -> dict[str, Any]:
         "met": None if attempt.met is None else to_document(attempt.met),
         "tries": [each._asdict() for each in attempt.tries],
         "again": sorted(attempt.again),
+        "written": attempt.written,
+        "passes": attempt.is_written,
     }
 
 
 def _attempt(document: Mapping[str, Any], lesson: Lesson, is_solved: bool) -> Attempt:
-    # Older files have no tries.
-    table = StrictTable({"met": None, "tries": [], "again": []} | dict(document), state_error)
-    table.exactly(("of", "stage", "answers", "hints", "draft", "met", "tries", "again"))
+    # Older files lack some.
+    older: Entry = {"met": None, "tries": [], "again": [], "written": "", "passes": False}
+    table = StrictTable(older | dict(document), state_error)
+    table.exactly(("of", "stage", "answers", "hints", "draft", *older))
     if table.values["of"] != _print(lesson):
         table.fail("of", "the lesson has changed since")
     answers = table.listed("answers", len(lesson.predictions))
@@ -209,6 +212,8 @@ def _attempt(document: Mapping[str, Any], lesson: Lesson, is_solved: bool) -> At
             for tried in table.tables("tries")[:MAX_TRIES]
         ),
         frozenset(again.count(key, len(given) - 1) for key in again.values),
+        table.typed("written", str),
+        table.typed("passes", bool),
     )
 
 

@@ -12,11 +12,13 @@ from io import StringIO
 from rich.text import Text
 
 from shardviz.forms.command_line import to_command_line
+from shardviz.forms.wording import as_sentence
 from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, begin, stages
 from shardviz.lessons.hand_in import Grade
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import answer_of, choices, is_right
 from shardviz.lessons.progress import CourseEntry, State
+from shardviz.lessons.writing import WritingCheck
 from shardviz.render.command_lines import command_lines
 from shardviz.render.lines import sentence, sentences, table
 
@@ -35,6 +37,10 @@ WAYS = {
 """The keys that change a collective, where that is the sandbox."""
 CURSOR, RIGHT, WRONG = "▸", "✓", "✗"
 MET = "The goal is met. n continues."
+PASSES = "What you wrote passes."
+CHECKING = "Checking …"
+EDIT = "Edit this file in your editor. It is checked at every save:"
+IN_TERMINAL = "It is checked in a terminal of your own: shardviz lesson {} --watch FILE.py"
 MET_ONCE = "The goal was met. n continues."
 LEAST = 2
 """Lines that a difference has at least, if it needs them."""
@@ -56,6 +62,9 @@ class StageFacts:
     say why each of the others is not. `chosen` is the number of the one under the cursor, -1 without a
     cursor. `typed` is what was typed so far, None where an answer is chosen. `after` is the title of the
     lesson that comes next, empty where none does.
+
+    Where something is written, `text` is what stands in the field, and `file` the file, each empty without
+    one; `check` is that of the text, None while it runs, and `hints` counts those that are shown.
     """
 
     choices: Sequence[str] = ()
@@ -64,6 +73,10 @@ class StageFacts:
     chosen: int = -1
     typed: str | None = None
     after: str = ""
+    text: str = ""
+    file: str = ""
+    check: WritingCheck | None = None
+    hints: int = 0
 
 
 def stage_facts(prediction: Prediction, seed: str = "") -> StageFacts:
@@ -126,6 +139,14 @@ def _blocks(
     if kind == "change":
         ways = [line for key, way in WAYS.items() for line in sentence(way, width, lead=f"{key}  ")]
         return [sentence(PLAYED, width), ways], 0
+    if kind == "write" and (writing := attempt.lesson.writing) is not None:
+        task = [sentence(part, width) for part in writing.task.split("\n")]
+        check = facts.check or WritingCheck(())
+        said = written_lines(attempt.lesson, check, width, facts.hints, CHECKING * (facts.check is None))
+        if writing.goal is not None:
+            return [*task, sentence(facts.text, width, lead="enter  "), said], len(task) + 2
+        where = EDIT if facts.file else IN_TERMINAL.format(attempt.lesson.number or attempt.lesson.source)
+        return [*task, sentence(where, width), sentence(facts.file, width, style="bold"), said], len(task) + 3
     text = attempt.lesson.explain if kind == "explain" else attempt.lesson.see
     return [sentence(part, width) for part in text.split("\n") if part], 0
 
@@ -146,6 +167,24 @@ def _verdict(attempt: Attempt, prediction: Prediction, facts: StageFacts, width:
     # Without a mistake of their own, readers learn what is wrong with the likeliest one.
     likeliest = [f"Why not {text}? {reason}" for text, reason in facts.reasons.items()][:1]
     return [verdict, *(sentence(words, width) for words in likeliest)]
+
+
+def written_lines(
+    lesson: Lesson, check: WritingCheck, width: int, hints: int, instead: str = ""
+) -> list[Text]:
+    """The lines on what is right in a text, and on the first fault, or `instead` of one; then the last of
+    so many hints."""
+    lines = [line for said in check.right for line in sentence(as_sentence(said), width, lead=f"{RIGHT} ")]
+    if not check.wrong:
+        lead = "" if instead else f"{RIGHT} "
+        lines += sentence(instead or PASSES, width, lead=lead, style="dim" if instead else "bold")
+    else:
+        lines += sentence(as_sentence(check.wrong), width, lead=f"{WRONG} ")
+        lines += sentence(as_sentence(check.hint), width, indent=2, style="dim")
+    told = lesson.writing.hints if lesson.writing is not None and (check.wrong or instead) else ()
+    if shown := told[:hints]:
+        lines += sentence(shown[-1], width, lead=f"Hint {len(shown)} of {len(told)}  ")
+    return lines
 
 
 def bar(attempt: Attempt, width: int) -> Text:

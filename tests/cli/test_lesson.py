@@ -132,3 +132,22 @@ def test_what_cannot_be_answered(words, capsys):
     said, hint = err.splitlines()
     assert said == f"shardviz: error: {WRONG[words]}"
     assert hint.startswith("hint: ")
+
+
+def test_a_file_is_made_and_checked_once_in_a_pipe(tmp_path, capfd):
+    lesson = next(each for each in course() if each.name == "all-gather-hop-by-hop")
+    watch = ["lesson", lesson.name, "--watch", "ring.py"]
+    assert run(watch) == 1
+    out, err = capfd.readouterr()
+    assert out == "✗ Device 0 ends with 3, 0, 0, 0; the lesson wants 3, 1, 2, 4.\n\n"
+    assert err == "shardviz: note: 'ring.py' is new: it has the task\n"
+    solved = "print('seen')\n" + lesson.writing.solution
+    (tmp_path / "ring.py").write_text(solved)
+    assert run(watch) == 0
+    out, err = capfd.readouterr()
+    assert out.splitlines()[-2] == "✓ What you wrote passes."
+    assert err == "seen\n"
+    kept = load().attempt(lesson)
+    assert (kept.written, kept.is_written, (tmp_path / "ring.py").read_text()) == (solved, True, solved)
+    assert run([*watch[:1], "1", *watch[2:]]) == 2
+    assert "nothing is written in the lesson mesh-and-axes" in capfd.readouterr().err

@@ -10,7 +10,7 @@ import pytest
 
 from shardviz.forms.form import CollectiveFields
 from shardviz.lessons.checking import complaints
-from shardviz.lessons.lesson import Goal, Lesson, Prediction
+from shardviz.lessons.lesson import Goal, Lesson, Prediction, Writing
 from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures import MEASURES
 from shardviz.render.lesson_view import fits
@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 AUTHORS = (DOCS / "writing-lessons.md").read_text(encoding="utf-8")
 EXAMPLE = re.search("```toml\n(.*?)```", AUTHORS, re.DOTALL)[1]
 ELSEWHERE = {"predictions", "setup", "goal", "solution", "draft", "wrong", "parameters"}
-ELSEWHERE |= {"name", "number", "source"}
+ELSEWHERE |= {"name", "number", "source", "writing", "options", "most_bytes"}
 """Fields that no key of their own has, or one in brackets, or with more behind it."""
 
 
@@ -43,7 +43,7 @@ def test_the_table_of_measures_is_whole():
     assert rows == [(name, f"{name} {example}".strip()) for name, (_, example) in MEASURES.items()]
 
 
-@pytest.mark.parametrize("kind", [Lesson, Prediction, Goal, CollectiveFields])
+@pytest.mark.parametrize("kind", [Lesson, Prediction, Goal, CollectiveFields, Writing])
 def test_every_key_is_named(kind):
     missing = {field.name for field in fields(kind)} - set(re.findall(r"`(\w+)`", AUTHORS)) - ELSEWHERE
     assert not missing

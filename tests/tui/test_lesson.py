@@ -551,3 +551,43 @@ def test_without_a_machine_a_sandbox_has_no_seconds_and_no_memory(size):
         await until(pilot, lambda: re.search(r"\d ms", text_of(pilot.app)))
 
     drive(script, SIZES[size])
+
+
+def test_a_file_is_checked_at_every_save_and_a_visitors_is_not_run(state_home, worker):
+    lesson = find("all-gather-hop-by-hop")
+    path = state_home / "shardviz" / "all_gather_hop_by_hop.py"
+
+    async def script(pilot):
+        controller = pilot.app.lesson.controller
+        await until(pilot, lambda: "Device 0 ends with 3, 0, 0, 0" in text_of(pilot.app).replace("\n", " "))
+        assert "Hint 1 of 3" in await press(pilot, "h")
+        path.write_text(lesson.writing.solution)
+        await until(pilot, lambda: controller.attempt.is_written)
+        assert "✓ What you wrote passes." in text_of(pilot.app)
+        assert "out = out.at[(here - hop) % N]" in text_of(pilot.app)
+
+    drive(script, SIZES["wide"], lesson=at("write", lesson), worker=worker)
+    assert load().attempt(lesson).written == lesson.writing.solution
+    path.unlink()
+
+    async def visit(pilot):
+        guide = " ".join(" ".join(line[:36] for line in text_of(pilot.app).splitlines()).split())
+        assert "a terminal of your own: shardviz lesson 7 --watch FILE.py" in guide
+        assert pilot.app.lesson.controller.check is None
+
+    drive(visit, SIZES["wide"], lesson=at("write", lesson), is_guest=True)
+    assert not path.exists()
+
+
+def test_a_spec_is_typed_and_its_layout_shown(worker):
+    lesson = find("four-spellings")
+
+    async def script(pilot):
+        app = pilot.app
+        await until(pilot, lambda: app.lesson.controller.check)
+        assert "device 0 holds rows 0:8 of In" in app.lesson.controller.check.wrong
+        await press(pilot, "enter", "ctrl+u", *"YX, _(YX) -> Y_", "enter")
+        await until(pilot, lambda: app.lesson.controller.attempt.is_written)
+        assert app.state.resolved.draft.specs == ("YX", "_(YX)", "Y_")
+
+    drive(script, SIZES["usual"], lesson=at("write", lesson), worker=worker)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import signal
 import sys
 import traceback
 import warnings
@@ -21,6 +22,7 @@ from types import ModuleType
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AbstractMesh, AxisType
 
@@ -36,7 +38,13 @@ _OURS = str(Path(__file__).parents[2])
 _JAX = str(Path(jax.__file__).parent)
 _MISSING = re.compile(r"Resource axis: .* is not found in mesh")
 _NAME = re.compile(r"'(\w+)'")
+MOST_NUMBERS = 8
+"""Numbers of a device that one sentence lists."""
 RETURNS = "let it end with: return function, argument, argument, …, or return jitted.lower(…)"
+
+
+class _TooLong(BaseException):
+    """Nothing that a file catches as an `Exception`."""
 
 
 class UserFile:
@@ -58,6 +66,9 @@ class UserFile:
             problem = f"it is jax {jax.__version__} here, and shardviz needs {OLDEST_JAX} or newer"
             raise QuestionError(problem, pip("install", "-U", f"jax>={OLDEST_JAX}"))
         jax.config.update("jax_traceback_filtering", "off")  # an error is told by what JAX was doing
+        if request.seconds:
+            signal.signal(signal.SIGALRM, self._interrupt)
+            signal.setitimer(signal.ITIMER_REAL, request.seconds)
         _simulate(request.mesh.size)
         with self._blamed(f"running {request.file}"):
             module = self._module()
@@ -89,12 +100,52 @@ class UserFile:
             program, args = self._checked(function(mesh, **keywords))
             return _traced(program, jax.tree.map(wider, args), mesh, request.platforms[0])
 
-        lowered = {request.platforms[0]: self._lowered(program, args, mesh, request.platforms[0], again)}
+        asked = None if request.reference else again
+        lowered = {request.platforms[0]: self._lowered(program, args, mesh, request.platforms[0], asked)}
         lowered |= {name: self._lowered(program, args, mesh, name) for name in request.platforms[1:]}
         errors = [found for found in lowered.values() if isinstance(found, ShardvizError)]
         if len(errors) == len(lowered):
             raise errors[0]
-        return UserProgram(lowered)
+        return UserProgram(lowered, self._difference(program, args, mesh) if request.reference else "")
+
+    def _difference(self, program: Any, args: Sequence[Any], mesh: Any) -> str:
+        """The first device whose part of the result is not that of the reference; "" where there is none."""
+        random = np.random.default_rng(0)
+        values = [
+            (random.permutation(arg.size) % 97 + 1).reshape(arg.shape).astype(arg.dtype) for arg in args
+        ]
+        with self._blamed(f"running what {self.request.function} returns"), jax.set_mesh(mesh):
+            placed = [
+                jax.device_put(*pair) for pair in zip(values, (arg.sharding for arg in args), strict=True)
+            ]
+            found = jax.block_until_ready(jax.tree.leaves(jax.jit(program)(*placed)))
+        wanted = jax.tree.leaves(
+            eval(self.request.reference, {"jax": jax, "jnp": jnp})(*map(jnp.asarray, values))
+        )
+        if not found:
+            return "the function returns nothing"
+        ours, theirs = (", ".join(str(each.shape) for each in arrays) for arrays in (found, wanted))
+        if ours != theirs:
+            return f"the result has the shape {ours}; the lesson wants {theirs}"
+        for number, (array, whole) in enumerate(zip(found, wanted, strict=True), 1):
+            for shard in array.addressable_shards:
+                ends, should = np.asarray(shard.data), np.asarray(whole)[shard.index]
+                wrong = np.argwhere(~np.isclose(ends, should, rtol=1e-4, atol=1e-4))
+                if not wrong.size:
+                    continue
+                is_small = ends.size <= MOST_NUMBERS
+                pair = (
+                    each.ravel() if is_small else each[tuple(wrong[0])].ravel() for each in (ends, should)
+                )
+                ours, theirs = (", ".join(f"{one:g}" for one in each) for each in pair)
+                place = "" if is_small else f" at {wrong[0].tolist()} of its part"
+                place += f" of result {number}" if len(found) > 1 else ""
+                return f"device {shard.device.id} ends with {ours}{place}; the lesson wants {theirs}"
+        return ""
+
+    def _interrupt(self, *_: object) -> None:
+        """End what the file does after too long, in the line that it has come to."""
+        raise _TooLong
 
     def _lowered(
         self, program: Any, args: Sequence[Any], mesh: Any, platform: str, again: Again | None = None
@@ -227,6 +278,9 @@ class UserFile:
             yield
         except ShardvizError:
             raise
+        except _TooLong as error:
+            problem = f"{self._place(error)}it takes longer than {self.request.seconds:g} s"
+            raise QuestionError(problem, "look for a loop that does not end") from None
         except SystemExit as error:
             problem = f"{self._place(error)}it ends the process with sys.exit({error.code!r})"
             raise QuestionError(problem, f"while {doing}") from None

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
 from shardviz.lessons.attempt import UNKNOWN, Attempt, stages
 from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson, Prediction
 from shardviz.lessons.measures import AnswerLocation, answer_location, typed_answer
+from shardviz.lessons.writing import WritingCheck, form_of
 from shardviz.render.lesson_view import StageFacts, stage_facts
 from shardviz.tui.registry import LESSON, Command
 
@@ -36,7 +39,8 @@ class LessonController:
     the number of the hint that is shown, from 1; 0 for none; it was requested after the last edit if
     `is_hint_new`. `difference` is what the sandbox still lacks, None where it meets the goal. `after` is the
     next lesson. `is_presented`: nobody chooses. `draft_before` is the sandbox to which undo leads. Choices
-    are in the order of `seed`, the learner's. `typed` is the answer as far as it is typed.
+    are in the order of `seed`, the learner's. `typed` is the answer as far as it is typed. `check` is that of
+    what was written last, None while it runs, and `file` is where it stands.
 
     The answers to a lesson of the course are computed when a stage needs them, or by `compute_answers`.
     Raises `ShardvizError` for a lesson of one's own that asks for what cannot be computed.
@@ -60,6 +64,9 @@ class LessonController:
         self.hint = attempt.hints if attempt.place else 0
         self.is_hint_new = False
         self.difference: str | None = ""
+        self.check: WritingCheck | None = None
+        self.file = ""
+        self._hints_to_write = 0
         self._sandbox = History(attempt.lesson.setup)
         self._sandbox.push(draft_before or attempt.draft)
         self._sandbox.push(attempt.draft)
@@ -127,7 +134,13 @@ class LessonController:
     def told(self) -> StageFacts:
         """The values that the stage's words need."""
         if self.attempt.prediction is None:
-            return StageFacts(after=self.after.title if self.after is not None else "")
+            return StageFacts(
+                after=self.after.title if self.after is not None else "",
+                text=self.written,
+                file=self.file,
+                check=self.check,
+                hints=self._hints_to_write,
+            )
         is_asked = self.kind == "predict" and not self.is_presented
         told, _place = self._answer(self.attempt.prediction)
         typed = self.typed if self.is_typed else None
@@ -155,7 +168,28 @@ class LessonController:
     @property
     def history(self) -> History:
         """The forms of the stage: the sandbox's, or the one that is shown."""
+        writing = self.lesson.writing
+        if self.kind == "write" and self.is_field and writing is not None:
+            for text in (self.written, writing.starter):
+                with suppress(ShardvizError):
+                    return History(form_of(writing, text))
         return self._sandbox if self.kind in SANDBOX else History(self.attempt.shown)
+
+    @property
+    def is_field(self) -> bool:
+        """True where what is written is a field's text, not a file."""
+        return self.lesson.writing is not None and self.lesson.writing.goal is not None
+
+    @property
+    def written(self) -> str:
+        """The text of the field, at first the starter's."""
+        starter = self.lesson.writing.starter if self.lesson.writing is not None else ""
+        return " ".join((self.attempt.written or starter).split()) if self.is_field else ""
+
+    def wrote(self, text: str, check: WritingCheck | None) -> None:
+        """A text has been written; it is being checked, or it was."""
+        self.check = check
+        self.attempt = self.attempt.wrote(text, check is not None and not check.wrong)
 
     @property
     def may_go_on(self) -> bool:
@@ -187,7 +221,8 @@ class LessonController:
             "reveal": asks and self.is_presented,
             "next": self.may_go_on,
             "back": self.attempt.place > 0,
-            "hint": change and bool(self.lesson.hints),
+            "hint": (change and bool(self.lesson.hints)) or self.kind == "write",
+            "write": self.kind == "write" and self.is_field,
             "reset": change and self._sandbox.draft != self.lesson.setup,
         }.get(word, True)
 
@@ -224,6 +259,9 @@ class LessonController:
 
     def next_hint(self) -> None:
         """The next hint; after the last, none, and then the first again."""
+        if self.kind == "write" and self.lesson.writing is not None:
+            self._hints_to_write = (self._hints_to_write + 1) % (len(self.lesson.writing.hints) + 1)
+            return
         count = len(self.lesson.hints)
         if count:
             self.hint = (self.hint + 1) % (count + 1)

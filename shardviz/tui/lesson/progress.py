@@ -36,7 +36,7 @@ class LessonProgress:
     def __init__(self, is_guest: bool) -> None:
         self.problem = ""
         self.seed = "" if is_guest else own_seed()
-        self._is_guest = is_guest
+        self.is_guest = is_guest
         self._progress: CourseProgress | None = None
         self._waiting: dict[str, Attempt] = {}
         self._thread = ThreadPoolExecutor(1, "progress")
@@ -77,6 +77,6 @@ class LessonProgress:
 
     def _loaded(self) -> CourseProgress:
         if self._progress is None:
-            self._progress = CourseProgress() if self._is_guest else load()
+            self._progress = CourseProgress() if self.is_guest else load()
             self.problem = self._progress.notice
         return self._progress

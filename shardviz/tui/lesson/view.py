@@ -18,7 +18,9 @@ from shardviz.render.lesson_view import bar, guide_page, strip_lines
 from shardviz.render.page import highlighted
 from shardviz.render.problem_picture import chain_lines
 from shardviz.tui.lesson.controller import NOT_REVEALED, LessonController
+from shardviz.tui.lesson.written import LearnersText
 from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.opening.pages import LineEntry
 from shardviz.tui.pane import Side
 from shardviz.tui.registry import LESSON, Command
 from shardviz.tui.themes import PROJECTOR, code_style_of
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.forms.share import Shared
     from shardviz.lessons.lesson import Lesson
+    from shardviz.lessons.writing import WritingCheck
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.workspace import Workspace
 
@@ -168,6 +171,7 @@ class LessonView:
         self.state.set_all_aside()
         self._bar, self._strip, self._guide = LessonBar(controller), GoalStrip(controller), Guide(controller)
         self._hidden, self._code = HiddenPane(controller.is_presented), CodePage()
+        self._writing = LearnersText(self.app, self.state, self._show_written, self._code.show)
 
     def refusal(self, area: str = "") -> str:
         """The reason why a screen cannot be shown now, or, without one, why the problem cannot be given out;
@@ -270,6 +274,7 @@ class LessonView:
 
     async def leave(self) -> None:
         """Take the widgets away, and put back what was there before."""
+        self._writing.end()
         self.workspace.screen.remove_class("lesson")
         for widget in (self._bar, self._strip, self._guide, self._hidden, self._code):
             await widget.remove()
@@ -288,6 +293,9 @@ class LessonView:
             return
         if what == "reset":
             self.state.edit(controller.lesson.setup)
+        elif what == "write":
+            entry = LineEntry(controller.written, controller.lesson.title)
+            self.app.push_screen(entry, self._typed)
         elif what in ("up", "down"):
             controller.move(1 if what == "down" else -1)
         else:
@@ -307,6 +315,20 @@ class LessonView:
         """Compare another problem with the goal."""
         before = self.controller.attempt
         self.controller.look_at(resolved)
+        self._keep(before)
+        self.draw()
+
+    def _typed(self, text: str | None) -> None:
+        """Check what the field has now; None where it was left as it is."""
+        if text is not None:
+            self._writing.check(self.controller.lesson, text)
+
+    def _show_written(self, text: str, check: WritingCheck | None) -> None:
+        """Show what was written, and its check, None while that runs."""
+        before = self.controller.attempt
+        self.controller.wrote(text, check)
+        if self.controller.kind == "write" and self.controller.is_field:
+            self.state.open(self.controller.history)
         self._keep(before)
         self.draw()
 
@@ -333,6 +355,8 @@ class LessonView:
         left = None if controller.kind == "change" and not controller.is_about_collective else self._guide
         if controller.kind == "code":
             return left, self._code
+        if controller.kind == "write" and not controller.is_field:
+            return left, self._code
         return left, self._hidden if controller.is_hidden else None
 
     async def _enter(self) -> None:
@@ -344,6 +368,9 @@ class LessonView:
         workspace.panel.show_problem(self.state.resolved)  # in the first frame already
         if controller.kind == "code":
             self._code.show(self._program())
+        self._writing.end()
+        if controller.kind == "write":
+            self._writing.begin(controller, self.progress.is_guest)
         is_left = workspace.covers[0] is None or controller.kind == "predict"
         workspace.face(is_left or (workspace.is_narrow and controller.kind != "change"))
         workspace.pane.begin(controller.place)

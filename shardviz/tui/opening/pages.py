@@ -157,14 +157,14 @@ class ProgramDialog(CommandDialog):
 
 
 class LineEntry(Dialog):
-    """Leaves with another command line."""
+    """Leaves with another command line, or another text under a `title`."""
 
     title_text = "Command line"
     commands = (KEEP, CLOSE)
 
-    def __init__(self, line: str) -> None:
+    def __init__(self, line: str, title: str = "") -> None:
         super().__init__(classes="fitted")
-        self._line = line
+        self._line, self.title_text = line, title or self.title_text
 
     def content(self) -> Sequence[Widget]:
         return [Input(self._line, compact=True, select_on_focus=False)]
