@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,13 +19,14 @@ from shardviz.lazy_names import LazyImports
 from shardviz.targets import Target, check_installed, parse_targets
 
 with LazyImports():
+    from shardviz import user_files
     from shardviz.answers import search
     from shardviz.cli import target_session
     from shardviz.documents import plans as documents
     from shardviz.forms import command_line
     from shardviz.forms import options as form_options
     from shardviz.hardware import machine_file
-    from shardviz.models import layer_program, sources
+    from shardviz.models import layer_program, rule_files, sources
     from shardviz.notation import spec_string
     from shardviz.planner.search import mesh_ranking
     from shardviz.render import search_view
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from shardviz.compare.compiled_sharding import CompiledSharding
     from shardviz.planner.search.mesh_ranking import MeshRanking
     from shardviz.planner.search.question import SearchQuestion
+    from shardviz.sharding import PartitionSpec
 
 
 @click.command("search", cls=ExampleCommand)
@@ -72,6 +75,7 @@ if TYPE_CHECKING:
     "--compile compiled", "Compile the best N for the machine, and rank them by the compiler's schedule.", 1
 )
 @options.count("--limit", "Number of meshes to show.", 1, default=10)
+@options.option("-o --save", "FILE.toml", "Write the best row's specs of a model's parameters as rules.")
 @options.timeout
 @options.long_output
 def command(
@@ -80,6 +84,7 @@ def command(
     axes: str,
     compiled: int | None,
     limit: int,
+    save: str | None,
     timeout: float,
     output: CommandOutput,
     **given: Any,
@@ -94,10 +99,18 @@ def command(
         raise QuestionError("a search needs a machine", "add --machine v5p:4x4x8, or another")
     words = given | {"sizes": given["sizes"] or "", "backward": given["backward"] == "yes"}
     question = search.search_question(program, machine_file.named_machine(machine), axes, **words)
+    if save is not None and not question.name:
+        raise QuestionError(
+            "-o writes a model's rules, but this is a program", "leave it out, or name a model"
+        )
+    if save is not None and not save.endswith(".toml"):
+        raise QuestionError(f"{quote(save)} does not end in .toml", "write -o rules.toml")
     target = None if compiled is None else _target(machine)
     answer, interrupted = _searched(question)
+    if save is not None and answer.found:
+        user_files.write_file(Path(save), rule_files.rules_text(*_rules(program, answer)))
     if not output.as_json:
-        opened = _opened(program, machine, given, answer) if answer.found else ""
+        opened = _opened(program, machine, given, answer, save) if answer.found else ""
         output.show(search_view.search_view(answer, *output.page, limit, opened, output.verbose))
     rows = None
     if target is not None and answer.is_complete and answer.found:
@@ -116,7 +129,16 @@ def command(
     return ExitCode.FINE if answer.found else ExitCode.CHECK_FAILED
 
 
-def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshRanking) -> str:
+def _rules(searched: str, answer: MeshRanking) -> tuple[dict[str, PartitionSpec], str]:
+    """The specs of a model's parameters in the best row, and that of its inputs."""
+    specs, shown = dict(answer.found[0].specs), mesh_ranking.shown_mesh(answer.question, answer.found[0])
+    inputs = spec_string.write_spec(replace(specs["x"], dims=specs["x"].dims[:2]))
+    return layer_program.parameter_specs(sources.read_model(searched), specs, shown), inputs
+
+
+def _opened(
+    searched: str, machine: str, given: Mapping[str, Any], answer: MeshRanking, saved: str | None
+) -> str:
     """The command line that explains the first row; for a model, that of `shardviz model`, which prices no
     pipeline."""
     best, question = answer.found[0], answer.question
@@ -131,15 +153,15 @@ def _opened(searched: str, machine: str, given: Mapping[str, Any], answer: MeshR
     if any(axis.kind == "pipeline" and best.mesh.axis_size(axis.name) > 1 for axis in question.axes):
         return ""
     given_tokens = next(array for array in question.problem.arguments if array.name == "x")
-    inputs = spec_string.write_spec(replace(specs["x"], dims=specs["x"].dims[:2]))
+    rules, inputs = _rules(searched, answer)
+    changes = [f"{name}={spec_string.write_spec(spec)}" for name, spec in rules.items() if spec.axes]
+    split = ["--rules", f"{shown.axis_names[0]}=data", "--inputs", inputs]
+    split += [word for change in changes for word in ("--change", change)]
     line = ["shardviz", "model", searched, "--mesh", str(shown), "--machine", machine]
     line += ["--batch", str(given_tokens.shape[0]), "--sequence", str(given_tokens.shape[1])]
-    line += ["--rules", f"{shown.axis_names[0]}=data", "--inputs", inputs, "--dtype", given["dtype"]]
+    line += ["--dtype", given["dtype"], *(["--rules", saved] if saved else split)]
     step = ["--remat", remat, "--optimizer", given["optimizer"]]
-    line += step if question.training else ["--no-backward"]
-    for name, spec in layer_program.parameter_specs(sources.read_model(searched), specs, shown).items():
-        line += ["--change", f"{name}={spec_string.write_spec(spec)}"] if spec.axes else []
-    return shlex.join(line)
+    return shlex.join([*line, *(step if question.training else ["--no-backward"])])
 
 
 def _target(machine: str) -> Target:

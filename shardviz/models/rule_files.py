@@ -19,7 +19,7 @@ import json
 import re
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
@@ -38,6 +38,7 @@ from shardviz.models.rule_set import (
     named_axis,
 )
 from shardviz.models.sources import json_table, text_of
+from shardviz.notation.spec_string import write_spec
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.strict_table import parsed_table
 
@@ -298,6 +299,12 @@ def function_rules(function: Callable[[str, tuple[int, ...]], object], name: str
         return given if given is None or isinstance(given, str | PartitionSpec) else spec_of_jax(given, name)
 
     return RuleSet(name, "function", function=split)
+
+
+def rules_text(specs: Mapping[str, PartitionSpec], inputs: str) -> str:
+    """A TOML file of rules: the specs of parameters by their names, and that of the inputs."""
+    rules = (f"'{re.escape(name)}' = \"{write_spec(spec)}\"\n" for name, spec in specs.items())
+    return f'inputs = "{inputs}"\n\n[rules]\n{"".join(rules)}'
 
 
 def spec_of_jax(given: object, name: str) -> PartitionSpec:

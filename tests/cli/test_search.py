@@ -55,6 +55,19 @@ def test_a_model_is_searched_and_its_command_prices_the_whole_of_it(capsys):
     assert best["step_seconds"] < step["seconds"]
 
 
+def test_the_best_specs_are_written_as_rules_that_a_model_reads(capsys, tmp_path):
+    rules, asked = tmp_path / "rules.toml", ["search", "gpt2", "--machine", "v5e:2x2", "--batch", "8"]
+    steps = []
+    for more in ([], ["-o", str(rules)]):
+        assert run([*asked, "--backward", *more]) == 0
+        page = capsys.readouterr().out
+        line = re.search(r"^ +shardviz (model .*?)\n\n", page, re.DOTALL | re.MULTILINE)[1]
+        assert ("--change" in line) == (not more)
+        assert run([*shlex.split(line.replace("\\\n", "")), "--json"]) == 0
+        steps.append(json.loads(capsys.readouterr().out)["step"])
+    assert steps[0] == steps[1]
+
+
 def test_meshes_with_the_same_figures_are_one_row(capsys):
     asked = ["search", "bd,df->bf; bf,fd->bd", "--machine", "v5e:4x4", "--axes", "X,Y"]
     assert run([*asked, "--json"]) == 0
@@ -90,6 +103,8 @@ def test_the_command_splits_no_vocabulary_that_jax_would_not(capsys):
         (["gpt2", "--sizes", "b=3"], "the sizes of gpt2 are its own"),
         (["gtp2"], "there is no model 'gtp2'"),
         (["bd,df->bf", "--batch", "8"], "a batch and a sequence are those of a model"),
+        (["bd,df->bf", "-o", "x.toml"], "-o writes a model's rules, but this is a program"),
+        (["gpt2", "-o", "x.txt"], "'x.txt' does not end in .toml"),
     ],
 )
 def test_what_is_no_search_of_a_model(words, problem, capsys):
