@@ -55,10 +55,11 @@ def test_a_model_is_searched_and_its_command_prices_the_whole_of_it(capsys):
     assert best["step_seconds"] < step["seconds"]
 
 
-def test_the_best_specs_are_written_as_rules_that_a_model_reads(capsys, tmp_path):
-    rules, asked = tmp_path / "rules.toml", ["search", "gpt2", "--machine", "v5e:2x2", "--batch", "8"]
+def test_the_best_specs_are_written_as_rules_that_a_model_reads(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = ["search", "gpt2", "--machine", "v5e:2x2", "--batch", "8", "--axes", "fsdp"]
     steps = []
-    for more in ([], ["-o", str(rules)]):
+    for more in ([], ["-o", "rules.toml"]):
         assert run([*asked, "--backward", *more]) == 0
         page = capsys.readouterr().out
         line = re.search(r"^ +shardviz (model .*?)\n\n", page, re.DOTALL | re.MULTILINE)[1]
