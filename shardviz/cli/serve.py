@@ -8,6 +8,7 @@ import secrets
 import signal
 import socket
 from importlib import util
+from pathlib import Path
 
 import click
 
@@ -19,9 +20,10 @@ from shardviz.errors import QuestionError, plural
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, from_string, to_string
 from shardviz.lessons.attempt import attempt_of
-from shardviz.lessons.course import find
+from shardviz.lessons.course import course, faults, find, teach
 from shardviz.serve.addresses import listen, own_address
 from shardviz.targets import pip
+from shardviz.user_files import is_folder
 
 SESSIONS = 10
 IDLE_MINUTES = 60
@@ -38,7 +40,9 @@ KEY_BYTES = 16
     200,
     default=SESSIONS,
 )
-@options.option("--lesson", "LESSON", "Begin with this lesson: its number or name.")
+@options.option(
+    "--lesson", "LESSON", "Begin with this lesson: its number, name or file; or a folder of lessons."
+)
 @options.option("--from shared", "STRING", "Begin with a shared problem or lesson.")
 @options.flag("--follow", "Pupils' pages follow the teacher's page, which has a secret address.")
 def command(host: str, port: int, sessions: int, lesson: str | None, shared: str | None, follow: bool) -> int:
@@ -81,6 +85,11 @@ def _beginning(lesson: str | None, shared: str | None) -> str:
     if lesson is not None and shared is not None:
         raise QuestionError("--lesson and --from cannot be combined", "leave out one of them")
     if lesson is not None:
+        if lesson.endswith(".toml") or is_folder(Path(lesson)):
+            teach(str(Path(lesson).resolve()))
+            for fault in faults():
+                print_note(fault.message)
+            lesson = str(course()[0].number)
         found = find(lesson, may_read_files=False)
         return to_string(Shared(found.setup, found.screen, found.name))
     begin = from_string(shared) if shared is not None else Shared(ProblemForm())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
@@ -11,7 +12,7 @@ from pathlib import Path
 from shardviz.errors import quote
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.lesson_file import MAX_TEXT, LessonError, read_lesson
-from shardviz.user_files import open_file
+from shardviz.user_files import is_folder, open_file
 
 _LOOK = "look at its path"
 
@@ -37,7 +38,7 @@ def following(lesson: Lesson) -> Lesson | None:
 
 def lesson_names() -> tuple[str, ...]:
     """The names of all lessons, without reading them."""
-    return tuple(name.split("-", 1)[1].removesuffix(".toml") for name in file_names())
+    return tuple(re.sub(r"^\d+-|\.toml$", "", name) for name in file_names())
 
 
 def find(text: str, may_read_files: bool = True) -> Lesson:
@@ -85,9 +86,31 @@ def read_file(path: Path) -> Lesson:
     return replace(read_lesson(text, path.name), source=str(path.resolve()))
 
 
+def teach(path: str) -> None:
+    """Make the course of this process that of a lesson file, or of those in a folder by their names, and read
+    it, so that it is there for forks that may open no files. Raises `LessonError` where none can be read."""
+    global taught
+    taught = path
+    for kept in (file_names, _lesson, _read_all):
+        kept.cache_clear()
+    if not course():
+        fault = next(
+            iter(faults()), LessonError("", "", f"{quote(path)} has no lesson", "write NAME.toml there")
+        )
+        teach("")
+        raise fault
+
+
+taught = ""
+"""The path of the course that is not the one that ships."""
+
+
 @cache
 def _lesson(number: int) -> Lesson:
     name = file_names()[number - 1]
+    if taught:
+        path = Path(taught, name) if is_folder(Path(taught)) else Path(taught)
+        return replace(read_file(path), number=number, source="")
     return read_lesson((files("shardviz.lessons") / name).read_text(encoding="utf-8"), name, number)
 
 
@@ -105,5 +128,7 @@ def _read_all() -> tuple[Lesson | LessonError, ...]:
 @cache
 def file_names() -> tuple[str, ...]:
     """The files of the course, in order."""
-    found = (entry.name for entry in files("shardviz.lessons").iterdir())
+    if taught and not is_folder(Path(taught)):
+        return (Path(taught).name,)
+    found = (entry.name for entry in (Path(taught) if taught else files("shardviz.lessons")).iterdir())
     return tuple(sorted(name for name in found if name.endswith(".toml")))

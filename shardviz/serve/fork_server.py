@@ -19,6 +19,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
+from shardviz.lessons import course
+
 _DRIVER = "shardviz.serve.driver:VisitorDriver"
 _PASSED = re.compile(
     r"PATH|HOME|LANG|LC_\w+|TZ|VIRTUAL_ENV|PYTHON(PATH|HOME|USERBASE|UTF8)|(LD|DYLD)_LIBRARY_PATH|XLA_FLAGS"
@@ -51,7 +53,7 @@ class ForkServer:
         with theirs:
             # -P keeps the current directory off the path.
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", __name__, str(theirs.fileno()), self._begin),
+                *(sys.executable, "-P", "-m", __name__, str(theirs.fileno()), self._begin, course.taught),
                 stdin=DEVNULL,
                 stdout=DEVNULL,
                 stderr=DEVNULL,
@@ -87,9 +89,11 @@ class ForkServer:
             self._control.close()
 
 
-def main(descriptor: int, begin: str) -> None:
-    """Fork a process for each request, until the server is gone."""
+def main(descriptor: int, begin: str, taught: str) -> None:
+    """Fork a process for each request, until the server is gone; `taught` is the path of a course."""
     control = socket.socket(fileno=descriptor)
+    if taught:
+        course.teach(taught)
     _load(begin)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     gc.collect()
@@ -147,4 +151,4 @@ async def _open(begin: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), *sys.argv[2:])

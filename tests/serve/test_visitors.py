@@ -235,7 +235,7 @@ def test_a_class_follows_the_teacher():
         (["--host", "no.such.host.invalid"], "there is no host 'no.such.host.invalid'"),
         (["--host", "192.0.2.1"], "'192.0.2.1' cannot be served from"),
         (["--lesson", "99"], "there is no lesson 99"),
-        (["--lesson", "/etc/passwd.toml"], "files cannot be opened here"),
+        (["--lesson", "/etc/passwd.toml"], "passwd.toml: it cannot be read: No such file"),
         (["--lesson", "1", "--from", "x"], "--lesson and --from cannot be combined"),
         (["--from", "shardviz1-x"], "cut or altered"),
         (["--port", "65536"], "65536"),
