@@ -156,7 +156,7 @@ class PlanTable:
         if step.axes and not row.is_update:
             colour = self._palette.axis(self._plan.problem.mesh, step.axes[0])
         room = self._widths.get(BAR, 0)
-        if self._is_quiet and not row.step.axes:
+        if self._is_quiet and cells[MOVED].plain.endswith("HBM"):
             cells[MOVED] = Text()
         cells[BAR] = Text(bar(row.seconds or 0.0, self._longest, room), colour)
         return self._joined(cells)

@@ -32,13 +32,12 @@ if TYPE_CHECKING:
 Figures = dict[str, tuple[AnswerKind, Callable[[Any], object]]]
 
 OF_STEPS: Figures = {
-    "parameters": (LARGE_NUMBER, lambda found: found.question.model.elements),
     "flops": (FLOPS, lambda found: found.step.flops),
     "memory": (ROUNDED_BYTES, lambda found: found.memory.training),
     "seconds": (SECONDS, lambda found: found.step.seconds),
     "overlapped": (SECONDS, lambda found: found.step.overlapped_seconds),
 }
-"""Figures of a `ModelAnswer`, of a train step, on each device; parameters are those of the model."""
+"""Figures of a `ModelAnswer`: of a train step, on each device."""
 OF_SERVING: Figures = {
     "cache": (ROUNDED_BYTES, lambda found: found.cache_bytes),
     "held": (ROUNDED_BYTES, lambda found: found.decode.memory),
@@ -57,11 +56,12 @@ COUNTS = ("batch", "sequence")
 
 def model(resolved: ResolvedProblem, name: str, figure: str, *options: str) -> ComputedAnswer:
     """A figure of a model as `shardviz model` has it, with its options: ``batch=32``."""
+    if figure == "parameters":
+        return LARGE_NUMBER.answer(sources.built_in_model(name).elements)
     known = OF_SERVING if figure in OF_SERVING else OF_STEPS
     if figure not in known:
-        raise QuestionError(
-            f"a model has no figure {quote(figure, 30)}", closest(figure, (*OF_STEPS, *OF_SERVING))
-        )
+        figures = ("parameters", *OF_STEPS, *OF_SERVING)
+        raise QuestionError(f"a model has no figure {quote(figure, 30)}", closest(figure, figures))
     given = tuple(option.partition("=")[::2] for option in options)
     allowed = SERVING_OPTIONS if known is OF_SERVING else STEP_OPTIONS
     for key, _ in given:
