@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pickle
 
+import jax
 import numpy as np
 import pytest
 
-from shardviz.compiler.question import question_for, target_mesh
+from shardviz.compiler.lowering import lower_program
+from shardviz.compiler.question import module_question, question_for, target_mesh
 from shardviz.notation.einsum import Einsum, parse_chain
 from shardviz.planner.problem.statement_code import subscripts
 from shardviz.sharding import Layout, Mesh, PartitionSpec, ShardedArray
-from shardviz.targets import TARGETS
+from shardviz.targets import TARGETS, parse_targets
 
 
 @pytest.mark.parametrize(
@@ -60,3 +62,14 @@ def test_jax_lays_out_parts_of_axes_as_shardviz_does(worker):
     assert [bounds for _, bounds in found.devices] == [
         layout.slices(layout.block(place)) for place in range(mesh.size)
     ]
+
+
+def test_the_options_of_a_jit_are_for_hardware_alone():
+    jitted = jax.jit(lambda x: x, compiler_options={"xla_a": "1", "xla_b": "2"})
+    mesh = jax.sharding.AbstractMesh((8,), ("X",))
+    split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("X"))
+    lowered = lower_program(jitted, (jax.ShapeDtypeStruct((8,), "float32", sharding=split),), {}, "tpu")
+    given = {"xla_b": "3"}
+    tpu, cpu = (module_question(lowered, one, given, ()).options for one in parse_targets("v5e:2x4,cpu"))
+    assert dict(tpu) == {"xla_a": "1", "xla_b": "3"}
+    assert dict(cpu) == given

@@ -7,7 +7,7 @@ import pytest
 
 from shardviz.compiler.lowering import lower_program
 from shardviz.reports.verdicts import verdicts
-from shardviz.targets import parse_targets
+from shardviz.targets import EXTRAS, parse_targets
 from tests.compiler.wastes import ASYNCHRONOUS, CLEAN, WASTES, array, squares, updated
 
 CODE = {
@@ -34,6 +34,7 @@ CODE = {
     "no overlap at an option": f"jax.jit(…, compiler_options={dict.fromkeys(ASYNCHRONOUS, 'true')})",
 }
 TPU = "v5e:2x4"
+needs_libtpu = pytest.mark.skipif(not EXTRAS["tpu"].installed, reason="the extra tpu is not installed")
 MINUTES = {"convolution", "lookup", "replicated argument", "sequence_parallel"}
 
 
@@ -60,7 +61,7 @@ def on_both(names):
         if not str(name).startswith("no overlap"):  # XLA for CPU overlaps nothing
             yield name, "cpu"
         if getattr(name, "__name__", name) not in MINUTES:
-            yield pytest.param(name, TPU, marks=pytest.mark.slow)
+            yield pytest.param(name, TPU, marks=needs_libtpu if name == "no overlap" else pytest.mark.slow)
 
 
 @pytest.mark.parametrize(("name", "target"), [*on_both(WASTES)])
