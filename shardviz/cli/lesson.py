@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json, print_note, working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
+from shardviz.cli.target_session import started_worker
 from shardviz.documents.fields import KINDS
 from shardviz.errors import QuestionError, quote
 from shardviz.lazy_names import LazyImports
@@ -33,7 +35,9 @@ with LazyImports():
 @options.flag("--present", "For a class: large text, light theme, answers hidden until space is pressed.")
 @options.flag("--check", "Check LESSON, or all lessons; this runs the programs in their files.")
 @options.option("--hand-in name", "NAME", "Write your answers to a file under this name, for a teacher.")
-@options.option("--grade folder", "FOLDER", "Check the files that were handed in again: a table, or CSV.")
+@options.option(
+    "--grade folder", "FOLDER", "Check what was handed in: a table, or CSV; with --check it runs texts."
+)
 @options.flag("--notebook", "Write LESSON as a notebook for Jupyter and Colab.")
 @options.option("-o --save file", "FILE", "The file to hand in, that of the CSV, or the notebook.")
 @options.option(
@@ -57,13 +61,13 @@ def command(
 
     LESSON is a number, a name, or the path of a lesson file of your own.
     """
-    chosen = {"--check": check, "--present": present, "--notebook": notebook}
+    chosen = {"--check": check and folder is None, "--present": present, "--notebook": notebook}
     chosen |= {"--hand-in": name is not None, "--grade": folder is not None, "--watch": watched is not None}
     options.refuse_both(chosen, "give one of them")
     if name is not None:
         return _hand_in(name, lessons, file)
     if folder is not None:
-        return _grade(folder, lessons, file, output)
+        return _grade(folder, lessons, check, file, output)
     if notebook:
         return _notebook(lessons, file)
     if file is not None:
@@ -109,12 +113,13 @@ def _hand_in(name: str, lessons: Sequence[str], file: str | None) -> int:
     return ExitCode.FINE
 
 
-def _grade(folder: str, lessons: Sequence[str], file: str | None, output: CommandOutput) -> int:
+def _grade(folder: str, lessons: Sequence[str], runs: bool, file: str | None, output: CommandOutput) -> int:
     if output.as_json:
         raise QuestionError("--grade prints no JSON", "leave out --json; a pipe gets CSV")
     path = None if file is None else new_path(file)
-    with working("checking"):
-        rows, said = hand_in.grades(Path(folder), [*map(find, lessons)] or course())
+    with working("checking"), closing(started_worker(lesson_check.TIME_LIMIT_S)) as worker:
+        graded = [*map(find, lessons)] or course()
+        rows, said = hand_in.grades(Path(folder), graded, worker if runs else None)
     for note in said:
         print_note(note)
     if not rows:

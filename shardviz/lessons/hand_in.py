@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.form import ProblemForm
@@ -21,8 +21,12 @@ from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.measures import is_right
 from shardviz.lessons.progress import CourseProgress, lesson_key, read_entries
+from shardviz.lessons.writing import check_written
 from shardviz.strict_table import parsed_table
 from shardviz.user_files import open_file
+
+if TYPE_CHECKING:
+    from shardviz.compiler import Worker
 
 SCHEMA = "shardviz-hand-in/1"
 MAX_NAME = 100
@@ -82,7 +86,7 @@ def _digest(document: Mapping[str, Any]) -> str:
 
 class Grade(NamedTuple):
     """A row of the table. `solved` are the lessons whose goals the learner's sandboxes meet, `right` the
-    questions whose first answers are right, of those that were `asked`."""
+    questions whose first answers are right, of those that were `asked`, `written` the texts that pass."""
 
     pupil: str
     begun: int
@@ -90,14 +94,18 @@ class Grade(NamedTuple):
     asked: int
     right: int
     hints: int
+    written: str
     minutes: int
     remarks: str
     file: str
 
 
-def grades(folder: Path, lessons: Sequence[Lesson]) -> tuple[list[Grade], list[str]]:
+def grades(
+    folder: Path, lessons: Sequence[Lesson], worker: Worker | None = None
+) -> tuple[list[Grade], list[str]]:
     """A row for each learner, by name, and a sentence for each file below the folder that has none. Of a
-    learner's files the latest counts. Raises `QuestionError` for a folder that cannot be read."""
+    learner's files the latest counts. With a `worker` what was written is run. Raises `QuestionError` for a
+    folder that cannot be read."""
     if not folder.is_dir():
         raise QuestionError(f"there is no folder {quote(str(folder))}", "name the folder with the files")
     files: list[tuple[HandIn, str]] = []
@@ -118,11 +126,15 @@ def grades(folder: Path, lessons: Sequence[Lesson]) -> tuple[list[Grade], list[s
             said.append(f"{quote(file)} is not graded: {found.name} has handed in {quote(later)} later")
     lessons = [replace(lesson, source="") for lesson in lessons]
     met: dict[tuple[str, ProblemForm], bool] = {}
-    return [_grade(*latest[name], lessons, met) for name in sorted(latest)], said
+    return [_grade(*latest[name], lessons, met, worker) for name in sorted(latest)], said
 
 
 def _grade(
-    found: HandIn, file: str, lessons: Sequence[Lesson], met: dict[tuple[str, ProblemForm], bool]
+    found: HandIn,
+    file: str,
+    lessons: Sequence[Lesson],
+    met: dict[tuple[str, ProblemForm], bool],
+    worker: Worker | None,
 ) -> Grade:
     """The row of a file; `met` keeps which sandboxes meet a goal, since those of a class are alike."""
     attempts = {lesson_key(lesson): found.progress.left(lesson) for lesson in lessons}
@@ -136,6 +148,8 @@ def _grade(
     right = [said is not None and is_right(each, said) for each, said in zip(asked, first, strict=True)]
     solved = [attempt for attempt in begun if attempt.met is not None and _meets(attempt, met)]
     doubtful = [attempt.lesson.name for attempt in begun if attempt.is_solved and attempt not in solved]
+    texts = [attempt for attempt in begun if attempt.lesson.writing is not None and attempt.written]
+    passed = [each for each in texts if worker and not check_written(each.lesson, each.written, worker).wrong]
     changed = [name for name, attempt in attempts.items() if name in found.lessons and attempt is None]
     others = {*found.lessons} - attempts.keys() - {*lesson_names()}
     remarks = {
@@ -151,6 +165,7 @@ def _grade(
         sum(said is not None for said in first),
         sum(right),
         sum(attempt.hints for attempt in begun),
+        f"{len(passed)} of {len(texts)}" if worker else f"{len(texts)} not run",
         round(sum(found.progress.seconds(attempt.lesson) for attempt in begun) / 60),
         "; ".join(remark for remark, holds in remarks.items() if holds),
         file,

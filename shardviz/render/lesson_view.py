@@ -336,12 +336,13 @@ GRADES = (
     "answered",
     "right at first try",
     "hints",
+    "written",
     "minutes",
     "remarks",
     "file",
 )
 """The columns of a table of grades; on a page the last two are below it."""
-REMARKS = 7
+REMARKS = 8
 
 
 def grades_page(rows: Sequence[Grade], width: int) -> list[Text]:

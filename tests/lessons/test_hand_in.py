@@ -14,6 +14,7 @@ from shardviz.errors import QuestionError
 from shardviz.lessons import hand_in as handing_in
 from shardviz.lessons import progress as kept
 from shardviz.lessons.attempt import UNKNOWN, afresh, begin
+from shardviz.lessons.course import course
 from shardviz.lessons.hand_in import grades, hand_in
 from shardviz.lessons.progress import CourseProgress
 from shardviz.render.lesson_view import grades_csv
@@ -120,6 +121,17 @@ def test_a_claim_without_a_sandbox_and_another_version_are_said(lesson, tmp_path
     (row,), _ = grades(tmp_path, [replace(lesson, setup=lesson.solution)])
     assert (row.begun, row.asked) == (0, 0)
     assert "of another version: rows" in row.remarks
+
+
+def test_what_was_written_is_run_only_when_asked(tmp_path, worker):
+    lesson = next(each for each in course() if each.writing is not None and each.writing.goal is not None)
+    for name, text in (("Ada", lesson.writing.solution), ("Bob", lesson.writing.starter)):
+        progress = CourseProgress()
+        # Both claim that it passes.
+        progress.save(begin(lesson).wrote(text, True))
+        (tmp_path / f"{name}.json").write_text(hand_in(name, progress, [lesson]))
+    assert [row.written for row in grades(tmp_path, [lesson], worker)[0]] == ["1 of 1", "0 of 1"]
+    assert [row.written for row in grades(tmp_path, [lesson])[0]] == ["1 not run", "1 not run"]
 
 
 def test_nothing_to_hand_in_and_no_name(lesson):
