@@ -37,7 +37,7 @@ _FIGURE = ("says", "ask", "question", "with")
 _GOAL = ("text", "mesh", "holds", "collectives", "ends", "at_most", "axis_types", "may_change")
 _CONDITIONS = _GOAL[1:-1]
 _WRITE = ("task", "starter", "solution", "hints", "mesh", "target", "collectives", "bytes", "reference")
-_WRITE_FIELD = ("task", "starter", "solution", "hints", "target", "collectives", "field", "with", "goal")
+_WRITE_FIELD = (*_WRITE[:4], "target", "collectives", "field", "with", "goal")
 _SETUP = (*TABLE_KEYS, "collective")
 _COLLECTIVE = tuple(field.name for field in fields(CollectiveFields))
 

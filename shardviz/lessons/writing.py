@@ -25,7 +25,7 @@ from shardviz.reports.target_result import bytes_sent
 from shardviz.strict_table import closest
 from shardviz.targets import parse_targets
 from shardviz.units import human_bytes
-from shardviz.user_files import open_file
+from shardviz.user_files import open_file, write_file
 
 with LazyImports():
     from shardviz.compiler import user_file
@@ -64,41 +64,38 @@ def starter_file(lesson: Lesson) -> str:
 
 
 class SavedFile:
-    """A learner's file, which an editor saves, or replaces."""
+    """A learner's file, which an editor saves, or replaces; at first with the text of a starter."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, starter: str) -> None:
+        self.path, self._starter = path, starter
         self._seen: tuple[int, ...] = ()
 
     def saved(self) -> str | None:
         """The text, where it was saved since the last call; None where it was not, or is away. Raises
         `QuestionError` for what is not a text."""
         try:
+            if not self._seen and not self.path.exists():
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                write_file(self.path, self._starter)
             stat = self.path.stat()
-            now = stat.st_mtime_ns, stat.st_size, stat.st_ino
-            if now == self._seen:
+            before, self._seen = self._seen, (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if before == self._seen:
                 return None
-            self._seen = now
             with open_file(self.path) as file:
-                content = file.read(MAX_TEXT + 1)
-            if len(content) > MAX_TEXT:
-                raise QuestionError(f"{quote(str(self.path))} has more than {MAX_TEXT:,} bytes", "write less")
-            return content.decode()
+                return file.read(MAX_TEXT).decode()
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-            raise QuestionError(
-                f"{quote(str(self.path))} cannot be read: {reason}", "save it again"
-            ) from None
+            problem = f"{quote(str(self.path))} cannot be read: {reason}"
+            raise QuestionError(problem, "save it again") from None
 
 
 def writing_of(lesson: Lesson) -> Writing:
     """The `Writing` of a lesson. Raises `QuestionError` where nothing is."""
     if lesson.writing is None:
-        raise QuestionError(
-            f"nothing is written in the lesson {lesson.name}", "docs/lessons.md names those that ask"
-        )
+        problem = f"nothing is written in the lesson {lesson.name}"
+        raise QuestionError(problem, "docs/lessons.md names those that ask")
     return lesson.writing
 
 
@@ -110,16 +107,16 @@ def check_written(
     Raises `QuestionError` for a lesson in which nothing is written."""
     writing, right = writing_of(lesson), list[str]()
     with TemporaryDirectory(prefix="shardviz-") as folder:
+        path = Path(folder) / NAME if file is None else file.resolve()
         if file is None:
-            file = Path(folder) / NAME
-            file.write_text(text, encoding="utf-8")
+            path.write_text(text, encoding="utf-8")
         try:
-            if writing.goal is not None:
-                right.extend(_field(lesson, writing, writing.goal, text, worker))
+            if writing.goal is None:
+                right.extend(_file(writing, text, worker, path, output))
             else:
-                right.extend(_file(writing, text, worker, file, output))
+                right.extend(_field(lesson, writing, writing.goal, text, worker))
         except ShardvizError as error:
-            words = (each.replace(str(file), file.name) for each in (error.message, error.hint))
+            words = (each.replace(str(path), path.name) for each in (error.message, error.hint))
             return WritingCheck(tuple(right), *words)
     return WritingCheck(tuple(right))
 
@@ -150,7 +147,7 @@ def _file(writing: Writing, text: str, worker: Worker, file: Path, output: int |
     if writing.reference and _body(text) not in ("", _body(writing.starter)):
         problem = f"def {FUNCTION}(mesh) has changed; the lesson compiles it as it was"
         raise QuestionError(problem, "copy it from the starter, and write above it")
-    target = parse_targets(writing.target)[0]
+    (target,) = parse_targets(writing.target)
     request = user_file.UserFileRequest(
         str(file), FUNCTION, writing.mesh, (target.platform,), reference=writing.reference, seconds=SECONDS
     )
@@ -163,11 +160,8 @@ def _file(writing: Writing, text: str, worker: Worker, file: Path, output: int |
     compiled = worker.compile(program.lowered_for(target.platform), target).result()
     compiled.check()
     assert compiled.module is not None
-    try:
-        yield _sent(writing, limits, compiled.module.collectives)
-    except QuestionError as error:
-        hint = f"shardviz program {file}:{FUNCTION} --mesh {writing.mesh} --why tells why"
-        raise QuestionError(error.message, error.hint or hint) from None
+    asked = f"shardviz program {file}:{FUNCTION} --mesh {writing.mesh} --why"
+    yield _sent(writing, limits, compiled.module.collectives, f"ask why: for example {asked}")
     if writing.collectives is None and (found := compiled.rematerializations):
         place = f"{found[0].source}: " if found[0].source else ""
         raise QuestionError(f"{place}an array is replicated on every device in order to reshard it")
@@ -175,50 +169,51 @@ def _file(writing: Writing, text: str, worker: Worker, file: Path, output: int |
 
 def _body(text: str) -> str:
     """The function of a text that is compiled, without its layout; "" where none can be read."""
+    functions = [each for each in _statements(text) if isinstance(each, ast.FunctionDef)]
+    return next((ast.unparse(each) for each in functions if each.name == FUNCTION), "")
+
+
+def _statements(text: str) -> Sequence[ast.stmt]:
+    """Those of a text; none where it is not Python, of which running it tells."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        functions = (each for each in ast.parse(text).body if isinstance(each, ast.FunctionDef))
-        return next((ast.unparse(each) for each in functions if each.name == FUNCTION), "")
-    return ""
+        return ast.parse(text).body
+    return ()
 
 
 def predicted(text: str) -> Mapping[str, int]:
-    """The collectives that a file predicts, by kind; none for text that is not Python: running it says so.
-    Raises `QuestionError` where it has no prediction that can be read."""
+    """The collectives that a file predicts, by kind. Raises `QuestionError` where none can be read."""
+    lines = _statements(text)
+    values = [each.value for each in lines if ast.unparse(each).startswith(f"{PREDICTED} = ")]  # type: ignore[attr-defined]
     hint = f'write {PREDICTED} = {{"all-gather": 1}}, or {{}} for none'
-    try:
-        module = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
-    lines = [each for each in module.body if isinstance(each, ast.Assign)]
-    line = next((each for each in lines if ast.unparse(each.targets[0]) == PREDICTED), None)
-    if line is None:
+    if lines and not values:
         raise QuestionError(f"the file predicts nothing: {PREDICTED} is missing", hint)
     try:
-        found = {str(op): int(count) for op, count in ast.literal_eval(line.value).items()}
+        found = {str(op): int(count) for value in values for op, count in ast.literal_eval(value).items()}
     except (TypeError, ValueError, AttributeError, RecursionError):
-        raise QuestionError(f"line {line.lineno}: {PREDICTED} has no number for each kind", hint) from None
+        problem = f"line {values[0].lineno}: {PREDICTED} has no number for each kind"
+        raise QuestionError(problem, hint) from None
     for op in (each for each in found if each not in OPS):
-        raise QuestionError(f"line {line.lineno}: no collective is called {op}", closest(op, OPS))
+        raise QuestionError(f"{PREDICTED}: no collective is called {op}", closest(op, OPS))
     return found
 
 
-def _sent(writing: Writing, limits: Mapping[str, int], collectives: Sequence[Collective]) -> str:
+def _sent(
+    writing: Writing, limits: Mapping[str, int], collectives: Sequence[Collective], hint: str = ""
+) -> str:
     """The sentence on what is sent. Raises `QuestionError` for more than may be."""
     counts: Counter[str] = Counter()
     for each in collectives:
         counts[each.op] += each.count or 1
-        place = f"{each.source}: " if each.source else ""
-        if each.count is None:
-            raise QuestionError(f"{place}{each.op} is in a loop whose length is not known", "use a for loop")
-        if counts[each.op] > (most := limits.get(each.op, 0)):
-            count = sum(one.count or 1 for one in collectives if one.op == each.op)
-            wanted = "the file predicts" if writing.collectives is None else "the lesson allows"
-            raise QuestionError(
-                f"{place}the program sends {plural(count, each.op)}; {wanted} {most or 'none'}"
-            )
+    for each in collectives:
+        count, most = counts[each.op], limits.get(each.op, 0)
+        if count > most or each.count is None:
+            place = f"{each.source}: " if each.source else ""
+            often = plural(count, each.op) if each.count else f"{each.op} in a loop of unknown length"
+            wants = "the file predicts" if writing.collectives is None else "the lesson allows"
+            raise QuestionError(f"{place}the program sends {often}; {wants} {most or 'none'}", hint)
     sent = bytes_sent(collectives)
     if writing.most_bytes is not None and sent > writing.most_bytes:
-        problem = f"each device sends {human_bytes(sent)}"
-        raise QuestionError(f"{problem}; the lesson allows {human_bytes(writing.most_bytes)}")
+        most_bytes = human_bytes(writing.most_bytes)
+        raise QuestionError(f"each device sends {human_bytes(sent)}; the lesson allows {most_bytes}", hint)
     told = ", ".join(plural(count, op) for op, count in counts.items())
     return f"it sends {told}: {human_bytes(sent)} from each device" if told else "it sends nothing"

@@ -145,8 +145,9 @@ def _blocks(
         said = written_lines(attempt.lesson, check, width, facts.hints, CHECKING * (facts.check is None))
         if writing.goal is not None:
             return [*task, sentence(facts.text, width, lead="enter  "), said], len(task) + 2
-        where = EDIT if facts.file else IN_TERMINAL.format(attempt.lesson.number or attempt.lesson.source)
-        return [*task, sentence(where, width), sentence(facts.file, width, style="bold"), said], len(task) + 3
+        if not facts.file:
+            return [*task, sentence(IN_TERMINAL.format(attempt.lesson.number), width)], len(task) + 1
+        return [*task, sentence(EDIT, width), sentence(facts.file, width, style="bold"), said], len(task) + 3
     text = attempt.lesson.explain if kind == "explain" else attempt.lesson.see
     return [sentence(part, width) for part in text.split("\n") if part], 0
 

@@ -111,36 +111,28 @@ class UserFile:
     def _difference(self, program: Any, args: Sequence[Any], mesh: Any) -> str:
         """The first device whose part of the result is not that of the reference; "" where there is none."""
         random = np.random.default_rng(0)
-        values = [
-            (random.permutation(arg.size) % 97 + 1).reshape(arg.shape).astype(arg.dtype) for arg in args
-        ]
+        whole = [(random.permutation(arg.size) % 97 + 1).reshape(arg.shape).astype(arg.dtype) for arg in args]
         with self._blamed(f"running what {self.request.function} returns"), jax.set_mesh(mesh):
-            placed = [
-                jax.device_put(*pair) for pair in zip(values, (arg.sharding for arg in args), strict=True)
-            ]
+            placed = [jax.device_put(value, arg.sharding) for value, arg in zip(whole, args, strict=True)]
             found = jax.block_until_ready(jax.tree.leaves(jax.jit(program)(*placed)))
-        wanted = jax.tree.leaves(
-            eval(self.request.reference, {"jax": jax, "jnp": jnp})(*map(jnp.asarray, values))
-        )
+        reference = eval(self.request.reference, {"jax": jax, "jnp": jnp})
+        wanted = jax.tree.leaves(reference(*map(jnp.asarray, whole)))
         if not found:
             return "the function returns nothing"
         ours, theirs = (", ".join(str(each.shape) for each in arrays) for arrays in (found, wanted))
         if ours != theirs:
             return f"the result has the shape {ours}; the lesson wants {theirs}"
-        for number, (array, whole) in enumerate(zip(found, wanted, strict=True), 1):
+        for number, (array, right) in enumerate(zip(found, wanted, strict=True), 1):
             for shard in array.addressable_shards:
-                ends, should = np.asarray(shard.data), np.asarray(whole)[shard.index]
-                wrong = np.argwhere(~np.isclose(ends, should, rtol=1e-4, atol=1e-4))
-                if not wrong.size:
-                    continue
-                is_small = ends.size <= MOST_NUMBERS
-                pair = (
-                    each.ravel() if is_small else each[tuple(wrong[0])].ravel() for each in (ends, should)
-                )
-                ours, theirs = (", ".join(f"{one:g}" for one in each) for each in pair)
-                place = "" if is_small else f" at {wrong[0].tolist()} of its part"
-                place += f" of result {number}" if len(found) > 1 else ""
-                return f"device {shard.device.id} ends with {ours}{place}; the lesson wants {theirs}"
+                pair = np.asarray(shard.data), np.asarray(right)[shard.index]
+                wrong = np.argwhere(~np.isclose(*pair, rtol=1e-4, atol=1e-4))
+                if wrong.size:
+                    is_small = pair[0].size <= MOST_NUMBERS
+                    shown = (each if is_small else each[tuple(wrong[0])] for each in pair)
+                    ours, theirs = (", ".join(f"{one:g}" for one in each.ravel()) for each in shown)
+                    place = "" if is_small else f" at {wrong[0].tolist()} of its part"
+                    place += f" of result {number}" if len(found) > 1 else ""
+                    return f"device {shard.device.id} ends with {ours}{place}; the lesson wants {theirs}"
         return ""
 
     def _interrupt(self, *_: object) -> None:

@@ -188,8 +188,9 @@ class LessonController:
 
     def wrote(self, text: str, check: WritingCheck | None) -> None:
         """A text has been written; it is being checked, or it was."""
-        self.check = check
-        self.attempt = self.attempt.wrote(text, check is not None and not check.wrong)
+        self.check, last = check, self.attempt
+        is_known = last.is_written and last.written == text
+        self.attempt = last.wrote(text, is_known if check is None else not check.wrong)
 
     @property
     def may_go_on(self) -> bool:
