@@ -116,8 +116,8 @@ def check_written(
             else:
                 right.extend(_field(lesson, writing, writing.goal, text, worker))
         except ShardvizError as error:
-            words = (each.replace(str(path), path.name) for each in (error.message, error.hint))
-            return WritingCheck(tuple(right), *words)
+            wrong = error.message.replace(str(path), path.name)
+            return WritingCheck(tuple(right), wrong, error.hint.replace(str(path), str(file or NAME)))
     return WritingCheck(tuple(right))
 
 

@@ -13,7 +13,7 @@ from shardviz.errors import QuestionError
 from shardviz.lessons import writing
 from shardviz.lessons.course import course, find
 from shardviz.lessons.writing import SavedFile, check_written, predicted, starter_file
-from tests.conftest import one_in
+from tests.conftest import one_row_in
 
 LESSONS = {lesson.name: lesson for lesson in course() if lesson.writing is not None}
 RING = "all-gather-hop-by-hop"
@@ -119,7 +119,7 @@ def test_starters_fail_and_solutions_pass(name, worker):
     assert (solved.wrong, bool(solved.right)) == ("", True)
 
 
-@pytest.mark.parametrize(("name", "old", "new", "said"), one_in(3, WRONG))
+@pytest.mark.parametrize(("name", "old", "new", "said"), one_row_in(3, WRONG))
 def test_wrong_texts_are_told(name, old, new, said, worker):
     assert said in check_written(LESSONS[name], text_with(name, old, new), worker).wrong
 
