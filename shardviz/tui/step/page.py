@@ -156,7 +156,9 @@ class CollectivePage(Vertical):
 
     def _new_page(self, verdict: int = 1) -> player_page.PlayerPage | PlanPage:
         if self.view == "values":
-            return PlanPage(self.chosen.plan_run, self.size.width, palette_of(self.app), verdict)
+            return PlanPage(
+                self.chosen.plan_run, (self.size.width, self.size.height), palette_of(self.app), verdict
+            )
         if self.matmul is None:
             self.view = "devices"
         assert self.prepared is not None
@@ -198,9 +200,7 @@ class CollectivePage(Vertical):
         self.head.put([])
         if self.fault is not None:
             words = [as_sentence(self.fault.message), as_sentence(self.fault.hint)]
-        elif self.chosen.base is not None:
-            words = ["Computing the sends …"]
         else:
-            words = ["No collective: nothing is sent.", "i plays any other."]
+            words = ["Computing the sends …"]
         lines = [line for word in words for line in sentence(word, self.size.width)]
         self.rounds.show(TextLines(lines))

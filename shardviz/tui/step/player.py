@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.timer import Timer
 
 from shardviz.render.rounds import plan_steps
+from shardviz.render.rounds.player import LOW
 from shardviz.tui.lines_view import LinesView, TextLines
 
 if TYPE_CHECKING:
@@ -77,8 +78,9 @@ class PlanPage:
     has_links = False
     lens: int | None = None
 
-    def __init__(self, run: PlanRun, width: int, palette: Palette, verdict: int) -> None:
-        self._run, self._width, self.palette, self.verdict_lines = run, width - 1, palette, verdict
+    def __init__(self, run: PlanRun, size: tuple[int, int], palette: Palette, verdict: int) -> None:
+        self._run, self.palette, self.verdict_lines = run, palette, verdict
+        self._width, self._is_low = size[0] - 1, size[1] < LOW
 
     def head(self, number: int, speed: str) -> list[Text]:
         """The place in the plan, and the speed."""
@@ -86,8 +88,8 @@ class PlanPage:
         return [Text.assemble((where, "bold"), f"  {speed}"), Text()]
 
     def foot(self, _number: int, verdict: Sequence[Text]) -> list[Text]:
-        """The sizes, and JAX's verdict."""
-        return [*plan_steps.size_lines(self._run, self._width), *verdict]
+        """The sizes, and JAX's verdict; on a low page its first line."""
+        return [*verdict[:1]] if self._is_low else [*plan_steps.size_lines(self._run, self._width), *verdict]
 
     def canvas(self, number: int, _part: float | None = None) -> TextLines:
         """The numbers of every device before and after a step."""
