@@ -148,9 +148,9 @@ def command(
             log, is_inferred = fields.KINDS["rematerializations"], answer.mesh is not None and not is_given
             print_json(log.document(answer, is_mesh_inferred=is_inferred, rematerializations=remade))
         else:
-            output.show(failed)
             if remade or not failed:
-                output.show(cost_lines.log_lines(remade, answer.mesh, output.width, is_given=is_given))
+                failed += cost_lines.log_lines(remade, answer.mesh, output.width, is_given=is_given)
+            output.show(failed)
         return ExitCode.FINE
     module, timeline = report.module, report.timeline
     code = note_unread(module)

@@ -51,7 +51,9 @@ def read_model(text: str) -> Model:
         files = [*sorted(path.glob(f"*{INDEX}")), *sorted(path.glob(f"*{WEIGHTS}")), path / CONFIG]
         if not files[0].is_file():
             reason = f"it has no {CONFIG} and no {WEIGHTS} file"
-            raise ModelFileError(str(path), "", reason, "give another folder")
+            raise ModelFileError(
+                str(path), "", reason, "give another; shardviz checkpoint reads those of Orbax"
+            )
         return replace(_of_file(files[0]), name=path.resolve().name)
     if _REPOSITORY.fullmatch(name) and not is_there(path):
         raise ModelFileError(

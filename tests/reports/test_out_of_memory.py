@@ -86,6 +86,15 @@ def test_a_log_of_the_tpu_compiler(tmp_path: Path, capfd: pytest.CaptureFixture[
     assert captured.err == ""
 
 
+def test_a_log_without_arrays_is_a_sentence(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "log").write_text(f"{TPU[:140]}\n")
+    assert run(["hlo", str(tmp_path / "log")]) == 0
+    assert capfd.readouterr().out.count("\n") == 1
+    (tmp_path / "log").write_text("Out of memory, in words that nobody knows\n")
+    assert run(["hlo", str(tmp_path / "log")]) == 0
+    assert capfd.readouterr().out == "the log has a warning that cannot be read\n"
+
+
 def test_a_log_of_a_gpu_says_what_is_left_and_what_is_no_failure() -> None:
     (failure,) = out_of_memory(GPU)
     assert failure.words == (

@@ -382,7 +382,7 @@ def log_lines(
 ) -> list[Text]:
     """The page of a log alone: the mesh of its shardings, and the arrays."""
     if not rematerializations:
-        return sentence("the log has an unreadable warning of a rematerialization", width)
+        return sentence("the log has a warning that cannot be read", width)
     lines = [] if mesh is None else sentence(str(mesh), width, lead="mesh ")
     if not is_given:
         lines += sentence(UNNAMED, width, style="dim")

@@ -27,19 +27,18 @@ def out_of_memory_lines(failures: Sequence[OutOfMemory], width: int, verbose: bo
             key = numberless(one.name), one.shape, one.bytes, one.source
             groups.setdefault(key, []).append(one)
         ordered = sorted(groups.values(), key=lambda group: -sum(one.bytes for one in group))
-        shown = ordered if verbose else ordered[:MOST]
         rows = [
             (
                 human_bytes(sum(one.bytes for one in group)),
-                f"{human_bytes(sum(one.padding_bytes for one in group))}" * bool(group[0].padding_bytes),
+                human_bytes(padding) if (padding := sum(one.padding_bytes for one in group)) else "",
                 group[0].shape + f" × {len(group):,}" * (len(group) > 1),
                 common_name(one.name for one in group).rpartition("/")[2],
                 (PurePath(group[0].source).name, "dim"),
             )
-            for group in shown
+            for group in (ordered if verbose else ordered[:MOST])
         ]
-        head = ("bytes", "padding", "largest arrays", "", "line")
+        head = ("bytes", "padding", "largest arrays", "", "line") if rows else ()
         lines += table(rows, width, 2, {0, 1}, head, ((3,),), ("", " padding", "", "", ""))
-        if left := len(ordered) - len(shown):
+        if left := len(ordered) - len(rows):
             lines.append(Text(f"  and {plural(left, 'more row')}", "dim"))
     return lines
