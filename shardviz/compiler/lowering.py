@@ -34,6 +34,8 @@ _PARTITIONS = re.compile(r"\d+")
 _OF_A_CALLBACK = "is different from the lowering platform"
 _LOST_DONATION = "Some donated buffers were not usable"
 _DONATIONS = {"jax.buffer_donor", "tf.aliasing_output"}
+_PATH = re.compile(r'"(\w+(?:\[\d+\])?)([.\[][^"\\\n]*)"')
+"""The path of an argument, or of a result, in MLIR: ``state.model['w']``, ``result[0].model['w']``."""
 MAX_WORDS = 400
 PROGRAM_HINT = "give a function, a jitted one, what its lower(…) returns, or what compile() returns"
 
@@ -59,7 +61,7 @@ def lower_program(
         if _LOST_DONATION not in str(message.message):
             warnings.warn_explicit(message.message, message.category, message.filename, message.lineno)
     return replace(
-        lowered_module(jaxs_own(lowered).compiler_ir("stablehlo"), args, kwargs),
+        lowered_module(_with_fields(jaxs_own(lowered).compiler_ir("stablehlo"), args, kwargs), args, kwargs),
         platform="" if was_lowered else platform,
         # Private, and the same in jax 0.8.3 to 0.12.
         options=getattr(getattr(jaxs_own(lowered), "_lowering", None), "_compiler_options_kvs", ()),
@@ -103,6 +105,34 @@ def _logical_axes(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, t
             own = tree.keystr(path[2:])
             found[own] = names if found.get(own, names) == names else ()
     return found
+
+
+def _with_fields(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The module, in which the paths of arguments and results have the names of attributes in place of the
+    indices that JAX has for classes whose children have no keys, as Haliax's arrays."""
+    tree, paths = sys.modules["jax"].tree_util, {}
+    leaves = tree.tree_flatten_with_path((tuple(args), dict(kwargs)))[0]
+    for path in (path for path, _ in leaves if any(isinstance(key, tree.FlattenedIndexKey) for key in path)):
+        node: Any = (tuple(args), dict(kwargs))
+        named = []
+        for key in path:
+            parent, fields = node, []
+            if isinstance(key, tree.FlattenedIndexKey):
+                node = tree.tree_leaves(parent, is_leaf=lambda each, root=parent: each is not root)[key.key]
+                fields = [name for name, each in getattr(parent, "__dict__", {}).items() if each is node]
+            elif hasattr(key, "name"):
+                node = getattr(parent, key.name, None)
+            else:
+                with suppress(TypeError, LookupError):  # a class of which JAX alone knows the keys
+                    node = parent[key.idx if hasattr(key, "idx") else key.key]
+            named.append(tree.GetAttrKey(fields[0]) if len(fields) == 1 else key)
+        own = re.sub(r"<flat index (\d+)>", r"\1", tree.keystr(path[2:]))
+        paths[own] = re.sub(r"<flat index (\d+)>", r"\1", tree.keystr((*named[2:],)))
+    if not paths:
+        return module
+    text = module.operation.get_asm(enable_debug_info=True)
+    text = _PATH.sub(lambda found: f'"{found[1]}{paths.get(found[2], found[2])}"', text)
+    return type(module).parse(text, module.context)
 
 
 def _axis_names(box: Any) -> tuple[str, ...]:

@@ -212,3 +212,36 @@ def test_the_logical_axes_of_a_box_stand_beside_its_array(mesh):
     report = shardviz.inspect(lambda params: params["w"].value + params["v"], params, target="cpu")
     given = {row.name: row.logical for row in report.arrays if row.kind == "argument"}
     assert given == {"params['v']": (), "params['w'].value": ("embed", "")}
+
+
+class Pair:
+    """A class that is registered without keys: JAX numbers its children, as it does Haliax's."""
+
+    def __init__(self, up, down):
+        self.up, self.down, self.kind = up, down, "pair"
+
+
+jax.tree_util.register_pytree_node(
+    Pair, lambda pair: ((pair.up, pair.down), None), lambda _, held: Pair(*held)
+)
+
+
+def test_children_without_keys_have_the_names_of_their_attributes(mesh):
+    mesh = plain(mesh)
+    layers = {"mlp": [Pair(split(mesh, (64, 128), None, "Y"), split(mesh, (128, 64), "Y"))]}
+    x = split(mesh, (16, 64), "X")
+
+    def step(layers, x):
+        (pair,) = layers["mlp"]
+        return jax.tree.map(lambda w: 2 * w, layers), x @ pair.up @ pair.down
+
+    report = shardviz.inspect(step, layers, x, target="cpu")
+    rows = {row.name: row.shape for row in report.arrays if row.kind in ("argument", "output")}
+    assert rows == {
+        "layers['mlp'][0].up": (64, 128),
+        "layers['mlp'][0].down": (128, 64),
+        "x": (16, 64),
+        "result[0]['mlp'][0].up": (64, 128),
+        "result[0]['mlp'][0].down": (128, 64),
+        "result[1]": (16, 64),
+    }

@@ -21,6 +21,7 @@ PROGRAM = EXAMPLES / "mlp.txt"
 SMALLER = Path(__file__).parent.parent / "benchmarks" / "programs" / "gather_first.txt"
 PROFILE = EXAMPLES / "step.xplane.pb"
 LOG = Path(__file__).parent.parent / "reports" / "compile.log"
+CHECKPOINT = Path(__file__).parent.parent / "models" / "checkpoints" / "ocdbt"
 EINSUM = ("bd,df->bf", "--specs", "XY,Y_->X_", "--sizes", "b=8,d=16,f=4")
 SHARED = Shared(ProblemForm(collective=CollectiveFields("psum", parameters=(("pieces", "2"),))), "step")
 COMMANDS = {
@@ -50,6 +51,7 @@ COMMANDS = {
     "shared": ("tui", "--from", to_string(SHARED)),
     "model": ("model", "gpt2", "--rules", "X=fsdp+Y=tensor", "--no-backward", "--target", "shardy"),
     "serving": ("model", "gpt2", "--rules", "X=tensor+Y=data", "--serve", "--sequence", "64"),
+    "checkpoint": ("checkpoint", str(CHECKPOINT), "--mesh", "data=4"),
     "measure": ("measure", "psum", "--devices", "2", "--sizes", "4KiB,8KiB", "--runs", "3"),
     "machine": ("machine", "v2:2x2", "--mesh", "X=2,Y=4"),
     "targets": ("targets",),
