@@ -72,9 +72,9 @@ class CollectiveEntry:
             return self.argument or "/".join(self.scopes)
         pieces = [pieces_of(each) for each in self.gradient_of]
         depth = shared_steps(pieces)
-        tree, fields = "".join(pieces[0][:depth]), ["".join(each[depth:]) for each in pieces]
-        if len(pieces) <= FEW and tree and all(len(each) == depth + 1 for each in pieces):
-            told = f"{tree}: {', '.join(fields)}"
+        tree, fields = "".join(pieces[0][:depth]), {"".join(each[depth : depth + 1]) for each in pieces}
+        if 1 < len(pieces) == len(fields) <= FEW and tree:
+            told = f"{tree}: {', '.join(sorted(fields))}"
         else:
             told = tree if len(pieces) == 1 else f"{len(pieces)} of {tree or 'the arguments'}"
         rest = self.collective.arrays - len(pieces)
