@@ -50,7 +50,6 @@ _LIMITED = {
     "sent": "each device sends {}",
     "count": "the plan has {} {0}",
     "flops": "each device does {}",
-    "model": "{1} of {0}: {}",
     "seconds": "{0} takes {}",
     "overlapped": "with perfect overlap it takes {}",
     "step": "a step takes {} if only parameter and gradient communication overlaps",
@@ -64,8 +63,7 @@ _LIMITED = {
     "rounds": "there are {} rounds",
     "hops": "a message crosses {} links",
 }
-"""The sentence of a measure about the sandbox: {} is the answer, {0} the first argument, {1} the
-second."""
+"""The sentence of a measure about the sandbox: {} is the answer, {0} the first argument."""
 
 
 def first_difference(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> str | None:
@@ -152,7 +150,6 @@ def _exceeded(ask: str, limit: str, resolved: ResolvedProblem) -> str | None:
     if answer.read is byte_count and human_bytes(int(value)) != human_bytes(int(most)):
         text = human_bytes(int(value))
     shown = said.replace("{}", text).replace("{0}", (arguments or ["it"])[0])
-    shown = shown.replace("{1}", "".join(arguments[1:2]))
     return f"{shown}; the goal allows {answer.shown(limit)}"
 
 

@@ -20,9 +20,8 @@ from shardviz.forms.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import collective, layout, model, plan, program
-from shardviz.lessons.measures.answers import ComputedAnswer, numeral, whole_number
+from shardviz.lessons.measures.answers import ComputedAnswer, check, numeral, whole_number
 from shardviz.lessons.measures.subject import position_of, resolve_once
-from shardviz.strict_table import closest
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
@@ -61,14 +60,14 @@ MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {
     "dropped": (layout.dropped, "c 9,3,2,2"),
     "ticks": (layout.ticks, "stage m"),
     "bubble": (layout.bubble, "stage m"),
-    "kept": (layout.kept, "stage m 0 1f1b"),
+    "kept": (layout.kept, "stage m 0"),
     "links": (layout.links, "X"),
     "crossing": (layout.crossing, "X 4"),
     "loads": (layout.loads, "A 1 4"),
     "model": (model.model, "llama-3-8b token batch=32"),
-    "counted": (program.counted, "mlp sent all-reduce"),
+    "carried": (program.carried, "mlp all-reduce"),
     "along": (program.along, "[2,4]<=[8]"),
-    "ran": (program.ran, "step waited all-reduce.5"),
+    "ran": (program.ran, "step longest all-reduce.4"),
     "rounds": (collective.rounds, ""),
     "hops": (collective.hops, ""),
     "held": (collective.held, "2 1"),
@@ -96,8 +95,7 @@ def _bound(
     ask: str, resolved: ResolvedProblem
 ) -> tuple[Callable[..., ComputedAnswer], inspect.BoundArguments]:
     name, *arguments = ask.split() or [""]
-    if name not in MEASURES:
-        raise QuestionError(f"there is no measure {quote(name, 30)}", closest(name, tuple(MEASURES)))
+    check(name, MEASURES, "there is no measure {}")
     measure, example = MEASURES[name]
     try:
         return measure, inspect.signature(measure).bind(resolved, *arguments)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from shardviz.errors import QuestionError, quote
 from shardviz.notation.numbers import parse_numbers, parse_shape
+from shardviz.strict_table import closest
 from shardviz.units import flops as human_flops
-from shardviz.units import human_bytes
 from shardviz.units import seconds as human_seconds
 
 
@@ -42,10 +42,7 @@ _BYTES = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*([a-zA-Z]*)", re.ASCII)
 _SCALES = {"s": Fraction(1), "ms": Fraction(1, 10**3), "µs": Fraction(1, 10**6), "us": Fraction(1, 10**6)}
 _SCALES["ns"] = Fraction(1, 10**9)
 _FLOPS = {f"{letter}FLOP": Fraction(1000) ** power for power, letter in enumerate(("", *"kMGTPE"))}
-_POWERS = {
-    name: Fraction(1000) ** power
-    for power, name in enumerate(("", "thousand", "million", "billion", "trillion"))
-}
+_POWERS = {"million": Fraction(10**6), "billion": Fraction(10**9)}
 _QUANTITY = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*([a-zA-Zµ]*)", re.ASCII)
 _FIGURE = re.compile(
     rf"(?<![\w.,])\d[\d,]*(?:\.\d+)?\s(?:{'|'.join(_SCALES)}|[KMGTPEk]i?B|B|bytes?)(?![\w/])", re.ASCII
@@ -54,6 +51,12 @@ _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)\s*%", re.ASCII)
 _WHOLE = re.compile(r"\d{1,3}(?:,\d{3})+|\d{1,30}", re.ASCII)
 _POWER = re.compile(r"\b(\d{1,4})\s*\^\s*(\d{1,2})\b", re.ASCII)
 NOTHING, NOBODY = "nothing", "nobody"
+
+
+def check(word: str, known: Collection[str], problem: str) -> None:
+    """Raise `QuestionError` for a word that is none of those known; the problem has its place: ``no {}``."""
+    if word not in known:
+        raise QuestionError(problem.format(quote(word, 30)), closest(word, tuple(known)))
 
 
 @dataclass(frozen=True)
@@ -118,14 +121,6 @@ flop_count = _quantity(_FLOPS, "a number of FLOPs", "4.29 GFLOP")
 """``4.29 GFLOP`` → 4,290,000,000."""
 large_number = _quantity(_POWERS, "a number", "8.03 billion")
 """``8.03 billion`` → 8,030,000,000."""
-
-
-def large_number_text(count: Fraction | int) -> str:
-    """``8.03 billion``: the name of the largest power that is not more, and three digits."""
-    name, power = next(
-        (each for each in reversed(_POWERS.items()) if count >= each[1] * Fraction("0.9995")), ("", 1)
-    )
-    return f"{float(count / power):.3g} {name}".strip()
 
 
 def seconds_text(duration: Fraction) -> str:
@@ -243,9 +238,7 @@ def one_of(choices: Sequence[str]) -> AnswerKind:
 
     def read(text: str) -> str:
         found = text.strip().lower()
-        if found not in choices:
-            problem = f"{quote(text, 30)} is not an answer"
-            raise QuestionError(problem, f"it is one of {', '.join(choices)}")
+        check(found, choices, "{} is not an answer")
         return found
 
     return AnswerKind(read, str)
@@ -253,13 +246,12 @@ def one_of(choices: Sequence[str]) -> AnswerKind:
 
 NUMBER = AnswerKind(whole_number, "{:,}".format)
 BYTES = AnswerKind(byte_count, bytes_text)
-ROUNDED_BYTES = AnswerKind(
-    lambda text: byte_count(human_bytes(int(byte_count(text)))), lambda count: human_bytes(int(count))
-)
-"""Bytes to three digits: those of a whole model are seldom a round number."""
 SECONDS = AnswerKind(seconds, seconds_text)
 FLOPS = AnswerKind(flop_count, lambda count: human_flops(float(count)))
-LARGE_NUMBER = AnswerKind(large_number, large_number_text)
+LARGE_NUMBER = AnswerKind(
+    large_number,
+    lambda count: human_flops(float(count)).replace("MFLOP", "million").replace("GFLOP", "billion"),
+)
 PERCENT = AnswerKind(percent, lambda share: f"{float(share):.0%}".replace("%", " %"))
 SHAPE = AnswerKind(shape, shape_text)
 SLICES = AnswerKind(slices, slices_text)

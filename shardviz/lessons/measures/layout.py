@@ -28,13 +28,13 @@ from shardviz.lessons.measures.answers import (
     SLICES,
     AnswerKind,
     ComputedAnswer,
+    check,
     coordinates,
     whole_number,
 )
 from shardviz.lessons.measures.subject import array_named, layout_named, position_of
 from shardviz.notation.notations import find_notation, read_sharding
 from shardviz.notation.reading import Context, Reading
-from shardviz.strict_table import closest
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
@@ -52,8 +52,6 @@ KEYS = {
     "string": "shardviz",
 }
 """The notations as lessons call them, with the keys of `NOTATIONS`."""
-
-SCHEDULES = ("gpipe", "1f1b")
 
 Bounds = tuple[int, int]
 
@@ -171,8 +169,7 @@ def _by_device(mesh: Mesh, axes: tuple[str, ...]) -> list[int]:
 
 
 def _spec_answer(array: ShardedArray, mesh: Mesh, notation: str) -> ComputedAnswer:
-    if notation not in KEYS:
-        raise QuestionError(f"there is no notation {quote(notation, 30)}", closest(notation, tuple(KEYS)))
+    check(notation, KEYS, "there is no notation {}")
     kind = AnswerKind(partial(_read, array, mesh), partial(_write, array, mesh, KEYS[notation]))
     return kind.answer(array.decided_spec)
 
@@ -217,14 +214,11 @@ def bubble(resolved: ResolvedProblem, axis: str, dim: str) -> ComputedAnswer:
     return PERCENT.answer(Fraction(waits, _size_of(resolved, dim) + waits))
 
 
-def kept(resolved: ResolvedProblem, axis: str, dim: str, stage: str, schedule: str) -> ComputedAnswer:
-    """The micro-batches whose activations a stage holds at most: with ``gpipe`` all, which go backward after
-    the last went forward; with ``1f1b`` those that it sends forward before the first comes back (Narayanan et
-    al., "PipeDream", 2019)."""
-    stages, batches = resolved.problem.mesh.axis_size(axis), _size_of(resolved, dim)
-    if schedule not in SCHEDULES:
-        raise QuestionError(f"there is no schedule {quote(schedule, 30)}", closest(schedule, SCHEDULES))
-    return NUMBER.answer(batches if schedule == "gpipe" else min(batches, stages - whole_number(stage)))
+def kept(resolved: ResolvedProblem, axis: str, dim: str, stage: str) -> ComputedAnswer:
+    """The micro-batches whose activations a stage holds at most with 1F1B: those that it sends forward before
+    the first comes back (Narayanan et al., "PipeDream", 2019)."""
+    ahead = resolved.problem.mesh.axis_size(axis) - whole_number(stage)
+    return NUMBER.answer(min(_size_of(resolved, dim), ahead))
 
 
 def _size_of(resolved: ResolvedProblem, dim: str) -> int:
@@ -234,8 +228,7 @@ def _size_of(resolved: ResolvedProblem, dim: str) -> int:
         for array in (*part.operands, part.result)
         for name, extent in zip(array.dims, array.shape, strict=True)
     }
-    if dim not in known:
-        raise QuestionError(f"there is no dimension {quote(dim, 30)}", closest(dim, tuple(known)))
+    check(dim, known, "there is no dimension {}")
     return known[dim]
 
 

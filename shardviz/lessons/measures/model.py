@@ -7,19 +7,21 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.lessons.measures.answers import (
+    BYTES,
     FLOPS,
     LARGE_NUMBER,
     NUMBER,
-    ROUNDED_BYTES,
     SECONDS,
     AnswerKind,
     ComputedAnswer,
+    byte_count,
+    check,
     whole_number,
 )
-from shardviz.strict_table import closest
+from shardviz.units import human_bytes
 
 with LazyImports():
     from shardviz.models import answer, rule_files, serving, sources
@@ -33,40 +35,30 @@ Figures = dict[str, tuple[AnswerKind, Callable[[Any], object]]]
 
 OF_STEPS: Figures = {
     "flops": (FLOPS, lambda found: found.step.flops),
-    "memory": (ROUNDED_BYTES, lambda found: found.memory.training),
-    "seconds": (SECONDS, lambda found: found.step.seconds),
-    "overlapped": (SECONDS, lambda found: found.step.overlapped_seconds),
+    "memory": (BYTES, lambda found: byte_count(human_bytes(found.memory.training))),
 }
 """Figures of a `ModelAnswer`: of a train step, on each device."""
 OF_SERVING: Figures = {
-    "cache": (ROUNDED_BYTES, lambda found: found.cache_bytes),
-    "held": (ROUNDED_BYTES, lambda found: found.decode.memory),
+    "cache": (BYTES, lambda found: found.cache_bytes),
     "token": (SECONDS, lambda found: found.decode.step.seconds),
-    "prefill": (SECONDS, lambda found: found.prefill.seconds),
     "rate": (NUMBER, lambda found: round(found.decode.tokens_per_s_per_device)),
     "critical": (NUMBER, lambda found: round(found.critical_batch)),
     "largest": (NUMBER, lambda found: found.largest_batch),
-    "chips": (NUMBER, lambda found: found.fewest_devices),
 }
 """Figures of a `ServingAnswer`."""
-STEP_OPTIONS = ("rules", "dtype", "batch", "sequence", "remat", "optimizer")
-SERVING_OPTIONS = ("rules", "dtype", "batch", "sequence", "cache", "activations")
-COUNTS = ("batch", "sequence")
+STEP = ("rules", "dtype", "batch", "sequence", "remat", "optimizer")
+SERVING = ("rules", "dtype", "batch", "sequence", "cache", "activations")
 
 
 def model(resolved: ResolvedProblem, name: str, figure: str, *options: str) -> ComputedAnswer:
     """A figure of a model as `shardviz model` has it, with its options: ``batch=32``."""
     if figure == "parameters":
         return LARGE_NUMBER.answer(sources.built_in_model(name).elements)
-    known = OF_SERVING if figure in OF_SERVING else OF_STEPS
-    if figure not in known:
-        figures = ("parameters", *OF_STEPS, *OF_SERVING)
-        raise QuestionError(f"a model has no figure {quote(figure, 30)}", closest(figure, figures))
+    check(figure, ("parameters", *OF_STEPS, *OF_SERVING), "a model has no figure {}")
+    known, allowed = (OF_SERVING, SERVING) if figure in OF_SERVING else (OF_STEPS, STEP)
     given = tuple(option.partition("=")[::2] for option in options)
-    allowed = SERVING_OPTIONS if known is OF_SERVING else STEP_OPTIONS
     for key, _ in given:
-        if key not in allowed:
-            raise QuestionError(f"{figure} takes no option {quote(key, 30)}", closest(key, allowed))
+        check(key, allowed, f"{figure} takes no option {{}}")
     kind, of = known[figure]
     found = of(_answered(name, known is OF_SERVING, given, resolved.placed))
     if found is None:
@@ -76,7 +68,8 @@ def model(resolved: ResolvedProblem, name: str, figure: str, *options: str) -> C
 
 @lru_cache(maxsize=32)  # a goal asks for several figures of one answer
 def _answered(name: str, is_served: bool, given: tuple[tuple[str, str], ...], placed: PlacedMesh) -> Any:
-    asked: dict[str, Any] = {key: whole_number(text) if key in COUNTS else text for key, text in given}
+    asked: dict[str, Any] = dict(given)
+    asked |= {key: whole_number(asked[key]) for key in ("batch", "sequence") if key in asked}
     mesh = placed.mesh
     rules = rule_files.named_rules(asked.pop("rules", "fsdp"), mesh)
     of = sources.built_in_model(name)

@@ -20,13 +20,13 @@ from shardviz.lessons.measures.answers import (
     AnswerKind,
     ComputedAnswer,
     Sent,
+    check,
     one_of,
 )
 from shardviz.lessons.measures.subject import resolve_once, walk_of
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.pricing.priced_plan import COMPUTE, HBM, LATENCY
 from shardviz.planner.problem import Phase
-from shardviz.strict_table import closest
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
@@ -60,7 +60,7 @@ def collectives(resolved: ResolvedProblem) -> ComputedAnswer:
 
 def count(resolved: ResolvedProblem, op: str) -> ComputedAnswer:
     """The number of collectives of a kind in the plan."""
-    _check_op(op)
+    check(op, OPS, "no plan has {}")
     return NUMBER.answer(sum(step.op == op for step in resolved.plan.collectives))
 
 
@@ -76,7 +76,7 @@ def case(resolved: ResolvedProblem) -> ComputedAnswer:
 def line(resolved: ResolvedProblem, op: str) -> ComputedAnswer:
     """The einsum of a chain, from 1, with the first collective of a kind: sums belong to the einsum that
     leaves them, any other collective to the einsum that uses the array next, if one does."""
-    _check_op(op)
+    check(op, OPS, "no plan has {}")
     done = 0
     for step in resolved.plan.steps:
         done += step.op == "einsum"
@@ -97,37 +97,9 @@ def sent(resolved: ResolvedProblem) -> ComputedAnswer:
 def longer(resolved: ResolvedProblem, flops: str, bandwidth: str) -> ComputedAnswer:
     """The larger of a device's two times, of the FLOPs and of the bytes sent, both at so many a second: the
     two sides of the roofline, without latency."""
-    work = flops_of(resolved.plan) / _per_second(flops)
+    work = sum(each.flops for each in _steps_of(resolved.cost, "einsum")) / _per_second(flops)
     wire = resolved.plan.wire_bytes / _per_second(bandwidth)
     return _LONGER.answer(LONGER[0] if work > wire else LONGER[1] if work < wire else LONGER[2])
-
-
-def flops_of(plan: Plan) -> int:
-    """FLOPs of each device in all einsums of a plan: two for each product that is added up."""
-    problem = plan.problem
-    held = {array.name: array.decided_spec for array in problem.arguments}
-    size = {
-        dim: extent
-        for part in problem.parts
-        for array in part.operands
-        for dim, extent in zip(array.dims, array.shape, strict=True)
-    }
-    total = 0
-    for step in plan.steps:
-        if step.einsum is not None:
-            local = dict(size)
-            for name, dims in zip(step.operands, step.einsum.operands, strict=True):
-                for dim, axes in zip(dims, held[name], strict=True):
-                    local[dim] = min(local[dim], -(-size[dim] // problem.mesh.group_size(axes)))
-            used = {dim for dims in step.einsum.operands for dim in dims}
-            total += 2 * math.prod(local[dim] for dim in used)
-        held[step.array] = step.to_spec
-    return total
-
-
-def _check_op(op: str) -> None:
-    if op not in OPS:
-        raise QuestionError(f"no plan has {quote(op, 30)}", closest(op, OPS))
 
 
 def _per_second(text: str) -> float:
@@ -158,8 +130,7 @@ def flops(resolved: ResolvedProblem, part: str = "") -> ComputedAnswer:
 
 
 def _steps_of(cost: PlanCost, part: str) -> Iterator[PricedStep]:
-    if part and part not in PARTS:
-        raise QuestionError(f"a plan has no steps {quote(part, 30)}", closest(part, PARTS))
+    check(part, ("", *PARTS), "a plan has no steps {}")
     parts = cost.plan.problem.parts
     for each in cost.steps:
         if part in ("", each.step.op) or (part in PHASES and parts[each.step.part].phase == part):
@@ -195,8 +166,7 @@ def bound(resolved: ResolvedProblem) -> ComputedAnswer:
 def threshold(resolved: ResolvedProblem, dim: str) -> ComputedAnswer:
     """The least size of a dimension with which every step of the plan is compute bound."""
     known = {each.dim: each for each in priced(resolved).thresholds}
-    if dim not in known:
-        raise QuestionError(f"dimension {quote(dim, 30)} has no threshold", closest(dim, tuple(known)))
+    check(dim, known, "dimension {} has no threshold")
     least = known[dim].least
     if least is None:
         raise QuestionError(f"the plan is not compute-bound at any size of {dim}", "take another problem")
@@ -224,8 +194,7 @@ def peak(resolved: ResolvedProblem) -> ComputedAnswer:
 
 def memory(resolved: ResolvedProblem, purpose: str) -> ComputedAnswer:
     """Bytes of a device in a train step that serve one of `PURPOSES`."""
-    if purpose not in PURPOSES:
-        raise QuestionError(f"no memory is for {quote(purpose, 30)}", closest(purpose, PURPOSES))
+    check(purpose, PURPOSES, "no memory is for {}")
     found = resolved.cost.training_memory
     if found is None:
         raise QuestionError("only a train step has this memory", 'write backward = "yes" in the setup')

@@ -375,26 +375,19 @@ class _Grown:
     def shelves(self, alike: bool = False) -> Shelves:
         """The arrays with cells of that size; or, `alike`, of such a size that arrays of one shape have boxes
         of one size, for which there may be no room."""
-        sizes = self._alike() if alike else self._cells
-        return [
-            [(grid.grown(*cell), sign) for (grid, sign), cell in zip(shelf, cells, strict=True)]
-            for shelf, cells in zip(self._before, sizes, strict=True)
-        ]
-
-    def _alike(self) -> list[list[tuple[int, int]]]:
-        sizes = [[*cells] for cells in self._cells]
-        groups: defaultdict[tuple[int, ...], list[tuple[int, int]]] = defaultdict(list)
-        for number, shelf in enumerate(self._before):
-            for place, (grid, _) in enumerate(shelf):
-                if grid.cells.grids == 1:
-                    groups[grid.cells.layout.array.shape].append((number, place))
+        grids = [grid for grid, _ in chain.from_iterable(self._before)]
+        sizes, groups = [*chain.from_iterable(self._cells)], defaultdict[tuple[int, ...], list[int]](list)
+        for place, grid in enumerate(grids if alike else ()):
+            if grid.cells.grids == 1:
+                groups[grid.cells.layout.array.shape].append(place)
         for places in groups.values():
-            grids = [(self._before[number][place][0], sizes[number][place]) for number, place in places]
-            inner = _of_equal_boxes([(grid.across, grid.fit.inner, size[0], 1) for grid, size in grids])
-            lines = _of_equal_boxes([(grid.down, 1, size[1], int(grid.rules)) for grid, size in grids])
-            for (number, place), *size in zip(places, inner, lines, strict=True):
-                sizes[number][place] = size[0], size[1]
-        return sizes
+            of = [(grids[place], *sizes[place]) for place in places]
+            inner = _of_equal_boxes([(grid.across, grid.fit.inner, inner, 1) for grid, inner, _ in of])
+            lines = _of_equal_boxes([(grid.down, 1, lines, int(grid.rules)) for grid, _, lines in of])
+            for place, *size in zip(places, inner, lines, strict=True):
+                sizes[place] = size[0], size[1]
+        cells = iter(sizes)
+        return [[(grid.grown(*next(cells)), sign) for grid, sign in shelf] for shelf in self._before]
 
     def _cell(self, grid: ArrayGrid, bottom: int, share: int) -> tuple[int, int]:
         """Columns and lines of an array's cells, with a label as far from the left as from the right."""

@@ -102,7 +102,7 @@ class ProblemPanel(Side):
 
     def show_problem(self, resolved: ResolvedProblem) -> None:
         """Draw the fields of another problem."""
-        hidden = fields.PRICED if self.state.is_quiet else ()
+        hidden, self._figures = (fields.PRICED, []) if self.state.is_quiet else ((), self._figures)
         self._rows = [row for row in field_rows(resolved) if row.field not in hidden]
         self._draw()
 
@@ -133,11 +133,8 @@ class ProblemPanel(Side):
 
     def draw_figures(self) -> None:
         """Draw what the problem costs into the lines that its fields leave, in a frame after theirs."""
-        if self.picture is None or self.state.is_empty or self.state.resolved.is_as_given:
-            return
-        if self.state.is_quiet:
-            self._figures = []
-            self._show()
+        is_unpriced = self.state.is_quiet or self.state.is_empty or self.state.resolved.is_as_given
+        if self.picture is None or is_unpriced:
             return
         width, height = self.size
         resolved = self.state.resolved
