@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,6 @@ from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.resolve import resolve_first
 from shardviz.forms.state_file import MAX_BYTES, state_error
-from shardviz.lessons.attempt import Attempt
 from shardviz.lessons.course import lesson_names
 from shardviz.lessons.goal import first_difference
 from shardviz.lessons.lesson import Lesson
@@ -85,14 +85,14 @@ def _digest(document: Mapping[str, Any]) -> str:
 
 
 class Grade(NamedTuple):
-    """A row of the table. `solved` are the lessons whose goals the learner's sandboxes meet, `right` the
-    questions whose first answers are right, of those that were `asked`, `written` the texts that pass."""
+    """A row of the table. `solved` are the lessons whose goals the learner's sandboxes meet, `written` the
+    texts that pass."""
 
     pupil: str
-    begun: int
+    lessons: int
     solved: int
-    asked: int
-    right: int
+    answered: int
+    right_at_first_try: int
     hints: int
     written: str
     minutes: int
@@ -124,57 +124,42 @@ def grades(
     for found, file in files:
         if (later := latest[found.name.casefold()][1]) != file:
             said.append(f"{quote(file)} is not graded: {found.name} has handed in {quote(later)} later")
-    lessons = [replace(lesson, source="") for lesson in lessons]
-    met: dict[tuple[str, ProblemForm], bool] = {}
-    return [_grade(*latest[name], lessons, met, worker) for name in sorted(latest)], said
+    # A lesson file has its name there, not its path.
+    graded = {lesson_key(lesson): lesson for lesson in (replace(each, source="") for each in lessons)}
+
+    @cache  # the sandboxes of a class are alike
+    def meets(name: str, draft: ProblemForm) -> bool:
+        return first_difference(graded[name].goal, graded[name], resolve_first(draft)) is None
+
+    return [_grade(*latest[name], graded, meets, worker) for name in sorted(latest)], said
 
 
 def _grade(
-    found: HandIn,
-    file: str,
-    lessons: Sequence[Lesson],
-    met: dict[tuple[str, ProblemForm], bool],
-    worker: Worker | None,
+    found: HandIn, file: str, lessons: dict[str, Lesson], meets: Callable[..., bool], worker: Worker | None
 ) -> Grade:
-    """The row of a file; `met` keeps which sandboxes meet a goal, since those of a class are alike."""
-    attempts = {lesson_key(lesson): found.progress.left(lesson) for lesson in lessons}
-    begun = [attempt for attempt in attempts.values() if attempt is not None]
-    first = [
-        next((tried.said for tried in attempt.tries if tried.number == number and not tried.is_again), None)
-        for attempt in begun
-        for number, _ in enumerate(attempt.lesson.predictions)
-    ]
-    asked = [prediction for attempt in begun for prediction in attempt.lesson.predictions]
-    right = [said is not None and is_right(each, said) for each, said in zip(asked, first, strict=True)]
-    solved = [attempt for attempt in begun if attempt.met is not None and _meets(attempt, met)]
-    doubtful = [attempt.lesson.name for attempt in begun if attempt.is_solved and attempt not in solved]
-    texts = [attempt for attempt in begun if attempt.lesson.writing is not None and attempt.written]
+    attempts = {name: found.progress.left(lesson) for name, lesson in lessons.items()}
+    begun = {name: attempt for name, attempt in attempts.items() if attempt is not None}
+    first: dict[tuple[str, int], bool] = {}
+    for name, attempt in begun.items():
+        for number, said, is_again in attempt.tries:
+            if not is_again and (name, number) not in first:
+                first[name, number] = is_right(attempt.lesson.predictions[number], said)
+    solved = {name for name, attempt in begun.items() if attempt.met and meets(name, attempt.met)}
+    texts = [attempt for attempt in begun.values() if attempt.lesson.writing is not None and attempt.written]
     passed = [each for each in texts if worker and not check_written(each.lesson, each.written, worker).wrong]
-    changed = [name for name, attempt in attempts.items() if name in found.lessons and attempt is None]
-    others = {*found.lessons} - attempts.keys() - {*lesson_names()}
     remarks = {
-        "edited after it was written": found.is_edited,
-        f"no sandbox that meets the goal of {', '.join(doubtful)}": doubtful,
-        f"of another version: {', '.join(changed)}": changed,
-        f"not graded: {', '.join(sorted(others))}": others,
+        "no sandbox that meets the goal of": [
+            n for n, each in begun.items() if each.is_solved and n not in solved
+        ],
+        "of another version:": [name for name in found.lessons if name in lessons and name not in begun],
+        "not graded:": sorted({*found.lessons} - lessons.keys() - {*lesson_names()}),
     }
+    told = [f"{remark} {', '.join(names)}" for remark, names in remarks.items() if names]
     return Grade(
-        found.name,
-        len(begun),
-        len(solved),
-        sum(said is not None for said in first),
-        sum(right),
-        sum(attempt.hints for attempt in begun),
+        *(found.name, len(begun), len(solved), len(first), sum(first.values())),
+        sum(attempt.hints for attempt in begun.values()),
         f"{len(passed)} of {len(texts)}" if worker else f"{len(texts)} not run",
-        round(sum(found.progress.seconds(attempt.lesson) for attempt in begun) / 60),
-        "; ".join(remark for remark, holds in remarks.items() if holds),
+        round(sum(found.progress.seconds(attempt.lesson) for attempt in begun.values()) / 60),
+        "; ".join(["edited after it was written"] * found.is_edited + told),
         file,
     )
-
-
-def _meets(attempt: Attempt, met: dict[tuple[str, ProblemForm], bool]) -> bool:
-    lesson, draft = attempt.lesson, attempt.met or attempt.draft
-    key = lesson_key(lesson), draft
-    if key not in met:
-        met[key] = first_difference(lesson.goal, lesson, resolve_first(draft)) is None
-    return met[key]

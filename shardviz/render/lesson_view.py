@@ -330,35 +330,27 @@ def course_page(entries: Sequence[CourseEntry], width: int) -> list[Text]:
     return [*lines, *sentence(f"shardviz lesson {following.number} {verb} “{following.title}”.", width)]
 
 
-GRADES = (
-    "pupil",
-    "lessons",
-    "solved",
-    "answered",
-    "right at first try",
-    "hints",
-    "written",
-    "minutes",
-    "remarks",
-    "file",
-)
-"""The columns of a table of grades; on a page the last two are below it."""
-REMARKS = 8
+REMARKS = Grade._fields.index("remarks")
+"""The column of a table of grades that is below it on a page, with those after it."""
 
 
 def grades_page(rows: Sequence[Grade], width: int) -> list[Text]:
     """A line for each pupil, with the remarks below it."""
     cells = [[*map(str, row[:REMARKS])] for row in rows]
-    lines = table(cells, width, right=range(1, REMARKS), head=GRADES[:REMARKS])
+    lines = table(cells, width, right=range(1, REMARKS), head=_heads()[:REMARKS])
     remarks = [f"{row.pupil}: {row.remarks}" for row in rows if row.remarks]
     return [*lines, *[Text()] * bool(remarks), *sentences(remarks, width)]
+
+
+def _heads() -> list[str]:
+    return [name.replace("_", " ") for name in Grade._fields]
 
 
 def grades_csv(rows: Sequence[Grade]) -> str:
     """The table for a spreadsheet, in which no text is taken for a formula."""
     file = StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(GRADES)
+    writer.writerow(_heads())
     for row in rows:
         writer.writerow([f"'{cell}" if str(cell).startswith(tuple("=+-@")) else cell for cell in row])
     return file.getvalue()

@@ -62,9 +62,9 @@ def test_every_answer_and_sandbox_is_checked_again(lesson, tmp_path):
     (ada, bob, cy), said = grades(tmp_path, [lesson])
     assert said == []
     # The shapes and slices are those of rows over X=2 and columns over Y=4 of an 8x16 array, by hand.
-    assert (ada.solved, ada.asked, ada.right, ada.hints, ada.remarks) == (1, 2, 2, 1, "")
-    assert (bob.solved, bob.asked, bob.right) == (1, 2, 0)
-    assert (cy.solved, cy.asked, cy.right) == (0, 2, 1)
+    assert (ada.solved, ada.answered, ada.right_at_first_try, ada.hints, ada.remarks) == (1, 2, 2, 1, "")
+    assert (bob.solved, bob.answered, bob.right_at_first_try) == (1, 2, 0)
+    assert (cy.solved, cy.answered, cy.right_at_first_try) == (0, 2, 1)
 
 
 def test_the_first_try_counts_and_stays_when_the_lesson_begins_again(lesson, tmp_path):
@@ -74,7 +74,7 @@ def test_the_first_try_counts_and_stays_when_the_lesson_begins_again(lesson, tmp
     progress.save(afresh(attempt))
     (tmp_path / "a.json").write_text(hand_in("Ada", progress, [lesson]))
     ((ada,), _) = grades(tmp_path, [lesson])
-    assert (ada.solved, ada.asked, ada.right) == (1, 2, 1)
+    assert (ada.solved, ada.answered, ada.right_at_first_try) == (1, 2, 1)
 
 
 def test_minutes_leave_out_long_pauses(lesson, clock):
@@ -116,10 +116,10 @@ def test_a_claim_without_a_sandbox_and_another_version_are_said(lesson, tmp_path
     entry["attempt"]["met"] = None
     (tmp_path / "a.json").write_text(json.dumps(document))
     (row,), _ = grades(tmp_path, [lesson])
-    assert (row.solved, row.begun) == (0, 1)
+    assert (row.solved, row.lessons) == (0, 1)
     assert "no sandbox that meets the goal of rows" in row.remarks
     (row,), _ = grades(tmp_path, [replace(lesson, setup=lesson.solution)])
-    assert (row.begun, row.asked) == (0, 0)
+    assert (row.lessons, row.answered) == (0, 0)
     assert "of another version: rows" in row.remarks
 
 
