@@ -172,8 +172,8 @@ def _folder(text: str) -> Path:
     if "://" in text:
         hint = f"copy {METADATA}, {SHARDING} and manifest.ocdbt to a folder: no weights are needed"
         raise ModelFileError(text, "", "it is not on this machine", hint)
-    if path.name in (METADATA, SHARDING):
-        return path.parent
+    if path.name.endswith((METADATA, SHARDING)):
+        path = path.parent
     if not is_folder(path):
         raise ModelFileError(str(path), "", "there is no such folder", "give a checkpoint of Orbax")
     steps = defaultdict(list)

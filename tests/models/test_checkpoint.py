@@ -91,6 +91,9 @@ def test_pages(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     rules.write_text("[rules]\n'w$' = '_ x'\nembed = 'x _'\n")
     for step in (9, 10):
         shutil.copytree(SAVED / "zarr", tmp_path / "run" / str(step) / "default")
+        (tmp_path / "run" / str(step) / "_CHECKPOINT_METADATA").write_text("{}")
+    assert run(["checkpoint", str(tmp_path / "run" / "9" / "_CHECKPOINT_METADATA")]) == 0
+    assert "run/9/default" in capsys.readouterr().out
     assert run(["checkpoint", str(tmp_path / "run"), "--mesh", "x=4", "--rules", str(rules)]) == 0
     page = capsys.readouterr().out
     assert "run/10/default" in page

@@ -83,6 +83,7 @@ def array_details(group: Sequence[ProgramArray], width: int) -> list[Text]:
 
 
 ENDLESS = 10**6
+"""Columns of a line that is cut off where it is shown."""
 HEADINGS = ("", "shape", "spec", "", "per device", "copies", "line")
 
 
