@@ -122,7 +122,7 @@ SCREENS = {
     "lesson-change": Picture(
         "layout",
         lesson="rows-columns-replicas",
-        keys=("n", *("enter", "n") * 3, "n", "h", *("down",) * 4, "right", "backspace"),
+        keys=("n", *("enter", "n") * 4, "n", "h", *("down",) * 4, "right", "backspace"),
     ),
 }
 

@@ -29,8 +29,8 @@ OF_PLANS = ("collectives", "count", "line", "sent")
 """Measures of what a plan sends."""
 OF_STEPS = ("collectives", "count")
 """Those of which JAX can be asked in a train step."""
-OF_TIMES = ("seconds", "overlapped", "step", "exposed", "bound")
-"""Measures of seconds, of which JAX knows only what is sent: the plan's collectives or the form's own."""
+OF_TIMES = ("seconds", "overlapped", "step", "exposed", "bound", "flops")
+"""Measures of work and seconds: JAX knows only what is sent, the plan's collectives or the form's own."""
 OF_ROUNDS = ("rounds", "held")
 """Measures of a collective's rounds, of which JAX knows only where they lead."""
 SAME_MOVES = {"promoted_dtype", "narrowed_dtype", "padded", *compare.SAME_TRAFFIC} - {"only_other_result"}
