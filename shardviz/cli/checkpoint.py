@@ -7,6 +7,7 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.output import CommandOutput, print_json
+from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.sharding import canonical_dtype
@@ -38,6 +39,8 @@ def command(
     needs when it is restored so, what it held of that when it was saved, and the bytes of the stored pieces
     that it reads. Saved axes that the mesh lacks are left out. No weights are read.
     """
+    if mesh is None and device_order is not None:
+        raise QuestionError("--device-order needs a mesh", "add --mesh X=2,Y=4")
     found = checkpoint.read_checkpoint(folder, canonical_dtype(dtype) if dtype else "")
     asked = found.mesh or checkpoint.ONE if mesh is None else parse_mesh(mesh, device_order)
     named = None if rules is None else rule_files.named_rules(rules, asked)

@@ -136,6 +136,8 @@ def test_folders_without_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixt
     ):
         assert run(["checkpoint", str(name)]) == 2
         assert error in capsys.readouterr().err
+    assert run(["checkpoint", str(SAVED / "zarr"), "--device-order", "0,1"]) == 2
+    assert "--device-order needs a mesh" in capsys.readouterr().err
     for item in ("params", "state"):
         shutil.copytree(SAVED / "zarr", tmp_path / "3" / item)
     assert run(["checkpoint", str(tmp_path)]) == 2
