@@ -65,9 +65,11 @@ def _page(lesson: Lesson, before: str, after: str) -> str:
         body += _details(f"Hint {number}", [*_paragraphs(hint)])
     screen = "plan" if lesson.goal.collectives else lesson.screen
     body += _details("A solution", _picture("solution", lesson.solution, screen, styles))
+    if lesson.writing is not None:
+        body += ["<h2>Write</h2>", *_paragraphs(lesson.writing.task), _code(lesson.writing.starter)]
+        body += _details("A solution", [_code(lesson.writing.solution)])
     if lesson.program:
-        code = f'<pre tabindex="0">{escape(lesson.program)}</pre>'
-        body += _details("As a JAX program, which runs unchanged", [code])
+        body += _details("As a JAX program, which runs unchanged", [_code(lesson.program)])
     return document(title, body, PAGE + STYLE + styles.css())
 
 
@@ -99,6 +101,10 @@ def _picture(name: str, draft: ProblemForm, screen: str, styles: Styles) -> list
     except ShardvizError:
         body = []
     return [*body, f"<p>In a terminal: <code>{escape(one_line(command))}</code></p>"]
+
+
+def _code(text: str) -> str:
+    return f'<pre tabindex="0">{escape(text)}</pre>'
 
 
 def _details(summary: str, body: Sequence[str]) -> list[str]:
