@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -182,15 +183,11 @@ class LessonVerifier:
         if lesson.program:
             asked.append(Asked("program", self._programs.start(lesson.program).result))
         if (writing := lesson.writing) is not None:
-            asked.append(Asked("write.starter", lambda: self._of_starter(lesson, writing.starter)))
-            asked.append(Asked("write.solution", lambda: self._wrong(lesson, writing.solution)))
+            check = partial(check_written, lesson, worker=self._worker)
+            passes = "it passes already"
+            asked.append(Asked("write.starter", lambda: "" if check(writing.starter).wrong else passes))
+            asked.append(Asked("write.solution", lambda: check(writing.solution).wrong))
         return asked
-
-    def _wrong(self, lesson: Lesson, text: str) -> str:
-        return check_written(lesson, text, self._worker).wrong
-
-    def _of_starter(self, lesson: Lesson, text: str) -> str:
-        return "" if self._wrong(lesson, text) else "it passes already"
 
     def _verdict(self, question: JaxQuestion) -> Verdict:
         """Ask at once, and wait when the verdict is wanted. Raises `TargetError` where nobody can answer."""

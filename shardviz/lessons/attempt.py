@@ -43,10 +43,8 @@ def stages(lesson: Lesson) -> tuple[LessonStage, ...]:
         for kind in ("predict", "reveal")
     )
     write = [LessonStage("write")] * (lesson.writing is not None)
-    return (
-        *(LessonStage("see"), *asked, LessonStage("explain")),
-        *(LessonStage("change"), *write, LessonStage("code")),
-    )
+    change = (LessonStage("explain"), LessonStage("change"), *write, LessonStage("code"))
+    return (LessonStage("see"), *asked, *change)
 
 
 class Try(NamedTuple):

@@ -372,6 +372,8 @@ def lesson_page(lesson: Lesson, width: int) -> list[Text]:
         lines += sentences((TYPED,) if is_typed else (*facts.choices, UNKNOWN), width, 2, "· ")
         answers.append(f"{index}: {facts.answer}.")
     lines += [Text(), *sentence(lesson.goal.text, width, lead="Change  "), Text()]
+    if lesson.writing is not None:
+        lines += [*sentence(lesson.writing.task.replace("\n", " "), width, lead="Write  "), Text()]
     lines += sentence("  ".join(answers), width, lead="Answers  ")
     lines += sentences(lesson.explain.split("\n"), width)
     opened = f"shardviz lesson {lesson.number}" if lesson.number else "the same command"

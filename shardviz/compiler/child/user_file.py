@@ -43,10 +43,6 @@ MOST_NUMBERS = 8
 RETURNS = "let it end with: return function, argument, argument, …, or return jitted.lower(…)"
 
 
-class _TooLong(BaseException):
-    """Nothing that a file catches as an `Exception`."""
-
-
 class UserFile:
     """A file, and the function in it that is asked for."""
 
@@ -67,7 +63,7 @@ class UserFile:
             raise QuestionError(problem, pip("install", "-U", f"jax>={OLDEST_JAX}"))
         jax.config.update("jax_traceback_filtering", "off")  # an error is told by what JAX was doing
         if request.seconds:
-            signal.signal(signal.SIGALRM, self._interrupt)
+            signal.signal(signal.SIGALRM, signal.default_int_handler)  # as if interrupted, which nobody can
             signal.setitimer(signal.ITIMER_REAL, request.seconds)
         _simulate(request.mesh.size)
         with self._blamed(f"running {request.file}"):
@@ -134,10 +130,6 @@ class UserFile:
                     place += f" of result {number}" if len(found) > 1 else ""
                     return f"device {shard.device.id} ends with {ours}{place}; the lesson wants {theirs}"
         return ""
-
-    def _interrupt(self, *_: object) -> None:
-        """End what the file does after too long, in the line that it has come to."""
-        raise _TooLong
 
     def _lowered(
         self, program: Any, args: Sequence[Any], mesh: Any, platform: str, again: Again | None = None
@@ -270,13 +262,13 @@ class UserFile:
             yield
         except ShardvizError:
             raise
-        except _TooLong as error:
-            problem = f"{self._place(error)}it takes longer than {self.request.seconds:g} s"
-            raise QuestionError(problem, "look for a loop that does not end") from None
         except SystemExit as error:
             problem = f"{self._place(error)}it ends the process with sys.exit({error.code!r})"
             raise QuestionError(problem, f"while {doing}") from None
         except BaseException as error:
+            if self.request.seconds and isinstance(error, KeyboardInterrupt):
+                problem = f"{self._place(error)}it takes longer than {self.request.seconds:g} s"
+                raise QuestionError(problem, "look for a loop that does not end") from None
             if again and (refused := Refused.by(error, self._is_own, str(self.path))):
                 raise refused.refusal(self._place, again) from None
             # A fault of syntax appends the place, which stands in front; an address is another in each run.
