@@ -30,7 +30,7 @@ with LazyImports():
     from shardviz.hardware import machine_file
     from shardviz.hlo import text_file
     from shardviz.models import rule_files
-    from shardviz.render.programs import program_view, refusal_view, trials_view
+    from shardviz.render.programs import program_view, refusal_view, trials_view, values_view
     from shardviz.render.times import report as time_report
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def _compiler_options(ctx: click.Context, param: click.Parameter, given: Sequenc
 @options.option(
     "--rules", "NAMES|FILE", "Sharding rules, with --arrays: which names each array, and if it is so."
 )
+@options.flag("--values with_values", "Run it on simulated devices: the value of each line on every device.")
 @options.field("machine", help="Hardware that times are for, or FILE.toml; default: the target's.")
 @options.flag("--time with_times", "Show when each instruction runs instead, and live memory.")
 @options.save
@@ -100,6 +101,7 @@ def command(
     with_reasons: bool,
     with_arrays: bool,
     rules: str | None,
+    with_values: bool,
     machine: str | None,
     with_times: bool,
     save: Path | None,
@@ -118,6 +120,8 @@ def command(
     jax.set_mesh of that mesh, and compiled, not run. In place of FILE.py:FUNCTION the name of an example
     does: train_step.
     """
+    if with_values:
+        return _print_values(click.get_current_context(), output)
     if tries:
         table = asked_trials(click.get_current_context())
         if output.as_json:
@@ -208,6 +212,23 @@ def _asked(function: str, target: str, mesh: str | None) -> tuple[tuple[Target, 
     if len(targets) == 1 and wanted is not None:
         check_mesh(targets[0], wanted)
     return targets, file, name, wanted
+
+
+def _print_values(ctx: click.Context, output: CommandOutput) -> int:
+    """Answer with the values of the lines of a function."""
+    given = ctx.params
+    named = [one.opts[0] for one in ctx.command.params if options.is_given(ctx, str(one.name))]
+    options.refuse_both({name: name in named for name in f"--values --target --machine {ALONE}".split()})
+    _, file, name, mesh = _asked(given["function"], "cpu", given["mesh"])
+    if mesh is None:
+        raise QuestionError(f"{quote(file)} has no lines to run", "name a function: FILE.py:FUNCTION")
+    values = ProgramSession((), given["timeout"]).run_file(file, name, mesh, given["axis_types"], True).values
+    assert values is not None
+    if output.as_json:
+        print_json(KINDS["values"].document(values))
+    else:
+        output.show(values_view.values_view(values, *output.page))
+    return ExitCode.FINE
 
 
 ALONE = "--try --why --arrays --rules --time --save --sort --top --op --axis --min-bytes --source"

@@ -15,7 +15,7 @@ from shardviz.cli.output import CommandOutput, print_json, print_note, wait_for,
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import WorkerSession
 from shardviz.collectives.operations import PARAMETERS, check_operation, takers
-from shardviz.errors import CompilerError, JobLost, QuestionError, ShardvizError, TargetError, plural
+from shardviz.errors import CompilerError, JobLost, QuestionError, ShardvizError, TargetError, plural, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.targets import TARGETS
@@ -92,6 +92,9 @@ def command(
     ragged_all_to_all.
     """
     given |= {"operation": operation}
+    if "->" in operation or ".py:" in operation:
+        way = f"explain {quote(operation)} --step" if "->" in operation else f"program {operation} --values"
+        raise QuestionError(f"{quote(operation)} is not one collective", f"play it with: shardviz {way}")
     check_operation(operation, {name: given[name] for name in PARAMETERS})
     shown = StepOptions(output, number, compare)
     shown.check(on)

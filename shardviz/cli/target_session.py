@@ -114,10 +114,14 @@ class ProgramSession(WorkerSession):
         self._targets, self._timeout = targets, timeout
         self._requests = requests.TargetRequests(target_program.without_program, wait_for)
 
-    def run_file(self, file: str, name: str, mesh: Mesh, axis_types: str) -> UserProgram:
-        """Call a function of a file with a mesh, in a process of its own. Raises what it has said."""
+    def run_file(
+        self, file: str, name: str, mesh: Mesh, axis_types: str, with_values: bool = False
+    ) -> UserProgram:
+        """Call a function of a file with a mesh, in a process of its own; `with_values` what it returns is
+        run there. Raises what it has said."""
         platforms = tuple(dict.fromkeys(target.platform for target in self._targets))
-        request = user_file.UserFileRequest(file, name, mesh, platforms, axis_types == "explicit")
+        is_explicit = axis_types == "explicit"
+        request = user_file.UserFileRequest(file, name, mesh, platforms, is_explicit, with_values=with_values)
         process = user_file.UserFileProcess(request, os.environ)
         on_signal(process.kill)
         with working(f"running {file}"):

@@ -12,6 +12,7 @@ from typing import Any
 
 from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, simulating
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
+from shardviz.reports.line_values import ProgramValues
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.sharding import Mesh
 from shardviz.user_files import EXAMPLES, example_program, is_folder, open_file
@@ -35,15 +36,19 @@ class UserFileRequest:
     keywords: tuple[tuple[str, Any], ...] = ()
     reference: str = ""
     seconds: float = 0.0
+    with_values: bool = False
+    """Run it on simulated devices instead, for the values of its lines."""
 
 
 @dataclass(frozen=True)
 class UserProgram:
-    """From the process: the program by platform, or why JAX does not lower it for that one; and the first
-    device that ends with other numbers than the reference gives, as a sentence, "" where none does."""
+    """From the process: the program by platform, or why JAX does not lower it for that one; the first device
+    that ends with other numbers than the reference gives, as a sentence, "" where none does; and the values
+    of its lines, where they are asked for."""
 
     lowered: Mapping[str, LoweredModule | ShardvizError]
     difference: str = ""
+    values: ProgramValues | None = None
 
     @property
     def meshes(self) -> tuple[Mesh, ...]:

@@ -108,10 +108,10 @@ class DocumentKind:
 
 _KINDS = (
     "programs.explain plans.ranking plans.versus plans.sweep searches.search programs.passes programs.hlo "
-    "programs.modules programs.rematerializations programs.program programs.trials programs.refusal "
-    "timelines.profile summaries.summary summaries.diff programs.timeline meshes.layout rounds.step "
-    "rounds.comparison rounds.plan_steps rounds.matmul meshes.translate course.lessons course.lesson "
-    "course.lesson_check course.shared models.model models.serving models.checkpoint "
+    "programs.modules programs.rematerializations programs.program programs.trials programs.values "
+    "programs.refusal timelines.profile summaries.summary summaries.diff programs.timeline meshes.layout "
+    "rounds.step rounds.comparison rounds.plan_steps rounds.matmul meshes.translate course.lessons "
+    "course.lesson course.lesson_check course.shared models.model models.serving models.checkpoint "
     "machines.machine machines.measure machines.targets machines.info"
 )
 KINDS = {kind.partition(".")[2]: DocumentKind(*kind.split(".")) for kind in _KINDS.split()}

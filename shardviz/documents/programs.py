@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shardviz.collectives.values import plain_values
 from shardviz.documents.fields import KINDS, Beside, Document, late
 from shardviz.documents.meshes import job_beside
 
@@ -263,6 +264,7 @@ def _communication(timeline: ProgramTimeline) -> Iterable[tuple[str, float, floa
 
 _folded = late("shardviz.models.splitting", "folded")
 SOURCES = {
+    "device_numbers": lambda device: plain_values(device[1]),
     "group_count": lambda collective: collective.group_count or None,
     "devices": lambda placed: [
         Beside(place, id=device) for device, place in zip(placed.ids, placed.places, strict=True)

@@ -35,6 +35,13 @@ COMMANDS = {
     "modules": ("hlo", "dumps"),
     "rematerializations": ("hlo", str(LOG)),
     "program": ("program", "train_step", "--mesh", "data=2,model=2", "--target", "shardy"),
+    "values": (
+        "program",
+        f"{Path(__file__).parent}/two_lines.py:mapped",
+        "--mesh",
+        "x=2,y=4",
+        "--values",
+    ),
     "trials": ("program", "train_step", "--mesh", "data=2,model=2", "--target", "shardy", "--try", "batch=8"),
     "refusal": ("program", "refused.py:program", "--mesh", "X=2", "--axis-types", "explicit"),
     "profile": ("profile", str(PROFILE), "--machine", "v5e:2x4"),

@@ -221,6 +221,8 @@ CASES = [
         "",
     ),
     # Steps of a plan.
+    (("step", "bd,df->bf"), "'bd,df->bf' is not one collective", "shardviz explain 'bd,df->bf' --step"),
+    (("step", "my.py:fn"), "'my.py:fn' is not one collective", "shardviz program my.py:fn --values"),
     (
         (*EXPLAIN, "--step", "1", "--round", "1"),
         "--round applies to the rounds of one collective",

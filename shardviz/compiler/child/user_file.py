@@ -31,8 +31,13 @@ from shardviz.compiler.lowering import MAX_WORDS, jaxs_own, lower_program, refus
 from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_of
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, one_line, quote
 from shardviz.hlo.text.source_locations import LIBRARY
+from shardviz.lazy_names import LazyImports
+from shardviz.reports.line_values import ProgramValues
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.targets import MAX_CPU_DEVICES, OLDEST_JAX, older_than, pip
+
+with LazyImports():  # no other request runs anything
+    from shardviz.compiler.child import line_values
 
 _OURS = str(Path(__file__).parents[2])
 _JAX = str(Path(jax.__file__).parent)
@@ -87,6 +92,12 @@ class UserFile:
         with self._blamed(f"calling {request.function}({given})"):
             returned = function(mesh, **keywords)
         program, args = self._checked(returned)
+        if request.with_values:
+            if stage_of(program):
+                raise QuestionError(f"{self._return()}what is lowered has no lines to run", RETURNS)
+            with self._blamed(f"running what {request.function} returns"), jax.set_mesh(mesh):
+                lines = line_values.line_values(program, args, mesh, self._is_own)
+            return UserProgram({}, values=ProgramValues(request.mesh, lines, jax.__version__))
 
         def again(shape: Sequence[int], other: Sequence[int]) -> LoweredModule:
             def wider(leaf: Any) -> Any:
