@@ -148,7 +148,7 @@ CASES = [
         "leave out --mesh",
     ),
     (("laiout",), "unknown command 'laiout'", "did you mean layout?"),
-    (("zzz",), "unknown command 'zzz'", "search, model, machine, program, hlo, passes, profile"),
+    (("zzz",), "unknown command 'zzz'", "search, model, checkpoint, machine, program, hlo"),
     (("explain", "bd,df->bf", "--meesh", "X=2"), "no such option", "did you mean --mesh?"),
     (("explain",), "missing argument 'EINSUM'", "shardviz explain --help"),
     (("explain", "bd,df->bf", "more"), "more", "--help"),
