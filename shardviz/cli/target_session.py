@@ -162,7 +162,7 @@ class ProgramSession(WorkerSession):
 
     def price(self, refusal: ShardingRefusal, options: Mapping[str, str]) -> None:
         """Have the first target compile the changes that JAX accepts: the fastest is then first, and in the
-        hint; without times, the one that sends least."""
+        hint; without times, the one that sends least. Those that switch JAX's check off are last."""
         target = self._targets[0]
         for change in (accepted := [one for one in refusal.changes if one.lowered]):
             assert change.lowered is not None
@@ -177,10 +177,14 @@ class ProgramSession(WorkerSession):
                     seconds=None if told is None else told.model.seconds,
                     peak_bytes=None if memory is None else memory.peak_bytes,
                 )
-        first = sorted(priced.values(), key=lambda one: (one.seconds or 0.0, one.sent_bytes))
+        first = sorted(
+            priced.values(), key=lambda one: (one.is_unchecked, one.seconds or 0.0, one.sent_bytes)
+        )
         if first:
             refusal.target, refusal.hint = target.name, f"JAX accepts {first[0].code}"
-            refusal.hint += f", the cheapest of {len(first)} on {target.name}" * (len(first) > 1)
+            refusal.hint += f" ({first[0].note})" * bool(first[0].note)
+            like = sum(one.is_unchecked == first[0].is_unchecked for one in first)
+            refusal.hint += f", the cheapest of {like} on {target.name}" * (like > 1)
         refusal.changes = (*first, *(one for one in refusal.changes if one not in priced))
 
     def verdicts(self, compiled: TargetProgram, machine: Machine | None = None) -> tuple[WasteVerdict, ...]:

@@ -237,11 +237,17 @@ class SourceChange:
     seconds: float | None = None
     peak_bytes: int | None = None
 
+    @property
+    def is_unchecked(self) -> bool:
+        """True for a change that switches JAX's check off, and may be wrong in silence."""
+        return self.code.endswith("check_vma=False)")
+
 
 class ShardingRefusal(QuestionError):
     """JAX refuses a program for its shardings at a `place`, in its own `words`, whole; `source` is the user's
     expression, and `types` those of its arrays, ``f32[64_X, 512]``. The `changes` were tried; those that JAX
-    refuses at the same place are left out. Once a `target` has compiled them, the cheapest is first."""
+    refuses at the same place are left out. Once a `target` has compiled them, the cheapest is first;
+    those that switch JAX's check off are last."""
 
     place = words = source = target = ""
     types: tuple[str, ...] = ()

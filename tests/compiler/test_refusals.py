@@ -75,6 +75,7 @@ AUTO = [
         BRANCH.format("jax.lax.pcast(jnp.zeros(rows.shape), ('X',), to='varying')"),
     ),
     (f"{SUM}, rows", "rows.sum(0)", "jax.lax.psum(rows.sum(0), ('X',))"),
+    (SHARD_MAP.format("rows.sum(0)", "'Y'") + ", rows", "rows.sum(0)", "jax.lax.psum(rows.sum(0), ('X',))"),
     (f"{SUM}, rows", SUM, SUM.replace("P()", "P('X')")),
     (f"{SUM}, rows", SUM, SUM.replace("P())", "P(), check_vma=False)")),
 ]

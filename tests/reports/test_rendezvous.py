@@ -81,4 +81,9 @@ def test_gpus_tell_ranks_or_only_how_many_threads_wait() -> None:
         "2 of 8 devices (ranks 0, 6) wait for the others at initialize clique: 10 s",
         "1 of 8 devices wait for the others at collective-permute: 20 s",
     )
+    assert stuck_collectives(3 * permute)[0].startswith("3 of 8 devices wait")
+    only = permute.replace("not all of them", "only 5 of them").replace(
+        "This thread has been waiting", "Termination timeout"
+    )
+    assert stuck_collectives(permute + only)[0].startswith("5 of 8 devices wait")
     assert stuck_collectives("nothing waits") == ()

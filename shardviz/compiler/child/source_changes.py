@@ -47,7 +47,7 @@ _UNEVEN = re.compile(
 )
 _FULL_SHAPE = re.compile(r"(?:full shape: |Got shape: |of shape \w+)[\[(]([\d, ]+)")
 _SPAN = attrgetter("lineno", "col_offset", "end_lineno", "end_col_offset")
-_IDLE_AXES = re.compile(r"only varying across mesh axes \{.*?\} and not \{(.*?)\}")
+_IDLE_AXES = re.compile(r"(?:across mesh axes \{.*?\} and not \{|replicated across mesh axis ')([^}']*)")
 
 
 def caption(words: str) -> str:

@@ -24,15 +24,18 @@ def refusal_view(refusal: ShardingRefusal, width: int, verbose: bool) -> list[Te
         return [*lines, Text(), *sentence("JAX accepted no change that was tried.", width)]
     priced = [change for change in refusal.changes if change.sent_bytes is not None]
     shown = refusal.changes if verbose or not priced else priced
+    timed = any(change.seconds is not None for change in shown)
     rows: list[list[Cell]] = []
     for change in shown:
         sent = "" if change.sent_bytes is None else human_bytes(change.sent_bytes)
         took = "" if change.seconds is None else seconds(change.seconds)
         peak = "" if change.peak_bytes is None else human_bytes(change.peak_bytes)
         note = f"then {change.then}" if change.then else change.note
-        rows.append([sent, took, peak, change.code, (note, "dim")])
+        rows.append([sent, *[took] * timed, peak, change.code, (note, "dim")])
     hidden = len(refusal.changes) - len(shown)
     more = f" ({hidden} more lead to another refusal: -v)" * (hidden > 0)
     target = f" The whole program with each, on {refusal.target}:" * bool(priced)
     lines += [Text(), *sentence(f"JAX accepts these changes{more}.{target}", width)]
-    return [*lines, *table(rows, width, 2, range(3), HEADINGS, told=(" sent", "", " peak", "", ""))]
+    head = [word for word in HEADINGS if timed or word != "time"]
+    told = [" sent", *[""] * timed, " peak", "", ""]
+    return [*lines, *table(rows, width, 2, range(2 + timed), head, told=told)]
