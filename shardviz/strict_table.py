@@ -29,7 +29,8 @@ class StrictTable:
     def __init__(self, values: object, error_at: ErrorAt, path: str = "") -> None:
         self.path, self._error_at = path, error_at
         if not isinstance(values, dict):
-            self.fail(None, f"it is {kind_of(values)}, not a table", f"write [{path}] and its keys below")
+            hint = f"write [{path}] and its keys below" if path else "the whole begins with { in JSON"
+            self.fail(None, f"it is {kind_of(values)}, not a table", hint)
         self.values: dict[str, Any] = values
 
     def __contains__(self, key: str) -> bool:

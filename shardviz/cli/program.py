@@ -20,7 +20,7 @@ from shardviz.notation.mesh import parse_mesh
 from shardviz.reports.lowered_module import ShardingRefusal
 from shardviz.sharding import Mesh
 from shardviz.targets import check_installed, check_mesh
-from shardviz.user_files import is_there
+from shardviz.user_files import is_folder, is_there
 
 with LazyImports():
     from shardviz.answers import programs, trials
@@ -202,8 +202,9 @@ def _asked(function: str, target: str, mesh: str | None) -> tuple[tuple[Target, 
     targets = options.asked_targets(target, mesh)
     if not targets:
         raise TargetError("a program needs a target", "add --target v5e:4x4")
-    is_function = user_file.names_function(function) or not is_there(Path(function))
-    file, name = user_file.find_function(function) if is_function else (function, Path(function).name)
+    path = Path(function)
+    is_function = user_file.names_function(function) or not is_there(path) or is_folder(path)
+    file, name = user_file.find_function(function) if is_function else (function, path.name)
     if is_function and mesh is None:
         raise QuestionError("a function needs a mesh", "add --mesh data=4,model=4, or another")
     if mesh is not None and not is_function:

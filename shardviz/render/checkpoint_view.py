@@ -27,7 +27,8 @@ def checkpoint_lines(restore: Restore, width: int, palette: Palette, verbose: bo
     size = f"{model.elements:,} elements" if untyped else human_bytes(model.nbytes)
     count = plural(len(model.parameters) + len(checkpoint.shapeless), "array")
     lines = sentence(f"{count}, {size}", width, lead=f"{model.name}  ")
-    lines += sentence(model.source, width, style="dim")
+    if model.source != model.name:
+        lines += sentence(model.source, width, style="dim")
     if checkpoint.mesh is not None:
         lines.append(Text("saved on mesh ").append_text(mesh_text(checkpoint.mesh, palette)))
     if is_moved:
