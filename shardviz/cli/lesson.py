@@ -82,7 +82,7 @@ def command(
         raise QuestionError(f"{of_one} needs a lesson", f"give its number or its name: lesson 4 {of_one}")
     if len(lessons) > 1:
         problem = f"{len(lessons)} lessons are given, but only one can be opened"
-        raise QuestionError(problem, "only --check takes several")
+        raise QuestionError(problem, "--check, --hand-in and --grade take several")
     if watched is not None:
         return lesson_watch.watch_file(find(lessons[0]), watched, output)
     return _open_lesson(lessons[0], present, output) if lessons else _list_lessons(output)

@@ -39,7 +39,8 @@ def watch_file(lesson: Lesson, name: str, output: CommandOutput) -> int:
             with working("checking"):
                 check = check_written(lesson, text, worker, file.path, output=2)
             try:
-                progress.save(progress.attempt(lesson).wrote(text, not check.wrong))
+                left = load().left(lesson) or progress.attempt(lesson)  # the application may have gone on
+                progress.save(left.wrote(text, not check.wrong))
             except StateError as error:
                 print_note(error.message)
             output.show([*written_lines(lesson, check, output.width, fails), Text()])

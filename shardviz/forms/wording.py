@@ -23,7 +23,7 @@ _GIVEN = re.compile(rf"(?:\b(?:use|ask|add) |(?<=\bor ))--({_NAMES}) ")
 _NAMED = re.compile(rf"--({_NAMES})\b")
 _SMALL = re.compile(r"([a-z])(?:[a-z]+)?(?=[ ,;:]|$)")
 """A word that may take a capital."""
-_SMALL_NAMES = re.compile(r"(?!a )[a-z]\b|(?:cpu|psum|pmean|pmax|pmin|ppermute|pbroadcast)\b")
+_SMALL_NAMES = re.compile(r"(?!a )[a-z]\b|(?:cpu|psum|pmean|pmax|pmin|ppermute|pbroadcast|python|shardviz)\b")
 """Dimensions and names that keep their small letter."""
 
 

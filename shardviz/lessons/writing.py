@@ -145,7 +145,7 @@ def _field(lesson: Lesson, writing: Writing, goal: Goal, text: str, worker: Work
 def _file(writing: Writing, text: str, worker: Worker, file: Path, output: int | None) -> Iterator[str]:
     limits = predicted(text) if writing.collectives is None else writing.collectives
     if writing.reference and _body(text) not in ("", _body(writing.starter)):
-        problem = f"def {FUNCTION}(mesh) has changed; the lesson compiles it as it was"
+        problem = f"the function {FUNCTION} has changed; the lesson compiles it as it was"
         raise QuestionError(problem, "copy it from the starter, and write above it")
     (target,) = parse_targets(writing.target)
     request = user_file.UserFileRequest(

@@ -16,7 +16,7 @@ from shardviz.forms.wording import as_sentence
 from shardviz.lessons.attempt import TITLES, UNKNOWN, Attempt, begin, stages
 from shardviz.lessons.hand_in import Grade
 from shardviz.lessons.lesson import Lesson, Prediction
-from shardviz.lessons.measures import answer_of, choices, is_right
+from shardviz.lessons.measures import answer_of, choices, is_right, typed_form
 from shardviz.lessons.progress import CourseEntry, State
 from shardviz.lessons.writing import WritingCheck
 from shardviz.render.command_lines import command_lines
@@ -25,8 +25,8 @@ from shardviz.render.lines import sentence, sentences, table
 MADE = "This is what you made, as a JAX program."
 SEEN = "This is what you saw, as a JAX program."
 RUNS = "It runs unchanged, on simulated devices."
-TYPE = "Type a number with its unit, such as 2 KiB or 1.5 ms. enter alone says: I don't know."
-TYPED = "a number with its unit"
+TYPE = "Type {}. enter alone says: I don't know."
+TYPING = "enter answers, esc clears."
 COPY = "c opens it to copy or to save."
 PLAYED = "You can change the collective in the picture."
 WAYS = {
@@ -120,7 +120,8 @@ def _blocks(
         question = sentence(prediction.question, width, style="bold")
         if facts.typed is not None:
             said = sentence(f"{facts.typed}▏", width, lead=f"{CURSOR} ", style="bold")
-            return [question, said, sentence(TYPE, width, style="dim")], 2
+            way = TYPING if facts.typed else TYPE.format(typed_form(prediction))
+            return [question, said, sentence(way, width, style="dim")], 2
         texts = [*facts.choices, UNKNOWN] if facts.chosen >= 0 else facts.choices
         choices = []
         for number, text in enumerate(texts):
@@ -369,7 +370,9 @@ def lesson_page(lesson: Lesson, width: int) -> list[Text]:
         facts = stage_facts(prediction)
         lines += [Text(), *sentence(prediction.question, width, lead=f"Predict {index}  ")]
         is_typed = prediction.tolerance is not None
-        lines += sentences((TYPED,) if is_typed else (*facts.choices, UNKNOWN), width, 2, "· ")
+        lines += sentences(
+            (typed_form(prediction),) if is_typed else (*facts.choices, UNKNOWN), width, 2, "· "
+        )
         answers.append(f"{index}: {facts.answer}.")
     lines += [Text(), *sentence(lesson.goal.text, width, lead="Change  "), Text()]
     if lesson.writing is not None:

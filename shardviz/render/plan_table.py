@@ -40,7 +40,7 @@ from shardviz.render.plan_view import (
     time_words,
     update_runs,
 )
-from shardviz.units import human_bytes, seconds
+from shardviz.units import flops, human_bytes, seconds
 
 MARK = "▌"
 """Stands before every line of the chosen step."""
@@ -53,7 +53,8 @@ LEAST_BAR, MOST_BAR = 4, 24
 class PlanTable:
     """The table of a plan with its cost, in lines of at most `width` columns. What does not change with the
     choice is made once. With `is_full` a row has the array that its step makes, the chosen one all that there
-    is to say of it, and the plan its textbook cases; with `is_quiet` no row has seconds, or bytes of HBM."""
+    is to say of it, and the plan its textbook cases; with `is_quiet` rows have FLOPs, but no seconds and no
+    bytes of HBM."""
 
     def __init__(
         self, cost: PlanCost, width: int, palette: Palette, is_full: bool = False, is_quiet: bool = False
@@ -112,6 +113,8 @@ class PlanTable:
     def _total(self) -> list[Text]:
         cost = self._cost
         layers = f"in each of {cost.layers} layers" if cost.layers > 1 else "total"
+        if self._is_quiet and (work := sum(step.flops for step in cost.steps)):
+            layers += f": {flops(work)}"
         sent = f"{human_bytes(cost.wire_bytes)} sent" if self._plan.collectives else ""
         time = time_words(cost.serial_seconds, not cost.unknown)
         return [Text(word, "bold") for word in ("", layers, "", sent, time, "")]
@@ -156,8 +159,9 @@ class PlanTable:
         if step.axes and not row.is_update:
             colour = self._palette.axis(self._plan.problem.mesh, step.axes[0])
         room = self._widths.get(BAR, 0)
-        if self._is_quiet and cells[MOVED].plain.endswith("HBM"):
-            cells[MOVED] = Text()
+        if self._is_quiet and not row.is_moving:
+            work = sum(step.flops for step in row.priced)
+            cells[MOVED] = Text(flops(work) if work else "")
         cells[BAR] = Text(bar(row.seconds or 0.0, self._longest, room), colour)
         return self._joined(cells)
 

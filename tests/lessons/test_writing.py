@@ -96,7 +96,7 @@ FAULTS = [
     ("    return out\n", "    return oops\n", "program.py:18: NameError: name 'oops' is not defined"),
     ("    return out\n", "    print(x)\n", "the function returns nothing"),
     ("    return out\n", "    return out[:2]\n", "the result has the shape (2,); the lesson wants (4,)"),
-    ("out_specs=P()", 'out_specs=P("i")', "def program(mesh) has changed"),
+    ("out_specs=P()", 'out_specs=P("i")', "the function program has changed"),
     ("def program(mesh)", "def programme(mesh)", "'program.py' has no function program"),
 ]
 

@@ -20,7 +20,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import collective, layout, model, plan, program
-from shardviz.lessons.measures.answers import ComputedAnswer, check, numeral, whole_number
+from shardviz.lessons.measures.answers import ComputedAnswer, check, numeral, percent, whole_number
 from shardviz.lessons.measures.subject import position_of, resolve_once
 
 if TYPE_CHECKING:
@@ -126,6 +126,12 @@ def typed_answer(prediction: Prediction, text: str) -> str:
     """A typed answer in the form of the right one: of ``2^10 B``, ``1 KiB``. Raises `QuestionError` for text
     that is not an answer of its kind."""
     return answer_of(prediction).shown(numeral(text))
+
+
+def typed_form(prediction: Prediction) -> str:
+    """The form of a typed answer, in words that do not give it away. Raises as `answer_of` does."""
+    forms: dict[object, str] = {whole_number: "a whole number", percent: "a percentage, such as 40 %"}
+    return forms.get(answer_of(prediction).read, "a number with its unit, such as 2 KiB or 1.5 ms")
 
 
 @dataclass(frozen=True)

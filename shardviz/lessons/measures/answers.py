@@ -72,8 +72,9 @@ class AnswerKind:
 
 
 def numeral(text: str) -> str:
-    """A typed number with its powers computed: ``2^10 B`` → ``1024 B``."""
-    return _POWER.sub(lambda found: str(int(found[1]) ** int(found[2])), text)
+    """A typed number with its powers computed: ``2^10 B`` → ``1024 B``, and ``.5 ms`` → ``0.5 ms``."""
+    text = _POWER.sub(lambda found: str(int(found[1]) ** int(found[2])), text.strip())
+    return f"0{text}" if text.startswith(".") else text
 
 
 def whole_number(text: str) -> int:

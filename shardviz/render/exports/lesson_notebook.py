@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from shardviz.forms.command_line import to_command_line
 from shardviz.lessons.attempt import UNKNOWN
 from shardviz.lessons.lesson import Lesson
+from shardviz.lessons.measures import typed_form
 from shardviz.render.exports.script import notebook_of
 from shardviz.render.lesson_view import stage_facts
 
@@ -30,7 +31,7 @@ def _cells(lesson: Lesson) -> Iterator[tuple[str, str]]:
     yield "code", f"import shardviz\n\nlesson = shardviz.lesson({name!r})\nlesson"
     for key, prediction in lesson.questions.items():
         facts, said = stage_facts(prediction), key.removeprefix("predict.").replace(".", "_")
-        listed = [*facts.choices, UNKNOWN] if prediction.tolerance is None else ["a number with its unit"]
+        listed = [*facts.choices, UNKNOWN] if prediction.tolerance is None else [typed_form(prediction)]
         choices = "\n".join(f"- `{choice}`" for choice in listed)
         again = "Only if that was wrong: " * key.endswith("again")
         yield "markdown", f"**Predict {said.replace('_', ', ')}.** {again}{prediction.question}\n\n{choices}"

@@ -154,12 +154,12 @@ class LessonController:
         return is_asked and prediction is not None and prediction.tolerance is not None
 
     def takes(self, key: str, character: str | None) -> bool:
-        """Type a key into the answer, which begins with a digit; return whether it was one for it."""
+        """Type a key into the answer, which begins with a digit or a point; return whether it was for it."""
         if not self.is_typed:
             return False
         if self.typed and key in ("backspace", "escape"):
             self.typed = self.typed[:-1] if key == "backspace" else ""
-        elif character and character.isprintable() and (self.typed or character in "0123456789"):
+        elif character and character.isprintable() and (self.typed or character in "0123456789."):
             self.typed = (self.typed + character)[:MAX_TYPED]
         else:
             return False
