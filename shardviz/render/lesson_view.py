@@ -336,9 +336,11 @@ REMARKS = Grade._fields.index("remarks")
 
 
 def grades_page(rows: Sequence[Grade], width: int) -> list[Text]:
-    """A line for each pupil, with the remarks below it."""
+    """A line for each pupil, with the remarks below it; narrow pages lack the hints, then the minutes."""
     cells = [[*map(str, row[:REMARKS])] for row in rows]
-    lines = table(cells, width, right=range(1, REMARKS), head=_heads()[:REMARKS])
+    hints, minutes = map(Grade._fields.index, ("hints", "minutes"))
+    without = ({hints}, {hints, minutes})
+    lines = table(cells, width, right=range(1, REMARKS), head=_heads()[:REMARKS], without=without)
     remarks = [f"{row.pupil}: {row.remarks}" for row in rows if row.remarks]
     return [*lines, *[Text()] * bool(remarks), *sentences(remarks, width)]
 
