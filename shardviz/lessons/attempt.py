@@ -142,7 +142,10 @@ class Attempt:
         return replace(self, hints=min(self.hints + 1, len(self.lesson.hints)))
 
     def wrote(self, text: str, passes: bool) -> Attempt:
-        """A text was checked."""
+        """A text was checked. A program that passed stays, as the sandbox that met the goal does."""
+        is_program = self.lesson.writing is not None and self.lesson.writing.goal is None
+        if is_program and self.is_written and not passes:
+            return self
         return replace(self, written=text, is_written=passes)
 
     def edited(self, draft: ProblemForm, is_met: bool) -> Attempt:

@@ -11,6 +11,7 @@ import pytest
 
 from shardviz.errors import QuestionError
 from shardviz.lessons import writing
+from shardviz.lessons.attempt import begin
 from shardviz.lessons.course import course, find
 from shardviz.lessons.writing import SavedFile, check_written, predicted, starter_file
 from tests.conftest import one_row_in
@@ -170,3 +171,9 @@ def test_saves_are_seen_also_of_a_file_that_is_replaced(tmp_path):
     path.write_bytes(b"\xff")
     with pytest.raises(QuestionError, match="it is not text in UTF-8"):
         file.saved()
+
+
+def test_a_program_that_passed_stays():
+    passed = begin(LESSONS[RING]).wrote("passes", True)
+    assert passed.wrote("fails", False) == passed
+    assert passed.wrote("passes too", True).written == "passes too"
