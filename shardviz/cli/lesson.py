@@ -79,7 +79,8 @@ def command(
         hint = "leave out --json; shardviz lesson --json prints the course"
         raise QuestionError(f"{of_one} prints no JSON", hint)
     if of_one and not lessons:
-        raise QuestionError(f"{of_one} needs a lesson", f"give its number or its name: lesson 4 {of_one}")
+        example = f"lesson 7 {of_one}{' ring.py' * (watched is not None)}"
+        raise QuestionError(f"{of_one} needs a lesson", f"give its number or its name: {example}")
     if len(lessons) > 1:
         problem = f"{len(lessons)} lessons are given, but only one can be opened"
         raise QuestionError(problem, "--check, --hand-in and --grade take several")

@@ -59,7 +59,7 @@ def size_lines(run: PlanRun, width: int) -> list[Text]:
     """The sizes of the arrays that are played."""
     sizes = ", ".join(f"{dim}={size}" for dim, size in run.sizes.items())
     said = f"small arrays, {sizes}{'; whole numbers, so sums are exact' * run.is_whole}"
-    return sentence(f"{said}. 0 4: names devices that hold the same.", width, style="dim")
+    return sentence(f"{said}. Devices named together hold the same.", width, style="dim")
 
 
 def held_lines(held: HeldCopy, width: int, palette: Palette) -> list[Text]:
