@@ -93,9 +93,11 @@ def _picture(name: str, draft: ProblemForm, screen: str, styles: Styles) -> list
     body = []
     try:
         subject = subject_of(resolve_once(draft), screen)
+        parts = sections(subject, WIDTH, TRUECOLOR)
+        if screen == "layout" and not draft.machine:  # such a lesson shows no seconds
+            parts = parts[:1]
         first, *rest = (
-            "\n".join(part_html(part, f"{name}-part-{number}", styles))
-            for number, part in enumerate(sections(subject, WIDTH, TRUECOLOR))
+            "\n".join(part_html(part, f"{name}-part-{number}", styles)) for number, part in enumerate(parts)
         )
         body = [first, '<div class="rounds">' if subject.run is not None else "<div>", *rest, "</div>"]
     except ShardvizError:
