@@ -75,10 +75,10 @@ def find_function(text: str) -> tuple[str, str]:
     """The file and the function that ``FILE.py:FUNCTION`` or the name of an example means; the file is read,
     not run. Raises `QuestionError` for a text that is neither, and for a file that is not there."""
     file, colon, function = text.rpartition(":")
-    if not colon:
+    if not file:
         if example := example_program(text):
             return str(example), text
-        if not text.endswith(".py"):
+        if colon or not text.endswith(".py"):
             raise QuestionError(f"{quote(text)} does not name a function of a file", HINT)
         file = text
     path = Path(file)

@@ -177,7 +177,7 @@ class UserFile:
             problem = f"{name} of {quote(self.request.file)} is {_kind(found)}, not a function"
             raise QuestionError(problem, "name a function that takes the mesh")
         named = functions_of(self.path)
-        told = f"it has {', '.join(named)}" if named else "it has none"
+        told = f"it has {', '.join(named)}" if named else "write one that takes the mesh"
         problem = f"{quote(self.request.file)} has no function {name}"
         raise QuestionError(problem, f"{did_you_mean(name, named)}{told}")
 
