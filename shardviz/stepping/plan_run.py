@@ -173,7 +173,7 @@ class PlanRun:
         made = np.empty((self.mesh.size, *self.copies.shard(self.copies.made[index])))
         for place in range(self.mesh.size):
             names = {"jnp": _Numpy(), "jax": _jax(self.mesh, place)}
-            made[place] = eval(code, names, {"operands": [held.values[place] for held in before]})
+            made[place] = eval(code, names | {"operands": [held.values[place] for held in before]})
         return made
 
 
