@@ -71,10 +71,14 @@ class PricedProblem:
     def _place(self, mesh: Mesh) -> PlacedMesh:
         return placed_for(self.machine, self.targets, mesh)
 
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan. Raises `QuestionError` for arrays of which nothing says how they are split."""
+        return planner.plan(self.problem, self.placed)
+
     def cost(self) -> PlanCost:
-        """The plan with its cost. Raises `QuestionError` for arrays of which nothing says how they are
-        split."""
-        return price(planner.plan(self.problem, self.placed), self.placed)
+        """The plan with its cost."""
+        return price(self.plan, self.placed)
 
     def ranking(self) -> tuple[Candidate, ...]:
         """Every sharding worth considering. Raises `QuestionError` where there are too many."""
@@ -92,14 +96,13 @@ class PricedProblem:
     def played(self, number: int = 0) -> PlanRun | None:
         """The plan on small numbers, for all steps, 0, or one that sends nothing; None for another, which has
         rounds."""
-        plan = planner.plan(self.problem, self.placed)
-        own = plan.steps[number - 1 : number] if number > 0 else ()
+        own = self.plan.steps[number - 1 : number] if number > 0 else ()
         is_local = bool(own) and own[0].op in LOCAL_OPS
-        return plan_run.small_run(plan) if is_local or not number else None
+        return plan_run.small_run(self.plan) if is_local or not number else None
 
     def step(self, number: int | None = None, algorithm: str | None = None, **links: str | None) -> PlanStep:
         """A step of the plan, as `step_of` has it."""
-        return step_of(planner.plan(self.problem, self.placed), self.placed, number, algorithm, **links)
+        return step_of(self.plan, self.placed, number, algorithm, **links)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -143,8 +143,10 @@ async def class_of(url: str, secret: str, pid: int) -> None:
         line("memory then (PSS)", f"{memory:.0f} MB, {len(family(pid))} processes", "-")
 
 
-def report() -> None:
-    words = ["serve", "--port", "0", "--lesson", LESSON, "--follow", "--sessions", str(TAKERS)]
+@contextmanager
+def serving(sessions: int) -> Iterator[tuple[str, str, int]]:
+    """A server of a class: its address, the teacher's, and its process."""
+    words = ["serve", "--port", "0", "--lesson", LESSON, "--follow", "--sessions", str(sessions)]
     with subprocess.Popen(
         [sys.executable, "-m", "shardviz", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as server:
@@ -152,10 +154,14 @@ def report() -> None:
             assert server.stdout is not None
             assert server.stderr is not None
             url = server.stdout.readline().strip()
-            secret = server.stderr.readline().rpartition(" ")[2].strip()
-            asyncio.run(class_of(url, secret, server.pid))
+            yield url, server.stderr.readline().rpartition(" ")[2].strip(), server.pid
         finally:
             server.terminate()
+
+
+def report() -> None:
+    with serving(TAKERS) as server:
+        asyncio.run(class_of(*server))
 
 
 if __name__ == "__main__":

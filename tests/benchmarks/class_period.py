@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
-import subprocess
 import sys
 import time
 import zlib
@@ -19,12 +18,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pyte
-from class_of import PUPILS, SIZES, Watcher, enter, family, memory_and_cpu, slowest
+from class_of import PUPILS, SIZES, Watcher, enter, family, memory_and_cpu, serving, slowest
 from playwright.async_api import BrowserContext, Page, WebSocket, async_playwright
 from timing import line
 
 MINUTES = 10.0
-PAGES, LEAVERS, TAKERS = 10, 10, 10
+PAGES, LEAVERS, TAKERS, SESSIONS = 10, 10, 10, 30
 WINDOWS = ({"width": 1280, "height": 720}, {"width": 390, "height": 664})
 EVERY_S = 6.0
 """Between two keys of the teacher."""
@@ -232,18 +231,8 @@ async def period_of(url: str, secret: str, pid: int, minutes: float) -> None:
 
 
 def report(minutes: float = MINUTES) -> None:
-    words = ["serve", "--port", "0", "--lesson", "4", "--follow", "--sessions", "30"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "shardviz", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            assert server.stderr is not None
-            url = server.stdout.readline().strip()
-            secret = server.stderr.readline().rpartition(" ")[2].strip()
-            asyncio.run(period_of(url, secret, server.pid, minutes))
-        finally:
-            server.terminate()
+    with serving(SESSIONS) as server:
+        asyncio.run(period_of(*server, minutes))
 
 
 if __name__ == "__main__":
