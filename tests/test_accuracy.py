@@ -64,6 +64,7 @@ def _load(name):
 nccl_errors = _load("nccl_errors")
 matmul_fit = _load("matmul_fit")
 training_runs = _load("training_runs")
+decode_steps = _load("decode_steps")
 accuracy = _load("accuracy")
 FORMULAS = [case for case in accuracy.CASES if case.kind == accuracy.FORMULA]
 MEASURED = [case for case in accuracy.CASES if case.kind == accuracy.MEASURED]
@@ -105,6 +106,13 @@ def test_measured_times_are_near():
     errors = [abs(case.error) for case in MEASURED if not case.id.startswith("D34")]
     assert statistics.median(errors) <= 0.15
     assert max(errors) <= 0.40, max(MEASURED, key=lambda case: abs(case.error)).id
+
+
+def test_decode_steps_are_near():
+    ratios = [1 + error for error in decode_steps.errors()]
+    assert 0.75 <= statistics.median(ratios) <= 1.1
+    assert min(ratios) >= 0.5
+    assert max(ratios) <= 1.25
 
 
 def test_the_page_is_what_the_command_writes():

@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+import decode_steps
 import matmul_fit
 import nccl_errors
 import training_runs
@@ -656,6 +657,8 @@ def page() -> str:
         matmuls=matmul_fit.table(),
         matmul_points=f"{len(matmul_fit.points()):,}",
         steps="\n".join(_step_rows()),
+        decode_source=decode_steps.SOURCE,
+        decode_steps="\n".join(decode_steps.rows()),
     )
 
 
@@ -703,6 +706,7 @@ def _family_rows() -> Iterator[str]:
         "[collectives over GPUs](#collectives-over-gpus)": [point.error for point in nccl_errors.points()],
         "[matmuls on GPUs](#matmuls-on-gpus)": [point.error for point in matmul_fit.points()],
         "[train steps](#train-steps) on TPUs and GPUs": training_runs.errors(),
+        "[decode steps](#decode-steps) on A100s": decode_steps.errors(),
     }
     for name, errors in families.items():
         off = sorted(map(abs, errors))
