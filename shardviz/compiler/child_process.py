@@ -21,9 +21,6 @@ from shardviz.compiler.messages import Channel
 from shardviz.errors import CompilerError, one_line
 from shardviz.targets import ProcessName
 
-LOG_BYTES = 32_768
-"""How much of the end of what the child prints is kept."""
-
 COMPILERS_CHILD = "shardviz.compiler.child.main"
 PROGRAM = (
     "import sys; from importlib import import_module; sys.path.append(sys.argv[3]); "
@@ -32,10 +29,9 @@ PROGRAM = (
 
 
 class ChildProcess:
-    """A running child: the `main` of a module, which is given two file descriptors and some words. It leads
-    its own session, and is born with interrupts blocked: none reaches it, not even while it loads. What it
-    prints is kept; or, with an `output`, goes to that file descriptor of this process. `on_end` is called
-    from a thread when it has ended, however it has."""
+    """A running child: the `main` of a module, which is given two file descriptors and some words, in a
+    session of its own and with interrupts blocked. The end of what it prints is kept; or, with an `output`,
+    all goes to that file descriptor. `on_end` is called from a thread when it has ended."""
 
     def __init__(
         self,
@@ -127,19 +123,9 @@ class ChildProcess:
         with self._popen.stdout as pipe:
             while piece := os.read(pipe.fileno(), 65_536):
                 self._log += piece
-                del self._log[:-LOG_BYTES]
+                del self._log[:-32_768]
         if self._on_end is not None:
             self._on_end(self)
-
-
-_OF_TPUS = {
-    # Without it the TPU compiler asks the network which machine it runs on, and waits for an answer.
-    "TPU_SKIP_MDS_QUERY": "1",
-    # Only who drives a TPU must be alone; several may compile, beside a job of the user's too.
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-}
-_KEPT_OF_TPUS = ("TPU_LIBRARY_PATH",)
-"""Where JAX looks for libtpu; the rest of what begins with TPU_ describes the machine at hand."""
 
 
 def environment_for(process: ProcessName, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -147,12 +133,16 @@ def environment_for(process: ProcessName, inherited: Mapping[str, str]) -> dict[
     if process == "real":
         return dict(inherited)
     environment = simulated_environment(inherited)
-    if process == "tpu":
-        for name in list(environment):
-            if name.startswith("TPU_") and name not in _KEPT_OF_TPUS:
-                del environment[name]
-        environment |= _OF_TPUS
-    return environment
+    if process != "tpu":
+        return environment
+    # What begins with TPU_ describes the machine at hand, but for where JAX looks for libtpu.
+    kept = (name for name in environment if not name.startswith("TPU_") or name == "TPU_LIBRARY_PATH")
+    return {name: environment[name] for name in kept} | {
+        # Without it the TPU compiler asks the network which machine it runs on, and waits for an answer.
+        "TPU_SKIP_MDS_QUERY": "1",
+        # Only who drives a TPU must be alone; several may compile, beside a job of the user's too.
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    }
 
 
 def simulated_environment(inherited: Mapping[str, str]) -> dict[str, str]:
@@ -170,8 +160,6 @@ def simulating(environment: Mapping[str, str]) -> dict[str, str]:
     )
     return {**environment, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": " ".join(flags)}
 
-
-MAX_WORDS = 200
 
 _PREFIX = r"(?:\w\d{4} [\d:.]{8,20} ++\d++ )?(?:[\w/.-]{1,80}:\d++\] )?(?:RAW: )?"
 """What C++ puts before a line that it logs: time, thread, source."""
@@ -201,11 +189,10 @@ def stderr_tail(log: str) -> str:
     if not told:
         lines = (line for line in reversed(log.splitlines()) if not _NOISE.match(line.strip()))
         told = re.sub(f"^{_PREFIX}", "", next(lines, ""))
-    return "".join(c if c.isprintable() else "�" for c in one_line(told, MAX_WORDS))
+    return "".join(c if c.isprintable() else "�" for c in one_line(told, 200))
 
 
 DUMPS = "shardviz-dumps-"
-MAX_TRIES = 10
 
 
 class DumpFolders:
@@ -235,7 +222,7 @@ class DumpFolders:
         """Remove everything. Takes no lock, for a signal handler."""
         root, self._root = self._root, ""
         # A compiler that was killed just now may still have written a file into it.
-        for _ in range(MAX_TRIES):
+        for _ in range(10):
             if root and Path(root).exists():
                 shutil.rmtree(root, ignore_errors=True)
         if root:

@@ -1,9 +1,5 @@
-"""Compiled programs on disk: the second compile of the same program for the same hardware is read back.
-
-A TPU's compiler takes minutes for a train step, and says the same each time. What the child answered is kept
-under a name that hashes all that it depends on: the question, the compiler's environment and versions, and
-shardviz itself. Only answers for hardware that is not here are kept, and only those without an error.
-"""
+"""Compiled programs on disk, for hardware that is not here: what the child answered, without an error, under
+a name that hashes all that it depends on."""
 
 from __future__ import annotations
 
@@ -24,9 +20,6 @@ from shardviz.user_files import replace_file
 
 LIMIT_BYTES = 2**30
 """Of all answers on disk together; beyond it those go first that were not used for longest."""
-_PACKAGE = Path(__file__).parents[1]
-_READ_BY_COMPILERS = ("LIBTPU_", "TPU_", "XLA_")
-"""Beginnings of the environment's variables that change what a compiler does."""
 
 
 class CacheEntry:
@@ -61,7 +54,8 @@ def entry(
 ) -> CacheEntry | None:
     """The place of the answer to a call; None for one that is not kept: of devices that are here, of Shardy,
     of each pass, and where the user has XLA write files."""
-    flags = {name: value for name, value in environment.items() if name.startswith(_READ_BY_COMPILERS)}
+    # What changes what a compiler does.
+    flags = {key: value for key, value in environment.items() if key.startswith(("LIBTPU_", "TPU_", "XLA_"))}
     if target.machine is None or asked.dumps == "passes" or any("dump" in value for value in flags.values()):
         return None
     with suppress(KeyError, OSError):  # a libtpu beside the one whose version we know
@@ -101,7 +95,8 @@ def clear() -> None:
 @cache
 def _versions() -> tuple[object, ...]:
     """The versions of all that computes an answer, and when shardviz itself was changed last."""
-    return installed_versions(), max(file.stat().st_mtime_ns for file in _PACKAGE.rglob("*.py"))
+    ours = Path(__file__).parents[1].rglob("*.py")
+    return installed_versions(), max(file.stat().st_mtime_ns for file in ours)
 
 
 def _files(within: Path) -> list[tuple[float, int, Path]]:

@@ -14,8 +14,7 @@ the coordinator's address; every process, 0 too, is a `JobWatch` that is connect
     done ────────────────────────▶ all are done?
     finish returns ◀── over ──────
 
-Messages are lines of JSON: nothing that comes from the network is executed. A process whose host has gone
-without a word counts as lost after `SILENT_S`.
+Messages are lines of JSON: nothing that comes from the network is executed.
 """
 
 from __future__ import annotations
@@ -48,7 +47,6 @@ CAUSE_S = 1.0
 ANSWER_S = 5.0
 """And so long for the others, where one process says that it got an error: they may all get it."""
 RETRY_S = 0.2
-HELLO_S = 10.0
 MAX_LINE = 1 << 16
 """Bytes of a message; our processes send no longer ones."""
 MAX_LISTED = 8
@@ -107,16 +105,12 @@ class _Connection:
 
 
 class JobWatch:
-    """This process in a job: it meets the others, and hears when one of them is lost.
-
-    `limit_s` is the time that the processes may take to come. `on_lost` is called at most once, from a
-    thread. The process itself is to call `failed` when it cannot go on, and `finish` at its end.
-    """
+    """This process in a job: it meets the others, within `limit_s` seconds, and hears when one of them is
+    lost: `on_lost` is called at most once, from a thread. The process itself is to call `failed` when it
+    cannot go on, and `finish` at its end."""
 
     def __init__(self, job: JobAddress, limit_s: float, on_lost: Callable[[JobLost], None]) -> None:
-        assert job.coordinator is not None
-        assert job.processes is not None
-        assert job.process is not None
+        assert job.coordinator is not None and job.processes is not None and job.process is not None  # noqa: PT018
         self.process, self.processes = job.process, job.processes
         host, _, port = job.coordinator.rpartition(":")
         # JAX writes IPv6 addresses with and without brackets.
@@ -132,11 +126,8 @@ class JobWatch:
         self._is_done = self._is_over = self._is_common = self._is_closed = False
 
     def join(self, on_progress: Callable[[str], None]) -> JobStart:
-        """Wait until all processes are there; `on_progress` hears for whom.
-
-        Raises `CompilerError` where process 0 cannot listen at the address or does not come there, `JobLost`,
-        and `EOFError` after `close`.
-        """
+        """Wait until all processes are there; `on_progress` hears for whom. Raises `CompilerError` where
+        process 0 cannot listen at the address or does not come there, `JobLost`, `EOFError` after `close`."""
         if self.process == 0:
             self._hub = _Hub(self._host, self._port, self.processes, self._limit_s)
         self._connect(on_progress)
@@ -162,11 +153,13 @@ class JobWatch:
         """Wait for the reason why the job is over, after `failed`; None where all processes got one error and
         the job goes on, and after `close`. The hub decides, however busy its machine is, or falls silent."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._lost is not None or self._is_common or self._is_over or self._is_closed
-            )
+            self._changed.wait_for(lambda: self._is_common or self._has_ended)
             self._is_common = False
             return self._lost
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._lost is not None or self._is_over or self._is_closed
 
     def finish(self, failed: str = "") -> None:
         """Leave the job: as soon as all are done or, after `failed`, as soon as they know of that."""
@@ -179,10 +172,7 @@ class JobWatch:
             self._is_done = True
             connection.send(done=1)
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._is_over or self._lost is not None or self._is_closed,
-                timeout=CAUSE_S + BEAT_S if failed else None,
-            )
+            self._changed.wait_for(lambda: self._has_ended, CAUSE_S + BEAT_S if failed else None)
 
     def close(self) -> None:
         """End the connections; the others take a process that was not done as lost."""
@@ -243,15 +233,13 @@ class JobWatch:
         with self._changed:
             if self._lost is None and self._is_done:
                 self._is_over = True  # all others may be done too, and then process 0 has ended
-            if self._is_over or self._is_closed:
-                self._changed.notify_all()
-                return
-            if self._lost is None:
+            if not self._has_ended:
                 where = f" on {self._start.hosts[0]}" if self._start else ""
                 why = f"process 0 of {self.processes}{where} is gone, and it led the job"
                 self._lost = JobLost(why, self.process)
             self._changed.notify_all()
-        self._on_lost(self._lost)
+        if self._lost is not None and not self._is_over and not self._is_closed:
+            self._on_lost(self._lost)
 
 
 def _heard(connection: _Connection) -> Iterator[dict[str, Any]]:
@@ -372,7 +360,6 @@ class _Hub:
                 self._tell(start=port, hosts=hosts)
 
     def _missing(self) -> tuple[int, ...]:
-        """The first processes that are not there."""
         missing = (each for each in range(self._processes) if each not in self._members)
         return tuple(itertools.islice(missing, MAX_LISTED + 1))
 
@@ -417,7 +404,7 @@ class _Hub:
     def _beat(self) -> None:
         for member in [*self._members.values(), *self._strangers]:
             member.silent += 1
-            if member.silent > (HELLO_S / BEAT_S if member.process < 0 else SILENT_BEATS):
+            if member.silent > (5 if member.process < 0 else SILENT_BEATS):
                 self._leave(member, f"has not answered for {SILENT_BEATS * BEAT_S:g} s")
         self._tell(alive=1)
 

@@ -1,10 +1,6 @@
-"""Programs of the process that they were written for, lowered for hardware that is elsewhere.
-
-JAX is known by its attributes here, and loaded by the user. It lowers the program for the target's platform,
-with the mesh of its shardings, whose devices may be simulated, or none at all (`AbstractMesh`). The bytes of
-the StableHLO module cross to the compilers' process. They have all that JAX would compile with: shardings by
-axis name, donated arguments, the paths of arguments, source lines.
-"""
+"""Programs of the process that they were written for, lowered for hardware that is elsewhere. JAX is known by
+its attributes here, and loaded by the user; the bytes of its StableHLO module have all that it would compile
+with: shardings by axis name, donated arguments, the paths of arguments, source lines."""
 
 from __future__ import annotations
 
@@ -30,10 +26,7 @@ from shardviz.sharding import Mesh
 from shardviz.sharding.mesh import writable_names
 
 _AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"=(\d+)')
-_PARTITIONS = re.compile(r"\d+")
-_OF_A_CALLBACK = "is different from the lowering platform"
 _LOST_DONATION = "Some donated buffers were not usable"
-_DONATIONS = {"jax.buffer_donor", "tf.aliasing_output"}
 _PATH = re.compile(r'"(\w+(?:\[\d+\])?)([.\[][^"\\\n]*)"')
 """The path of an argument, or of a result, in MLIR: ``state.model['w']``, ``result[0].model['w']``."""
 MAX_WORDS = 400
@@ -50,16 +43,18 @@ def lower_program(
             warnings.filterwarnings("always", _LOST_DONATION)
             lowered, was_lowered = _lowered(program, args, kwargs, platform)
     except ValueError as error:
-        if _OF_A_CALLBACK not in str(error):
+        if "is different from the lowering platform" not in str(error):
             raise
         raise QuestionError(
             "it calls back to Python, as jax.debug.print does, which JAX lowers only for local devices",
             "remove the callback for shardviz",
         ) from error
-    lost = [str(message.message) for message in warned if _LOST_DONATION in str(message.message)]
-    for message in warned:  # all others are shown
-        if _LOST_DONATION not in str(message.message):
-            warnings.warn_explicit(message.message, message.category, message.filename, message.lineno)
+    lost = []
+    for each in warned:
+        if _LOST_DONATION in str(each.message):
+            lost.append(str(each.message))
+        else:  # all others are shown
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
     return replace(
         lowered_module(_with_fields(jaxs_own(lowered).compiler_ir("stablehlo"), args, kwargs), args, kwargs),
         platform="" if was_lowered else platform,
@@ -79,8 +74,8 @@ def lowered_module(
     attributes = module.operation.attributes
     meshes = [mesh.without_ones() for mesh in [*_meshes(module)] or _meshes_of(args, kwargs)]
     devices = meshes[0].size if meshes else 1
-    with suppress(KeyError):
-        devices = int(_PARTITIONS.findall(str(attributes["mhlo.num_partitions"]))[0])
+    if "mhlo.num_partitions" in attributes:
+        devices = int(str(attributes["mhlo.num_partitions"]).partition(" ")[0])
     meshes = [mesh for mesh in dict.fromkeys(meshes) if mesh.size == devices]
     return LoweredModule(
         str(attributes["sym_name"]).strip('"'),
@@ -97,10 +92,8 @@ def _logical_axes(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, t
     "" for a dimension without one. Boxes of one path that differ are left out."""
     tree = sys.modules["jax"].tree_util
     found: dict[str, tuple[str, ...]] = {}
-    boxes, _ = tree.tree_flatten_with_path(
-        (tuple(args), dict(kwargs)), is_leaf=lambda each: bool(_axis_names(each))
-    )
-    for path, box in boxes:
+    every = (tuple(args), dict(kwargs))
+    for path, box in tree.tree_flatten_with_path(every, is_leaf=lambda each: bool(_axis_names(each)))[0]:
         if names := _axis_names(box):
             own = tree.keystr(path[2:])
             found[own] = names if found.get(own, names) == names else ()
@@ -167,14 +160,17 @@ def _ends(
             spec = None if found is None else found.spec()
         elif sharding := said.get("mhlo.sharding"):
             spec = written_spec(sharding.strip('"'), mesh, len(shape))
+        dtype = str(getattr(kind, "element_type", kind))
+        with suppress(QuestionError):  # a type that has no arrays here goes by its own name
+            dtype = element_type(dtype)
         _, *steps = pieces_of(path) or [""]
         box = "".join(steps[:-1]) if steps[-1:] in ([".value"], [".raw_value"]) else "".join(steps)
         return LoweredArray(
             path or said.get("jax.result_info", "").strip('"').replace('\\"', '"'),
             shape,
-            _dtype(str(getattr(kind, "element_type", kind))),
+            dtype,
             spec,
-            not _DONATIONS.isdisjoint(said),
+            "jax.buffer_donor" in said or "tf.aliasing_output" in said,
             said.get("mhlo.memory_kind", "").strip('"'),
             logical.get(box, ()) if path else (),
         )
@@ -184,19 +180,11 @@ def _ends(
         said = main.attributes[name] if name in main.attributes else [()] * len(values)
         return zip(values, said, strict=True)
 
-    arguments = [
-        declare(value.type, own, name_in(value.location))
-        for value, own in each_with(main.arguments, "arg_attrs")
-    ]
-    results = [declare(*pair) for pair in each_with(main.type.results, "res_attrs")]
-    return tuple(arguments), tuple(results)
-
-
-def _dtype(name: str) -> str:
-    """The dtype that MLIR calls so; of a type that has no arrays here its own name."""
-    with suppress(QuestionError):
-        return element_type(name)
-    return name
+    arguments = each_with(main.arguments, "arg_attrs")
+    return (
+        tuple(declare(value.type, own, name_in(value.location)) for value, own in arguments),
+        tuple(declare(*pair) for pair in each_with(main.type.results, "res_attrs")),
+    )
 
 
 def refusal_of(error: Exception) -> ShardvizError:
@@ -219,10 +207,8 @@ def check_program(program: Any) -> None:
 def compile_program(
     program: Any, args: Sequence[Any], kwargs: Mapping[str, Any], options: dict[str, Any]
 ) -> Any:
-    """JAX's `Compiled` of a program, for the devices of its arguments; nothing runs, none is donated.
-
-    Raises `QuestionError` for what is not a program, and for arguments to one that has its own; what JAX
-    raises comes through.
+    """JAX's `Compiled` of a program, for the devices of its arguments; nothing runs, none is donated. Raises
+    `QuestionError` for what is not a program, and for arguments to one that has its own; else what JAX does.
     """
     stage = stage_of(program, args, kwargs)
     if stage == "compiled":
@@ -244,9 +230,8 @@ def compile_program(
             hint = "name a target, such as target='v5e:2x4', or use jax.make_mesh"
             raise QuestionError(problem, hint) from error
         if is_plain and not isinstance(error, QuestionError):
-            error.add_note(
-                "shardviz jitted this function as it stands; jit it yourself for static arguments."
-            )
+            note = "shardviz jitted this function as it stands; jit it yourself for static arguments."
+            error.add_note(note)
         raise
 
 

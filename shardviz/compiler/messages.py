@@ -1,10 +1,5 @@
-"""The messages between the two processes, and the pipes for them.
-
-A question is a `ChildCall` of a function in `child/`; its arguments, and what it returns, are frozen objects
-of plain values. Before its reply the child sends, as text, what it is doing now: "lowering". It imports this
-file before it answers, and every import delays the first answer. So a question carries what JAX needs of a
-problem and no more, and what the child loads of shardviz imports nothing heavy.
-"""
+"""The messages between the two processes, and the pipes for them. Before its reply to a call the child sends,
+as text, what it is doing now: "lowering". Every import that this file needs delays its first answer."""
 
 from __future__ import annotations
 
@@ -31,8 +26,7 @@ Versions = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class ChildCall:
-    """To the child: call a function of a file in `child/`, such as "answer.layout", with what takes its
-    stages, and the arguments."""
+    """To the child: call a function of a file in `child/`, such as "answer.layout"."""
 
     function: str
     arguments: tuple[Any, ...] = ()
@@ -51,10 +45,8 @@ class ChildBroken:
 class StatementPart:
     """One statement of a program; see `shardviz.planner.problem.Statement`.
 
-    `code` is its JAX expression, with ``operands`` for the list of its operands and, where JAX is told of the
-    result, ``wanted`` for its sharding. Gradients go through those that are `is_forward`; an optimizer's
-    follow them.
-    """
+    `code` is its JAX expression of ``operands`` and, where JAX is told how to split the result, ``wanted``.
+    Gradients go through those that are `is_forward`; an optimizer's follow them."""
 
     code: str
     operands: tuple[ShardedArray, ...]
@@ -64,11 +56,8 @@ class StatementPart:
 
 @dataclass(frozen=True)
 class TargetMesh:
-    """A mesh of a target's devices, with Explicit axes or Auto ones.
-
-    JAX has no parts of axes: where specs name some, each is one of the `jax_axes` (name, size), in the same
-    order of devices. `topology` describes a TPU or GPU target, whose devices lie along the axes of `mesh`.
-    """
+    """A mesh of a target's devices; `topology` describes those of a TPU or GPU target. JAX has no parts of
+    axes: where specs name some, each is one of the `jax_axes` (name, size)."""
 
     target: str
     mesh: Mesh
@@ -92,9 +81,8 @@ class Question:
     Of its `layers` runs each takes what the one before returns last as the first of its `arguments`, and has
     its own of the arrays named in `stacked`. In a train step `gradients` pairs arguments with their
     gradients, whose statements are not among the parts, and `cotangents` results with the arguments that are
-    their gradients; `remat` is that of `Training`. In `folder` XLA leaves texts: for `dumps` "passes" the
-    module after each pass, for "costs" its schedule too, and the answer then has that and the memory.
-    """
+    their gradients. In `folder` XLA leaves the module after each pass (`dumps` "passes"), or its schedule and
+    the memory ("costs")."""
 
     mesh: TargetMesh
     parts: tuple[StatementPart, ...]
@@ -111,12 +99,9 @@ class Question:
 
 @dataclass(frozen=True)
 class ModuleQuestion:
-    """A program of the user's to compile for a target.
-
-    `code` is its StableHLO as MLIR's bytes, to which `changes` are made before, and `options` are the
-    compiler's, by name. `folder` and `dumps` are those of a `Question`; without costs texts are left only
-    where the compiler gives up, and say why.
-    """
+    """A program of the user's to compile for a target: `code` is its StableHLO as MLIR's bytes, to which
+    `changes` are made before, and `options` are the compiler's. `folder` and `dumps` are those of a
+    `Question`; without costs texts are left only where the compiler gives up."""
 
     mesh: TargetMesh
     code: bytes
@@ -129,9 +114,8 @@ class ModuleQuestion:
 @dataclass(frozen=True)
 class CollectiveCode:
     """The collective `name` as JAX code: `program` is its call, and `lines` are those of the function of one
-    device's shard ``x``, the last its result. Only some `platforms` may have it, none named: all; on others
-    `instead`, another call and its lines, does the same.
-    """
+    device's shard ``x``, the last its result. Where only some `platforms` have it, `instead`, another call
+    and its lines, does the same on others."""
 
     name: str
     program: str
@@ -153,26 +137,22 @@ class MemoryTexts:
 
     @classmethod
     def of(cls, stats: Any, *reports: str) -> MemoryTexts:
-        """The sizes in a compiled program's `memory_analysis()`; jaxlib before 0.8 knows no peak."""
+        """The sizes in a compiled program's `memory_analysis()`."""
         fields = {name: f"{name}_size" for name in ("argument", "output", "alias")}
         fields |= {"temporary": "temp_size", "peak": "peak_memory"}
-        sizes = ((name, getattr(stats, f"{field}_in_bytes", None)) for name, field in fields.items())
-        return cls(tuple((name, size) for name, size in sizes if size is not None), *reports)
+        return cls(tuple((name, getattr(stats, f"{own}_in_bytes")) for name, own in fields.items()), *reports)
 
 
 @dataclass(frozen=True)
 class Output:
     """The reply to a `Question` or a `ModuleQuestion`.
 
-    `result` goes on to the picture, with the module as its text; the parent adds what it reads there and in
-    the other texts: `partitioned` is the module right after SPMD partitioning, `schedule` the
-    latency-hiding scheduler's simulation ("" where XLA wrote none), `located` Shardy's module with the place
-    of each operation in a program of several statements, `warnings` XLA's log about arrays that it
-    replicates. `memory` is there where costs were asked for, and for a program that does not fit.
-    `settled_by` are a result whose sharding JAX wants to know, and a spec with which it accepts the
-    statement. `reshards` are those of a program of the user's, None where Shardy has refused it, and
-    `result_shardings` those that XLA has given its results, as HLO writes them.
-    """
+    `result` goes on to the picture; the parent adds what it reads in the texts: `partitioned` is the module
+    right after SPMD partitioning, `schedule` the latency-hiding scheduler's simulation ("" where XLA wrote
+    none), `located` Shardy's module with the place of each operation, `warnings` XLA's log about arrays that
+    it replicates. `memory` is there with costs, and for a program that does not fit. `settled_by` is a result
+    whose sharding JAX wants to know, and a spec that it accepts. `reshards` are None where Shardy has refused
+    the program, and `result_shardings` as HLO writes them."""
 
     result: TargetResult
     partitioned: str | None = None
@@ -186,10 +166,7 @@ class Output:
 
 
 class Channel:
-    """One end of a pair of pipes, over which objects go as pickles.
-
-    Not for concurrent senders, nor concurrent receivers.
-    """
+    """One end of a pair of pipes, over which objects go as pickles, for one sender and one receiver."""
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self.incoming, self._outgoing = os.fdopen(read_fd, "rb"), os.fdopen(write_fd, "wb")

@@ -77,11 +77,8 @@ def module_question(
     changes: Sequence[ProgramChange],
 ) -> ModuleQuestion:
     """A program of the user's for a target, with `changes` that are made to it before; `options` go before
-    those of its jit.
-
-    Raises `TargetError` for the devices at hand, for which JAX compiles in the user's process, and for a
-    program with another number of devices than the target.
-    """
+    those of its jit. Raises `TargetError` for the devices at hand, for which JAX compiles in the user's
+    process, and for a program with another number of devices than the target."""
     if target.name == "real":
         problem = "the program's own process compiles for the devices that JAX finds there"
         raise TargetError(problem, "leave out the target, or name hardware such as v5e:2x4")
@@ -101,11 +98,8 @@ def module_question(
 
 
 def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Target) -> ChildCall:
-    """The call that runs a collective.
-
-    Raises `QuestionError` for what the operation refuses, since some of it would end the child, and
-    `TargetError` for a target that runs nothing or cannot hold the mesh.
-    """
+    """The call that runs a collective. Raises `QuestionError` for what the operation refuses, since some of
+    it would end the child, and `TargetError` for a target that runs nothing or cannot hold the mesh."""
     check_runs(target, mesh)
     if len(shards) != mesh.size:
         problem = f"{len(shards):,} shards for the {mesh.size:,} devices of the mesh {mesh}"
@@ -115,16 +109,14 @@ def run_call(operation: Operation, mesh: Mesh, shards: NDArray[Any], target: Tar
     if target.name == "cpu" and dtype in UNSAFE:
         raise TargetError(f"XLA for CPU does not move {dtype} reliably", "use s4, u4 or s8")
     devices = target_mesh(target, mesh, [PartitionSpec((operation.axes,))])
-    axes = in_parts(operation.axes, devices.jax_names)
-    code = _collective_code(operation, shards.shape[1:], axes)
+    code = _collective_code(operation, shards.shape[1:], in_parts(operation.axes, devices.jax_names))
     return ChildCall("collective.run", (devices, code, shards, dtype))
 
 
 def plan_call(
     plan: Plan, shards: Sequence[NDArray[Any]], arguments: Sequence[NDArray[Any]], target: Target
 ) -> ChildCall:
-    """The call that runs a plan step by step, and its program on one device. Raises `TargetError` as
-    `run_call`."""
+    """The call that runs a plan step by step, and its program on one device; raises as `run_call`."""
     check_runs(target, plan.problem.mesh)
     found, code = plan_program.steps_code(plan)
     mesh = target_mesh(target, found.problem.mesh)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -14,7 +14,7 @@ from shardviz.errors import CompilerError, NotationError, plural
 from shardviz.hardware.measured import COLLECTIVES
 from shardviz.hlo import Collective, HloModule, read_hlo, read_shardy
 from shardviz.hlo.arguments import arguments_of
-from shardviz.hlo.mlir.collectives import ShardyMove, reshard_moves
+from shardviz.hlo.mlir.collectives import reshard_moves
 from shardviz.hlo.mlir.operations import MlirModule
 from shardviz.hlo.mlir.shardings import named_shardings
 from shardviz.hlo.mlir.shardy import read_module
@@ -38,9 +38,6 @@ from shardviz.timeline.compiler_memory import (
 )
 from shardviz.timeline.compiler_schedule import read_schedule
 
-FEW_PATHS = 3
-"""Arguments that a sentence names."""
-
 
 def read_output(output: Output, problem: Problem, target: Target, versions: Versions) -> TargetResult:
     """The answer of a target. Raises what the readers raise for a text that they cannot read."""
@@ -53,7 +50,7 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
     )
     if answer.status != "ok":
         return _unfit(answer)
-    mesh, placement = problem.mesh, answer.placement
+    mesh = problem.mesh
     if target.name == "shardy":
         operations = MlirModule(with_parts_of_axes(output.located, mesh) or answer.text)
         shardy = read_module(operations, mesh)
@@ -67,14 +64,17 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
             answer,
             collectives=tuple(moved),
             result_spec=None if problem.training else _as_asked(spec, problem),
-            splits=_splits(operations, problem),
-            moves=_moves(operations, problem),
+            splits=tuple((name, _joined(own, mesh)) for name, own in _splits(operations, problem)),
+            moves=tuple(
+                replace(move, axes=joined_parts(move.axes, mesh.shape), spec=_joined(move.spec, mesh))
+                for move in (reshard_moves(operations) if problem.is_reshard else ())
+            ),
         )
     module = _module(answer, mesh)
-    partitioned: tuple[Collective, ...] = ()
+    partitioned: tuple[Collective, ...] = ()  # without partitions there is no such module
     if output.partitioned:
         # This one is of all slices still.
-        whole = mesh if placement is None else placement.on(mesh)
+        whole = mesh if answer.placement is None else answer.placement.on(mesh)
         partitioned = read_hlo(output.partitioned, whole, origins=True).collectives
     assert module.index is not None
     orders = matmul_orders(module.index, module.collective_matmuls)
@@ -82,7 +82,6 @@ def read_output(output: Output, problem: Problem, target: Target, versions: Vers
     return replace(
         answer,
         collectives=tuple(replace(record, matmul_order=orders.get(line)) for record, line in found),
-        # Without partitions there is no module after partitioning, and nothing that moves.
         partitioned=partitioned,
         collective_matmuls=module.collective_matmuls,
     )
@@ -96,7 +95,7 @@ def read_program(
     options: Mapping[str, Any],
 ) -> TargetProgram:
     """The answer of a target to a program of the user's, compiled with `options`. Raises what the readers
-    raise for a text that they cannot read."""
+    raise."""
     answer = _with_costs(output, target, versions)
     if answer.status != "ok":
         if output.memory is not None:
@@ -126,16 +125,18 @@ def read_program(
         notes += widened_types(text, named.collectives)
     if not program.platform and target.machine is not None:
         notes.append("it was already lowered for the devices of its own process; pass the function instead")
-    answer = replace(answer, collectives=named.collectives, collective_matmuls=named.collective_matmuls)
-    lost = _lost_donations(program, text)
-    warned = rematerializations(output.warnings, mesh, text)
+    # Donated arguments whose memory the compiled text gives to no result.
+    kept = {argument.number for argument in arguments_of(text) if argument.is_donated}
+    lost = [one.path for number, one in enumerate(program.arguments) if one.is_donated and number not in kept]
+    told = [f"donated buffers not reused by any result: {_first_few(lost)}"] if lost else []
+    told += [f"JAX: {program.lost_donation}"] if program.lost_donation else []
     return TargetProgram(
-        answer,
+        replace(answer, collectives=named.collectives, collective_matmuls=named.collective_matmuls),
         named,
         mesh,
         tuple(notes),
-        lost,
-        warned,
+        tuple(told),
+        rematerializations(output.warnings, mesh, text),
         output.reshards,
         program,
         options,
@@ -178,18 +179,10 @@ def _module(answer: TargetResult, mesh: Mesh) -> HloModule:
     return read_hlo(answer.text, placement.on(mesh), slices=placement.slices, origins=True)
 
 
-def _lost_donations(program: LoweredModule, text: str) -> tuple[str, ...]:
-    """A sentence for donated arguments whose memory the compiled `text` gives to no result, and JAX's own."""
-    kept = {argument.number for argument in arguments_of(text) if argument.is_donated}
-    lost = [one.path for number, one in enumerate(program.arguments) if one.is_donated and number not in kept]
-    told = [f"donated buffers not reused by any result: {_first_few(lost)}"] if lost else []
-    return (*told, *(f"JAX: {said}" for said in [program.lost_donation] if said))
-
-
 def _first_few(paths: Sequence[str]) -> str:
-    """``w['a'], w['b'] and 3 more arguments``."""
-    more = len(paths) - FEW_PATHS
-    return ", ".join(paths[:FEW_PATHS]) + f" and {plural(more, 'more argument')}" * (more > 0)
+    """``w['a'], w['b'], w['c'] and 3 more arguments``."""
+    more = len(paths) - 3
+    return ", ".join(paths[:3]) + f" and {plural(more, 'more argument')}" * (more > 0)
 
 
 def read_loop(
@@ -212,7 +205,6 @@ def read_loop(
 
 _PART_AS_AXIS = re.compile(r'"([A-Za-z]\w*):(\(\d+\)\d+)"')
 """A part of a mesh axis, as the axis of the JAX mesh that stands for it."""
-_DECLARED_MESH = re.compile(r"(sdy\.mesh @\w+ = <\[)[^\]]*\]>(?: \{stablehlo\.mesh = .*\}\})?")
 
 
 def with_parts_of_axes(text: str, mesh: Mesh) -> str:
@@ -220,26 +212,14 @@ def with_parts_of_axes(text: str, mesh: Mesh) -> str:
     if _PART_AS_AXIS.search(text) is None:
         return text
     axes = ", ".join(f'"{name}"={size}' for name, size in mesh.shape.items())
-    text = _DECLARED_MESH.sub(rf"\1{axes}]>", text)
-    return _PART_AS_AXIS.sub(r'"\1":\2', text)
+    declared = r"(sdy\.mesh @\w+ = <\[)[^\]]*\]>(?: \{stablehlo\.mesh = .*\}\})?"
+    return _PART_AS_AXIS.sub(r'"\1":\2', re.sub(declared, rf"\1{axes}]>", text))
 
 
-def _splits(module: MlirModule, problem: Problem) -> tuple[tuple[str, PartitionSpec], ...]:
+def _splits(module: MlirModule, problem: Problem) -> Iterable[tuple[str, PartitionSpec]]:
     """The specs in which Shardy leaves what each statement makes; none for a program of one statement."""
     shapes = {part.result.name: part.result.shape for part in problem.forward}
-    found = named_shardings(module, shapes) if len(shapes) > 1 else {}
-    return tuple((name, _joined(spec, problem.mesh)) for name, spec in found.items())
-
-
-def _moves(module: MlirModule, problem: Problem) -> tuple[ShardyMove, ...]:
-    """The moves of a problem that is a reshard, with neighbouring parts of an axis as one."""
-    if not problem.is_reshard:
-        return ()
-    mesh = problem.mesh
-    return tuple(
-        replace(move, axes=joined_parts(move.axes, mesh.shape), spec=_joined(move.spec, mesh))
-        for move in reshard_moves(module)
-    )
+    return named_shardings(module, shapes).items() if len(shapes) > 1 else ()
 
 
 def _joined(spec: PartitionSpec, mesh: Mesh) -> PartitionSpec:

@@ -33,11 +33,9 @@ T = TypeVar("T")
 Turn = tuple[float, int]
 """When a request is due (`time.monotonic`), and its rank."""
 AT_ONCE: Turn = (0.0, 0)
-
 PATIENCE_S = 2.0
 """A request that was dropped may go on so long while another is due: its answer is worth having, and stopping
 a compiler for good means to load JAX again."""
-
 LOOK_S = 0.05
 """How often a request that was dropped is looked at after that."""
 
@@ -59,7 +57,7 @@ class CompilerRequest(Future[T]):
     def __init__(
         self,
         call: ChildCall | None,
-        read: Callable[[Any], T],
+        read: Callable[[Any], T] = lambda reply: reply,
         subject: str = "the worker",
         on_progress: Callable[[str], None] | None = None,
         turn: Turn = AT_ONCE,
@@ -106,32 +104,26 @@ class CompilerRequest(Future[T]):
             self._on_progress(stage)
 
     def reply(self, reply: object) -> None:
-        """End the request with what the child replied. Raises what reading the reply raises.
-
-        The reply to a request that was cancelled is not read: what it names may be gone.
-        """
-        if not self.done():
+        """End the request with what the child replied. Raises what reading the reply raises."""
+        if not self.done():  # what the reply to a cancelled one names may be gone
             self.settle(self._read(reply))
 
     def settle(self, answer: T) -> None:
         """End the request with an answer, unless it has ended: a cancelled one may still be answered."""
-        self._clean_up()
+        if self._on_end is not None:
+            self._on_end()  # before the end is known: who waits for that finds everything cleaned up
         with suppress(InvalidStateError):
             self.set_result(answer)
 
     def fail(self, error: ShardvizError) -> bool:
         """End the request without an answer; False where it has ended already."""
-        self._clean_up()
+        if self._on_end is not None:
+            self._on_end()
         try:
             self.set_exception(error)
         except InvalidStateError:
             return False
         return True
-
-    def _clean_up(self) -> None:
-        # Before the end is known: who waits for that finds everything cleaned up.
-        if self._on_end is not None:
-            self._on_end()
 
     @property
     def _is_current(self) -> bool:
@@ -149,7 +141,7 @@ class CompilerRequest(Future[T]):
 
 def settled(answer: T) -> CompilerRequest[T]:
     """A request that is answered without a child."""
-    request = CompilerRequest[T](None, lambda _: answer)
+    request = CompilerRequest[T](None)
     request.settle(answer)
     return request
 
@@ -172,10 +164,10 @@ class RequestScheduler:
                 self._waiting.append(request)
                 self._changed.notify()
                 return
-        request.fail(_closed())
+        request.fail(Cancelled("the worker was closed"))
 
     def next(self) -> CompilerRequest[Any] | None:
-        """Wait for the next request that is due, and begin it; None after `close`. The one before is over."""
+        """Wait for the next request that is due, and begin it; None after `close`."""
         with self._changed:
             self.current = None
             while not self._is_closed:
@@ -212,11 +204,7 @@ class RequestScheduler:
                 ended.append(self.current)
             self._changed.notify()
         for request in ended:
-            request.fail(_closed())
-
-
-def _closed() -> Cancelled:
-    return Cancelled("the worker was closed")
+            request.fail(Cancelled("the worker was closed"))
 
 
 def start_timer(seconds: float, function: Callable[..., None], *args: object) -> threading.Timer:

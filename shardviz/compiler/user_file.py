@@ -24,9 +24,10 @@ HINT = (
 
 @dataclass(frozen=True)
 class UserFileRequest:
-    """To the process: call `function` of `file` with a mesh and `keywords`, and lower what it returns for
-    `platforms`. It has so many `seconds`, where they are not 0. With the code of a `reference`, a function of
-    the same arguments, the program also runs on them, filled with small whole numbers."""
+    """To the process: call `function` of `file` with a mesh and `keywords`, within `seconds` where they are
+    not 0, and lower what it returns for `platforms`. With the code of a `reference`, a function of the same
+    arguments, the program also runs on them, filled with small whole numbers; `with_values` it only runs, on
+    simulated devices, for the values of its lines."""
 
     file: str
     function: str
@@ -37,7 +38,6 @@ class UserFileRequest:
     reference: str = ""
     seconds: float = 0.0
     with_values: bool = False
-    """Run it on simulated devices instead, for the values of its lines."""
 
 
 @dataclass(frozen=True)
@@ -143,11 +143,8 @@ class UserFileProcess:
             self._child.send(request)
 
     def result(self, time_limit: float, hint: str = "give it longer with a larger --timeout") -> UserProgram:
-        """Wait for the program, at most `time_limit` seconds; after that the `hint` says what to do.
-
-        Raises `QuestionError` for what is wrong with the file, `CompilerError` where it takes too long or
-        ends the process.
-        """
+        """Wait for the program, at most `time_limit` seconds; after that the `hint` says what to do. Raises
+        `QuestionError` for what is wrong with the file, `CompilerError` where it ends the process."""
         name = quote(self._request.file)
         try:
             found = self._child.receive(None if math.isinf(time_limit) else time_limit)

@@ -45,22 +45,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Progress = Callable[[str], None] | None
-
 TIME_LIMIT_S = 300.0
-CACHED_ANSWERS = 512
 
 
 class Worker:
-    """The client of the child processes. Use it as a context manager: leaving kills every child.
+    """The client of the child processes, a context manager: leaving kills every child.
 
     There is one child for simulated devices (shardy, cpu) and, once asked for, one for the real ones, one for
-    TPUs that are not here and one for such GPUs, since a process can have JAX set up for one of these. Each
-    answers one request at a time. Answers are kept by problem, target and the child's versions. `time_limit`
-    is in seconds per request.
-
-    Their environment is made of `environment`. With the address of a `job` the child for the real devices is
-    one of its processes, and every process of the job must make the same requests. `on_job_lost` is called,
-    from a thread, where one of them is lost.
+    TPUs that are not here and one for such GPUs. Each answers one request at a time, within `time_limit`
+    seconds. With the address of a `job` the child for the real devices is one of its processes, and every
+    process of the job must make the same requests; `on_job_lost` is called, from a thread, where one is lost.
     """
 
     def __init__(
@@ -75,8 +69,8 @@ class Worker:
         self._processes: dict[ProcessName, WorkerProcess] = {}
         self._lock = threading.Lock()
         self._closed = False
+        # By problem, target and the child's versions, with true for those that have costs.
         self._answers: dict[tuple[object, ...], tuple[TargetResult, bool]] = {}
-        """With true for those that have costs."""
         self._folders = DumpFolders()
 
     def __enter__(self) -> Worker:
@@ -104,12 +98,9 @@ class Worker:
         turn: Turn = AT_ONCE,
         with_costs: bool = False,
     ) -> CompilerRequest[TargetResult]:
-        """Ask a target about a problem. `on_progress` is that of `CompilerRequest`.
-
-        `with_costs` asks for the answer's `schedule` and `memory` too, which takes the compiler up to 15 %
-        longer; such an answer also serves a question without. Raises `TargetError` for what `check_mesh` and
-        `check_axis_types` refuse, and `CompilerError` where there is no room for what a compiler writes.
-        """
+        """Ask a target about a problem; `with_costs` for the answer's `schedule` and `memory` too, which
+        takes the compiler up to 15 % longer. Raises `TargetError` for what `check_question` refuses, and
+        `CompilerError` where there is no room for what a compiler writes."""
         missing = _missing(problem, target)
         if missing is not None:
             return settled(missing)
@@ -126,7 +117,7 @@ class Worker:
             with self._lock:
                 if with_costs or key not in self._answers:
                     self._answers[key] = answer, with_costs
-                while len(self._answers) > CACHED_ANSWERS:
+                while len(self._answers) > 512:
                     del self._answers[next(iter(self._answers))]
             return answer
 
@@ -142,8 +133,7 @@ class Worker:
         changes: Sequence[ProgramChange] = (),
     ) -> CompilerRequest[TargetProgram]:
         """Have a target compile a program of the user's, to which `changes` are made before, with options of
-        its compiler; otherwise as `submit`. Such answers are not kept. Raises `TargetError` where the program
-        has another number of devices than the target."""
+        its compiler. Raises `TargetError` where it has another number of devices than the target."""
         try:
             check_installed(target)
         except TargetError as error:
@@ -163,7 +153,7 @@ class Worker:
     def trace(
         self, problem: Problem, target: Target, on_progress: Progress = None, turn: Turn = AT_ONCE
     ) -> CompilerRequest[PassTrace]:
-        """Ask a target about a problem, pass by pass; otherwise as `submit`. Such answers are not kept."""
+        """Ask a target about a problem, pass by pass; otherwise as `submit`."""
         missing = _missing(problem, target)
         if missing is not None:
             return settled(PassTrace(missing))
@@ -184,12 +174,8 @@ class Worker:
         on_progress: Progress = None,
         turn: Turn = AT_ONCE,
     ) -> CompilerRequest[ExecutionResult]:
-        """Have JAX run a collective; otherwise as `submit`. The first dimension of `shards` has the mesh's
-        devices by position.
-
-        Raises `QuestionError` for what the operation refuses, and `TargetError` for a target that runs
-        nothing or can never have as many devices.
-        """
+        """Have JAX run a collective. The first dimension of `shards` has the mesh's devices by position.
+        Raises as `question.run_call`."""
         call = question.run_call(operation, mesh, shards, target)
         return self._run(call, operation.name, target, on_progress, turn)
 
@@ -228,18 +214,20 @@ class Worker:
         request = CompilerRequest(call, lambda output: reading.read_loop(output, case, mesh), subject)
         return self._process(target.process).submit(request)
 
+    def _simulated(self, function: str, *arguments: object) -> CompilerRequest[Any]:
+        """A call to the child for simulated devices, whose reply is the answer."""
+        return self._process("simulated").submit(CompilerRequest(ChildCall(function, arguments)))
+
     def layout(self, array: ShardedArray, mesh: Mesh) -> CompilerRequest[HeldArray]:
         """Ask JAX which elements of an array, of which the spec is decided, the devices of a mesh hold.
         Raises `TargetError` for more devices than can be simulated."""
         check_mesh(TARGETS["cpu"], mesh)
         devices = question.target_mesh(TARGETS["cpu"], mesh, [array.decided_spec])
-        call = ChildCall("answer.layout", (devices, array))
-        return self._process("simulated").submit(CompilerRequest(call, lambda held: held))
+        return self._simulated("answer.layout", devices, array)
 
     def module_texts(self, protos: Sequence[bytes]) -> CompilerRequest[tuple[str, ...]]:
         """Ask XLA for the text of serialized modules; "" for one that it does not read."""
-        call = ChildCall("binary.module_texts", (tuple(protos),))
-        return self._process("simulated").submit(CompilerRequest(call, lambda texts: texts))
+        return self._simulated("binary.module_texts", tuple(protos))
 
     def program_text(self, data: bytes, where: str) -> CompilerRequest[str]:
         """Ask XLA and JAX for the text of a program in binary, which messages call `where`. Raises
@@ -249,14 +237,11 @@ class Worker:
 
     def lowered(self, data: bytes, where: str) -> CompilerRequest[LoweredModule]:
         """Have JAX read a StableHLO module, as text or in binary. Raises `QuestionError` for what is none."""
-        call = ChildCall("binary.lowered", (data, where))
-        return self._process("simulated").submit(CompilerRequest(call, lambda module: module))
+        return self._simulated("binary.lowered", data, where)
 
     def job(self, asked: str = "") -> CompilerRequest[Job]:
-        """Join the job that the child for the real devices belongs to: all its processes are there.
-
-        What is `asked` in several requests is compared at once, as processes with fewer would be waited for.
-        """
+        """Join the job that the child for the real devices belongs to. What is `asked` in several requests is
+        compared at once, as processes with fewer would be waited for."""
         process = self._process("real")
 
         def read(found: tuple[int, tuple[int, ...]]) -> Job:
@@ -277,11 +262,9 @@ class Worker:
         self._folders.remove_all()
 
     def close(self, failed: str = "") -> None:
-        """Kill the children and wait for them; requests without an answer end as `Cancelled`.
-
-        The others of a job are waited for or, where this process has `failed`, hear why. Raises `JobLost`
-        where one of them was lost, and no request has said so.
-        """
+        """Kill the children and wait for them; requests without an answer end as `Cancelled`. The others of a
+        job are waited for or, where this process has `failed`, hear why. Raises `JobLost` where one of them
+        was lost, and no request has said so."""
         with self._lock:
             self._closed = True
             processes, self._processes = self._processes, {}

@@ -23,27 +23,17 @@ if TYPE_CHECKING:
     from shardviz.targets import ProcessName
 
 T = TypeVar("T")
-
 CANCEL_GRACE_S = 1.0
 """A cancelled request may still finish within this time: loading JAX again would take as long."""
 CLOSE_GRACE_S = 2.0
 """Closing waits so long for the child to be gone."""
-THREAD_GRACE_S = 0.2
-"""And then so long for the thread that serves it, which may read an answer, or wait for ever: for an import
-that an interrupt left unfinished."""
-
-_UNKNOWN_FLAG = re.compile(r"unknown (?:command line )?flag", re.IGNORECASE)
-_TPU_FLAGS = "LIBTPU_INIT_ARGS"
 
 
 class WorkerProcess:
-    """A child with one environment, the requests to it, and the thread that serves it.
-
-    The child starts with `start` or the first request, from that thread: Linux ends the child when the thread
-    that started it ends (child/main.py asks for that). With the address of a `job` the child joins that
-    first, and neither outlives it: where a process of the job is lost, the child is killed, `on_job_lost` is
-    called, from a thread, and every request ends as `JobLost`.
-    """
+    """A child with one environment, the requests to it, and the thread that serves it and starts it: Linux
+    ends the child when that thread ends (child/main.py asks for that). With the address of a `job` the child
+    joins that first: where a process of the job is lost, the child is killed, `on_job_lost` is called, from a
+    thread, and every request ends as `JobLost`."""
 
     def __init__(
         self,
@@ -77,7 +67,7 @@ class WorkerProcess:
 
     def start(self) -> None:
         """Start the child soon, so that it loads JAX while something else happens."""
-        self._scheduler.add(CompilerRequest(None, lambda _: None))
+        self._scheduler.add(CompilerRequest(None))
 
     def submit(self, request: CompilerRequest[T]) -> CompilerRequest[T]:
         """Send a request when it is due and those before it are over."""
@@ -90,10 +80,9 @@ class WorkerProcess:
             process.kill()
 
     def close(self, failed: str = "") -> None:
-        """Kill the child; every request that has no answer yet ends as `Cancelled`. In a job that waits until
-        all processes are done, since one whose devices vanish would end the others, or until they know for
-        what reason this one has `failed`. Raises `JobLost` where a process was lost, and no request has said
-        so."""
+        """Kill the child; every request that has no answer yet ends as `Cancelled`. A job is left as soon as
+        all processes are done, since one whose devices vanish would end the others, or know why this one has
+        `failed`. Raises `JobLost` where a process was lost, and no request has said so."""
         if self._watch is not None:
             self._watch.finish(failed)
         self._scheduler.close()
@@ -105,7 +94,8 @@ class WorkerProcess:
             self._watch.close()
         if process is not None:
             process.wait(CLOSE_GRACE_S)
-        self._thread.join(THREAD_GRACE_S)
+        # It may read an answer, or wait for ever for an import that an interrupt left unfinished.
+        self._thread.join(0.2)
         if self._job_lost is not None and not failed and not self._is_lost_told:
             raise self._job_lost
 
@@ -189,20 +179,17 @@ class WorkerProcess:
             raise Cancelled(f"the request to {request.subject} was cancelled")
         with suppress(BrokenPipeError):  # what it said before it ended is still to be read
             process.send(request.call)
-        while True:
-            match self._received(process):
-                case str(stage):
-                    request.progress(stage)
-                case ShardvizError() as error:
-                    self._check_others(error.message)
-                    raise error
-                case reply:
-                    result = reply.result if isinstance(reply, Output) else reply
-                    if getattr(result, "status", "ok") != "ok":
-                        self._check_others(getattr(result, "error", ""))
-                    elif request.cached is not None:
-                        request.cached.save(reply, self.versions)
-                    return reply
+        while isinstance(reply := self._received(process), str):
+            request.progress(reply)
+        if isinstance(reply, ShardvizError):
+            self._check_others(reply.message)
+            raise reply
+        result = reply.result if isinstance(reply, Output) else reply
+        if getattr(result, "status", "ok") != "ok":
+            self._check_others(result.error)
+        elif request.cached is not None:
+            request.cached.save(reply, self.versions)
+        return reply
 
     def _load(self, process: ChildProcess, request: CompilerRequest[Any]) -> None:
         """Wait until the child has loaded JAX, and has joined its job if there is one."""
@@ -297,10 +284,9 @@ class WorkerProcess:
                 f"give it longer with a larger --timeout{shardy and f'{shardy}, which compiles nothing'}",
                 log,
             )
-        flags = "XLA_FLAGS" if "XLA_FLAGS" in log else ""
-        if _UNKNOWN_FLAG.search(log) and self._environment.get(_TPU_FLAGS):
-            flags = flags or _TPU_FLAGS
-        if flags:
+        is_flag = re.search(r"unknown (?:command line )?flag", log, re.IGNORECASE)
+        is_tpus = is_flag and self._environment.get("LIBTPU_INIT_ARGS")
+        if flags := "XLA_FLAGS" if "XLA_FLAGS" in log else "LIBTPU_INIT_ARGS" if is_tpus else "":
             hint = f"XLA did not accept the environment variable {flags}: correct it or unset it"
         elif how.endswith("SIGKILL"):
             hint = "ask again to start it anew; if nobody killed it, the system ran out of memory"

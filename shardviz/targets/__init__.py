@@ -1,6 +1,5 @@
 """The targets: their names after `--target`, how large a mesh each can hold, and the packages that they need,
-of which none is imported. Beside this file is the `hardware` of targets, all of them in groups.
-"""
+of which none is imported."""
 
 from __future__ import annotations
 
@@ -75,18 +74,13 @@ EXAMPLES = "v5e:2x4 or h100:8"
 
 
 def parse_targets(text: str, devices: int = 0) -> tuple[Target, ...]:
-    """Read ``shardy,cpu,v5e:2x4,h100:8``: targets in the order given, each once; none for ``none``.
-
-    Raises `TargetError` for a name that is empty or unknown, and for hardware that cannot be; for a chip
-    without a size it suggests those of a mesh with so many `devices`.
-    """
+    """Read ``shardy,cpu,v5e:2x4,h100:8``: targets in the order given, each once; none for ``none``. Raises
+    `TargetError` for a name that is empty or unknown, and for hardware that cannot be; for a chip without a
+    size it suggests those of a mesh with so many `devices`."""
     if text.strip().lower() == "none":
         return ()
-    found: dict[str, Target] = {}
-    for piece, start in listed(text):
-        target = _target(piece, text, start, devices)
-        found[target.name] = target
-    return tuple(found.values())
+    found = (_target(piece, text, start, devices) for piece, start in listed(text))
+    return tuple({target.name: target for target in found}.values())
 
 
 def check_axis_types(problem: Problem) -> None:
@@ -204,10 +198,7 @@ def older_than(found: str, needed: str) -> bool:
 
 def libtpu_mismatch(versions: Sequence[tuple[str, str]]) -> str:
     """The mismatch of libtpu and jax among `installed_versions`, in one sentence; "" where there is none.
-
-    Each release of jax names the libtpu that it was built with in the metadata of its extra "tpu". JAX loads
-    any that is installed in every process that takes a profile, and another one can end that process.
-    """
+    Each release of jax names the libtpu that it was built with in the metadata of its extra "tpu"."""
     from importlib.metadata import requires
 
     found = dict(versions)
@@ -262,11 +253,10 @@ class Extra(NamedTuple):
 
 
 _X86 = ("x86_64", "amd64")
-_CUDA = ("jax-cuda12-plugin", "jax-cuda13-plugin")
 EXTRAS: dict[ProcessName, Extra] = {
     "tpu": Extra("tpu", "the TPU compiler, libtpu,", "jax[tpu]", ("libtpu",), _X86, "Linux on x86-64"),
     "cuda": Extra(
-        *("cuda", "the GPU compiler, JAX's CUDA plugin,", "jax[cuda12]", _CUDA),
+        *("cuda", "the GPU compiler, JAX's CUDA plugin,", "jax[cuda12]", PACKAGES[-2:]),
         machines=(*_X86, "aarch64", "arm64"),
         exists_for="Linux",
     ),

@@ -175,7 +175,7 @@ ON_LIBTPU = [
 @pytest.mark.parametrize(("name", "meshes"), ON_LIBTPU)
 def test_devices_and_meshes_are_those_of_libtpu(name, meshes, monkeypatch):
     """Its own devices: their ids, places, and where the compilers' process puts a mesh of them."""
-    from shardviz.compiler.child import topology
+    from shardviz.compiler.child import xla
     from shardviz.targets.hardware import topology_request
 
     for variable in ("TPU_SKIP_MDS_QUERY", "ALLOW_MULTIPLE_LIBTPU_LOAD"):
@@ -184,8 +184,8 @@ def test_devices_and_meshes_are_those_of_libtpu(name, meshes, monkeypatch):
     for sizes in meshes:
         mesh = Mesh(tuple(NAMES[: len(sizes)]), sizes)
         axes = tuple(zip(mesh.axis_names, sizes, strict=True))
-        asked = TargetMesh(name, mesh, axes, topology=topology_request(machine))
-        _, theirs = topology.described_mesh(asked)
+        asked = topology_request(machine)
+        _, theirs = xla.described_mesh(TargetMesh(name, mesh, axes, topology=asked), asked)
         assert theirs == place_mesh(machine, mesh).placement
 
 

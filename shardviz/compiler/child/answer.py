@@ -37,10 +37,7 @@ def answer(report: Callable[[str], None], question: Question) -> Output:
             return shardy.ask(program, report)
         mesh, placement = xla.target_mesh(question.mesh, report)
         program = Program(question, mesh)
-        output = xla.ask(program, report)
-        if output.result.status != "ok":
-            return output
-        return replace(output, result=replace(output.result, placement=placement))
+        return xla.ask(program, placement, report)
 
     # JAX would silently narrow 64-bit types; whether it does must depend on the question alone.
     with jax.enable_x64(any(array.dtype in WIDE for array in question.arguments)):

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
+import jax.export
 from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 
@@ -22,11 +23,8 @@ from shardviz.profiles.wire_format import find, varint
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.targets import pip
 
-BYTECODE = b"ML\xefR"
 LENGTH_FIRST = b"\n"
 """The tag of a first field that has a length, 0x0a, with which XLA's protos begin."""
-DEVICES_FIELD = 15
-"""Of an HloModuleProto: its replicas and partitions, which XLA's text of it lacks."""
 SAVE = "save an HLO proto, StableHLO as text or bytecode, or what jax.export serializes"
 
 
@@ -38,7 +36,7 @@ def module_texts(_report: Callable[[str], None], protos: Iterable[bytes]) -> tup
 def text(_report: Callable[[str], None], data: bytes, where: str) -> tuple[str]:
     """The text of a program in any of these formats. Raises `QuestionError` for anything else."""
     if not data.startswith(LENGTH_FIRST):
-        return (str(_module(data, where, SAVE).operation.get_asm(enable_debug_info=True)),)
+        return (_module(data, where, SAVE).operation.get_asm(enable_debug_info=True),)
     inner = _field(data, 1)
     for proto in (inner, data) if inner.startswith(LENGTH_FIRST) else (data,):
         if found := _hlo_text(proto):
@@ -49,9 +47,8 @@ def text(_report: Callable[[str], None], data: bytes, where: str) -> tuple[str]:
 def lowered(_report: Callable[[str], None], data: bytes, where: str) -> LoweredModule:
     """A StableHLO module, as text or in binary, to compile for any target. Raises `QuestionError` for
     anything else."""
-    return lowered_module(
-        _module(data, where, "shardviz hlo FILE lists the collectives of a compiled program")
-    )
+    hint = "shardviz hlo FILE lists the collectives of a compiled program"
+    return lowered_module(_module(data, where, hint))
 
 
 def _hlo_text(proto: bytes) -> str:
@@ -70,7 +67,7 @@ def _with_devices(text: str, proto: bytes) -> str:
     header, line, rest = text.partition("\n")
     if "num_partitions=" in header:
         return text
-    assigned = _field(proto, DEVICES_FIELD)
+    assigned = _field(proto, 15)  # its replicas and partitions, which XLA's text of it lacks
     for number, name in ((1, "replica_count"), (2, "num_partitions")):
         place = find(assigned, 0, len(assigned), number)
         size = varint(assigned, place[0])[0] if place else 1
@@ -87,29 +84,19 @@ def _field(proto: bytes, number: int) -> bytes:
 
 
 def _module(data: bytes, where: str, hint: str) -> ir.Module:
-    """A module of StableHLO or Shardy."""
-    problem = f"{where} is not a program that JAX reads"
     code: bytes | str = data
-    if not data.startswith(BYTECODE):
-        code = _exported(data, problem, hint) if 0 in data else data.decode(errors="replace")
     with make_ir_context():
         try:
+            if not data.startswith(b"ML\xefR") and 0 in data:
+                code = str(jax.export.deserialize(bytearray(data)).mlir_module())
+            elif not data.startswith(b"ML\xefR"):
+                code = data.decode(errors="replace")
             module = ir.Module.parse(code)
+        except ImportError:
+            needs = "JAX needs the package flatbuffers to read what jax.export serialized"
+            raise QuestionError(needs, pip("install", "flatbuffers")) from None
         except Exception:
-            raise QuestionError(problem, hint) from None
+            raise QuestionError(f"{where} is not a program that JAX reads", hint) from None
         if "sym_name" not in module.operation.attributes:  # JAX names the program by it
             module.operation.attributes["sym_name"] = ir.StringAttr.get("module")
     return module
-
-
-def _exported(data: bytes, problem: str, hint: str) -> str:
-    """The text of what jax.export has serialized."""
-    import jax.export
-
-    try:
-        return str(jax.export.deserialize(bytearray(data)).mlir_module())
-    except ImportError:
-        needs = "JAX needs the package flatbuffers to read what jax.export serialized"
-        raise QuestionError(needs, pip("install", "flatbuffers")) from None
-    except Exception:
-        raise QuestionError(problem, hint) from None

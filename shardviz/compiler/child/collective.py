@@ -63,12 +63,8 @@ def run_plan(
 
 
 def _answered(
-    report: Callable[[str], None],
-    devices: TargetMesh,
-    dtype: str,
-    found: Callable[[Any], ExecutionResult],
+    report: Callable[[str], None], devices: TargetMesh, dtype: str, found: Callable[[Any], ExecutionResult]
 ) -> ExecutionResult:
-    """The result that is found on the mesh of the devices."""
     start = time.perf_counter()
     with jax.enable_x64(dtype in WIDE):
         try:

@@ -16,16 +16,10 @@ from shardviz.compiler.messages import ChildCall
 from shardviz.devices.job import JobAddress
 
 T = TypeVar("T")
-
-DETECTION_S = 60
-"""Kubernetes may take so long to tell where process 0 is."""
 _FOREVER_S = 30 * 86_400
 """The parent watches the job (compiler/job_watch.py) and ends this process where another one is lost, sooner
 than JAX would and with a reason. So JAX's own limits are never to be reached."""
-
 _agreed = itertools.count()
-
-
 FoundJob = tuple[JobAddress, Sequence[int] | None]
 """The job of this process, and which devices of its host are its own."""
 
@@ -40,7 +34,7 @@ def find(coordinator: str, processes: str, process: str) -> FoundJob | None:
         int(process) if process else None,
         None,
         None,
-        DETECTION_S,
+        60,  # seconds: Kubernetes may take so long to tell where process 0 is
     )
     return None if None in address or address[1] == 1 else (JobAddress(*address), local_devices)
 
@@ -69,11 +63,8 @@ def devices(_report: Callable[[str], None], _asked: str) -> tuple[int, tuple[int
 
 
 def agree(value: T) -> T:
-    """Process 0's value, in every process: numbers, texts, and lists and dictionaries of these.
-
-    Every process must call it, in the same order; it waits for process 0. A process that is alone gets its
-    own value.
-    """
+    """Process 0's value, as JSON has it, in every process, each of which must call it in the same order; a
+    process that is alone gets its own."""
     client = distributed.global_state.client
     if client is None:
         return value

@@ -27,9 +27,6 @@ from shardviz.units import human_bytes
 
 MAX_BYTES = 2**28
 """Bytes of all values together."""
-MAX_SENT, SENT = 4096, 4
-"""Elements of a device's part up to which all are kept, and else how many along each dimension, of the first
-device alone."""
 GRADIENT = "gradient"
 LOOPS = {"scan": "a scan", "while": "a while loop", "cond": "a conditional"}
 
@@ -90,17 +87,16 @@ class _Recorder:
         if primitive.name == "shard_map" and not self.axes:
             return self._mapped(params, given)
         # A program of this equation alone, which any version of JAX evaluates.
+        pairs = zip(equation.invars, given, strict=True)
+        taken = [(each, value) for each, value in pairs if not isinstance(each, Literal)]
         alone = jaxpr.replace(
             constvars=[],
-            invars=[each for each in equation.invars if not isinstance(each, Literal)],
+            invars=[each for each, _ in taken],
             outvars=equation.outvars,
             eqns=[equation],
             debug_info=jaxpr.debug_info.with_unknown_names(),
         )
-        only = [
-            value for each, value in zip(equation.invars, given, strict=True) if not isinstance(each, Literal)
-        ]
-        return jaxpr_as_fun(ClosedJaxpr(alone, ()))(*only)  # type: ignore[no-any-return]
+        return jaxpr_as_fun(ClosedJaxpr(alone, ()))(*(value for _, value in taken))  # type: ignore[no-any-return]
 
     def _mapped(self, params: Any, given: Sequence[Any]) -> Sequence[Any]:
         manual = params.get("newly_manual_axes", params.get("manual_axes"))
@@ -166,16 +162,15 @@ def _with_devices(line: LineValue, front: int, value: Any, places: dict[Any, int
     held.sort(key=lambda one: one[0])
     spec = str(value.sharding.spec) if isinstance(value.sharding, NamedSharding) and not front else ""
     (place, part), *_ = held
-    if part.size > MAX_SENT:
-        held = [(place, part[(slice(SENT),) * part.ndim])]
+    if part.size > 4096:  # of large parts the first numbers, of the first device alone
+        held = [(place, part[(slice(4),) * part.ndim])]
     return replace(line, spec=spec, shard_shape=part.shape, devices=tuple(held))
 
 
 def _constrained(value: Any, sharding: Any) -> Any:
     """The value as a `jit` takes or returns it."""
-    if isinstance(sharding, NamedSharding):
-        return jax.lax.with_sharding_constraint(value, sharding)
-    return value
+    is_named = isinstance(sharding, NamedSharding)
+    return jax.lax.with_sharding_constraint(value, sharding) if is_named else value
 
 
 def _numbers(leaf: Any) -> Any:

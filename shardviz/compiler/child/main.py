@@ -20,16 +20,13 @@ with LazyImports():  # with JAX
     from shardviz.compiler.child import answer, job, user_file
 
 
-_PR_SET_PDEATHSIG = 1
 ALONE = "python -c 'import jax' loads it alone"
 
 
 def main(read_fd: int, write_fd: int, name: ProcessName | Literal["file"], *address: str) -> None:
-    """Serve the parent over two file descriptors. Returns only when JAX cannot be used.
-
-    With an `address`, the words that `child.job.find` takes, this process joins the job that it belongs to.
-    By the name "file" it is the process of a user's file, which serves one request.
-    """
+    """Serve the parent over two file descriptors. Returns only when JAX cannot be used. With an `address`,
+    the words that `child.job.find` takes, this process joins the job that it belongs to; by the name "file"
+    it is the process of a user's file, which serves one request."""
     end_with_parent()
     channel = Channel(read_fd, write_fd)
     if name == "file":
@@ -105,4 +102,4 @@ def end_with_parent() -> None:
     if sys.platform == "linux":
         import ctypes
 
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

@@ -1,11 +1,10 @@
-"""One operation again and again in a jitted loop, on the clock. Loaded when a measurement is asked for.
+"""One operation again and again in a jitted loop, on the clock.
 
 Each pass of the loop works on what the one before has left: the first element of the operand is chosen
 between its old value and the last one of the result, by a flag that is false at run time, as no compiler can
-know. So nothing is hoisted or left out, the loop moves no more than the operation itself, and after any
-number of passes the result is that of the first, which is checked. The passes are so many that starting the
-program takes no part of the time. In a job of several processes all do what the clock of process 0 says.
-Where devices have a clock of their own, a profile of the loop tells the time of each pass.
+know. So nothing is hoisted or left out, and after any number of passes the result is that of the first, which
+is checked. In a job all processes do what the clock of process 0 says. Where devices have a clock of their
+own, a profile of the loop tells the time of each pass.
 """
 
 from __future__ import annotations
@@ -44,18 +43,11 @@ _COLLECTIVE = re.compile(
     re.MULTILINE,
 )
 _DEVICE = re.compile(r"/device:(?:TPU|GPU):\d+")
-_TPU_NAME = re.compile(r"%?([\w.\-]+)")
 Span = tuple[float, float]
 """Begin and end, in nanoseconds."""
-
 RUN_S = 0.02
 """A run takes so long at least, if it may have several passes."""
-ROW_S = 4.0
-"""All runs take about so long at most; then there are fewer."""
-LEAST_RUNS = 3
 MAX_PASSES = 20_000
-DEVICE_PASSES = 50
-"""Passes whose times are taken from a profile."""
 MODULUS = 13
 """Elements count round from 0 to less than this, so that every element of every device has its place."""
 Row = tuple[Measurement | NoMeasurement, str]
@@ -100,13 +92,14 @@ def _measured(report: Callable[[str], None], devices: TargetMesh, case: Case, mo
         return time.perf_counter() - begin
 
     count = _passes(run)
-    runs = min(most_runs, max(LEAST_RUNS, int(ROW_S / agree(run(count)))))
+    # All together take about four seconds at most; then there are fewer.
+    runs = min(most_runs, max(3, int(4.0 / agree(run(count)))))
     seconds = [run(count) / count for _ in range(runs)]
     text = compiled.as_text()
     row = Measurement(case, tuple(agree(seconds)), device=device.device_kind)
     if device.platform != "cpu":
         # On CPUs a profile takes longer than the operations.
-        by_device = _device_seconds(partial(run, min(count, DEVICE_PASSES)), text)
+        by_device = _device_seconds(partial(run, min(count, 50)), text)
         by_device = tuple(agree(list(by_device)))
         row = replace(row, seconds=by_device, clock="device") if by_device else row
     return replace(row, wrong=loop.wrong(state[1])), text
@@ -131,10 +124,8 @@ def _passes(run: Callable[[int], float]) -> int:
 def _free(device: Any, mesh: Any) -> int:
     """Bytes that are free on a device; on a CPU its part of what the host has."""
     stats = device.memory_stats() or {}
-    if "bytes_limit" in stats:
-        free = max(0, int(stats["bytes_limit"] - stats.get("bytes_in_use", 0)))
-    else:
-        free = free_bytes()
+    limit = stats.get("bytes_limit")
+    free = free_bytes() if limit is None else max(0, int(limit - stats.get("bytes_in_use", 0)))
     return free // len(mesh.local_devices) if device.platform == "cpu" else free
 
 
@@ -227,7 +218,6 @@ class _Loop:
         return jax.block_until_ready(jax.jit(made)())
 
     def _own(self) -> Any:
-        """The device's number."""
         return lax.axis_index(self.mesh.axis_names)
 
     def _elements(self, device: Any, index: Any) -> Any:
@@ -274,11 +264,8 @@ class _Loop:
     def _product(self) -> Any:
         """The matmul's result, which comes again after three rows and columns, too."""
         rows, inner = self.shape
-        along = np.arange(inner)
-        table = [
-            [int((((i + along) % 3 - 1) * ((along + 2 * j) % 3 - 1)).sum()) for j in range(3)]
-            for i in range(3)
-        ]
+        along, three = np.arange(inner), np.arange(3)[:, None]
+        table = ((three + along) % 3 - 1) @ ((along + 2 * three) % 3 - 1).T
         row, column = jnp.ogrid[:rows, :inner]
         return jnp.asarray(table, jnp.int32)[row % 3, column % 3].astype(self.dtype)
 
@@ -321,30 +308,26 @@ def passes(profile: Any, text: str) -> tuple[float, ...]:
                 own = [max(spans, key=lambda name: sum(end - begin for begin, end in spans[name]))]
             if own:
                 by_device.append(_joined([spans[name] for name in own]))
-    if not by_device or len({len(spans) for spans in by_device}) > 1:
+    if len({len(spans) for spans in by_device}) > 1:
         return ()
-    return tuple(
-        (max(end for _, end in each) - max(begin for begin, _ in each)) / 1e9
-        for each in zip(*by_device, strict=True)
-    )
+    each_pass = (tuple(zip(*each, strict=True)) for each in zip(*by_device, strict=True))
+    return tuple((max(ends) - max(begins)) / 1e9 for begins, ends in each_pass)
 
 
 def _joined(spans: list[list[Span]]) -> list[Span]:
     """Start and end of an asynchronous one as one; of several equal parts of a pass the whole."""
     if len({len(span) for span in spans}) > 1:
         return []
-    return [
-        (min(begin for begin, _ in each), max(end for _, end in each)) for each in zip(*spans, strict=True)
-    ]
+    each_pass = (tuple(zip(*each, strict=True)) for each in zip(*spans, strict=True))
+    return [(min(begins), max(ends)) for begins, ends in each_pass]
 
 
 def _events(plane: Any) -> Iterator[tuple[str, Span]]:
     """The instructions that ran on a device: on a TPU the line of them, on a GPU those of its streams."""
     for line in plane.lines:
-        for event in line.events if line.name == "XLA Ops" or line.name.startswith("Stream") else ():
-            name = dict(event.stats).get("hlo_op") if line.name.startswith("Stream") else None
-            match = _TPU_NAME.match(event.name)
-            if name is None and line.name == "XLA Ops" and match is not None:
-                name = match[1]
+        is_stream = line.name.startswith("Stream")
+        for event in line.events if line.name == "XLA Ops" or is_stream else ():
+            match = re.match(r"%?([\w.\-]+)", event.name)
+            name = dict(event.stats).get("hlo_op") if is_stream else match and match[1]
             if name is not None:
                 yield str(name), (event.start_ns, event.start_ns + event.duration_ns)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 import jax
@@ -45,11 +46,6 @@ from shardviz.reports.lowered_module import (
 )
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec
-
-_SHARDINGS = ("sdy.sharding", "mhlo.sharding")
-"""The attribute of an argument or a result that is split as the program says."""
-_OPEN = "?}"
-"""The end of a dimension that Shardy may split further, in its attribute: JAX's `P.UNCONSTRAINED`."""
 
 
 def answer(report: Callable[[str], None], question: ModuleQuestion) -> Output:
@@ -97,13 +93,12 @@ def _answer(report: Callable[[str], None], question: ModuleQuestion) -> Output:
 
 @lru_cache(maxsize=1)
 def explicit_reshards(code: bytes) -> ExplicitReshards | None:
-    """The explicit reshards of a module; None where Shardy refuses it, or would crash on it.
-
-    They are the same for all targets of a platform, which are asked one after the other.
-    """
+    """The explicit reshards of a module, the same for all targets of a platform, which are asked one after
+    the other; None where Shardy refuses it, or would crash on it."""
     with make_ir_context():
         module = ir.Module.parse(code)
-        if jax.__version_info__[:3] == CRASHING_JAX and _LOOP_OR_CALL.search(str(module)):
+        has_calls = re.search(r"\bstablehlo\.while\b|\bcall @", str(module))
+        if jax.__version_info__[:3] == CRASHING_JAX and has_calls:
             return None
         try:
             uneven = tuple(Reshards(module).uneven_constraints())
@@ -115,7 +110,6 @@ def explicit_reshards(code: bytes) -> ExplicitReshards | None:
 
 
 def _executable(module: ir.Module, devices: np.ndarray[Any, Any], options: dict[str, Any]) -> Any:
-    """The program that XLA makes of the module. Raises what XLA raises."""
     client = devices[0].client
     compile_options = get_compile_options(
         num_replicas=1,
@@ -135,10 +129,9 @@ def _executable(module: ir.Module, devices: np.ndarray[Any, Any], options: dict[
 
 def _left_open(attributes: Mapping[str, Any], name: str) -> list[bool]:
     """For each argument or result, true where the program does not say how it is split, or not in full."""
-    if name not in attributes:
-        return []
-    each = map(str, ir.ArrayAttr(attributes[name]))
-    return [_OPEN in one or not any(sharding in one for sharding in _SHARDINGS) for one in each]
+    each = map(str, ir.ArrayAttr(attributes[name])) if name in attributes else ()
+    # A dimension that Shardy may split further, JAX's `P.UNCONSTRAINED`, ends in a question mark.
+    return ["?}" in one or not re.search("(?:sdy|mhlo)[.]sharding", one) for one in each]
 
 
 def _is_for_shardy(module: ir.Module) -> bool:
@@ -150,12 +143,8 @@ def _is_for_shardy(module: ir.Module) -> bool:
 RESHARDS = "insert-explicit-reshards"
 CRASHING_JAX = (0, 9, 2)
 """The release whose Shardy kills its process at a loop or a call; those before and after do not."""
-_LOOP_OR_CALL = re.compile(r"\bstablehlo\.while\b|\bcall @")
 _AXIS = re.compile(r'"([^"]*)"(?::\((\d+)\)(\d+))?')
 _FILE_LINE = re.compile(r'"([^"]+)":(\d+):')
-_SPLIT_BY = ("sharding", "out_sharding", "out_shardings", "sdy.sharding")
-"""The attributes of an operation that say how its results are split."""
-
 Array = tuple[tuple[int, ...], str]
 """Shape and dtype."""
 Sizes = tuple[tuple[str, int], ...]
@@ -190,12 +179,9 @@ class _Change:
 
 
 class Reshards:
-    """A module with explicit reshards.
-
-    One walk over all operations finds the changes and for each the operation that takes its result next.
-    Names come at the end, when all calls are known: a function that is called names its operations anew,
-    behind the names of the calls that lead to it.
-    """
+    """A module with explicit reshards. One walk finds the changes and for each the operation that takes its
+    result next; names come at the end, when all calls are known: a function that is called names its
+    operations anew, behind the names of the calls that lead to it."""
 
     def __init__(self, module: ir.Module) -> None:
         self._module = module  # without it, its operations would go
@@ -203,12 +189,9 @@ class Reshards:
             ir.StringAttr(operation.attributes["sym_name"]).value: operation.operation
             for operation in module.body.operations
         }
-        self._meshes = {
-            name: _sizes(each.attributes["mesh"]) for name, each in top.items() if each.name == "sdy.mesh"
-        }
-        self._devices = max(
-            (math.prod(size for _, size in each) for each in self._meshes.values()), default=1
-        )
+        meshes = ((name, each) for name, each in top.items() if each.name == "sdy.mesh")
+        self._meshes = {name: _sizes(each.attributes["mesh"]) for name, each in meshes}
+        self._devices = max((math.prod(dict(each).values()) for each in self._meshes.values()), default=1)
         self._functions = {name: each for name, each in top.items() if each.name == "func.func"}
         self._calls: Counter[str] = Counter()
         self._callers: dict[str, tuple[str, Any, int]] = {}
@@ -241,14 +224,9 @@ class Reshards:
         for operation in operations_inside(self._module.operation):
             if operation.name == "sdy.sharding_constraint":
                 array, split = _array(operation.results[0].type), self._split(operation.results[0])
-                if array is None or split is None:
-                    continue
-                if any(size % count for size, count in zip(array[0], _counts(split), strict=True)):
-                    place = str(operation.location)
-                    one = ShardingCandidate(
-                        split[0], shape=array[0], source=_source(operation), removed=place
-                    )
-                    found[one] = None
+                if array is not None and split is not None and _is_uneven(split, array[0]):
+                    source, removed = _source(operation), str(operation.location)
+                    found[ShardingCandidate(split[0], shape=array[0], source=source, removed=removed)] = None
         yield from found
 
     def _walk(self) -> None:
@@ -312,7 +290,8 @@ class Reshards:
         else:
             number = ir.OpResult(value).result_number
             said = value.owner.attributes
-        attribute = next((said[name] for name in _SPLIT_BY if name in said), None)
+        names = ("sharding", "out_sharding", "out_shardings", "sdy.sharding")
+        attribute = next((said[name] for name in names if name in said), None)
         if attribute is None:
             array = _array(value.type)
             return None if array is None else (PartitionSpec.replicated(len(array[0])), ())
@@ -329,16 +308,11 @@ class Reshards:
         sharding = sdy.TensorShardingAttr(sharding)
         mesh = sharding.mesh_or_ref
         sizes = self._meshes[mesh.value] if isinstance(mesh, ir.FlatSymbolRefAttr) else _sizes(mesh)
-        dims = [
-            _axes(sdy.DimensionShardingAttr(dimension_sharding).axes)
-            for dimension_sharding in sharding.dimension_shardings
-        ]
+        dims = [_axes(sdy.DimensionShardingAttr(each).axes) for each in sharding.dimension_shardings]
         unreduced = () if manual else _axes(sharding.unreduced_axes)
         if left := {*manual, *(name for name, size in sizes if size == 1)}:
-            *dims, unreduced = (
-                tuple(axis for axis in dim if axis.partition(":")[0] not in left)
-                for dim in (*dims, unreduced)
-            )
+            every = (*dims, unreduced)
+            *dims, unreduced = (tuple(a for a in dim if a.partition(":")[0] not in left) for dim in every)
         try:
             split = PartitionSpec(tuple(dims), unreduced), sizes
         except QuestionError:
@@ -381,8 +355,7 @@ class Reshards:
                     kind = "matmul"
                     own, products = self._multiplications(operation)
                     repeats = own * self._devices // products if products else 1
-            counts = zip(array[0], _counts(split), strict=True)
-            if kind == "value" and any(size % count for size, count in counts):
+            if kind == "value" and _is_uneven(split, array[0]):
                 kind = "padded"
             found = SplitValue(kind, *array, split[0], argument=argument, products=products, repeats=repeats)
             # What is elementwise is split alike many times over, and both passes take a slice.
@@ -401,14 +374,10 @@ class Reshards:
         if written is None or written != own:
             return "carry"
         readers = [use.owner for use in loop.results[number].uses]
-        readers += [
-            use.owner for each in readers if each.name == "sdy.reshard" for use in each.results[0].uses
-        ]
-        is_residual = any(
-            each.name == "stablehlo.while" and program_place(name_in(each.location)).phase == "backward"
-            for each in readers
-        )
-        return "residual" if is_residual else "stacked"
+        moved = (each for each in [*readers] if each.name == "sdy.reshard")
+        readers += [use.owner for each in moved for use in each.results[0].uses]
+        loops = (name_in(each.location) for each in readers if each.name == "stablehlo.while")
+        return "residual" if any(program_place(name).phase == "backward" for name in loops) else "stacked"
 
     def _cut(self, value: Any, name: str) -> Any:
         """The value of which an operation of this name, or a function around one, takes or writes a slice to
@@ -456,7 +425,6 @@ class Reshards:
             yield found
 
     def _arguments(self) -> Iterator[SplitArgument]:
-        """The program's arguments whose sharding it says."""
         main = self._functions.get("main")
         if main is None:
             return
@@ -484,6 +452,7 @@ class Reshards:
                 constraint = change.user
             made = _array(change.user.results[0].type) if len(change.user.results) == 1 else None
         is_handed_on = producer in (ARGUMENT, "optimization_barrier")
+        is_used = change.user is not None
         return Meeting(
             "sum" if change.axes else "reshard",
             change.axes or _moved(change.before, change.after),
@@ -493,15 +462,12 @@ class Reshards:
             producer,
             consumer,
             producer_name or own,
-            "" if change.user is None else self._name(function, change.user),
+            self._name(function, change.user) if is_used else "",
             own,
             _argument(change, number, arguments) if is_handed_on else "",
             math.prod(self._calls[each] for each in self._around(function)),
             () if made is None else made[0],
-            (
-                "" if producer == ARGUMENT else _source(value.owner),
-                "" if change.user is None else _source(change.user),
-            ),
+            ("" if producer == ARGUMENT else _source(value.owner), _source(change.user) if is_used else ""),
             "" if constraint is None else str(constraint.location),
             "" if constraint is None else next(_opcode(use.owner) for use in constraint.results[0].uses),
         )
@@ -596,9 +562,12 @@ def _array(kind: Any) -> Array | None:
 def _counts(split: Split) -> tuple[int, ...]:
     """The number of parts of each dimension."""
     sizes = dict(split[1])
-    return tuple(
-        math.prod(int(axis.partition(")")[2] or sizes[axis]) for axis in dim) for dim in split[0].dims
-    )
+    counts = ([int(axis.partition(")")[2] or sizes[axis]) for axis in dim] for dim in split[0].dims)
+    return tuple(map(math.prod, counts))
+
+
+def _is_uneven(split: Split, shape: Sequence[int]) -> bool:
+    return any(size % count for size, count in zip(shape, _counts(split), strict=True))
 
 
 def _local(split: Split, shape: Sequence[int]) -> tuple[int, ...]:
@@ -628,8 +597,6 @@ def _moved(before: PartitionSpec, after: PartitionSpec) -> tuple[str, ...]:
     """The axes that do not stay where they are in a dimension, as its major part."""
     moved: list[str] = []
     for old, new in zip(before.dims, after.dims, strict=True):
-        same = 0
-        while same < min(len(old), len(new)) and old[same] == new[same]:
-            same += 1
-        moved += [axis for axis in (*old[same:], *new[same:]) if axis not in moved]
-    return tuple(moved)
+        same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))])
+        moved += [*old[same:], *new[same:]]
+    return tuple(dict.fromkeys(moved))

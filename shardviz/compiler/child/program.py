@@ -28,9 +28,8 @@ class Program:
     """One question on one JAX mesh, abstract or of devices.
 
     Under Explicit axes tracing it notes in `typeof` what `jax.typeof` says of each array, as (name, text),
-    and for a refusal in `operand_specs` how the operands of the next statement are split; `reached` counts
-    those that JAX has accepted.
-    """
+    and in `operand_specs` how the operands of the next statement are split; `reached` counts those that JAX
+    has accepted."""
 
     def __init__(self, question: Question, mesh: Any) -> None:
         self.question, self.mesh = question, mesh
@@ -42,19 +41,18 @@ class Program:
         """A `jax.stages.Traced`. Raises what JAX raises."""
         question = self.question
 
+        given = [argument.name for argument in question.arguments]
+
         def program(*values: Any) -> Any:
-            made = self._run(
-                dict(zip((argument.name for argument in question.arguments), values, strict=True))
-            )
+            made = self._run(dict(zip(given, values, strict=True)))
             results = tuple(made[result.name] for result in question.results)
             return results if len(results) > 1 else results[0]
 
         # Under these names the compilers speak of the arguments.
-        names = [array.name if array.name.isidentifier() else "_" for array in question.arguments]
+        names = [name if name.isidentifier() else "_" for name in given]
         if len(set(names)) == len(names):
-            program.__signature__ = Signature(  # type: ignore[attr-defined]
-                [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
-            )
+            parameters = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
+            program.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         specs = [self._stacked_spec(result) for result in question.results]
         wanted = tuple(None if spec is None else named_sharding(self.mesh, spec) for spec in specs)
         options = {"out_shardings": wanted if len(wanted) > 1 else wanted[0]} if any(specs) else {}
@@ -116,9 +114,7 @@ class Program:
             results: dict[str, Any] = once(own)
             return results
         last = made[question.results[-1].name]
-        first = next(
-            argument for argument in question.arguments if argument.name in taken.difference(question.stacked)
-        )
+        first = next(each for each in question.arguments if each.name in taken.difference(question.stacked))
         if (last.shape, last.dtype) != (first.shape, first.dtype):
             problem = f"{last.name} cannot be the next layer's {first.name}: it has another shape"
             raise CompilerError(problem, "a program that runs several times returns what it takes first")
@@ -162,16 +158,14 @@ class Program:
 
     def _value(self, part: StatementPart, operands: Sequence[Any]) -> Any:
         """The result of a statement, split as the question says."""
-        spec = part.result.spec
+        spec, mesh = part.result.spec, self.question.mesh
         if self._is_explicit:
-            self.operand_specs = tuple(
-                spec_of(jax.typeof(operand).sharding, self.question.mesh, operand.ndim)
-                for operand in operands
-            )
+            split = ((jax.typeof(operand).sharding, operand.ndim) for operand in operands)
+            self.operand_specs = tuple(spec_of(sharding, mesh, rank) for sharding, rank in split)
         is_told = "wanted" in part.code
         wanted = named_sharding(self.mesh, spec) if is_told and spec is not None else None
         # Shardy before jax 0.10 leaves functions alone, or dies of them: JAX is not to leave any.
-        is_flat = self.question.mesh.target == "shardy" and older_than(jax.__version__, "0.10")
+        is_flat = mesh.target == "shardy" and older_than(jax.__version__, "0.10")
         with jax.disable_jit() if is_flat else nullcontext():
             value = eval(part.code, {"jax": jax, "jnp": jnp, "operands": operands, "wanted": wanted})
         last = part is self.question.parts[-1] and not self._is_explicit
@@ -233,14 +227,11 @@ def spec_of(sharding: Any, mesh: TargetMesh, rank: int) -> PartitionSpec | None:
     return PartitionSpec.replicated(rank) if sharding.is_fully_replicated else None
 
 
-MAX_WORDS = 400
-MAX_CANDIDATES = 64
-
 _INTERNAL = re.compile(r" ?(-{10,}|This error occurs at source:|see current operation:).*")
 """What JAX appends about its own insides, and about files of this package."""
 
 
-def words_of(error: Exception, most: int = MAX_WORDS) -> str:
+def words_of(error: Exception, most: int = 400) -> str:
     """The words of JAX or XLA, on one line, after the name of the exception where that says something; of a
     long text the first `most` characters."""
     text = _INTERNAL.sub("", " ".join(str(error).split())) or repr(error)
@@ -256,15 +247,17 @@ def refusal_by(error: Exception) -> ShardvizError:
 
 def settled_by(program: Program) -> tuple[str, PartitionSpec] | None:
     """The name of the refused statement's result, and a spec for it with which JAX accepts the statement:
-    asked, not guessed. None when no statement was refused, or for another reason than a result that is not
-    said."""
-    refused = program.question.parts[program.reached : program.reached + 1]
-    if not program.operand_specs or not refused or refused[0].result.spec is not None:
+    asked, not guessed. None where another than a result that is not said is the reason."""
+    accepted, refused = program.question.parts[: program.reached], program.question.parts[program.reached :]
+    if not program.operand_specs or not refused or (part := refused[0]).result.spec is not None:
         return None
-    part = refused[0]
-    candidates = islice(_candidates(part, program.operand_specs), MAX_CANDIDATES)
-    spec = next((spec for spec in candidates if _accepts(program, spec)), None)
-    return None if spec is None else (part.result.name, spec)
+    for spec in islice(_candidates(part, program.operand_specs), 64):
+        again = replace(part, result=part.result.with_spec(spec))
+        asked = replace(program.question, parts=(*accepted, again), results=(again.result,), gradients=())
+        with suppress(Exception):
+            Program(asked, program.mesh).trace()
+            return part.result.name, spec
+    return None
 
 
 def _candidates(part: StatementPart, specs: Sequence[PartitionSpec | None]) -> Iterator[PartitionSpec]:
@@ -277,15 +270,3 @@ def _candidates(part: StatementPart, specs: Sequence[PartitionSpec | None]) -> I
     for dims in product(*choices):
         with suppress(QuestionError):  # an axis twice
             yield PartitionSpec(dims)
-
-
-def _accepts(program: Program, spec: PartitionSpec) -> bool:
-    """Return whether JAX traces the program as far as the refused statement once its result has the spec."""
-    *accepted, refused = program.question.parts[: program.reached + 1]
-    part = replace(refused, result=refused.result.with_spec(spec))
-    asked = replace(program.question, parts=(*accepted, part), results=(part.result,), gradients=())
-    try:
-        Program(asked, program.mesh).trace()
-    except Exception:
-        return False
-    return True

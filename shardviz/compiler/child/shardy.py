@@ -17,15 +17,12 @@ from shardviz.reports.lowered_module import ProgramChange, ScheduleCandidate, na
 from shardviz.reports.target_result import TargetResult
 from shardviz.targets import SHARDY_PASSES
 
-EARLY_DEVICES = 64
-"""As many simulated devices start in some milliseconds."""
-
 
 def abstract_mesh(mesh: TargetMesh) -> Any:
     """A JAX mesh without devices; their order plays no part in what Shardy decides."""
     # Lowering asks for a default device and so starts the backend in any case: better with the devices
-    # that the target cpu will want next than with one.
-    simulate(min(mesh.mesh.size, EARLY_DEVICES))
+    # that the target cpu will want next than with one. So many start in some milliseconds.
+    simulate(min(mesh.mesh.size, 64))
     return AbstractMesh(mesh.jax_sizes, mesh.jax_names, axis_types=axis_types(mesh))
 
 
@@ -54,8 +51,7 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
 
 
 def passes(module: ir.Module) -> Iterator[str]:
-    """Run Shardy's passes on a module, in whose context one is; the name of each that has run. Raises what
-    they raise."""
+    """Run Shardy's passes on a module, in whose context one is; the name of each that has run."""
     for name, pipeline in SHARDY_PASSES.items():
         PassManager.parse(f"builtin.module({pipeline})").run(module.operation)
         yield name
@@ -104,7 +100,18 @@ def change(module: ir.Module, change: ProgramChange) -> None:
                 and len(operation.results) == 1
                 and tuple(ir.ShapedType(operation.results[0].type).shape) == change.shape
             ):
-                _constrain(operation, sharding)
+                # As JAX does: XLA drops an attribute, which would do for Shardy.
+                (result,) = operation.results
+                constraint = ir.Operation.create(
+                    "sdy.sharding_constraint",
+                    [result.type],
+                    [result],
+                    {"sharding": sharding},
+                    loc=operation.location,
+                    ip=ir.InsertionPoint(operation),
+                )
+                constraint.move_after(operation)
+                result.replace_all_uses_except(constraint.results[0], [constraint])
 
 
 def _remove(operation: Any) -> None:
@@ -125,25 +132,8 @@ def _set(main: Any, ends: str, number: int, name: str, attribute: Any) -> dict[s
 
 def main_of(module: ir.Module) -> Any:
     """The function that a module is called by."""
-    functions = (operation for operation in module.body.operations if "sym_name" in operation.attributes)
-    return next(
-        function for function in functions if ir.StringAttr(function.attributes["sym_name"]).value == "main"
-    )
-
-
-def _constrain(operation: Any, sharding: Any) -> None:
-    """Constrain the result of an operation as JAX does; XLA drops an attribute, which would do for Shardy."""
-    (result,) = operation.results
-    constraint = ir.Operation.create(
-        "sdy.sharding_constraint",
-        [result.type],
-        [result],
-        {"sharding": sharding},
-        loc=operation.location,
-        ip=ir.InsertionPoint(operation),
-    )
-    constraint.move_after(operation)
-    result.replace_all_uses_except(constraint.results[0], [constraint])
+    named = (each for each in module.body.operations if "sym_name" in each.attributes)
+    return next(each for each in named if ir.StringAttr(each.attributes["sym_name"]).value == "main")
 
 
 def operations_inside(operation: Any) -> Iterator[Any]:

@@ -1,8 +1,5 @@
-"""Changes of a user's source with which JAX accepts shardings that it has refused: each is tried.
-
-The innermost expression of the user's that an error came through is written in another way. The functions
-of its file get the code of the changed file, and JAX traces the program again.
-"""
+"""Changes of a user's source with which JAX accepts shardings that it has refused: the expression that the
+error came through is written in another way, and JAX traces the program again."""
 
 from __future__ import annotations
 
@@ -31,10 +28,6 @@ from shardviz.sharding import canonical_dtype
 
 ENOUGH = 3
 """Changes of one kind that JAX accepts, after which no other of that kind is tried."""
-MOST_WAYS = 10_000
-"""Ways to split an array that are looked at."""
-MAX_TRIES_S = 60.0
-"""Seconds in which changes are tried: each try traces the program."""
 NAMES = {"P": "jax.P", "jnp": "jax.numpy"}
 """The names of changes, in full for a file that has them not."""
 Again = Callable[[Sequence[int], Sequence[int]], LoweredModule]
@@ -138,7 +131,7 @@ class Refused:
         return found
 
     def _tried(self, place_of: Callable[[BaseException], str], again: Again) -> Iterator[SourceChange]:
-        until = time.monotonic() + MAX_TRIES_S
+        until = time.monotonic() + 60
         parts = [*ast.walk(self.tree)]
         bound = {each.asname or each.name for each in parts if isinstance(each, ast.alias)}
         bound |= {each.id for each in parts if isinstance(each, ast.Name)}
@@ -203,7 +196,7 @@ class Refused:
         split = {dim for each in self.types for dim in _dims(each) if dim[1]}
         ways = product(((), *sorted({axes for _, axes in split})), repeat=len(shape))
         specs = []
-        for way in islice(ways, MOST_WAYS):
+        for way in islice(ways, 10_000):
             given = [each for axes in way for each in axes]
             strange = sum(axes != () and (n, axes) not in split for n, axes in zip(shape, way, strict=True))
             if len({*given}) == len(given):
@@ -276,7 +269,7 @@ class Refused:
             if isinstance(each, ast.Lambda) and each in parts:
                 yield each.body
             elif isinstance(each, ast.FunctionDef) and (
-                each.name in names or shard_map in each.decorator_list
+                {each.name} & names or shard_map in each.decorator_list
             ):
                 yield from filter(None, (stmt.value for stmt in each.body if isinstance(stmt, ast.Return)))
 
@@ -298,6 +291,5 @@ def _spec(axes: Sequence[Sequence[str]]) -> str:
 
 
 def _codes(code: CodeType) -> list[CodeType]:
-    """A code object and those within, in order."""
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     return [code, *(each for own in inner for each in _codes(own))]

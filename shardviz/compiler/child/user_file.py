@@ -1,8 +1,5 @@
-"""The process of a user's file: it runs the file, and lowers what its function returns.
-
-The file may print, import anything, hang or end the process. The process sends a `UserProgram`, or the error
-that tells what is wrong with the file and in which line, and ends.
-"""
+"""The process of a user's file, which may print, import anything, hang or end the process: it lowers what the
+function returns, or says what is wrong with the file and in which line."""
 
 from __future__ import annotations
 
@@ -40,11 +37,6 @@ with LazyImports():  # no other request runs anything
     from shardviz.compiler.child import line_values
 
 _OURS = str(Path(__file__).parents[2])
-_JAX = str(Path(jax.__file__).parent)
-_MISSING = re.compile(r"Resource axis: .* is not found in mesh")
-_NAME = re.compile(r"'(\w+)'")
-MOST_NUMBERS = 8
-"""Numbers of a device that one sentence lists."""
 RETURNS = "let it end with: return function, argument, argument, …, or return jitted.lower(…)"
 
 
@@ -54,10 +46,10 @@ class UserFile:
     def __init__(self, request: UserFileRequest) -> None:
         self.request = request
         self.path = Path(request.file).resolve()
+        # Axes that the program names and `request` does not: of size 1.
         self._ones: list[str] = []
-        """Axes that the program names and `request` does not: of size 1."""
+        # What the file has lowered or compiled, by its id, and what of: that is lowered for each target.
         self._made_of: dict[int, tuple[Any, Any]] = {}
-        """What the file has lowered or compiled, by its id, and what of: that is lowered for each target."""
 
     def program(self) -> UserProgram:
         """Run the file, and lower its program for each platform."""
@@ -86,7 +78,6 @@ class UserFile:
                 self._ones += missing
 
     def _called(self, function: Callable[..., Any], keywords: Mapping[str, Any]) -> UserProgram:
-        """Call the function with the mesh, and lower its program for each platform."""
         request, mesh = self.request, self._mesh()
         given = ", ".join(["mesh", *(f"{name}={value!r}" for name, value in keywords.items())])
         with self._blamed(f"calling {request.function}({given})"):
@@ -134,7 +125,7 @@ class UserFile:
                 pair = np.asarray(shard.data), np.asarray(right)[shard.index]
                 wrong = np.argwhere(~np.isclose(*pair, rtol=1e-4, atol=1e-4))
                 if wrong.size:
-                    is_small = pair[0].size <= MOST_NUMBERS
+                    is_small = pair[0].size <= 8
                     shown = (each if is_small else each[tuple(wrong[0])] for each in pair)
                     ours, theirs = (", ".join(f"{one:g}" for one in each.ravel()) for each in shown)
                     place = "" if is_small else f" at {wrong[0].tolist()} of its part"
@@ -169,10 +160,9 @@ class UserFile:
 
     def _function(self, module: ModuleType) -> Callable[..., Any]:
         name = self.request.function
-        found = getattr(module, name, None)
+        found: Any = getattr(module, name, None)
         if callable(found):
-            function: Callable[..., Any] = found
-            return function
+            return found
         if found is not None:
             problem = f"{name} of {quote(self.request.file)} is {_kind(found)}, not a function"
             raise QuestionError(problem, "name a function that takes the mesh")
@@ -201,8 +191,9 @@ class UserFile:
     def _missing_axes(self, error: ShardvizError) -> list[str]:
         """The axes for whose lack JAX raised an error; none where one may be a slip of the pen."""
         names = (*self._ones, *self.request.mesh.axis_names)
-        found = _MISSING.search(error.message)
-        missing = [each for each in _NAME.findall(found[0]) if each not in names] if found else []
+        found = re.search(r"Resource axis: .* is not found in mesh", error.message)
+        named = re.findall(r"'(\w+)'", found[0]) if found else []
+        missing = [each for each in named if each not in names]
         return [] if any(did_you_mean(each, names) for each in missing) else [*dict.fromkeys(missing)]
 
     def _mesh(self) -> Any:
@@ -219,8 +210,6 @@ class UserFile:
         return jax.sharding.Mesh(grid, names, axis_types=types)
 
     def _keep_stages(self) -> None:
-        """Have JAX's stages remember what they were made of."""
-
         def remember(stage: Any, name: str) -> None:
             def made(before: Any, *args: Any, **named: Any) -> Any:
                 after = make(before, *args, **named)
@@ -297,9 +286,7 @@ class UserFile:
         which the function returns."""
         if isinstance(error, SyntaxError) and error.filename == str(self.path) and error.lineno:
             return f"{self.request.file}:{error.lineno}: "
-        own = [
-            summary for summary in traceback.extract_tb(error.__traceback__) if self._is_own(summary.filename)
-        ]
+        own = [each for each in traceback.extract_tb(error.__traceback__) if self._is_own(each.filename)]
         if not own:
             return self._return() or f"{self.request.file}: "
         file = self.request.file if own[-1].filename == str(self.path) else own[-1].filename
@@ -311,7 +298,8 @@ class UserFile:
 
     def _raised_in(self, frames: Sequence[traceback.FrameSummary]) -> str:
         """``, in FILE:12`` of a library other than JAX that raised an exception, "" for any other file."""
-        others = [frame for frame in frames if not frame.filename.startswith((_OURS, _JAX, "<"))]
+        not_told = (_OURS, str(Path(jax.__file__).parent), "<")
+        others = [frame for frame in frames if not frame.filename.startswith(not_told)]
         if not others or self._is_own(others[-1].filename):
             return ""
         return f", in {others[-1].filename}:{others[-1].lineno}"

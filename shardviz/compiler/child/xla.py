@@ -1,5 +1,5 @@
-"""XLA: for simulated CPU devices, for the devices that JAX finds, and for hardware that is not here; and the
-texts that it leaves while it compiles: modules, memory reports, the simulation of its scheduler."""
+"""XLA: its devices, simulated, found or described; what it makes of a program for them, and the texts that it
+leaves meanwhile: modules, memory reports, the simulation of its scheduler."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ from shardviz.targets import MAX_CPU_DEVICES
 
 if TYPE_CHECKING:
     from shardviz.hardware.placement import Placement
-
-MOST_WORDS = 2000
-"""Characters of a message about memory: its figures stand behind an instruction."""
+    from shardviz.targets.hardware import TopologyRequest
 
 _simulated = 0
 """How many CPU devices are simulated; their number is fixed while a backend lives."""
@@ -50,11 +48,8 @@ def target_mesh(mesh: TargetMesh, report: Callable[[str], None]) -> tuple[Any, P
     """The JAX mesh of a target's devices, and where they stand, which only hardware that is not here says.
     Raises `TargetError` where JAX finds too few devices, or in a job, of which all take part, too many."""
     if mesh.topology is not None:
-        # Imported late: mesh_utils and topologies are for these targets alone.
-        from shardviz.compiler.child import topology
-
         report("describing the hardware")
-        return topology.described_mesh(mesh)
+        return described_mesh(mesh, mesh.topology)
     size = mesh.mesh.size
     if mesh.target == "cpu":
         simulate(size)
@@ -91,22 +86,54 @@ def _check_devices(wanted: int) -> None:
         raise TargetError(problem, f"ask {simulated}--target shardy for a mesh of any size")
 
 
-_SCHEDULE: dict[str, Any] = {"xla_dump_latency_hiding_schedule": True}
-"""Have the scheduler leave its simulation."""
-_OF_GPU: dict[str, Any] = {"xla_gpu_collect_cost_model_stats": True, "xla_gpu_enable_triton_gemm": False}
-"""Have XLA:GPU write its estimates beside the instructions; without a device it tunes no Triton tile, and the
-estimates of its first one are 20 times those of cuBLAS."""
-_WITHOUT_ESTIMATES = "a100"
-"""The GPU whose throughput XLA does not know: asked for its estimates, it fails (jaxlib 0.10)."""
+def described_mesh(mesh: TargetMesh, topology: TopologyRequest) -> tuple[Any, Placement]:
+    """A JAX mesh of the devices that a topology describes, and where they stand. Raises `TargetError` where
+    JAX does not place a mesh of these sizes on them."""
+    # Imported late, as in `_placed`: no other target needs them.
+    from jax.experimental import topologies
 
-_PARTITIONED = r"\S+\.after_(?:tpu-)?spmd-partitioning\.\S+"
-_FINAL = r"\S+\.after_codegen\.txt"
-_SCHEDULED = r"\S+after_optimizations\.txt"
-_ASSIGNMENT = r"\S+after_optimizations-buffer-assignment\.txt"
-_SIMULATED = r"\S+\.schedule\.txt"
-_LIVE_RANGES = r"\S+after_optimizations-live-range\.txt"
-_REMATERIALIZATION = "Involuntary full rematerialization"
-"""XLA's warning of an involuntary full rematerialization."""
+    from shardviz.devices.found_hardware import found_placement, slice_of
+    from shardviz.hardware.clusters import parse_cluster
+    from shardviz.hardware.machine import not_placed
+    from shardviz.targets.hardware import target_config
+
+    machine = parse_cluster(mesh.target)
+    assert machine is not None
+    options = dict(topology.options)
+    if topology.platform == "cuda":
+        given = {"topology": topology.topology, "target_config": target_config(options["gpu"])}
+        found = topologies.get_topology_desc("any", platform="cuda", **given)
+    else:
+        found = topologies.get_topology_desc(topology.topology, platform=topology.platform, **options)
+    # On several slices the ids leave gaps; the positions here are the ids that shardviz shows.
+    devices = sorted(found.devices, key=lambda device: (slice_of(device), device.id))
+    if mesh.mesh.device_order is not None:
+        placed = np.array([devices[id_] for id_ in mesh.mesh.device_order], dtype=object)
+    else:
+        try:
+            placed = _placed(mesh.mesh.axis_sizes, devices)
+        except NotImplementedError as error:
+            raise TargetError(*not_placed(machine, mesh.mesh)) from error
+    jax_mesh = jax.sharding.Mesh(placed.reshape(mesh.jax_sizes), mesh.jax_names, axis_types=axis_types(mesh))
+    return jax_mesh, found_placement(machine.family, [*jax_mesh.devices.flat])
+
+
+def _placed(sizes: tuple[int, ...], devices: list[Any]) -> Any:
+    """The devices as `jax.make_mesh` places them; across slices, as `create_hybrid_device_mesh` does with the
+    leading axes. Raises `NotImplementedError`."""
+    from jax.experimental import mesh_utils
+
+    from shardviz.devices.found_hardware import slice_of
+    from shardviz.hardware.chip_torus import parts_by_slice
+
+    slices = len({*map(slice_of, devices)})
+    if slices == 1:
+        names = tuple(f"a{axis}" for axis in range(len(sizes)))
+        return jax.make_mesh(sizes, names, devices=devices).devices
+    within, across = parts_by_slice(sizes, slices)
+    # The condition of jax.make_mesh.
+    split = devices[0].device_kind in ("TPU v5 lite", "TPU v5e")
+    return mesh_utils.create_hybrid_device_mesh(within, across, devices, allow_split_physical_axes=split)
 
 
 class Recording:
@@ -121,24 +148,31 @@ class Recording:
             "xla_dump_hlo_pass_re": ".*" if question.dumps == "passes" else "spmd-partitioning",
         }
         if question.dumps == "costs":
-            self.options |= _SCHEDULE
+            self.options["xla_dump_latency_hiding_schedule"] = True
             topology = question.mesh.topology
             if topology is not None and topology.platform == "cuda":
-                estimates = ("gpu", _WITHOUT_ESTIMATES) not in topology.options
-                self.options |= _OF_GPU | {"xla_gpu_collect_cost_model_stats": estimates}
+                # Asked for estimates of an A100, whose throughput it does not know, XLA fails (jaxlib 0.10).
+                self.options["xla_gpu_collect_cost_model_stats"] = ("gpu", "a100") not in topology.options
+                # Without a device it tunes no Triton tile: its estimates are 20 times those of cuBLAS.
+                self.options["xla_gpu_enable_triton_gemm"] = False
 
     @property
     def modules(self) -> tuple[str | None, str]:
         """The module right after SPMD partitioning, and the simulation of the latency-hiding scheduler, ""
         where it left none: it does so for programs with asynchronous operations."""
-        return self.find(_PARTITIONED), self.find(_SIMULATED) or ""
+        simulated = self.find(r"\S+\.schedule\.txt") or ""
+        return self.find(r"\S+\.after_(?:tpu-)?spmd-partitioning\.\S+"), simulated
 
     def memory(self, analysis: Callable[[], Any] | None = None) -> MemoryTexts:
         """The compiler's account of a device's memory; without the `analysis` of a compiled program that of
         one which does not fit."""
-        reports = self.find(_ASSIGNMENT) or "", self.find(_LIVE_RANGES) or ""
+        name = r"\S+after_optimizations"
+        reports = (
+            self.find(rf"{name}-buffer-assignment\.txt") or "",
+            self.find(rf"{name}-live-range\.txt") or "",
+        )
         if analysis is None:
-            return MemoryTexts((), *reports, self.find(_SCHEDULED) or "")
+            return MemoryTexts((), *reports, self.find(rf"{name}\.txt") or "")
         try:
             stats = analysis()
         except Exception:  # not every jaxlib has one of every chip: the reports tell it too
@@ -168,9 +202,8 @@ def rematerialization_warnings() -> Iterator[list[str]]:
             file.seek(0)
             said = file.read()
             os.write(2, said)
-            lines += [
-                line for line in said.decode(errors="replace").splitlines() if _REMATERIALIZATION in line
-            ]
+            every = said.decode(errors="replace").splitlines()
+            lines += [line for line in every if "Involuntary full rematerialization" in line]
 
 
 class Compiled(NamedTuple):
@@ -186,15 +219,15 @@ def output_of(
 ) -> tuple[Any, Output]:
     """XLA's answer to a question with some options, and the program, None where jaxlib cannot load it.
 
-    A program that does not fit into a device's memory is an answer, with what would lie there. So is one that
-    the compiler has finished and jaxlib cannot load, or not print (libtpu is newer, or the chip): it is as
-    the compiler itself has printed it. Such texts cost time: of a user's program they are left only for
-    costs, or where it has failed. Raises what XLA raises.
+    A program that does not fit into a device's memory is an answer, too, and so is one that jaxlib cannot
+    load or print (libtpu is newer, or the chip): it is as the compiler itself has printed it. Such texts cost
+    time: of a user's program they are left only for costs, or where it has failed. Raises what XLA raises.
     """
     recording, target = Recording(question), question.mesh.target
     with_costs, is_users = question.dumps == "costs", isinstance(question, ModuleQuestion)
     compiled: Compiled | None = None
     text: str | None
+    memory = None
     try:
         compiled = compile_with(recording.options if with_costs or not is_users else {})
         text = compiled.text()
@@ -206,19 +239,18 @@ def output_of(
             except jax.errors.JaxRuntimeError as again:
                 failure = again
         if compiled is None and NO_ROOM.search(str(failure)):
-            refused = TargetResult(target, "error", error=words_of(failure, MOST_WORDS))
+            # The figures of such a message stand behind an instruction.
+            refused = TargetResult(target, "error", error=words_of(failure, 2000))
             return None, Output(refused, *recording.modules, recording.memory())
-        if (text := recording.find(_FINAL)) is None:
+        if (text := recording.find(r"\S+\.after_codegen\.txt")) is None:
             raise failure from None
-    memory = None
     if with_costs or is_users:
         memory = recording.memory(None if compiled is None else compiled.memory)
-    result = TargetResult(target, "ok", text=text)
-    output = Output(result, *recording.modules, memory)
+    output = Output(TargetResult(target, "ok", text=text), *recording.modules, memory)
     return None if compiled is None else compiled.program, output
 
 
-def ask(program: Program, report: Callable[[str], None]) -> Output:
+def ask(program: Program, placement: Placement | None, report: Callable[[str], None]) -> Output:
     """The program that XLA emits. Raises what JAX and XLA raise."""
     report("lowering")
     lowered = program.trace().lower()
@@ -238,4 +270,4 @@ def ask(program: Program, report: Callable[[str], None]) -> Output:
         shardings = compiled.output_shardings
         last = shardings[-1] if len(question.results) > 1 else shardings
         spec = spec_of(last, question.mesh, array.rank)
-    return replace(output, result=replace(output.result, result_spec=spec))
+    return replace(output, result=replace(output.result, result_spec=spec, placement=placement))
