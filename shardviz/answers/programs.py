@@ -25,7 +25,7 @@ from shardviz.reports.changes import (
     summary,
     together,
 )
-from shardviz.reports.out_of_memory import MARKS, OutOfMemory, out_of_memory
+from shardviz.reports.failures import MARKS, STUCK, OutOfMemory, out_of_memory, stuck_collectives
 from shardviz.reports.program_report import DumpedModule, ProgramReport, program_report, report_of
 from shardviz.reports.rematerialization import (
     MARK,
@@ -35,7 +35,6 @@ from shardviz.reports.rematerialization import (
     rematerializations_of,
     without_warnings,
 )
-from shardviz.reports.rendezvous import STUCK, stuck_collectives
 from shardviz.sharding import PartitionSpec
 from shardviz.sharding.array import BITS
 

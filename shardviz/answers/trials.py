@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.compiler.user_file import UserFileProcess, UserFileRequest, UserProgram
 from shardviz.compiler.worker import Worker
-from shardviz.devices.host_memory import free_bytes, peak_bytes
+from shardviz.devices.found_hardware import free_bytes, peak_bytes
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.reports import trials
 from shardviz.reports.target_program import without_program

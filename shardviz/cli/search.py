@@ -33,9 +33,9 @@ with LazyImports():
     from shardviz.reports import target_result
 
 if TYPE_CHECKING:
-    from shardviz.compare.compiled_sharding import CompiledSharding
     from shardviz.planner.search.mesh_ranking import MeshRanking
     from shardviz.planner.search.question import SearchQuestion
+    from shardviz.reports.trials import CompiledSharding
     from shardviz.sharding import PartitionSpec
 
 
@@ -175,7 +175,7 @@ def _target(machine: str) -> Target:
 
 
 def _compiled(answer: MeshRanking, count: int, target: Target, timeout: float) -> list[CompiledSharding]:
-    from shardviz.compare.compiled_sharding import by_compiled_time, compiled_sharding, one_layer
+    from shardviz.reports.trials import by_compiled_time, compiled_sharding, one_layer
 
     line, rows = ProgressLine(), []
     question, best = answer.question, answer.found[:count]

@@ -128,14 +128,14 @@ def read_program(
     # Donated arguments whose memory the compiled text gives to no result.
     kept = {argument.number for argument in arguments_of(text) if argument.is_donated}
     lost = [one.path for number, one in enumerate(program.arguments) if one.is_donated and number not in kept]
-    told = [f"donated buffers not reused by any result: {_first_few(lost)}"] if lost else []
-    told += [f"JAX: {program.lost_donation}"] if program.lost_donation else []
+    said = [f"donated buffers not reused by any result: {_first_few(lost)}"] if lost else []
+    said += [f"JAX: {program.lost_donation}"] if program.lost_donation else []
     return TargetProgram(
         replace(answer, collectives=named.collectives, collective_matmuls=named.collective_matmuls),
         named,
         mesh,
         tuple(notes),
-        tuple(told),
+        tuple(said),
         rematerializations(output.warnings, mesh, text),
         output.reshards,
         program,

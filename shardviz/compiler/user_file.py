@@ -12,8 +12,7 @@ from typing import Any
 
 from shardviz.compiler.child_process import COMPILERS_CHILD, ChildProcess, simulating
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
-from shardviz.reports.line_values import ProgramValues
-from shardviz.reports.lowered_module import LoweredModule
+from shardviz.reports.lowered_module import LoweredModule, ProgramValues
 from shardviz.sharding import Mesh
 from shardviz.user_files import EXAMPLES, example_program, is_folder, open_file
 

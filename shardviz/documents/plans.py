@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from shardviz.documents.fields import KINDS, Beside, Document, late, one_of
 
 if TYPE_CHECKING:
-    from shardviz.compare.compiled_sharding import CompiledSharding
     from shardviz.planner.plan import Plan
     from shardviz.planner.pricing.priced_plan import PricedPlan
     from shardviz.planner.ranking import Candidate
     from shardviz.planner.search.mesh_ranking import MeshRanking
+    from shardviz.reports.trials import CompiledSharding
 
 PHASES = ("forward", "recomputed", "backward", "optimizer")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
     from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.entries import Selection
-    from shardviz.reports.out_of_memory import OutOfMemory
+    from shardviz.reports.failures import OutOfMemory
     from shardviz.reports.program_report import DumpedModule, ProgramReport, TimesAnswer
     from shardviz.reports.rematerialization import Rematerialization
     from shardviz.reports.target_program import TargetProgram

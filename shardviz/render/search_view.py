@@ -19,7 +19,7 @@ from shardviz.sharding import Mesh
 from shardviz.units import human_bytes, seconds
 
 if TYPE_CHECKING:
-    from shardviz.compare.compiled_sharding import CompiledSharding
+    from shardviz.reports.trials import CompiledSharding
 
 HEADINGS = ("", "mesh", "step", "compute", "exposed", "memory", "bound", "MFU", "communication")
 OVERLAP_WORDS = {

@@ -1,12 +1,10 @@
-"""Every array of a compiled program: how it is split, what it takes on each device, and what of that is
-waste.
+"""Every array of a compiled program: how it is split, what a device holds of it, and what of that is waste.
 
-Arguments and outputs are split as the compiled program says, by its shardings; their whole shapes are those
-of the program before it, since a device's part does not tell how much of it is padding. A sharding whose
-parts have not the compiled shape is not believed. What is inside is split as Shardy says (`SplitValue`),
-where the compiled program has an array of that shape, or of one with the same axes on other dimensions. Of
-the largest temporaries the shapes are those of the compiled program, and a spec is told where all of Shardy's
-values with such a part are split alike.
+Arguments and outputs are split as the compiled program says; their whole shapes are those of the program
+before it, since a device's part does not tell how much of it is padding. What is inside is split as Shardy
+says (`SplitValue`), where the compiled program has an array of that shape, or of one with the same axes on
+other dimensions. Of the largest temporaries a spec is told where all of Shardy's values with such a part are
+split alike.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product, repeat
 from math import prod
 from typing import Literal, get_args
 
@@ -42,9 +40,6 @@ ArrayKind = Literal["argument", "slice", "constant", "carry", "stacked", "residu
 MarkKind = Literal["replicated", "padded", "repeated", "not reused", "resharded", "off rule"]
 LARGE = 0.01
 """An array is large with this part of the bytes of all arguments on a device, or more."""
-MOST_TEMPORARIES = 8
-MOST_SPECS = 10_000
-"""No more of them are tried for a value that is split in another way than Shardy says."""
 _NAMED = re.compile(r'^\s*(?:ROOT )?%?(\S+) = [^\n]*?op_name="((?:[^"\\]|\\.)*)"', re.MULTILINE)
 
 
@@ -60,15 +55,12 @@ class Mark:
 @dataclass(frozen=True)
 class ProgramArray:
     """An array of a program. `name` is the path of an argument or an output, of others JAX's name of the
-    operation, and `source` the user's line; "" where not known.
+    operation, and `source` the user's line; "" where not known. Kinds are as in `SplitValue`.
 
-    A "slice" is that of an argument which one run of a loop takes. A "carry" goes from one run to the next,
-    each run writes a slice of what is "stacked", and a "residual" is made forward and read backward. `shape`
-    is global, None where only the `part` of a device is known. `spec` is None where it is not known, and then
-    so are the `copies`: how many devices hold the same elements. `asked` is the spec that the program gives.
-    `bytes` are those of one device, in the memory of a "device" or a "host". `logical` are the names that
-    Flax gives the dimensions of an argument, "" for one without, and `rule` is the user's that names it.
-    """
+    `shape` is global, None where only the `part` of a device is known. `spec` is None where it is not known,
+    and then so are the `copies`: how many devices hold the same elements. `asked` is the spec that the
+    program gives. `bytes` are those of one device, in the memory of a "device" or a "host". `logical` are the
+    names that Flax gives the dimensions of an argument, and `rule` is the user's that names it."""
 
     kind: ArrayKind
     name: str
@@ -88,8 +80,7 @@ class ProgramArray:
 
 @dataclass(frozen=True)
 class ProgramEnds:
-    """A program's arguments and results before it was compiled, and the shardings of the results after, as
-    HLO writes them; empty where not known."""
+    """A program's arguments and results before it was compiled, and HLO's shardings of the results after."""
 
     arguments: Sequence[LoweredArray] = ()
     results: Sequence[LoweredArray] = ()
@@ -143,19 +134,10 @@ def partitioned_arrays(
 
 def alike_arrays(arrays: Iterable[ProgramArray]) -> list[list[ProgramArray]]:
     """Arrays that differ in the numbers of their names alone together, those that take most first."""
-    groups: dict[object, list[ProgramArray]] = {}
+    groups: defaultdict[object, list[ProgramArray]] = defaultdict(list)
     for one in arrays:
-        key = (
-            numberless(one.name),
-            one.dtype,
-            one.shape,
-            one.part,
-            one.spec,
-            one.memory_kind,
-            one.source,
-            one.marks,
-        )
-        groups.setdefault(key, []).append(one)
+        split = one.dtype, one.shape, one.part, one.spec, one.memory_kind
+        groups[numberless(one.name), split, one.source, one.marks].append(one)
     return sorted(groups.values(), key=lambda group: -sum(one.bytes for one in group))
 
 
@@ -171,11 +153,8 @@ def _marks(row: ProgramArray, mesh: Mesh, held: int) -> Iterator[Mark]:
     elements = array_bytes(row.part, row.dtype)
     is_large = elements * 8 > FEW_ELEMENTS * BITS[row.dtype] and row.bytes >= LARGE * held
     if is_large and row.copies == mesh.size > 1 and row.kind not in ("slice", "temporary", "output"):
-        yield Mark(
-            "replicated",
-            f"each of {mesh.size:,} devices holds all of it",
-            row.bytes * (mesh.size - 1) // mesh.size,
-        )
+        words = f"each of {mesh.size:,} devices holds all of it"
+        yield Mark("replicated", words, row.bytes * (mesh.size - 1) // mesh.size)
     if row.shape is not None and row.spec is not None:
         parts = row.spec.parts(mesh)
         if any(size % count for size, count in zip(row.shape, parts, strict=True)):
@@ -203,10 +182,9 @@ def _outputs(index: Instructions, mesh: Mesh, ends: ProgramEnds) -> Iterator[Pro
     entry = index.computations.entry
     root = None if entry is None else index.root(entry)
     results = [one for one in ends.results if one.dtype in BITS]  # without tokens
-    for number, placed in enumerate(placed_arrays(root.shape) if root is not None else ()):
-        given = results[number] if number < len(results) else None
-        known = number < len(ends.result_shardings)
-        sharding = ends.result_shardings[number] if known else ""
+    made = placed_arrays(root.shape) if root is not None else ()
+    known = zip(made, chain(results, repeat(None)), chain(ends.result_shardings, repeat("")), strict=False)
+    for placed, given, sharding in known:
         yield _end("output", placed, written_spec(sharding, mesh, len(placed.sizes)), given, mesh)
 
 
@@ -253,12 +231,8 @@ def _end(
 def _inside(value: SplitValue, part: tuple[int, ...], spec: PartitionSpec | None, mesh: Mesh) -> ProgramArray:
     """A value inside of the program, of which a device has this part."""
     shape = value.shape
-    kind: ArrayKind
-    match value.kind:
-        case "matmul" | "padded" | "value":
-            kind = "temporary"
-        case other:
-            kind = other
+    inside = value.kind
+    kind: ArrayKind = "temporary" if inside in ("matmul", "padded", "value") else inside
     if kind == "slice" and spec is not None and shape[0] == 1 and not spec.dims[0]:
         shape, part, spec = shape[1:], part[1:], PartitionSpec(spec.dims[1:], spec.unreduced)
     words = f"{value.repeats:,} devices compute the same matmul: {value.repeats:,} × its FLOPs"
@@ -329,7 +303,7 @@ def _fitting(
     other dimensions, or any of the mesh's."""
     rank, found = len(value.shape), []
     every = [axis for axis in axes or mesh.axis_names if mesh.group_size((axis,)) > 1]
-    if not parts or (rank + 1) ** len(every) > MOST_SPECS:
+    if not parts or (rank + 1) ** len(every) > 10_000:
         return []
     for places in product(range(rank + (not axes)), repeat=len(every)):
         dims: list[tuple[str, ...]] = [()] * (rank + 1)
@@ -354,7 +328,7 @@ def _temporaries(
         part = shard_shape(value.shape, value.spec, mesh)
         splits[value.dtype, part].add((value.shape, value.spec))
     told = {(row.dtype, row.part) for row in known}
-    largest = [buffer for buffer in buffers if buffer.kind in ("temporary", "constant")][:MOST_TEMPORARIES]
+    largest = [buffer for buffer in buffers if buffer.kind in ("temporary", "constant")][:8]
     wanted = {name for buffer in largest for name in (buffer.name, buffer.last)}
     names = {line[1]: line[2] for line in _NAMED.finditer(text) if line[1] in wanted} if wanted else {}
     for buffer in largest:

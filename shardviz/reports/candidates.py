@@ -1,8 +1,4 @@
-"""Changes of a program that may mend a waste: which to try, the most likely first.
-
-A candidate changes the sharding of an argument or of a result, constrains the value that is moved, or the
-first value whose batch is replicated, or deletes a constraint; or it has a collective run beside other work.
-"""
+"""Changes of a program that may mend a waste: which to try, the most likely first."""
 
 from __future__ import annotations
 
@@ -22,7 +18,6 @@ MOST = 8
 """Candidates that are tried for one collective."""
 LOOKUPS = "gather", "scatter"
 """JAX's names of lookups, and of updates at places, begin so."""
-
 _ASYNCHRONOUS = {
     "all-gather": ("xla_enable_async_all_gather",),
     "all-reduce": (
@@ -33,14 +28,13 @@ _ASYNCHRONOUS = {
     "collective-permute": ("xla_enable_async_collective_permute",),
 }
 """Options with which XLA for TPUs makes an operation asynchronous, on some of them."""
-_ON_SPARSE_CORES = frozenset(("all-gather", "all-reduce", "reduce-scatter"))
 
 
 def asynchronous(op: str, platform: str) -> Iterator[ScheduleCandidate]:
     """Options of a platform's compiler with which collectives of an operation may overlap."""
     if platform == "tpu":
         sets = [_ASYNCHRONOUS.get(op, ())]
-        if op in _ON_SPARSE_CORES:
+        if op in ("all-gather", "all-reduce", "reduce-scatter"):
             sets.append((f"xla_tpu_enable_sparse_core_collective_offload_{op.replace('-', '_')}",))
     else:
         sets = [("xla_gpu_enable_latency_hiding_scheduler",)] * (platform != "cpu")

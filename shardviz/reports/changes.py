@@ -1,9 +1,5 @@
-"""A report in short, as it is kept and compared; what a change to the program has cost, and the limits that
-it must keep: ``new-collective,bytes+5%,seconds+2ms,memory+1GiB``.
-
-A summary is the same on every run and every machine: instructions' names and device ids are left out, and
-lines of files are not kept, as they change with every edit.
-"""
+"""A report in short, the same on every run and every machine, as it is kept and compared; what a change of
+the program costs, and the limits that it must keep: ``new-collective,bytes+5%,seconds+2ms,memory+1GiB``."""
 
 from __future__ import annotations
 
@@ -37,8 +33,6 @@ ChangeKind = Literal[
     "less overlapped",
     "more overlapped",
 ]
-_RANK = re.compile(r"[^,\[\]→×]")
-"""All of a shape but its dimensions' number."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +42,7 @@ class SummaryLine:
     `shape` is that of a device's operand, ``bf16[64,128]``, and after an arrow the result's where it is
     another. `runs` are those of all of them, None in a loop of unknown length; `bytes` and `wire_bytes` those
     of one run of one. `overlapped` are the runs that something runs beside, a loop of unknown length counted
-    as one. `source` is the user's line of the first, which is neither compared nor kept.
-    """
+    as one. `source` is the user's line of the first, which changes with every edit and is not kept."""
 
     op: str
     axes: tuple[str, ...]
@@ -106,51 +99,44 @@ class ReportSummary:
 def summary(
     report: ProgramReport, memory: int | None = None, arrays: Iterable[ProgramArray] = ()
 ) -> ReportSummary:
-    """The summary of a report, its lines in an order that depends on them alone.
-
-    `memory` is the compiler's own account of a device's bytes at the peak, where there is one, and `arrays`
-    are those of the program.
-    """
+    """The summary of a report; `memory` is the compiler's own account of a device's bytes at the peak, where
+    there is one, and `arrays` are those of the program."""
     mesh, timeline = report.module.mesh, report.timeline
     if memory is None and timeline is not None and timeline.memory is not None:
         memory = timeline.memory.peak_bytes
+    lines = []
+    for one in (each for each in arrays if each.kind in ("argument", "output") and each.name):
+        sizes = ",".join(map(str, one.part if one.shape is None else one.shape))
+        spec = "" if one.spec is None else str(one.spec)
+        lines.append(ArrayLine(one.kind, one.name, f"{one.dtype}[{sizes}]", spec))
     return ReportSummary(
         () if mesh is None else tuple(mesh.shape.items()),
         "" if timeline is None else timeline.machine,
         _sorted(map(_line, alike(report.entries, by_schedule=False))),
         None if timeline is None else _three_digits(timeline.seconds),
         memory,
-        tuple(_array_line(one) for one in arrays if one.kind in ("argument", "output") and one.name),
+        tuple(lines),
     )
 
 
-def _array_line(one: ProgramArray) -> ArrayLine:
-    sizes = one.part if one.shape is None else one.shape
-    shape, spec = f"{one.dtype}[{','.join(map(str, sizes))}]", "" if one.spec is None else str(one.spec)
-    return ArrayLine(one.kind, one.name, shape, spec)
-
-
 def together(programs: Mapping[str, ReportSummary]) -> ReportSummary:
-    """Several programs that run one after the other as one, their names before the places.
-
-    Seconds add up, memory is the most that one takes, and the mesh is that of the most devices.
-    """
+    """Several programs that run one after the other as one, their names before the places. Seconds add up,
+    memory is the most that one takes, and the mesh is that of the most devices."""
+    every = programs.values()
     if len(programs) == 1:
-        return next(iter(programs.values()))
+        return next(iter(every))
     named = [
         replace(line, place=f"{name}: {line.place}" if line.place else name)
         for name, each in programs.items()
         for line in each.lines
     ]
-    seconds = [program.seconds for program in programs.values() if program.seconds is not None]
-    memory = [program.memory for program in programs.values() if program.memory is not None]
-    meshes = (program.mesh for program in programs.values())
+    seconds = [each.seconds for each in every if each.seconds is not None]
     return ReportSummary(
-        max(meshes, key=lambda mesh: math.prod(size for _, size in mesh), default=()),
-        next((program.machine for program in programs.values() if program.machine), ""),
+        max((each.mesh for each in every), key=lambda mesh: math.prod(dict(mesh).values()), default=()),
+        next((each.machine for each in every if each.machine), ""),
         _sorted(named),
         _three_digits(math.fsum(seconds)) if seconds else None,
-        max(memory, default=None),
+        max((each.memory for each in every if each.memory is not None), default=None),
     )
 
 
@@ -203,11 +189,9 @@ def _sorted(lines: Iterable[SummaryLine]) -> tuple[SummaryLine, ...]:
 
 @dataclass(frozen=True)
 class Change:
-    """A collective before and after; None where there is none.
-
-    "grown" and "shrunk" are about one run. "into a loop" and "out of a loop" are said where the runs change
-    with it: a loop that is unrolled costs the same. "other runs" are those of which one number is not known.
-    """
+    """A collective before and after; None where there is none. "grown" and "shrunk" are about one run. "into
+    a loop" and "out of a loop" are said where the runs change with it; of "other runs" one number is not
+    known."""
 
     kind: ChangeKind
     before: SummaryLine | None
@@ -216,9 +200,7 @@ class Change:
     @property
     def wire_bytes(self) -> int:
         """Bytes that a device sends more than before in all runs, without loops of unknown length."""
-        before, after = (
-            0 if line is None else line.all_wire_bytes or 0 for line in (self.before, self.after)
-        )
+        before, after = ((line and line.all_wire_bytes) or 0 for line in (self.before, self.after))
         return after - before
 
 
@@ -254,11 +236,9 @@ class ReportChanges:
 
 
 def report_changes(before: ReportSummary, after: ReportSummary) -> ReportChanges:
-    """The changes from one summary to another, the most bytes first.
-
-    Collectives are the same ones where they have the operation, axes, phase and place; else where they have
-    the shape and the runs in place of the place, so that other names make no difference.
-    """
+    """The changes from one summary to another, the most bytes first. Collectives are the same ones where they
+    have the operation, axes, phase and place; else where they have the shape and the runs, so that other
+    names make no difference."""
     kept = {*before.lines} & {*after.lines}
     gone, new = ([line for line in each.lines if line not in kept] for each in (before, after))
     pairs = (pair for old_key, new_key in _KEYS for pair in _taken_pairs(gone, new, old_key, new_key))
@@ -275,7 +255,8 @@ def _nameless(line: SummaryLine) -> object:
     """Without a place, collectives of other sizes are the same ones only where all else is alike."""
     if line.place:
         return None
-    return line.op, line.axes, line.phase, _RANK.sub("", line.shape), line.runs, line.in_loop
+    rank = re.sub(r"[^,\[\]→×]", "", line.shape)
+    return line.op, line.axes, line.phase, rank, line.runs, line.in_loop
 
 
 def _carried(line: SummaryLine) -> object:
@@ -341,18 +322,15 @@ QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 WITHOUT_AMOUNT = ("new-collective", "resharded")
 HINT = "write limits with commas between them: new-collective, resharded, bytes+5%, seconds+2ms, memory+1GiB"
 
-_LIMIT = re.compile(r"([a-z-]*[a-z])(?:\s*\+\s*(\d+(?:\.\d+)?)\s*(%|[A-Za-zµ]+))?")
 _FIGURES: dict[Quantity, Callable[[ReportSummary], float | None]] = {
     "bytes": attrgetter("wire_bytes"),
     "seconds": attrgetter("seconds"),
     "memory": attrgetter("memory"),
 }
-RISING: tuple[ChangeKind, ...] = ("added", "grown", "into a loop", "other runs")
-"""The changes by which a collective of an unknown number of runs may send more."""
+
+
 MOST_SHARE = 3
 """A ratio above which it is told as a factor."""
-ROUNDING = 1 + 1e-9
-"""A limit that is met to the last digit is kept."""
 
 
 @dataclass(frozen=True)
@@ -381,7 +359,7 @@ def parse_limits(text: str) -> tuple[Limit, ...]:
 
 def _limit(piece: str, text: str, start: int) -> Limit:
     stop = start + len(piece)
-    match = _LIMIT.fullmatch(piece)
+    match = re.fullmatch(r"([a-z-]*[a-z])(?:\s*\+\s*(\d+(?:\.\d+)?)\s*(%|[A-Za-zµ]+))?", piece)
     name = match[1] if match else piece.partition("+")[0].strip()
     quantity = next((each for each in QUANTITIES if each == name), None)
     if quantity is None:
@@ -415,30 +393,26 @@ def _named(line: SummaryLine) -> str:
 
 def _broken(limit: Limit, changes: ReportChanges) -> str:
     quantity = limit.quantity
-    if quantity == "resharded":
-        paths = [f"{new.path} ({old.spec} to {new.spec})" for old, new in changes.arrays]
-        others = f" and {plural(len(paths) - 1, 'other')}" if len(paths) > 1 else ""
-        return (
-            f"{paths[0]}{others} {'is' if len(paths) == 1 else 'are'} split in another way" if paths else ""
-        )
-    if quantity == "new-collective":
-        new = [
-            change.after for change in changes.changes if change.kind == "added" and change.after is not None
-        ]
-        others = f" and {plural(len(new) - 1, 'other')}" if len(new) > 1 else ""
-        return f"{_named(new[0])}{others} {'is' if len(new) == 1 else 'are'} new" if new else ""
+    if quantity in WITHOUT_AMOUNT:
+        found = [f"{new.path} ({old.spec} to {new.spec})" for old, new in changes.arrays]
+        how = "split in another way"
+        if quantity == "new-collective":
+            added = (change.after for change in changes.changes if change.kind == "added")
+            found, how = [_named(line) for line in added if line is not None], "new"
+        others = f" and {plural(len(found) - 1, 'other')} are" if len(found) > 1 else " is"
+        return f"{found[0]}{others} {how}" if found else ""
     before, after = (_FIGURES[quantity](each) for each in (changes.before, changes.after))
     if before is None and after is None:
         return ""
     if before is None or after is None:
         return f"{quantity}: one of the two programs has no figure for it"
     # A collective may cost more than before of which nobody knows how often it runs.
-    rising = (change.after for change in changes.changes if quantity == "bytes" and change.kind in RISING)
-    for line in rising:
-        if line is not None and line.runs is None:
-            return f"bytes: {_named(line)} is in a loop of unknown length"
+    rising = ("added", "grown", "into a loop", "other runs")
+    for change in changes.changes if quantity == "bytes" else ():
+        if change.kind in rising and change.after is not None and change.after.runs is None:
+            return f"bytes: {_named(change.after)} is in a loop of unknown length"
     allowed = before * limit.amount if limit.is_share else limit.amount
-    if after - before <= allowed * ROUNDING:
+    if after - before <= allowed * (1 + 1e-9):  # one that is met to the last digit is kept
         return ""
     written = human_seconds if quantity == "seconds" else lambda count: human_bytes(round(count))
     rise = f"from {written(before)} to {written(after)}"

@@ -1,6 +1,5 @@
 """Collectives with what they cost in all their runs and where in the user's program they stand: alike ones
-together, their sums, and those of them that somebody asks for, in an order.
-"""
+together, their sums, and those of them that somebody asks for, in an order."""
 
 from __future__ import annotations
 
@@ -28,11 +27,7 @@ Sort = Literal["cost", "order", "bytes"]
 EVERY = "*"
 """In a name, in place of a number in which its collectives differ."""
 _NUMBER = re.compile(r"\d+")
-_PLACE_ENDS = re.compile(r"[/:]|$")
 _Amount = TypeVar("_Amount", int, float)
-
-FEW = 3
-"""So many fields whose gradients are in one sum are named."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +37,10 @@ class CollectiveEntry:
     `scopes` are the user's names around it, outermost first. `phase` is "forward" for all of a program that
     takes no gradients; outside of what is differentiated it is "optimizer" for what is certainly made of
     gradients, and None for the rest, such as metrics. `argument` is the path of the one argument whose
-    elements it moves, else ""; `gradient_of` has the paths of those whose gradients it sums, () where that is
-    not certain. `link` names the slowest links that it uses ("ICI", "DCN", "NVLink", "network"), "" where
-    that is not known. `seconds` are those of one run and `exposed` those for which the device waits, None
-    where nobody can tell; `optimistic` says why it may take longer. The figures of `all_` runs are None in a
-    loop of unknown length, too.
-    """
+    elements it moves, else ""; `gradient_of` has the paths of those whose gradients it certainly sums. `link`
+    names the slowest links that it uses ("ICI", "DCN", "NVLink", "network"). `seconds` are those of one run
+    and `exposed` those for which the device waits, None where nobody can tell; `optimistic` says why it may
+    take longer. The figures of `all_` runs are None in a loop of unknown length, too."""
 
     collective: Collective
     phase: Phase | None = "forward"
@@ -73,7 +66,7 @@ class CollectiveEntry:
         pieces = [pieces_of(each) for each in self.gradient_of]
         depth = shared_steps(pieces)
         tree, fields = "".join(pieces[0][:depth]), {"".join(each[depth : depth + 1]) for each in pieces}
-        if 1 < len(pieces) == len(fields) <= FEW and tree:
+        if 1 < len(pieces) == len(fields) <= 3 and tree:
             told = f"{tree}: {', '.join(sorted(fields))}"
         else:
             told = tree if len(pieces) == 1 else f"{len(pieces)} of {tree or 'the arguments'}"
@@ -103,10 +96,7 @@ class CollectiveEntry:
 def entries_of(
     module: HloModule | ShardyModule, timeline: ProgramTimeline | None = None
 ) -> tuple[CollectiveEntry, ...]:
-    """The collectives of a module in program order, without local slices; timed where there is a timeline.
-
-    The module's `argument_names` and the collectives' origins are there where it was read with origins.
-    """
+    """The collectives of a module in program order, without local slices; timed where there is a timeline."""
     moving = [collective for collective in module.collectives if collective.op != "slice"]
     places = [program_place(collective.op_name) for collective in moving]
     takes_gradients = any(place.phase == "backward" for place in places)
@@ -146,10 +136,8 @@ def entries_of(
 
 @dataclass(frozen=True)
 class AlikeEntries:
-    """Entries that differ in numbers of their scopes and arguments alone, in program order.
-
-    `name` is their `place`, with `EVERY` for such a number. The figures are those of all runs, None where
-    one of them is not known.
+    """Entries that differ in numbers of their scopes and arguments alone, in program order; `name` is their
+    `place`, with `EVERY` for such a number. The figures are those of all runs, None where one is not known.
     """
 
     entries: tuple[CollectiveEntry, ...]
@@ -187,27 +175,21 @@ def _sum(amounts: Iterable[_Amount | None], add: Callable[[list[_Amount]], _Amou
 
 
 def alike(entries: Iterable[CollectiveEntry], by_schedule: bool = True) -> tuple[AlikeEntries, ...]:
-    """The entries in groups, in the order of each group's first.
-
-    Without `by_schedule`, those that the compiler has begun earlier and those that it has not are together,
-    and so are those of several source lines.
-    """
-    groups: dict[tuple[object, ...], list[CollectiveEntry]] = {}
+    """The entries in groups, in the order of each group's first; without `by_schedule`, asynchronous ones and
+    others are together, and so are those of several source lines."""
+    groups: defaultdict[tuple[object, ...], list[CollectiveEntry]] = defaultdict(list)
     for entry in entries:
         one = entry.collective
         key = (
             (one.op, one.axes, one.operand_shape, one.result_shape, one.dtype, one.arrays, one.bytes),
             (one.source, one.is_async) if by_schedule else (),
             (one.between_slices, one.is_host_transfer, one.count is None),
-            # Without axes the groups tell who takes part.
-            () if one.axes else one.groups,
+            () if one.axes else one.groups,  # without axes these tell who takes part
             (entry.phase, numberless("/".join(entry.scopes)), numberless(entry.argument), entry.link),
             numberless(" ".join(entry.gradient_of)),
         )
-        groups.setdefault(key, []).append(entry)
-    return tuple(
-        AlikeEntries(tuple(those), common_name(entry.place for entry in those)) for those in groups.values()
-    )
+        groups[key].append(entry)
+    return tuple(AlikeEntries((*own,), common_name(each.place for each in own)) for own in groups.values())
 
 
 def numberless(name: str) -> str:
@@ -226,11 +208,8 @@ def common_name(alike_names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class CostSum:
-    """The entries of one `name` ("" where it is not known), in all their runs on one device.
-
-    The figures are without the `unknown` entries, which are in loops of unknown length. `seconds` and
-    `exposed` are None where none of the entries has an estimate.
-    """
+    """The entries of one `name` ("" where it is not known), in all their runs on one device, without the
+    `unknown` ones in loops of unknown length; seconds are None where no entry has an estimate."""
 
     name: str
     count: int
@@ -282,13 +261,10 @@ _Group = TypeVar("_Group", bound=AlikeEntries)
 
 @dataclass(frozen=True)
 class Selection:
-    """The part of a program that is shown.
-
-    `sort` is "cost" (exposed seconds, or bytes sent where there are none), "order" (the program's) or
-    "bytes" (sent in all runs). Of the groups the first `top` are shown. `axes` are mesh axes of which a
-    collective must have one, and `source` is a file, ``file:line`` or a part of a scope, or of the path of an
-    argument that is moved or whose gradient is summed.
-    """
+    """The part of a program that is shown, sorted by "cost" (exposed seconds, or bytes sent), "order" (the
+    program's) or "bytes" (sent in all runs), of whose groups the first `top` are shown. `axes` are mesh axes
+    of which a collective must have one, and `source` is a file, ``file:line`` or a part of a scope, or of the
+    path of an argument that is moved or whose gradient is summed."""
 
     sort: Sort = "cost"
     top: int | None = None
@@ -352,7 +328,7 @@ class Selection:
             return False
         start = one.source.find(self.source)
         if self.source and start >= 0 and (start == 0 or one.source[start - 1] == "/"):
-            return _PLACE_ENDS.match(one.source, start + len(self.source)) is not None
+            return one.source[start + len(self.source) :][:1] in ("", "/", ":")
         places = "/".join(entry.scopes), entry.argument, *entry.gradient_of
         return any(self.source in place for place in places)
 

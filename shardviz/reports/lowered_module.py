@@ -1,16 +1,18 @@
-"""A program before any compiler has seen it, or why JAX makes none of it, and the places in it where two
-shardings of one value meet: after Shardy's pass `insert-explicit-reshards` each change of a sharding is an
-operation of its own, and so is each sum of the parts that devices have of a value."""
+"""A program before any compiler has seen it, or why JAX makes none of it: its arguments, the places where two
+shardings of one value meet (by Shardy's pass `insert-explicit-reshards`), its changes, its lines' values."""
 
 from __future__ import annotations
 
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh, PartitionSpec
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 ValueKind = Literal["carry", "stacked", "residual", "slice", "constant", "matmul", "padded", "value"]
 ARGUMENT = "argument"
@@ -31,10 +33,9 @@ def name_in(location: object) -> str:
 
 @dataclass(frozen=True)
 class LoweredArray:
-    """An argument or a result of a program, as the program has it: `path` is JAX's, `shape` is global, and
-    `spec` is what it asks for, None where the compiler may choose. `memory_kind` is JAX's, "" for that of the
-    device, and `logical` are the names that Flax gives its dimensions, "" for one without. `rule` is the rule
-    of a user's that names it, which gives it the spec `ruled`."""
+    """An argument or a result of a program: `path` is JAX's, `shape` is global, and `spec` is what it asks
+    for, None where the compiler may choose. `memory_kind` is JAX's, "" for that of the device, and `logical`
+    are the names that Flax gives its dimensions. `rule` is the user's that gives it the spec `ruled`."""
 
     path: str
     shape: tuple[int, ...]
@@ -55,11 +56,9 @@ class LoweredArray:
 class LoweredModule:
     """A program before any compiler has seen it: `code` is its StableHLO module as MLIR's bytes.
 
-    `platform` is the one that it is lowered for, "" where that was done before and cannot be told. All of its
-    `meshes` have its `devices` in the same order; without a mesh it runs on one. `lost_donation` is JAX's
-    warning of arguments whose memory no result may take. `notes` are sentences on how it was traced, and
-    `options` the `compiler_options` of the jit.
-    """
+    `platform` is the one that it is lowered for, "" where that was done before. All of its `meshes` have its
+    `devices` in the same order. `lost_donation` is JAX's warning of arguments whose memory no result may
+    take. `notes` are sentences on how it was traced, and `options` the `compiler_options` of the jit."""
 
     name: str
     platform: str
@@ -90,14 +89,11 @@ class Meeting:
     of a sum over `axes`, and then both are equal.
 
     `shape` is global. `producer` and `consumer` are the operations on both sides ("dot_general", "argument",
-    "return") with JAX's names of them ("" where there is none); `name` is that of the change itself.
-    `argument` is the path of the program's argument that it is; inside of a function the first that has its
-    shape and sharding, or that does along all dimensions but the first, as the layers of a scan do; "" where
-    none has. `calls` counts the calls of the function around it, and `consumer_shape` is that of what the
-    consumer makes, () where the text does not tell. `sources` are the user's lines of the producer
-    and of the consumer, ``file:line`` or "". Where the consumer is a constraint, `constraint` is its location
-    in MLIR, and `then` what takes its result first.
-    """
+    "return") with JAX's names of them; `name` is that of the change itself. `argument` is the path of the
+    program's argument that it is; inside of a function the first that has its shape and sharding, but for a
+    scan's dimension of layers. `calls` counts the calls of the function around it, and `consumer_shape` is
+    that of what the consumer makes. `sources` are the user's lines of both sides, ``file:line`` or "". Where
+    the consumer is a constraint, `constraint` is its location in MLIR, and `then` what takes its result."""
 
     kind: Literal["reshard", "sum"]
     axes: tuple[str, ...]
@@ -120,10 +116,8 @@ class Meeting:
 
 @dataclass(frozen=True)
 class SplitArgument:
-    """An argument of the program, by its path and its number; `shape` is global.
-
-    One whose shape and dtype a result has `is_returned`, as the state of a step is and its batch is not.
-    """
+    """An argument of the program, by its path and its number; `shape` is global. One whose shape and dtype a
+    result has `is_returned`, as the state of a step is and its batch is not."""
 
     number: int
     name: str
@@ -135,14 +129,13 @@ class SplitArgument:
 
 @dataclass(frozen=True)
 class SplitValue:
-    """A large value inside of the program; `shape` is global. Of a "value", what is "padded" and a "slice"
-    each split of a shape is there once.
+    """A large value inside of the program; `shape` is global.
 
     A "carry" goes from one run of a loop to the next, and "stacked" are the slices that the runs of a loop
     write; a "residual" is stacked, and another loop reads it. A "slice" is that of the `argument` at a path
     which one run of a loop takes. A "matmul" makes `products` multiplications, each on `repeats` devices, and
     what is "padded" its axes do not divide. `name` is JAX's name of the operation, `source` the user's line.
-    """
+    Of a "value", what is "padded" and a "slice" each split of a shape is there once."""
 
     kind: ValueKind
     shape: tuple[int, ...]
@@ -174,9 +167,9 @@ class ExplicitReshards:
 class ShardingCandidate:
     """A change: an argument, or else what the operation `made_by` makes (by JAX's name, with its `opcode` in
     StableHLO), is split as `spec`; or the `result` with a number is, in place of `before`, and then takes the
-    memory of the argument, where there is one. `source` is the user's line at which it is written; the
-    constraint at a location of MLIR is `removed`, or has the `spec` in place of `before`. `memory_bytes` is
-    what the argument takes more on each device."""
+    argument's memory. `source` is the user's line at which it is written; the constraint at a location of
+    MLIR is `removed`, or has the `spec` in place of `before`. `memory_bytes` is what the argument takes more.
+    """
 
     spec: PartitionSpec
     argument: SplitArgument | None = None
@@ -245,10 +238,44 @@ class SourceChange:
 
 class ShardingRefusal(QuestionError):
     """JAX refuses a program for its shardings at a `place`, in its own `words`, whole; `source` is the user's
-    expression, and `types` those of its arrays, ``f32[64_X, 512]``. The `changes` were tried; those that JAX
-    refuses at the same place are left out. Once a `target` has compiled them, the cheapest is first;
-    those that switch JAX's check off are last."""
+    expression, and `types` those of its arrays, ``f32[64_X, 512]``. JAX accepts the `changes` at that place.
+    Once a `target` has compiled them, the cheapest is first; those that switch JAX's check off are last."""
 
     place = words = source = target = ""
     types: tuple[str, ...] = ()
     changes: tuple[SourceChange, ...] = ()
+
+
+@dataclass(frozen=True)
+class LineValue:
+    """The value of a statement that begins in a line, or of the parameter `name` of a function defined there.
+
+    `shape` is that of a device's part within `shard_map`, where `spec` is empty, else of the whole array.
+    `devices` are pairs of a position in the mesh and the part of that device, of the `shard_shape`; of large
+    parts there are the first numbers of the first device. `note` says what kind of line it is: "gradient".
+    """
+
+    file: str
+    line: int
+    text: str
+    name: str
+    note: str
+    dtype: str
+    shape: tuple[int, ...]
+    spec: str = ""
+    shard_shape: tuple[int, ...] = ()
+    devices: tuple[tuple[int, NDArray[Any]], ...] = ()
+
+    @property
+    def is_cut(self) -> bool:
+        """Only the first numbers are here."""
+        return self.devices[0][1].shape != self.shard_shape
+
+
+@dataclass(frozen=True)
+class ProgramValues:
+    """The lines in the order in which they ran, on as many simulated devices as the mesh has."""
+
+    mesh: Mesh
+    lines: tuple[LineValue, ...]
+    jax_version: str

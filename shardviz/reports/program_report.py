@@ -1,5 +1,4 @@
-"""A compiled program: its collectives with what they cost, and its time and memory on a machine; an answer's
-time as the model and as the compiler's own scheduler tell it."""
+"""A compiled program: its collectives with what they cost, and its time and memory on a machine."""
 
 from __future__ import annotations
 
@@ -40,10 +39,8 @@ def report_of(module: HloModule | ShardyModule, timeline: ProgramTimeline | None
 def program_report(
     text: str, machine: Machine | None = None, *, mesh: Mesh | None = None, infer: bool = False
 ) -> ProgramReport:
-    """The report on HLO text, with seconds where there is a machine.
-
-    Raises what `read_hlo` and, with a machine, `timed_program` raise.
-    """
+    """The report on HLO text, with seconds where there is a machine. Raises what `read_hlo` and
+    `timed_program` raise."""
     if machine is None:
         return report_of(read_hlo(text, mesh, infer=infer, origins=True))
     return report_of(*timed_program(text, machine, mesh=mesh, infer=infer, origins=True))
@@ -60,24 +57,19 @@ class DumpedModule:
 
 
 def read_dumped(file: DumpFile, text: str, given: Mesh | None, machine: Machine | None) -> DumpedModule:
-    """Read one. A process compiles programs for other devices than the mesh's too, whose axes are
-    inferred."""
-    refused = ""
-    for mesh in dict.fromkeys((given, None)):
+    """Read one. A process compiles for other devices than the mesh's too: then the axes are inferred."""
+    module, timeline, problem = None, None, ""
+    try:
         try:
-            module = read(text, mesh, infer=True, origins=True)
-            break
-        except QuestionError as error:
-            refused = error.message
-    else:
-        return DumpedModule(file, error=refused)
-    problem, timeline = next(iter(module.unread), ""), None
-    if not problem and machine is not None and isinstance(module, HloModule):
-        try:
+            module = read(text, given, infer=True, origins=True)
+        except QuestionError:
+            module = read(text, None, infer=True, origins=True)
+        problem = next(iter(module.unread), "")
+        if not problem and machine is not None and isinstance(module, HloModule):
             timeline = timed_program(text, machine, mesh=module.mesh, infer=True, module=module)[1]
-        except QuestionError as error:
-            problem = error.message
-    return DumpedModule(file, report_of(module, timeline), problem)
+    except QuestionError as error:
+        problem = error.message
+    return DumpedModule(file, None if module is None else report_of(module, timeline), problem)
 
 
 @dataclass(frozen=True)
@@ -93,11 +85,9 @@ class TargetTimes:
 def target_times(
     answer: TargetResult, machine: Machine, mesh: Mesh, module: HloModule | None = None
 ) -> TargetTimes:
-    """The times of an answer that was asked for with costs. Raises what `timed_program` raises.
-
-    On a machine of another shape than the target's, the mesh lies where JAX would place it there. A `module`
-    is the answer's text, which is then not read again.
-    """
+    """The times of an answer that was asked for with costs. On a machine of another shape than the target's,
+    the mesh lies where JAX would place it there. A `module` is the answer's text, which is then not read
+    again. Raises what `timed_program` raises."""
     placement = answer.placement
     shape = machine.family.torus_sizes, machine.devices
     if placement is not None and (placement.torus, mesh.size) != shape:
@@ -145,11 +135,9 @@ def answer_times(
 
 
 def program_machine(target: str, named: Machine | None) -> Machine:
-    """The machine that prices the program of a target: its own hardware, whose cycles the compiler counts.
-
-    One that is named takes its place where it has the same chip, or where the target has no hardware. Raises
-    `QuestionError` for a target without figures where none is named.
-    """
+    """The machine that prices the program of a target: its own hardware, whose cycles the compiler counts, or
+    one that is `named` and has the same chip, or where the target has no hardware. Raises `NoMachineError`
+    where there is neither."""
     (asked,) = parse_targets(target)
     own = asked.machine
     if named is not None and (own is None or own.chip == named.chip):

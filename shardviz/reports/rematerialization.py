@@ -1,9 +1,5 @@
-"""Arrays that XLA copies whole onto every device, because it knows no way from one sharding to another.
-
-XLA warns of it in its log ("Involuntary full rematerialization"), in words that change from version to
-version: the two shardings, and in newer ones the instruction, whose shape is that of one device's part. The
-planner's moves lead from one to the other by way of shardings between which XLA knows how to go.
-"""
+"""Arrays that XLA copies whole onto every device, because it knows no way from one sharding to another, by
+its warnings or by the program; and a way by the planner's moves, each of which XLA knows."""
 
 from __future__ import annotations
 
@@ -28,8 +24,8 @@ from shardviz.planner.states.moves import Node, move_step, state_of, state_space
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths
 from shardviz.planner.states.prices import Prices
 from shardviz.reports.entries import CollectiveEntry
+from shardviz.reports.failures import STUCK
 from shardviz.reports.lowered_module import Meeting
-from shardviz.reports.rendezvous import STUCK
 from shardviz.reports.why import meetings_of
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
 
@@ -44,10 +40,6 @@ _WARNING = re.compile(
 _INSTRUCTION = re.compile(r" for HLO operation:? (.*?)(?:\. As the last resort|\. You probably want|$)")
 _METADATA = re.compile(r'\b(op_name|source_file|source_line|stack_frame_id)=("(?:[^"\\]|\\.)*"|\d+)')
 _SIZES = r"\d{1,9}(?:,\d{1,9})*"
-_IOTA = re.compile(rf"<=\[({_SIZES})\]")
-_TILES = re.compile(rf"devices=\[({_SIZES})\]")
-_NAMED_DIMS = re.compile(r"\], \[(.*)\]")
-_GROUPS = re.compile(r"last_tile_dims=\{([^}]*)\}")
 
 
 @dataclass(frozen=True)
@@ -55,11 +47,9 @@ class Rematerialization:
     """An array that is fully replicated in order to reshard it.
 
     `written` are the two shardings as XLA prints them, None where it did not warn; `before` and `after` in
-    axis names, None where no mesh is known or the shardings follow none of its axes. `shape` is global
-    (rounded up where the axes do not divide it), None in the words of old versions. `times` counts equal
-    ones. `kept` is the shape of the part that a device keeps where only that is known of `after`, and `route`
-    the planner's moves, () where none is known.
-    """
+    axis names, None where they are not known. `shape` is global (rounded up where the axes do not divide it),
+    None in the words of old versions. `times` counts equal ones. `kept` is the shape of the part that a
+    device keeps where only that is known of `after`, and `route` the planner's moves."""
 
     written: tuple[str, str] | None
     before: PartitionSpec | None = None
@@ -93,11 +83,8 @@ class Rematerialization:
 def rematerializations(
     log: str, mesh: Mesh | None = None, module_text: str = ""
 ) -> tuple[Rematerialization, ...]:
-    """The warnings of a log, each once, in its order, along the axes of `mesh`.
-
-    Without one they are along the axes that a warning names, else along axes x, y, z of the sizes in which
-    its shardings number the devices. `module_text` is HLO whose tables tell the source lines.
-    """
+    """The warnings of a log, each once, in its order, along the axes of `mesh`, or of the one by
+    `mesh_of_warnings`. `module_text` is HLO whose tables tell the source lines."""
     if MARK not in log:
         return ()
     lines = Counter(match.group() for match in _WARNING.finditer(log))
@@ -123,10 +110,7 @@ def unwarned_rematerializations(
 ) -> tuple[Rematerialization, ...]:
     """Arrays that a compiler fully replicates in order to reshard them, without a warning as of those in
     `warned`: it gathers all of what is sharded before and after."""
-    known = {
-        (rematerialization.before, rematerialization.after, rematerialization.shape)
-        for rematerialization in warned
-    }
+    known = {(one.before, one.after, one.shape) for one in warned}
     made: dict[tuple[object, ...], Rematerialization] = {}
     for entry in entries:
         fitting = meetings_of(entry, meetings, mesh) if entry.collective.op == "all-gather" else []
@@ -140,7 +124,7 @@ def unwarned_rematerializations(
             place = entry.collective.op_name, entry.collective.source
             cuts = math.prod(before.parts(mesh))
             made.setdefault(key, Rematerialization(None, *key, meeting.dtype, *place, parts=cuts))
-    return tuple(_with_route(rematerialization, mesh, 1) for rematerialization in made.values())
+    return tuple(_with_route(one, mesh, 1) for one in made.values())
 
 
 def _is_made_whole(gather: Collective, meeting: Meeting, mesh: Mesh) -> bool:
@@ -161,11 +145,8 @@ def _is_made_whole(gather: Collective, meeting: Meeting, mesh: Mesh) -> bool:
 
 
 def rematerializations_of(module: HloModule) -> tuple[Rematerialization, ...]:
-    """Arrays that a compiled text gathers from all devices and cuts again, alike ones once.
-
-    Their sharding before is that of the gathers; what they are cut to is `kept`, as the text does not name
-    the axes of a cut.
-    """
+    """Arrays that a compiled text gathers from all devices and cuts again, alike ones once: `kept` is what
+    they are cut to, as the text does not name the axes of a cut."""
     kinds: Counter[Rematerialization] = Counter()
     for gathers, kept in module.cut_gathers:
         last = gathers[-1]
@@ -196,7 +177,7 @@ def mesh_of_warnings(lines: Iterable[str]) -> Mesh | None:
         if named := mesh_in_text(line):
             with suppress(QuestionError):
                 return parse_mesh(named)
-        for iota in _IOTA.findall(line):
+        for iota in re.findall(rf"<=\[({_SIZES})\]", line):
             sizes = tuple(size for size in map(int, iota.split(",")) if size != 1)
             finest = max(finest, sizes, key=len) if 0 not in sizes else finest
     if not finest or len(finest) > MOST_AXES:
@@ -226,31 +207,28 @@ def _read(warning: re.Match[str], mesh: Mesh | None, locations: SourceLocations)
 
 def _rank(sharding: str) -> int | None:
     """The dimensions of an array, where its sharding tells them."""
-    if named := _NAMED_DIMS.search(sharding):
+    if named := re.search(r"\], \[(.*)\]", sharding):
         return named[1].count("{")
-    tiles = _TILES.search(sharding)
+    tiles = re.search(rf"devices=\[({_SIZES})\]", sharding)
     if tiles is None:
         return None
-    groups = _GROUPS.search(sharding)
+    groups = re.search(r"last_tile_dims=\{([^}]*)\}", sharding)
     extra = len(groups[1].split(",")) if groups else "last_tile_dim_replicate" in sharding
     return tiles[1].count(",") + 1 - extra
 
 
 def _with_route(one: Rematerialization, mesh: Mesh | None, times: int) -> Rematerialization:
-    if mesh is None or one.before is None or one.after is None or one.shape is None:
-        return replace(one, times=times)
-    route = reshard_route(one.before, one.after, one.shape, one.dtype, mesh)
+    route: tuple[Step, ...] = ()
+    if mesh is not None and one.before is not None and one.after is not None and one.shape is not None:
+        route = reshard_route(one.before, one.after, one.shape, one.dtype, mesh)
     return replace(one, times=times, route=route)
 
 
 def reshard_route(
     before: PartitionSpec, after: PartitionSpec, shape: Sequence[int], dtype: str, mesh: Mesh
 ) -> tuple[Step, ...]:
-    """The cheapest moves between two shardings, none of which makes the array whole; () where there are none.
-
-    Time is that on a v5e of which every axis is a ring; JAX has no names for parts of axes, and so no moves
-    over them are looked for.
-    """
+    """The cheapest moves between two shardings, on a v5e of which every axis is a ring, none of which makes
+    the array whole; () where there are none. JAX has no names for parts of axes, and so none move."""
     axes = [axis for spec in (before, after) for dim in spec.dims for axis in dim]
     wide = [axis for axis, size in mesh.shape.items() if size > 1]
     if any(":" in axis for axis in axes) or len(wide) > MOST_AXES or before.rank != after.rank:

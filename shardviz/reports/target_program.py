@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from shardviz.hlo import Collective, ShardyModule
     from shardviz.timeline.program_timeline import MemoryReport
 
-_FLOAT = re.compile(r"\b(bf16|f\d\w*)\[")
-
 
 class OutOfMemoryError(CompilerError):
     """A program that does not fit into a device's memory. `memory` is what would lie there at the peak."""
@@ -42,10 +40,8 @@ class TargetProgram:
 
     `mesh` is the program's mesh whose axes the collectives name; `notes`, on how it was read, and
     `lost_donations` are sentences. `warned` are the arrays that XLA says it replicates on every device.
-    `reshards` are those of the program, None where Shardy has refused it, and `lowered` is what the target
-    was given, None where it was asked nothing, and `result_shardings` those of its results, as HLO writes
-    them. A program that does not fit may have a module, too.
-    """
+    `reshards` are None where Shardy has refused the program, and `lowered`, what the target was given, where
+    it was asked nothing. A program that does not fit may have a module, too."""
 
     answer: TargetResult
     module: HloModule | ShardyModule | None = None
@@ -92,7 +88,7 @@ class TargetProgram:
 
     @cached_property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why each of the entries of its report is there."""
+        """The reason of each of the entries of its report."""
         return reasons(self._entries, self.mesh, self.explicit_reshards)
 
     @cached_property
@@ -112,12 +108,10 @@ class TargetProgram:
     def rematerializations(self) -> tuple[Rematerialization, ...]:
         """The arrays that are fully replicated in order to reshard them: those of which XLA has warned, and
         those that its program shows. Of Shardy's own program there are none."""
-        mesh = self.mesh
-        if not isinstance(self.module, HloModule) or not self.reshards or mesh is None or mesh.size == 1:
+        mesh, reshards = self.mesh, self.reshards
+        if not isinstance(self.module, HloModule) or not reshards or mesh is None or mesh.size == 1:
             return self.warned
-        return self.warned + unwarned_rematerializations(
-            self._entries, self.explicit_reshards.meetings, mesh, self.warned
-        )
+        return self.warned + unwarned_rematerializations(self._entries, reshards.meetings, mesh, self.warned)
 
     @property
     def explicit_reshards(self) -> ExplicitReshards:
@@ -155,13 +149,9 @@ def without_program(target: str, error: ShardvizError) -> TargetProgram:
 def widened_types(text: str, collectives: Sequence[Collective]) -> list[str]:
     """Sentences where XLA for CPU may have computed the floats of the arguments and results, which the first
     line of its text lists, in a wider type, and moved them so."""
-    moved = {
-        collective.dtype
-        for collective in collectives
-        if collective.wire_bytes and _FLOAT.match(f"{collective.dtype}[")
-    }
+    moved = {one.dtype for one in collectives if one.wire_bytes and re.match(r"bf16|f\d", one.dtype)}
     widest = max(moved, key=BITS.__getitem__, default="")
-    given = dict.fromkeys(_FLOAT.findall(text.partition("\n")[0]))
+    given = dict.fromkeys(re.findall(r"\b(bf16|f\d\w*)\[", text.partition("\n")[0]))
     narrower = [dtype for dtype in given if widest and BITS[dtype] < BITS[widest]]
     return [
         f"XLA for CPU computes {dtype} as {widest}: what carries {widest} here may carry {dtype} on a TPU or "

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from shardviz.timeline.compiler_schedule import CompilerSchedule
     from shardviz.timeline.program_timeline import MemoryReport
 
-_MODULE = re.compile(r"^\s*(?:HloModule |module @)([^\s,{]+)", re.MULTILINE)
-
 
 @dataclass(frozen=True)
 class TargetResult:
@@ -32,16 +30,12 @@ class TargetResult:
 
     `status` is "ok", "error" (the compiler refused: `error` and `hint` say why) or "unavailable" (not
     installed, or too small for the mesh). `collectives` are in program order; `partitioned` those right after
-    SPMD partitioning, before the backend rewrote them (XLA targets; None elsewhere). `typeof` is what
-    `jax.typeof` says of each argument and result under Explicit axes: (name, text). `text` is the module that
-    was read; `elapsed_s` the seconds from request to answer in the compiler, which
-    were spent earlier where it `is_cached` on disk. `placement` is where the mesh's
-    devices stand on a TPU or GPU target. `schedule` is the compiler's own simulation and `memory` its account
-    of one device's memory, None where they were not asked for or it left none; a program that does not fit
-    has `memory` without being asked for. `splits` is how Shardy splits what each statement of a program
-    makes: (name, spec); `moves` are those by which it reshards the array of a problem that only copies or
-    transposes one.
-    """
+    SPMD partitioning (XLA targets; None elsewhere). `typeof` is what `jax.typeof` says of each argument and
+    result under Explicit axes: (name, text). `text` is the module that was read; `elapsed_s` the seconds in
+    the compiler, earlier where it `is_cached` on disk. `placement` is where a TPU's or GPU's devices stand.
+    `schedule` is the compiler's own simulation and `memory` its account of one device's memory, None where
+    they were not asked for or it left none. `splits` is how Shardy splits what each statement of a program
+    makes: (name, spec); `moves` are those of a problem that only copies or transposes an array."""
 
     target: str
     status: str
@@ -67,10 +61,9 @@ class TargetResult:
 class ExecutionResult:
     """The result of a collective, or of a plan, that JAX ran; `status` and `elapsed_s` as in `TargetResult`.
 
-    `shards` is every device's result, by mesh position; None where there is none. `program` is the call that
-    ran, and `note` says what stood in for an operation that the platform lacks. Of a plan `steps` has what
-    every device holds after each step, and `on_one_device` the results of its program on one device.
-    """
+    `shards` is every device's result, by mesh position. `program` is the call that ran, and `note` says what
+    stood in for an operation that the platform lacks. Of a plan `steps` has what every device holds after
+    each step, and `on_one_device` the results of its program on one device."""
 
     target: str
     status: str
@@ -87,11 +80,9 @@ class ExecutionResult:
 
 @dataclass(frozen=True)
 class HeldArray:
-    """The parts of an array that the devices of a mesh hold, as JAX's `NamedSharding` says.
-
-    `devices` has for each mesh position the device's id and (start, stop) of every dimension; `bits` are
-    those of one element. `error` has JAX's words where it refused, and then nothing else is there.
-    """
+    """The parts of an array that the devices of a mesh hold, as JAX's `NamedSharding` says, or the `error`
+    with which it refused. `devices` has for each mesh position the device's id and (start, stop) of every
+    dimension; `bits` are those of one element."""
 
     shard_shape: tuple[int, ...] = ()
     bits: int = 0
@@ -123,7 +114,7 @@ def read_traced(compiled: TargetResult, folder: str, problem: Problem) -> PassTr
     from shardviz.hlo.dump_files import dump_files
     from shardviz.hlo.pass_stages import Dump, read_passes
 
-    module = _MODULE.search(compiled.text)
+    module = re.search(r"^\s*(?:HloModule |module @)([^\s,{]+)", compiled.text, re.MULTILINE)
     if compiled.status != "ok" or module is None:
         return PassTrace(compiled)
     paths = [path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file()]
@@ -132,10 +123,8 @@ def read_traced(compiled: TargetResult, folder: str, problem: Problem) -> PassTr
         for file in dump_files(paths, module[1])
     ]
     if not dumps:
-        raise CompilerError(
-            f"the {compiled.target} compiler left no dump of its passes",
-            "look at XLA_FLAGS: a flag of the user's may switch the dumps off",
-        )
+        missing = f"the {compiled.target} compiler left no dump of its passes"
+        raise CompilerError(missing, "look at XLA_FLAGS: a flag of the user's may switch the dumps off")
     mesh, placement = problem.mesh, compiled.placement
     placed = (mesh,) if placement is None else (placement.on(mesh), placement.slices)
     return PassTrace(compiled, read_passes(dumps, *placed))

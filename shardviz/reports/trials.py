@@ -1,5 +1,5 @@
-"""A user's function under combinations of values, each compiled for one target: which are possible, what of
-time and memory each takes, and which of them nothing beats."""
+"""Variants that are compiled, with the time and memory of each: a user's function under combinations of
+values, and the rows of a search."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from math import inf, prod
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError, quote
+from shardviz.planner.search.mesh_ranking import MeshSharding, problem_of
+from shardviz.reports.program_report import answer_times
 
 if TYPE_CHECKING:
+    from shardviz.planner.problem import Problem
+    from shardviz.planner.search.question import SearchQuestion
     from shardviz.reports.program_report import TimesAnswer
     from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import TargetResult
@@ -22,7 +26,6 @@ MOST = 64
 """Combinations of one question: each may compile for minutes."""
 OPTION, LIBTPU = "option=", "libtpu"
 """Before the name of a compiler's option, and the name of installations of libtpu."""
-_QUOTED = re.compile(r"""'[^']*'|"[^"]*"|.""")
 Combination = Mapping[str, str]
 """For each name that is tried a value, as typed."""
 
@@ -33,7 +36,7 @@ def parse_try(text: str) -> tuple[str, list[str]]:
     kind = OPTION * text.startswith(OPTION)
     name, _, listed = text.removeprefix(kind).removeprefix("--").partition("=")
     pieces, depth = [""], 0
-    for part in _QUOTED.findall(listed):
+    for part in re.findall(r"""'[^']*'|"[^"]*"|.""", listed):
         depth += (part in "([{") - (part in ")]}")
         pieces += [""] if part == "," and depth <= 0 else [pieces.pop() + part]
     values = dict.fromkeys(filter(None, map(str.strip, pieces)))
@@ -76,12 +79,9 @@ def keywords_of(combination: Combination) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Trial:
-    """A target's `answer` to one combination of `values`, without its text.
-
-    Without `seconds` of a run, and `exposed_seconds` of it in which a device waits, `untimed` says why a
-    program has none. Where a batch is tried, `sample_seconds` are those of one of it. With `is_best` none
-    that is as fast, by sample where that is known, takes less memory.
-    """
+    """A target's `answer` to one combination of `values`, without its text: the `seconds` of a run, and
+    `exposed_seconds` of it in which a device waits, or in `untimed` why there are none. Where a batch is
+    tried, `sample_seconds` are those of one of it. With `is_best` none that is as fast takes less memory."""
 
     values: Combination
     answer: TargetResult
@@ -128,3 +128,56 @@ def ranked(trials: Iterable[Trial]) -> tuple[Trial, ...]:
         best = own if own[1] < inf and own[2] < best[2] else best
         found.append(replace(one, is_best=own == best and own[1] < inf))
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class CompiledSharding:
+    """A row of a search, and the seconds of a step of the program that the compiler made of it: in all, of
+    compute, and of what waits. Where there is no program, `error` says why. `memory_bytes` is the compiler's
+    peak of one layer."""
+
+    found: MeshSharding
+    seconds: float | None = None
+    work: float | None = None
+    exposed: float | None = None
+    memory_bytes: int | None = None
+    error: str = ""
+
+    @property
+    def differences(self) -> tuple[tuple[str, float, float], ...]:
+        """The parts of which the estimate was wrong by more than 15 % of all seconds, the largest difference
+        first: name, the estimate's seconds and the compiled ones."""
+        if self.seconds is None or self.work is None or self.exposed is None:
+            return ()
+        time = self.found.time
+        parts = (("compute", time.work, self.work), ("exposed communication", time.exposed, self.exposed))
+        by_size = sorted(parts, key=lambda each: -abs(each[2] - each[1]))
+        return tuple(each for each in by_size if abs(each[2] - each[1]) > 0.15 * time.seconds)
+
+
+def one_layer(question: SearchQuestion, sharding: MeshSharding) -> Problem:
+    """The problem that is compiled for a row: one layer of the program, with the row's mesh and shardings."""
+    return replace(problem_of(question, sharding), layers=1)
+
+
+def compiled_sharding(
+    question: SearchQuestion, sharding: MeshSharding, answer: TargetResult
+) -> CompiledSharding:
+    """A row with the times of the compiler's `answer` to `one_layer` of it; an answer without says why."""
+    told = answer_times(answer, one_layer(question, sharding).mesh, question.machine)
+    if told.times is None:
+        return CompiledSharding(sharding, error=answer.error or (told.error.message if told.error else ""))
+    layers = question.step.layers
+    model = told.times.model
+    return CompiledSharding(
+        sharding,
+        model.seconds * layers,
+        model.compute_seconds * layers,
+        sum(seconds for _, seconds in model.exposed_seconds) * layers,
+        None if model.memory is None else model.memory.peak_bytes,
+    )
+
+
+def by_compiled_time(rows: Sequence[CompiledSharding]) -> list[CompiledSharding]:
+    """The rows by the times of the compiler's schedule; those without one last, as they were."""
+    return sorted(rows, key=lambda row: (row.seconds is None, row.seconds or 0.0))

@@ -3,14 +3,8 @@
 A change of a sharding is tried. It is kept where Shardy then needs less in all, has no such meeting any more,
 and no device multiplies more than before: then every device would do the same work in place of the
 collective. It is said where the target's program sends less, too, takes no longer, and saves more bytes than
-it takes memory; an argument that grows takes memory between the steps, too.
-
-A collective that the device waits for, beside work that does not depend on it, is tried without the user's
-optimization barriers, and with options of the compiler: what overlaps then is said.
-
-An argument that every device holds whole is split in the ways that divide it: the split is said where the
-target's program then takes less memory, by more than it sends more. Changes of the program itself, such as a
-sum that goes out of a loop, are not tried: what they save is the price of what the program does today.
+it takes memory. Changes of the program itself, such as a sum that goes out of a loop, are not tried: what
+they save is the price of what the program does today.
 """
 
 from __future__ import annotations
@@ -19,6 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
@@ -75,15 +70,8 @@ LEAST_PART = 0.01
 """The part of all bytes that a change saves at least, or of the peak memory that it frees."""
 MOST_REASONS = 3
 """Meetings for which changes are tried: each try takes as long as Shardy does."""
-MOST_REPLICATED = 2
-"""Arguments that every device holds whole, for which splits are tried."""
 MOST_COMPILED = 2
 """Changes for one meeting, or of one kind, that the target compiles, those first that save most on Shardy."""
-MOST_WAITING = 20
-"""Collectives, those that the device waits longest for, beside which other work is looked for."""
-_SLICES = frozenset(("slice", "dynamic_slice", "gather"))
-_ARRAY = re.compile(r"(\w+)\[([\d,]*)\]")
-
 Outcome = tuple[int, ExplicitReshards]
 """A program as Shardy leaves it: bytes that a device sends in all, and what meets in it."""
 AskChanged = Callable[[str, Sequence[ProgramChange]], TargetProgram]
@@ -101,19 +89,16 @@ class ChangeSaving:
 
     def is_worth(self, sent_bytes: int) -> bool:
         """Return whether it saves a part of the bytes that are sent, takes no longer, and less memory."""
-        takes_longer = self.seconds is not None and self.seconds <= 0
-        is_much = self.sent_bytes >= LEAST_PART * sent_bytes and not takes_longer
-        return is_much and self.memory_bytes < self.sent_bytes
+        is_much = self.sent_bytes >= LEAST_PART * sent_bytes and self.sent_bytes > self.memory_bytes
+        return is_much and (self.seconds is None or self.seconds > 0)
 
 
 @dataclass(frozen=True)
 class WasteVerdict:
     """A waste: `words` say what happens at the user's line `source`, ``file:line``, or with the argument at
-    the path `array`, and `code` mends it.
-
-    `target` has compiled the program with the change, the `candidate`; it is "" where the `saving` is the
-    price of what the program does today. `collectives` are those that it mends, by their names in HLO.
-    """
+    the path `array`, and `code` mends it. `target` has compiled the program with the change, the `candidate`;
+    it is "" where the `saving` is the price of what the program does today. `collectives` are those that it
+    mends, by their names in HLO."""
 
     kind: VerdictKind
     words: str
@@ -137,14 +122,8 @@ def verdicts(
     if compiled.module is None or compiled.mesh is None or compiled.lowered is None:
         return ()
     trial = _Trial(ask, compiled, machine)
-    found = [
-        *_lost_donations(trial),
-        *_loop_reductions(trial),
-        *_reshards(trial),
-        *_padding(trial),
-        *_replicated(trial),
-        *_not_overlapped(trial),
-    ]
+    kinds = _lost_donations, _loop_reductions, _reshards, _padding, _replicated, _not_overlapped
+    found = [verdict for kind in kinds for verdict in kind(trial)]
     return tuple(sorted(found, key=lambda one: (-(one.saving.seconds or 0.0), -one.saving.sent_bytes)))
 
 
@@ -191,22 +170,17 @@ def _reshards(trial: _Trial) -> Iterator[WasteVerdict]:
     if plain is None or plain.module is None or plain.mesh is None:
         return
     before: Outcome = plain.bytes_sent or 0, plain.explicit_reshards
-    partitioned: dict[ShardingCandidate, Outcome | None] = {}
-    compiled_with: dict[ShardingCandidate, ChangeSaving | None] = {}
+
+    @cache
+    def partitioned(change: ShardingCandidate) -> Outcome | None:
+        answer = trial.ask("shardy", (change,))
+        return None if answer.module is None else (answer.bytes_sent or 0, answer.explicit_reshards)
 
     def on_shardy(change: ShardingCandidate, reason: Reason) -> ChangeSaving | None:
-        if change not in partitioned:
-            answer = trial.ask("shardy", (change,))
-            outcome = answer.bytes_sent or 0, answer.explicit_reshards
-            partitioned[change] = None if answer.module is None else outcome
-        after = partitioned[change]
+        after = partitioned(change)
         return None if after is None else saving_on_shardy(reason.meeting, before, after)
 
-    def on_target(change: ShardingCandidate) -> ChangeSaving | None:
-        if change not in compiled_with:
-            compiled_with[change] = trial.saving(change)
-        return compiled_with[change]
-
+    on_target = cache(trial.saving)
     found: dict[ShardingCandidate, list[Reason]] = {}
     said: dict[ShardingCandidate, ChangeSaving] = {}
     looked_at = 0
@@ -222,15 +196,13 @@ def _reshards(trial: _Trial) -> Iterator[WasteVerdict]:
             looked_at += 1
             likely = [(change, one) for change in changes if (one := on_shardy(change, reason))]
             likely.sort(key=lambda pair: -pair[1].sent_bytes)
-            tried = [(change, on_target(change)) for change, _ in likely[:MOST_COMPILED]]
-            sent = compiled.bytes_sent or 0
-            kept = {
-                change: one
-                for change, one in tried
-                if one is not None
-                and replace(one, memory_bytes=max(one.memory_bytes, change.memory_bytes)).is_worth(sent)
-                and one.sent_bytes >= least
-            }
+            kept = {}
+            for change, _ in likely[:MOST_COMPILED]:
+                if (one := on_target(change)) is not None and one.sent_bytes >= least:
+                    # An argument that grows takes memory between the steps, too.
+                    held = replace(one, memory_bytes=max(one.memory_bytes, change.memory_bytes))
+                    if held.is_worth(compiled.bytes_sent or 0):
+                        kept[change] = one
             if kept:
                 change = best(kept)
                 found.setdefault(change, []).append(reason)
@@ -252,7 +224,7 @@ def _reshards(trial: _Trial) -> Iterator[WasteVerdict]:
 def _kind(change: ShardingCandidate, reason: Reason, entry: CollectiveEntry, trial: _Trial) -> VerdictKind:
     meeting = reason.meeting
     if change.removed:
-        is_sliced = meeting is not None and meeting.then in _SLICES
+        is_sliced = meeting is not None and meeting.then in ("slice", "dynamic_slice", "gather")
         return "gather then slice" if is_sliced else "superfluous constraint"
     names = change.made_by, entry.collective.op_name, "" if meeting is None else meeting.consumer_name
     primitives = [program_place(name).primitive for name in names if name]
@@ -291,17 +263,14 @@ def dearest_reasons(program: TargetProgram) -> dict[Reason, int]:
 
 def saving_on_shardy(meeting: Meeting | None, before: Outcome, after: Outcome) -> ChangeSaving | None:
     """The saving of a change, where Shardy says that it helps: less is sent, and of the meeting there are
-    fewer.
-    What Shardy does not see, the target tells."""
+    fewer. What Shardy does not see, the target tells."""
     (sent, was), (still_sent, now) = before, after
-    left, had = (
-        sum(meeting is not None and _key(each) == _key(meeting) for each in reshards.meetings)
-        for reshards in (now, was)
-    )
     if now.products > was.products * MARGIN:
         return None
-    if meeting is not None and (still_sent >= sent or left >= had):
-        return None
+    if meeting is not None:
+        left, had = ([*map(_key, each.meetings)].count(_key(meeting)) for each in (now, was))
+        if still_sent >= sent or left >= had:
+            return None
     return ChangeSaving(sent - still_sent)
 
 
@@ -323,7 +292,7 @@ def _replicated(trial: _Trial) -> Iterator[WasteVerdict]:
     named = Counter(one.name for one in compiled.explicit_reshards.arguments)
     known = {one.name: one for one in compiled.explicit_reshards.arguments if named[one.name] == 1}
     whole = [one for one in compiled.arrays if any(mark.kind == "replicated" for mark in one.marks)]
-    groups = alike_arrays(one for one in whole if one.name in known)[:MOST_REPLICATED]
+    groups = alike_arrays(one for one in whole if one.name in known)[:2]
     plain = trial.ask("shardy", ()) if groups else None
     if plain is None or plain.mesh is None or plain.bytes_sent is None:
         return
@@ -336,29 +305,23 @@ def _replicated(trial: _Trial) -> Iterator[WasteVerdict]:
             if partitioned.bytes_sent is not None:
                 more = partitioned.bytes_sent - sent + sum(change.memory_bytes for change in changes)
                 freed.append((more, changes))
-        tried: list[tuple[ChangeSaving, ShardingCandidate]] = []
+        # Those that free more memory than they send bytes, and enough, and take hardly longer.
+        slower = 0.0 if trial.times is None else LEAST_PART * trial.times.model.seconds
+        least = 0.0 if compiled.memory is None else LEAST_PART * compiled.memory.peak_bytes
+        tried: list[tuple[float, int, ChangeSaving, ShardingCandidate]] = []
         for _, changes in sorted(freed, key=lambda one: one[0])[:MOST_COMPILED]:
             one = trial.saving(*changes)
-            if one is not None and _frees(one, trial):
-                tried.append((one, changes[0]))
+            if one is None or -(one.seconds or 0.0) > slower:
+                continue
+            if one.memory_bytes < min(0, one.sent_bytes) and -one.memory_bytes >= least:
+                tried.append((-(one.seconds or 0), one.memory_bytes - one.sent_bytes, one, changes[0]))
         if tried:
-            one, change = min(
-                tried, key=lambda pair: (-(pair[0].seconds or 0), pair[0].memory_bytes - pair[0].sent_bytes)
-            )
+            _, _, one, change = min(tried, key=lambda each: each[:2])
             array, code, target = group[0], change.code, compiled.target
             words = next(mark.words for mark in array.marks if mark.kind == "replicated")
             yield WasteVerdict(
                 "replicated argument", words, code, one, array.source, target, change, array=array.name
             )
-
-
-def _frees(saving: ChangeSaving, trial: _Trial) -> bool:
-    """Return whether a change frees more memory than it sends bytes, and enough, and takes hardly longer."""
-    memory, times = trial.compiled.memory, trial.times
-    most = 0.0 if times is None else LEAST_PART * times.model.seconds
-    least = 0.0 if memory is None else LEAST_PART * memory.peak_bytes
-    frees = saving.memory_bytes < min(0, saving.sent_bytes) and -saving.memory_bytes >= least
-    return frees and -(saving.seconds or 0.0) <= most
 
 
 def _padding(trial: _Trial) -> Iterator[WasteVerdict]:
@@ -368,23 +331,17 @@ def _padding(trial: _Trial) -> Iterator[WasteVerdict]:
     assert mesh is not None
     least = 0.0 if times is None else LEAST_PART * times.model.seconds
     for uneven in trial.compiled.explicit_reshards.uneven[:MOST_REASONS]:
-        kept = {}
+        kept: list[tuple[float, ChangeSaving, ShardingCandidate]] = []
         for change in islice(even_constraints(uneven, mesh), MOST_COMPILED + 1):
             saving = trial.saving(change)
             if saving is not None and saving.memory_bytes <= max(0, saving.sent_bytes):
-                kept[change] = saving, saving.sent_bytes if saving.seconds is None else saving.seconds
-        gains = {change: gain for change, (_, gain) in kept.items() if gain > least}
-        if gains:
-            change = max(gains, key=gains.__getitem__)
-            yield WasteVerdict(
-                "padding",
-                f"{uneven.spec} does not divide a value of the shape {uneven.shape}, which is padded",
-                change.code,
-                kept[change][0],
-                change.source,
-                trial.compiled.target,
-                change,
-            )
+                gain = saving.sent_bytes if saving.seconds is None else saving.seconds
+                kept += [(gain, saving, change)] if gain > least else []
+        if kept:
+            _, saving, change = max(kept, key=lambda each: each[0])
+            words = f"{uneven.spec} does not divide a value of the shape {uneven.shape}, which is padded"
+            target = trial.compiled.target
+            yield WasteVerdict("padding", words, change.code, saving, change.source, target, change)
 
 
 def _lost_donations(trial: _Trial) -> Iterator[WasteVerdict]:
@@ -395,7 +352,7 @@ def _lost_donations(trial: _Trial) -> Iterator[WasteVerdict]:
     # JAX says the parts of arguments that it does not donate at all.
     refused = {
         (canonical_dtype(dtype), tuple(map(int, filter(None, sizes.split(",")))))
-        for dtype, sizes in _ARRAY.findall(lowered.lost_donation)
+        for dtype, sizes in re.findall(r"(\w+)\[([\d,]*)\]", lowered.lost_donation)
     }
     known = {one.name: one for one in trial.step.program.arguments}
     free = {*range(len(lowered.results))}
@@ -412,14 +369,10 @@ def _lost_donations(trial: _Trial) -> Iterator[WasteVerdict]:
         words = "it is donated, and no output reuses its memory"
         one = known.get(array.name)
         if result.dtype != array.dtype:
+            words += f": {result.path} is {result.dtype}"
             code = f"{result.path or 'the result'}: .astype({array.dtype}), which it is before"
-            yield WasteVerdict(
-                "lost donation",
-                f"{words}: {result.path} is {result.dtype}",
-                code,
-                ChangeSaving(0, -array.bytes),
-                array=array.name,
-            )
+            saved = ChangeSaving(0, -array.bytes)
+            yield WasteVerdict("lost donation", words, code, saved, array=array.name)
         elif one is not None and result.spec is not None and result.spec != one.spec:
             change = ShardingCandidate(one.spec, one, result=alike[0], before=result.spec)
             saving = trial.saving(change)
@@ -442,27 +395,21 @@ def _loop_reductions(trial: _Trial) -> Iterator[WasteVerdict]:
                 found.setdefault(entry.collective.axes, []).append((entry, 1 - 1 / times))
     for axes, repeated in found.items():
         sent = sum(int((entry.all_wire_bytes or 0) * part) for entry, part in repeated)
-        seconds = [entry.all_exposed for entry, _ in repeated]
-        saved = (
-            None
-            if None in seconds
-            else sum((each or 0) * part for each, (_, part) in zip(seconds, repeated, strict=True))
-        )
+        known = all(entry.all_exposed is not None for entry, _ in repeated)
+        seconds = sum((entry.all_exposed or 0.0) * part for entry, part in repeated) if known else None
         # What is scattered in each run is whole on each device until the sum.
-        whole = sum(
-            entry.collective.bytes - entry.collective.bytes // entry.collective.group_size
-            for entry, _ in repeated
-            if entry.collective.op == "reduce-scatter"
+        scattered = [entry.collective for entry, _ in repeated if entry.collective.op == "reduce-scatter"]
+        saving = ChangeSaving(
+            sent, sum(one.bytes - one.bytes // one.group_size for one in scattered), seconds
         )
-        saving = ChangeSaving(sent, whole, saved)
         if saving.is_worth(trial.compiled.bytes_sent or 0):
             times = round(1 / (1 - repeated[0][1]))
             named = ", ".join(map(repr, axes))
+            summed = f"jax.lax.psum(loop(*own), ({named},))"
             yield WasteVerdict(
                 "reduction in a loop",
                 f"gradients are summed over {' and '.join(axes)} {times} times per run, once would do",
-                f"jax.shard_map(lambda *own: jax.lax.psum(loop(*own), ({named},)), axis_names={{{named}}}, "
-                "…)",
+                f"jax.shard_map(lambda *own: {summed}, axis_names={{{named}}}, …)",
                 saving,
                 repeated[0][0].collective.source,
                 collectives=tuple(entry.collective.name for entry, _ in repeated),
@@ -475,7 +422,7 @@ def _not_overlapped(trial: _Trial) -> Iterator[WasteVerdict]:
     if times is None or not isinstance(compiled.module, HloModule):
         return
     waiting = sorted((entry for entry, _ in trial.told), key=lambda one: -(one.all_exposed or 0.0))
-    saved = hideable(compiled.module, waiting[:MOST_WAITING], times.model)
+    saved = hideable(compiled.module, waiting[:20], times.model)
     ops = dict.fromkeys(one.collective.op for one in sorted(saved, key=lambda one: -saved[one]))
     if sum(saved.values()) < LEAST_PART * times.model.seconds:
         return

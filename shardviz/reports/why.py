@@ -14,7 +14,7 @@ dimensions, is a gradient: nothing else contracts the batch. What has no such pr
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -37,25 +37,21 @@ from shardviz.units import human_bytes
 
 ReasonKind = Literal["contraction", "gradient", "parameter", "constraint", "result", "reshard", "unknown"]
 CONTRACTIONS = frozenset(("dot_general", "dot", "convolution"))
-LEAST = 2.0
-"""The fewest points for names and sizes by which a collective and a meeting belong together."""
 SAME_NAME = 2.0
-"""Points for a name that is the same."""
+"""Points for a name that is the same; a collective and a meeting that belong together have as many."""
 SAME_DIMS = 3.0
 """Points for a device's part with the same dimensions."""
-_MOVES = frozenset(("all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"))
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why one collective is there.
+    """The reason of a collective.
 
     A "contraction" sums over a split dimension, a "gradient" sums a parameter's gradient over the devices
     that hold parts of the batch, a "parameter" is stored in parts and wanted whole, a "constraint" and a
     "result" are split as the program says, and in a "reshard" two operations want a value in two ways. There
     is no `meeting` where the kind is "unknown", several parameters fit, or the compiler sums what Shardy
-    would gather first. It `is_expected` where it is proved to be there by design (`TrainStep`).
-    """
+    would gather first. It `is_expected` where it is proved to be there by design (`TrainStep`)."""
 
     kind: ReasonKind
     words: str
@@ -78,20 +74,16 @@ class AlikeReasons(AlikeEntries):
 
 def alike_reasons(told: Iterable[tuple[CollectiveEntry, Reason]]) -> tuple[AlikeReasons, ...]:
     """The entries in groups of one reason, in the order of each group's first."""
-    found: dict[tuple[object, ...], list[tuple[CollectiveEntry, Reason]]] = {}
+    found: defaultdict[tuple[object, ...], list[tuple[CollectiveEntry, Reason]]] = defaultdict(list)
     for entry, reason in told:
         met = reason.meeting
         # A number is a layer's, where it is not of the shardings; where nobody knows these, a dimension's.
         same = (reason.words,) if met is None else (numberless(reason.words), met.before, met.after)
-        key = entry.collective.op, entry.collective.axes, entry.phase, same
-        found.setdefault(key, []).append((entry, reason))
+        found[entry.collective.op, entry.collective.axes, entry.phase, same].append((entry, reason))
+    groups = (zip(*those, strict=True) for those in found.values())
     return tuple(
-        AlikeReasons(
-            tuple(entry for entry, _ in those),
-            common_name(reason.words for _, reason in those),
-            tuple(dict.fromkeys(reason for _, reason in those)),
-        )
-        for those in found.values()
+        AlikeReasons(entries, common_name(reason.words for reason in own), tuple(dict.fromkeys(own)))
+        for entries, own in groups
     )
 
 
@@ -160,9 +152,7 @@ def lost_batch(told: Iterable[tuple[CollectiveEntry, Reason]], step: TrainStep) 
     if summed <= by_design:
         return ""
     axes = " and ".join(sorted(step.batch_axes))
-    stored = [
-        name for name, one in step.state.items() if step.batch_axes & {*chain.from_iterable(one.spec.dims)}
-    ]
+    stored = [name for name, one in step.state.items() if step.batch_axes & {*chain(*one.spec.dims)}]
     place = _operation(lost.consumer, lost.consumer_name)
     split = f"FSDP does not happen: {stored[0]} and others are split over {axes}, and " if stored else ""
     return (
@@ -185,7 +175,7 @@ def meetings_of(entry: CollectiveEntry, meetings: Sequence[Meeting], mesh: Mesh)
     its name or its size."""
     points = [_points(entry, meeting, mesh) for meeting in meetings]
     most = max(points, default=0.0)
-    if most < LEAST:
+    if most < SAME_NAME:
         return []
     return [meeting for meeting, own in zip(meetings, points, strict=True) if own == most]
 
@@ -196,8 +186,7 @@ def _points(entry: CollectiveEntry, meeting: Meeting, mesh: Mesh) -> float:
     if not axes or not axes <= own or not _is_of_kind(entry, meeting):
         return 0.0
     named = own | _whole_axes(chain(*meeting.before.dims, *meeting.after.dims))
-    if not named <= {*mesh.axis_names}:
-        # It is on another of the program's meshes.
+    if not named <= {*mesh.axis_names}:  # it is on another of the program's meshes
         return 0.0
     size = _size_points(collective, meeting, mesh)
     is_argument = meeting.argument != "" and meeting.argument == entry.argument
@@ -226,7 +215,8 @@ def _is_of_kind(entry: CollectiveEntry, meeting: Meeting) -> bool:
         return False
     # A reshard that only cuts further sends nothing.
     dims = zip(meeting.before.dims, meeting.after.dims, strict=True)
-    return op in _MOVES and any(new[: len(old)] != old for old, new in dims)
+    is_move = op in ("all-gather", "all-to-all", "collective-permute", "ragged-all-to-all")
+    return is_move and any(new[: len(old)] != old for old, new in dims)
 
 
 def _only_gathers(meeting: Meeting) -> bool:
@@ -354,9 +344,7 @@ class TrainStep:
         """The number of sums of gradients like this one for each parameter of its shape: more than 1 where
         every micro-batch does; 0 where that is not known. `runs` are those of a collective for it."""
         key = meeting.axes, _dims(meeting.shape)
-        calls = sum(
-            gradient.calls for gradient in self._gradients if (gradient.axes, _dims(gradient.shape)) == key
-        )
+        calls = sum(each.calls for each in self._gradients if (each.axes, _dims(each.shape)) == key)
         return calls * (runs or 0) / max(self._places(meeting.shape), 1)
 
     def gathers_parameter(self, path: str, meeting: Meeting, runs: int | None) -> bool:
@@ -366,10 +354,8 @@ class TrainStep:
         layers = 0 if one is None else _layers(one, meeting.shape)
         if one is None or runs is None or not 0 < layers >= runs or not axes <= self.batch_axes:
             return False
-        return any(
-            axes <= {*gradient.axes} and _layers(one, gradient.shape) == layers
-            for gradient in self._gradients
-        )
+        summed = (each.shape for each in self._gradients if axes <= {*each.axes})
+        return any(_layers(one, shape) == layers for shape in summed)
 
     def lost_batch(self) -> Meeting | None:
         """The first place at which a value that is split as the batch is, outside of the gradients, is split

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.reports.out_of_memory import out_of_memory
+from shardviz.reports.failures import out_of_memory
 
 GIB = 2**30
 ARRAY = """

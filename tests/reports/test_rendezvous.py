@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shardviz.cli.group import run
-from shardviz.reports.rendezvous import stuck_collectives
+from shardviz.reports.failures import stuck_collectives
 
 HANGS = """
 import jax, jax.numpy as jnp

@@ -37,7 +37,7 @@ def answer(report: Callable[[str], None], question: Question) -> Output:
             return shardy.ask(program, report)
         mesh, placement = xla.target_mesh(question.mesh, report)
         program = Program(question, mesh)
-        return xla.ask(program, placement, report)
+        return xla.ask(program, report, placement)
 
     # JAX would silently narrow 64-bit types; whether it does must depend on the question alone.
     with jax.enable_x64(any(array.dtype in WIDE for array in question.arguments)):

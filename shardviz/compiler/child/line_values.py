@@ -22,7 +22,7 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from shardviz.errors import QuestionError
-from shardviz.reports.line_values import LineValue
+from shardviz.reports.lowered_module import LineValue
 from shardviz.units import human_bytes
 
 MAX_BYTES = 2**28

@@ -31,7 +31,7 @@ from shardviz.compiler.child import xla
 from shardviz.compiler.child.job import agree
 from shardviz.compiler.child.program import jax_dtype, refusal_by
 from shardviz.compiler.messages import NO_ROOM, TargetMesh
-from shardviz.devices.host_memory import free_bytes
+from shardviz.devices.found_hardware import free_bytes
 from shardviz.devices.question import Case, Measurement, NoMeasurement
 from shardviz.errors import CompilerError, TargetError
 from shardviz.sharding.array import WIDE

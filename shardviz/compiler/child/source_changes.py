@@ -268,10 +268,10 @@ class Refused:
         for each in ast.walk(self.tree):
             if isinstance(each, ast.Lambda) and each in parts:
                 yield each.body
-            elif isinstance(each, ast.FunctionDef) and (
-                {each.name} & names or shard_map in each.decorator_list
-            ):
-                yield from filter(None, (stmt.value for stmt in each.body if isinstance(stmt, ast.Return)))
+            elif isinstance(each, ast.FunctionDef):
+                is_mapped = each.name in names or shard_map in each.decorator_list
+                returns = (stmt.value for stmt in each.body if isinstance(stmt, ast.Return))
+                yield from filter(None, returns if is_mapped else ())
 
     def _operands(self, node: ast.AST) -> Iterator[ast.expr]:
         """The expressions that an operation takes, those of a list one by one, and the array of a method."""

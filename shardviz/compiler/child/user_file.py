@@ -29,8 +29,7 @@ from shardviz.compiler.user_file import UserFileRequest, UserProgram, functions_
 from shardviz.errors import QuestionError, ShardvizError, did_you_mean, one_line, quote
 from shardviz.hlo.text.source_locations import LIBRARY
 from shardviz.lazy_names import LazyImports
-from shardviz.reports.line_values import ProgramValues
-from shardviz.reports.lowered_module import LoweredModule
+from shardviz.reports.lowered_module import LoweredModule, ProgramValues
 from shardviz.targets import MAX_CPU_DEVICES, OLDEST_JAX, older_than, pip
 
 with LazyImports():  # no other request runs anything
@@ -160,7 +159,7 @@ class UserFile:
 
     def _function(self, module: ModuleType) -> Callable[..., Any]:
         name = self.request.function
-        found: Any = getattr(module, name, None)
+        found: Callable[..., Any] | None = getattr(module, name, None)
         if callable(found):
             return found
         if found is not None:

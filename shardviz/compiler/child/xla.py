@@ -250,7 +250,7 @@ def output_of(
     return None if compiled is None else compiled.program, output
 
 
-def ask(program: Program, placement: Placement | None, report: Callable[[str], None]) -> Output:
+def ask(program: Program, report: Callable[[str], None], placement: Placement | None = None) -> Output:
     """The program that XLA emits. Raises what JAX and XLA raise."""
     report("lowering")
     lowered = program.trace().lower()

@@ -10,7 +10,7 @@ from rich.text import Text
 from shardviz.errors import plural
 from shardviz.render.lines import sentence, table
 from shardviz.reports.entries import common_name, numberless
-from shardviz.reports.out_of_memory import LargeArray, OutOfMemory
+from shardviz.reports.failures import LargeArray, OutOfMemory
 from shardviz.units import human_bytes
 
 MOST = 8

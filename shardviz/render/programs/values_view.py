@@ -13,7 +13,7 @@ from shardviz.render.rounds.array_lines import devices_picture
 from shardviz.units import shaped
 
 if TYPE_CHECKING:
-    from shardviz.reports.line_values import ProgramValues
+    from shardviz.reports.lowered_module import ProgramValues
 
 
 def values_view(values: ProgramValues, width: int, palette: Palette) -> list[Text]:

@@ -6,17 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from shardviz.compare.compiled_sharding import (
-    CompiledSharding,
-    by_compiled_time,
-    compiled_sharding,
-    one_layer,
-)
 from shardviz.compiler import Worker
 from shardviz.hardware.machine_file import named_machine
 from shardviz.planner.search.mesh_ranking import best_meshes
 from shardviz.planner.search.question import question_from_text
 from shardviz.planner.search.rules import parse_axes
+from shardviz.reports.trials import (
+    CompiledSharding,
+    by_compiled_time,
+    compiled_sharding,
+    one_layer,
+)
 from shardviz.targets import parse_targets
 from tests.compiler.test_costs import HAS_TPU
 

@@ -1,18 +1,15 @@
-"""Memory that a device did not have, by the logs of XLA and libtpu: what asked for how much, what there was,
-and the largest arrays.
-
-The TPU's compiler says ``Used 63.80G of 30.75G hbm`` and lists the program's largest allocations. Runtimes
-name the one allocation that failed; for GPUs XLA adds the program's buffers at the peak, and its allocator
-(BFC) a limit and what is in use.
-"""
+"""Failures by the logs of XLA and libtpu: memory that a device did not have, with the largest arrays, and
+devices that wait for others at a collective."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import starmap
 
+from shardviz.hlo.collective import Collective
 from shardviz.hlo.text.source_locations import SourceLocations
 from shardviz.units import human_bytes
 
@@ -33,8 +30,6 @@ _ASKED = (
     ("an allocation asks for", "", rf"Failed to allocate request for {_SIZE}"),
 )
 """The sentences of a failure, with the bytes that were wanted and those that there were."""
-_FAILURES = [(asked, memory, re.compile(pattern)) for asked, memory, pattern in _ASKED]
-_IN_USE = re.compile(r"\bLimit:\s+(\d+)\s.*?\bInUse:\s+(\d+)\s", re.DOTALL)
 _ARRAY = re.compile(rf"\bSize: {_SIZE}(.*?)(?:====|(?=\bSize: )|\Z)", re.DOTALL)
 _METADATA = re.compile(r'\b(op_name|source_file|source_line|stack_frame_id)=("(?:[^"\\]|\\.)*"|\d+)')
 _SHAPE = re.compile(r"(?:\b(?:Shape|Subshape): |shape = '|stack for %\S+ = )([a-z]\w*\[[\d,]*\])")
@@ -46,8 +41,8 @@ _OPERANDS = re.compile(r"(/[\w-]+)\[.*", re.DOTALL)
 
 @dataclass(frozen=True)
 class LargeArray:
-    """One of the largest arrays of a program that found no memory: JAX's name of its operation, else XLA's;
-    its type as XLA writes it, the `padding_bytes` among its `bytes`, and the user's line, or ""."""
+    """An array of a program that found no memory: JAX's name of its operation, else XLA's; its type as XLA
+    writes it, the `padding_bytes` among its `bytes`, and the user's line, or ""."""
 
     name: str
     shape: str
@@ -84,11 +79,12 @@ class OutOfMemory:
 def out_of_memory(log: str, text: str = "") -> tuple[OutOfMemory, ...]:
     """The failures of a log, each once. `text` is HLO whose tables tell source lines."""
     found = sorted(
-        ((match, asked, memory) for asked, memory, pattern in _FAILURES for match in pattern.finditer(log)),
+        ((match, asked, memory) for asked, memory, pattern in _ASKED for match in re.finditer(pattern, log)),
         key=lambda each: each[0].start(),
     )
     ends = [match.start() for match, *_ in found[1:]] + [len(log)]
-    left = [int(limit) - int(used) for limit, used in _IN_USE.findall(log)]
+    in_use = re.findall(r"\bLimit:\s+(\d+)\s.*?\bInUse:\s+(\d+)\s", log, re.DOTALL)  # of a GPU's allocator
+    left = [int(limit) - int(used) for limit, used in in_use]
     locations = SourceLocations(text)
     told: dict[tuple[str, str], OutOfMemory] = {}
     for (match, asked, memory), end in zip(found, ends, strict=False):
@@ -123,3 +119,40 @@ def _arrays(log: str, wanted: int, locations: SourceLocations) -> Iterator[Large
 def _bytes(number: str, unit: str) -> int:
     power = " KMGTP".index(unit or " ")
     return int(float(number.replace(",", "")) * 2.0 ** (10 * power))
+
+
+STUCK = "threads to join the rendezvous"
+_WARNING = re.compile(
+    r"(?:\[id=(?P<place>\d+)\] )?(?P<kind>This thread has been waiting for|Termination timeout for)"
+    r" `(?P<name>.*?)` (?:for|of) (?P<seconds>\d+) seconds.*?Expected (?P<expected>\d+) "
+    + STUCK
+    + r"(?:, but only (?P<arrived>\d+))?"
+)
+_RANK = re.compile(r" for rank (\d+)")
+
+
+def stuck_collectives(log: str, text: str = "", collectives: Iterable[Collective] = ()) -> tuple[str, ...]:
+    """A sentence for each collective to which some devices have not come: each thread that waits has warned,
+    by the place in which it came, or by its rank, or by neither; before XLA ends the process it may say how
+    many came. `text` is the HLO of the program with the `collectives`."""
+    warned: dict[str, list[re.Match[str]]] = {}
+    for match in _WARNING.finditer(log):
+        warned.setdefault(_RANK.sub("", match["name"]), []).append(match)
+    sources = {one.name: f", {one.source}" for one in collectives if one.source}
+    said = []
+    for name, matches in warned.items():
+        ranks = sorted({int(rank) for each in matches for rank in _RANK.findall(each["name"])})
+        threads = Counter(each["kind"] for each in matches if not each["place"]).values()
+        places = {each["place"] for each in matches if each["place"]}
+        arrived = (int(each["arrived"] or 0) for each in matches)
+        waiting = max(*arrived, len(ranks) or max(threads, default=0), len(places))
+        which = f" (ranks {', '.join(map(str, ranks))})" if ranks else ""
+        channel = re.search(r"op[_ ]id[=:](\d+)", name)
+        line = channel and re.search(rf"([\w.-]+) = .*channel_id={channel[1]}\b", text)
+        at = re.split(" RendezvousKey|;", name.removeprefix("rendezvous of "))[0]
+        at += sources.get(line[1], "") if line else ""
+        seconds = max(int(each["seconds"]) for each in matches)
+        said.append(
+            f"{waiting} of {matches[0]['expected']} devices{which} wait for the others at {at}: {seconds} s"
+        )
+    return tuple(said)
