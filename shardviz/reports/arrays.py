@@ -231,8 +231,9 @@ def _end(
 def _inside(value: SplitValue, part: tuple[int, ...], spec: PartitionSpec | None, mesh: Mesh) -> ProgramArray:
     """A value inside of the program, of which a device has this part."""
     shape = value.shape
-    inside = value.kind
-    kind: ArrayKind = "temporary" if inside in ("matmul", "padded", "value") else inside
+    kind: ArrayKind = "temporary"
+    if value.kind != "matmul" and value.kind != "padded" and value.kind != "value":
+        kind = value.kind
     if kind == "slice" and spec is not None and shape[0] == 1 and not spec.dims[0]:
         shape, part, spec = shape[1:], part[1:], PartitionSpec(spec.dims[1:], spec.unreduced)
     words = f"{value.repeats:,} devices compute the same matmul: {value.repeats:,} × its FLOPs"

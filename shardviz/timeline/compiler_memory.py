@@ -1,7 +1,5 @@
-"""The compiler's account of a device's memory: XLA's buffer assignment and live ranges → a `MemoryReport`.
-
-Only HBM counts (memory space 0); what lies in on-chip memory takes no room there.
-"""
+"""The compiler's account of a device's memory, of which HBM alone counts (memory space 0): XLA's buffer
+assignment and live ranges → a `MemoryReport`."""
 
 from __future__ import annotations
 
@@ -35,7 +33,6 @@ _ON_CHIP = re.compile(
 )
 """libtpu: ``… for %f.1 = f32[8,8]{1,0} custom-call(…) … Scoped allocation with size 64.00M and limit 16.00M
 exceeded scoped vmem limit by 48.00M``."""
-_NAMED = re.compile(r"^\s*(?:ROOT )?%?(\S+) = .*", re.MULTILINE)
 _WHOLE: tuple[BufferKind, ...] = ("argument", "constant")
 """Kinds that are live all the time."""
 _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": GIB, "T": 2**40}
@@ -43,14 +40,13 @@ _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": GIB, "T": 2**40}
 
 @dataclass(frozen=True)
 class _Value:
-    """A value in its allocation; `start` and `end` number the instructions between which it is live, None
-    where the reports do not tell."""
+    """A value at a place, an allocation and the offset in it; `start` and `end` number the instructions
+    between which it is live, None where the reports do not tell."""
 
     name: str
     shape: str
     bytes: int
     place: tuple[int, int]
-    """The allocation and the offset in it."""
     kind: BufferKind
     start: int | None = None
     end: int | None = None
@@ -59,12 +55,9 @@ class _Value:
 def read_memory(
     sizes: Mapping[str, int], assignment: str, live_ranges: str, module: str, limit_bytes: int | None = None
 ) -> MemoryReport:
-    """The report of one compilation.
-
-    `sizes` are those of `memory_analysis()` by `MemoryReport`'s names ("argument", "output", "alias",
-    "temporary", "peak"); what it lacks is taken from the buffer assignment. A text that is damaged, cut off
-    or empty gives what can be read of it. `module` tells the buffers' source lines.
-    """
+    """The report of one compilation: `sizes` are those of `memory_analysis()` by `MemoryReport`'s names
+    ("argument", "output", "alias", "temporary", "peak"); what it lacks is taken from the buffer assignment.
+    Texts may be damaged, cut off or empty. `module` tells the buffers' source lines."""
     order = _INSTRUCTION.findall(live_ranges)
     sums, values = _assigned(assignment, live_ranges, len(order))
     places: defaultdict[tuple[int, int], list[_Value]] = defaultdict(list)
@@ -88,13 +81,10 @@ def read_memory(
 
 
 def _peak(sizes: Mapping[str, int], allocated: int, live: int) -> int:
-    """The bytes at the peak: what `memory_analysis()` says, where that can be one.
-
-    In jaxlib 0.10 its figure lacks the temporaries on CPUs and has on-chip memory on TPUs. It is more than
-    what is `live` by the reports, and than arguments and outputs, and less than all that is `allocated`, or
-    than those and the temporaries together; where it is not, that is the closest bound. Where no report tells
-    what is live, as on CPUs, a figure with less than half of the temporaries is taken to lack them.
-    """
+    """The bytes at the peak: what `memory_analysis()` says, where that is more than what is `live` by the
+    reports and than arguments and outputs, and less than all that is `allocated`, else the closest bound. In
+    jaxlib 0.10 its figure lacks the temporaries on CPUs, where no report tells what is live: then it is to
+    have half of them; on TPUs it has on-chip memory."""
     told = sizes.get("peak", 0)
     held = sizes.get("argument", 0) + sizes.get("output", 0) - sizes.get("alias", 0)
     most = allocated or held + sizes.get("temporary", 0)
@@ -103,21 +93,14 @@ def _peak(sizes: Mapping[str, int], allocated: int, live: int) -> int:
 
 
 def memory_over_limit(report: MemoryReport, message: str) -> MemoryReport:
-    """The report of a program that does not fit, with what the compiler's message says of it.
-
-    The message counts everything that is needed, and rounds to a hundredth; where the reports say it to the
-    byte they are right. A message about other memory than HBM changes nothing.
-    """
+    """The report of a program that does not fit, with what the compiler's message says of it, which counts
+    everything that is needed, and rounds to a hundredth. One about other memory than HBM changes nothing."""
     match = _OVER.search(message)
     if match is None or match[3] != "HBM":
         return report
     needed, limit = _bytes(match[1], match[2]), _bytes(match[4], match[5])
-    is_exact = abs(report.peak_bytes - needed) <= GIB // 100
-    return replace(
-        report,
-        peak_bytes=report.peak_bytes if is_exact else needed,
-        limit_bytes=limit if report.limit_bytes is None else report.limit_bytes,
-    )
+    peak = report.peak_bytes if abs(report.peak_bytes - needed) <= GIB // 100 else needed
+    return replace(report, peak_bytes=peak, limit_bytes=report.limit_bytes or limit)
 
 
 def does_not_fit(report: MemoryReport) -> str:
@@ -151,12 +134,10 @@ def on_chip_misfit(report: MemoryReport, message: str) -> tuple[str, str]:
 def ways_to_fit(report: MemoryReport) -> str:
     """A hint by the largest part of a program's memory."""
     outputs = max(report.output_bytes - report.alias_bytes, 0)
+    temporaries = "most are temporaries: give a device less of the batch, or use jax.checkpoint"
     parts = (
         (report.argument_bytes, "most are arguments: split them over more devices, or take a chip with more"),
-        (
-            report.temporary_bytes,
-            "most are temporaries: give a device less of the batch, or use jax.checkpoint",
-        ),
+        (report.temporary_bytes, temporaries),
         (outputs, "most are outputs: donate arguments that they replace, jax.jit(…, donate_argnums=…)"),
     )
     return max(parts)[1]
@@ -180,9 +161,8 @@ def _assigned(
         elif in_hbm:
             known = None if kind in _WHOLE else ranges.get((line["name"], line["index"] or "{}"))
             shape, place = _LAYOUT.sub("", line["shape"]), (allocation, int(line["offset"]))
-            values.append(
-                _Value(line["name"], shape, int(line["bytes"]), place, kind, *(known or (None, None)))
-            )
+            live = known or (None, None)
+            values.append(_Value(line["name"], shape, int(line["bytes"]), place, kind, *live))
     return sums, values
 
 
@@ -226,7 +206,8 @@ def _buffers(values: list[_Value], order: list[str], at: int, module: str) -> It
             places[value.place] = value
     largest = sorted(places.values(), key=lambda value: -value.bytes)[:MAX_BUFFERS]
     names, locations = {value.name for value in largest}, SourceLocations(module)
-    lines = {line[1]: line[0] for line in _NAMED.finditer(module) if line[1] in names}
+    every = re.finditer(r"^\s*(?:ROOT )?%?(\S+) = .*", module, re.MULTILINE)
+    lines = {line[1]: line[0] for line in every if line[1] in names}
     for value in largest:
         first, last = ("" if n is None or n >= len(order) else order[n] for n in (value.start, value.end))
         made = parse_instruction(lines.get(value.name, ""))

@@ -1,8 +1,8 @@
 """The simulation that XLA's latency-hiding scheduler leaves of a program: text → instructions with cycles.
 
 The text is a `ScheduleProto` as protobuf prints it: the module as it was before memory-space assignment, and
-for each computation that holds asynchronous operations when each instruction starts and ends. Fields that
-are zero are left out. libtpu writes it for ``xla_dump_latency_hiding_schedule``; for GPUs a cycle is 1 µs.
+for each computation that holds asynchronous operations when each instruction starts and ends. libtpu writes
+it for ``xla_dump_latency_hiding_schedule``; for GPUs a cycle is 1 µs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,9 @@ from shardviz.hlo.text.opcodes import CONTROL, begins, ends
 
 @dataclass(frozen=True, slots=True)
 class ScheduledInstruction:
-    """An instruction; `start` and `end` are cycles from the start of its computation.
-
-    `memory` are the bytes of the temporaries that are live after it. `calls` are ids of the computations that
-    it runs: the body and the condition of a while, the branches of a conditional. `operands` are ids, of
-    what ends an asynchronous operation alone. A text without the module has numbers as names.
-    """
+    """An instruction; `start` and `end` are cycles from the start of its computation, and `memory` the bytes
+    of the temporaries that are live after it. `calls` are ids of the computations that it runs, `operands`
+    ids, of what ends an asynchronous operation alone. A text without the module has numbers as names."""
 
     id: int
     name: str
@@ -42,11 +39,9 @@ class ScheduledInstruction:
 
 @dataclass(frozen=True)
 class ScheduledComputation:
-    """A computation that the scheduler simulated, its `instructions` in the order of the schedule.
-
-    `sum_cycles` are XLA's statistics, which let nothing overlap: the time of every instruction and, by
-    collective ("all_gather"), that of every asynchronous one (`wasted`).
-    """
+    """A computation that the scheduler simulated, its `instructions` in the order of the schedule. XLA's
+    statistics let nothing overlap: `sum_cycles` are those of all instructions, `wasted` by collective
+    ("all_gather") those of asynchronous ones."""
 
     id: int
     name: str
@@ -67,11 +62,8 @@ class ScheduledComputation:
 
 @dataclass(frozen=True)
 class CompilerSchedule:
-    """All that the scheduler simulated. `entry` is the name of the entry computation, "" where the text does
-    not tell; it is not among the `computations` where it holds no asynchronous operation itself.
-
-    `is_complete` is False where the text breaks off.
-    """
+    """All that the scheduler simulated, unless the text breaks off (`is_complete`). `entry` is the name of
+    the entry computation, "" where the text does not tell, which may be none of the `computations`."""
 
     computations: tuple[ScheduledComputation, ...]
     cycles_per_microsecond: float
@@ -91,41 +83,27 @@ _IN_MODULE = re.compile(
 """Fields of the module (indented by 2), of its computations (by 4) and of their instructions (by 6)."""
 _SCHEDULES = "computation_schedules"
 _WASTED = "_wasted_cycles"
-_LOCAL = 2**32 - 1
-"""An instruction's id has its computation's above these bits, and its own number in them."""
-_DUMMY_CYCLES = 5000.0
-"""XLA's latency estimator for GPUs that it has no figures of gives every operation this."""
 
 
 def read_schedule(text: str) -> CompilerSchedule:
-    """The schedule in a text that may break off: what is complete of it.
-
-    Raises `NotationError` for a text without any schedule.
-    """
-    begin = text.find(f"{_SCHEDULES} {{")
-    while begin > 0 and text[begin - 1] != "\n":
-        begin = text.find(f"{_SCHEDULES} {{", begin + 1)
-    if begin < 0:
+    """The schedule in a text that may break off: what is complete of it. Raises `NotationError` for a text
+    without any."""
+    found = re.search(rf"^{_SCHEDULES} \{{", text, re.MULTILINE)
+    if found is None:
         hint = "dump one with xla_dump_latency_hiding_schedule: it has a line computation_schedules {"
         raise NotationError("this is not a schedule of XLA's latency-hiding scheduler", text, 0, hint=hint)
-    messages, is_complete = _read_messages(text, begin)
+    messages, is_complete = _read_messages(text, found.start())
     # A program that does not fit is scheduled again: the last simulation of a computation counts.
     simulated = {message.get("computation_id", ""): message for message in messages}.values()
-    entry, names, instructions = _read_module(text[:begin])
-    cycles = (_number(each, "cycles_per_microsecond") for each in simulated)
-    return CompilerSchedule(
-        tuple(_computation(each, names, instructions) for each in simulated),
-        next(filter(None, cycles), 1.0),
-        entry,
-        is_complete,
-    )
+    entry, names, instructions = _read_module(text[: found.start()])
+    cycles = next(filter(None, (_number(each, "cycles_per_microsecond") for each in simulated)), 1.0)
+    computations = tuple(_computation(each, names, instructions) for each in simulated)
+    return CompilerSchedule(computations, cycles, entry, is_complete)
 
 
 def _read_messages(text: str, begin: int) -> tuple[list[dict[str, Any]], bool]:
-    """The computations' messages, their values still text, and whether the last one is complete.
-
-    Of one that breaks off there are the parts that are complete.
-    """
+    """The computations' messages, their values still text, and True where the last one is complete; of one
+    that breaks off there are the parts that are complete."""
     open_: list[tuple[str, dict[str, Any]]] = [("", {})]
     for key, value, opened, closed in _FIELD.findall(text, begin):
         if key:
@@ -180,7 +158,8 @@ def _computation(
         scheduled.append(
             ScheduledInstruction(
                 number,
-                fields.get("name", [f"{number & _LOCAL}"])[0],
+                # An id has its computation's above these bits, and its own number in them.
+                fields.get("name", [f"{number & (2**32 - 1)}"])[0],
                 opcode,
                 start,
                 max(start, end),
@@ -214,11 +193,8 @@ def _number(message: dict[str, Any], field: str) -> float:
 
 
 def is_dummy(schedule: CompilerSchedule) -> bool:
-    """Return whether XLA has no estimates for this GPU, as for an A100: all durations are the same."""
-    lasting = [
-        instruction.end - instruction.start
-        for computation in schedule.computations
-        for instruction in computation.instructions
-        if instruction.end - instruction.start > 1
-    ]
-    return schedule.cycles_per_microsecond == 1 and bool(lasting) and {*lasting} == {_DUMMY_CYCLES}
+    """Return whether XLA has no estimates for this GPU, as for an A100: then every operation takes 5,000
+    cycles."""
+    every = (instruction for computation in schedule.computations for instruction in computation.instructions)
+    lasting = {each.end - each.start for each in every if each.end - each.start > 1}
+    return schedule.cycles_per_microsecond == 1 and lasting == {5000.0}

@@ -1,8 +1,5 @@
-"""A simulated program on the drawn clock, on which each loop's body and each branch stands once.
-
-Of a loop the iteration is drawn that occurs most often. What runs beside a loop is as long on the drawn clock
-as the part of the loop that it overlaps with.
-"""
+"""A simulated program on the drawn clock, on which each loop's body (of its runs the most frequent) and each
+branch stands once. What runs beside a loop is as long there as the part of the loop that it overlaps with."""
 
 from __future__ import annotations
 
@@ -77,16 +74,13 @@ def representative(runs: list[tuple[BlockRun, int]]) -> BlockRun:
 
 
 class _Clock:
-    """The drawn clock of one run of a computation, in ticks from its beginning.
-
-    `stretches` are the start and the end of each step that runs computations, and by how much longer it is
-    drawn.
-    """
+    """The drawn clock of one run of a computation, in ticks from its beginning. `stretches` are the start and
+    the end of each step that runs computations, and by how much longer it is drawn."""
 
     def __init__(self, stretches: Iterable[tuple[int, int, int]]) -> None:
         self._starts: list[int] = []
+        # Start and end of a step that runs computations; the same on the drawn clock.
         self._pieces: list[tuple[int, int, int, int]] = []
-        """Start and end of a step that runs computations; the same on the drawn clock."""
         shift = 0
         for start, end, extra in sorted(stretches):
             self._starts.append(start)
@@ -119,8 +113,8 @@ class _Clock:
 
 
 class _Drawer:
-    """The operations as they are drawn: their lanes by their place in `lanes`, `after` without `causes`, and
-    other operations by their number here."""
+    """The operations as they are drawn, by their numbers here: `lanes` in the order of their first use,
+    `after` without `causes`."""
 
     def __init__(self) -> None:
         self.ops: list[TimedOp] = []
@@ -145,20 +139,16 @@ class _Drawer:
         return stretches
 
     def block(self, run: BlockRun, begin: int, count: int | None, depth: int, before: int) -> int:
-        """Draw a run from the tick `begin` on.
-
-        `count` is how often the run occurs in all, `before` the operation whose end let it begin. Returns the
-        one whose end is the end of the run.
-        """
+        """Draw a run from the tick `begin` on, of `count` in all, with `before` the operation whose end let
+        it begin. Returns the one whose end is the end of the run."""
         clock, block = _Clock(self._stretches(run)), run.block
         limit = clock.at(run.duration)
         carried = {token[0]: path for path, token in block.leaves.items()}
+        # The operation of each step; of one that runs computations the last of these.
         numbers = [CARRIED] * len(block.steps)
-        """The operation of each step; of one that runs computations the last of these."""
+        # The operations that an earlier iteration began, and those for what ended a wait for one of them.
         begun: dict[Path, int] = {}
-        """The operations that an earlier iteration began."""
         waited: dict[int, int] = {}
-        """Those that stand for what ended a wait for one of them."""
 
         def drawn(step: int) -> int:
             number = numbers[step] if step >= 0 else waited.get(step, CARRIED)
@@ -213,10 +203,8 @@ class _Drawer:
                 )
             elif isinstance(step, RunStep) and len(self.ops) < MAX_DRAWN:
                 index = begin + clock.at(run.starts[number], ends=True)
-                inner, name = run.inner[number], block.names[number]
-                numbers[number] = self._inner(
-                    step, name, inner, index, count, depth, drawn(run.cause[number])
-                )
+                inner, name, cause = run.inner[number], block.names[number], drawn(run.cause[number])
+                numbers[number] = self._inner(step, name, inner, index, count, depth, cause)
         for code, (path, ended) in enumerate(run.waited, 1):
             waited[CARRIED - code] = begun.get(path, drawn(ended))
         for index, code in pending:
@@ -243,12 +231,12 @@ class _Drawer:
             inside = times(count, None if step.count is None else taken)
             end = self.block(body, begin, inside, depth + is_framed, before)
             last = end if taken else last
-            width = self.width(body)
+            stop = begin + self.width(body)
             if is_framed:
                 name = caller if step.kind == "loop" else body.block.name
                 took = sum(run.duration * each for run, each in runs) / TICKS
                 shown = None if step.kind == "branch" else step.count
-                span = begin / TICKS, (begin + width) / TICKS
-                self.spans.append(TimeSpan(step.kind, name, *span, shown, depth, took))
-            begin += width
+                span = TimeSpan(step.kind, name, begin / TICKS, stop / TICKS, shown, depth, took)
+                self.spans.append(span)
+            begin = stop
         return last

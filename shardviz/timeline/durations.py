@@ -2,9 +2,7 @@
 
 The compiler's own cycles come first: TPU text has ``estimated_cycles`` on most fusions, GPU text a
 ``reification_cost`` where that was asked for. Elsewhere the roofline: the longer of FLOPs over the peak, or
-what matmuls take where they were measured, and of the bytes of operands and results over HBM's bandwidth. An
-operand that was fetched before is not in the compiler's cycles; its copy is an operation of its own on the
-lane of HBM copies, so that it is counted there.
+what matmuls take where they were measured, and of the bytes of operands and results over HBM's bandwidth.
 """
 
 from __future__ import annotations
@@ -39,32 +37,25 @@ if TYPE_CHECKING:
 
 TICKS = 10**15
 """Ticks in a second."""
-UNUSABLE = 2**63 - 1
-"""Cycles that libtpu writes on operations of the SparseCores: no figure."""
 DOUBTED = 0.98
 """An estimate below this part of the roofline breaks it; peaks are rounded to two or three digits."""
-
 Channel = tuple[str, int]
 """The links of a physical dimension, by its name, in one of the two directions."""
 
 _CYCLES = re.compile(r'"estimated_cycles":"(\d{1,19})"')
-_REIFIED = re.compile(r'"exec_time_us":([\d.eE+-]{1,24})[^{}]*"name":"([^"]{0,40})"')
 _MEMORY = re.compile(
     r'custom_call_target="(?:AllocateBuffer|ConcatBitcast|AssumeGatherIndicesInBound|Sharding|SPMD\w*|'
     r'PrepareAsyncCall(?:Start|Done))"'
 )
 """Custom calls that name memory or say something of it, or prepare the start of a computation beside."""
-_NO_TIME = NAMING | {"bitcast-convert", "token", "infeed-token"}
 
 
 @dataclass(slots=True, eq=False)
 class Duration:
     """The seconds of one run, None where nobody can tell, and the `lane` and the `channels` that it occupies:
-    the device's own work has no channels.
-
-    `estimate`, `bound`, `detail` and `optimistic` are as in `TimedOp`. `least` is the time of the roofline,
-    None where it is not known; `dtype` is the type of what its `flops` multiply.
-    """
+    the device's own work has no channels. `estimate`, `bound`, `detail` and `optimistic` are as in `TimedOp`.
+    `least` is the time of the roofline; `dtype` is the type of what its `flops` multiply. Of its whole
+    `ticks` there are none where the time is unknown."""
 
     seconds: float | None
     estimate: Estimate = "unknown"
@@ -77,9 +68,7 @@ class Duration:
     channels: tuple[Channel, ...] = ()
     dtype: str = ""
     optimistic: str = ""
-
     ticks: int = field(init=False)
-    """Whole ticks; none for what takes an unknown time."""
 
     def __post_init__(self) -> None:
         self.ticks = 0 if self.seconds is None else round(self.seconds * TICKS)
@@ -97,7 +86,8 @@ class Durations:
         """The duration of an instruction that occupies the device, with the shapes of its operands."""
         cycles = line.search(_CYCLES) if line.says('"estimated_cycles"') else None
         compiled = self._reified(line) if cycles is None else None
-        if cycles is not None and self._device.clock and int(cycles[1]) != UNUSABLE:
+        # With the largest number libtpu has no figure, as for operations of the SparseCores.
+        if cycles is not None and self._device.clock and int(cycles[1]) != 2**63 - 1:
             compiled = int(cycles[1]) / self._device.clock
         matmuls = self.work.matmuls(line, shapes)
         hbm = self.work.hbm_bytes(line, shapes)
@@ -160,14 +150,13 @@ class Durations:
         writes beside it are off by a factor of a hundred at times."""
         if not line.says('"reification_cost"'):
             return None
-        costs = {name: float(time) for time, name in _REIFIED.findall(line.text, line.inside, line.stop)}
+        cost = r'"exec_time_us":([\d.eE+-]{1,24})[^{}]*"name":"([^"]{0,40})"'
+        costs = {name: float(time) for time, name in re.findall(cost, line.text[line.inside : line.stop])}
         return costs["sol"] * 1e-6 if "sol" in costs else None
 
     def of_copy(self, shape: str) -> Duration:
-        """The duration of a copy between memories that runs beside the program.
-
-        Its tuple has the destination, the source and flags; a slice's the source, then the destination.
-        """
+        """The duration of a copy between memories that runs beside the program: its tuple has the destination
+        and the source, or the other way round, and flags."""
         arrays = [array for array in placed_arrays(shape) if array.sizes or array.space == HBM][:2]
         spaces, moved = {array.space for array in arrays}, min((array.bytes for array in arrays), default=0)
         copy = Duration(None, bytes=moved, lane=COPIES, channels=(("HBM", 0),))
@@ -207,7 +196,7 @@ def takes_time(line: Instruction) -> bool:
     """Return whether an instruction is more than a name for memory or a number."""
     if line.opcode == "custom-call":
         return line.search(_MEMORY) is None
-    return line.opcode not in _NO_TIME
+    return line.opcode not in NAMING and line.opcode not in ("bitcast-convert", "token", "infeed-token")
 
 
 def on_host(moved: int, device: DeviceFigures) -> Duration:
@@ -216,12 +205,8 @@ def on_host(moved: int, device: DeviceFigures) -> Duration:
     told = Duration(None, "unknown", "host", "", moved, lane=HOST, channels=channels)
     if not device.host:
         return replace(told, detail="no bandwidth between host and device is known")
-    return replace(
-        told,
-        seconds=moved / device.host,
-        estimate="links",
-        detail=f"{human_bytes(moved)} at {rate(device.host)}",
-    )
+    detail = f"{human_bytes(moved)} at {rate(device.host)}"
+    return replace(told, seconds=moved / device.host, estimate="links", detail=detail)
 
 
 class LinkTimes:
@@ -290,7 +275,6 @@ class LinkTimes:
         )
 
     def _levels(self, record: Collective) -> tuple[LinkLevel, ...] | None:
-        """The physical dimensions of a collective's groups."""
         if record.group_size <= 1 and record.groups is not None:
             return ()
         if self._placed is not None and record.axes:

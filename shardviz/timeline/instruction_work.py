@@ -20,7 +20,6 @@ _LABELS = re.compile(r"dim_labels=([^\s,]+)->([^\s,]+)")
 _WINDOW = re.compile(r"window=\{([^{}]*)\}")
 _GROUPS = re.compile(r"(feature|batch)_group_count=(\d{1,9})")
 _ESTIMATE = re.compile(r"cost_estimate\W{1,8}(\{[^{}]*\})")
-_ESTIMATED = re.compile(r"(flops|bytes_accessed)\W{1,8}?(\d{1,18})")
 _ATTENTION = re.compile(r'custom_call_target="(?:__cudnn\$fmha|te_fused_attn_)\w*')
 _SCORES = re.compile(r"intermediate_tensor_shape[^\[]{1,80}\[([\d\\\", ]{1,90})\]")
 _SCORE = re.compile(r"\b(?:input_batch|attn_heads|q_max_seqlen|kv_max_seqlen) = (\d{1,18})")
@@ -30,7 +29,6 @@ _MULTIPLYING = (*MATMULS, "custom-call", "fusion", "call")
 """Opcodes that may multiply matrices, by themselves or in what they run."""
 _IN_PLACE = (*SLICES, "dynamic-update-slice")
 _PRECISION = re.compile(r"operand_precision=\{[^{}]*?(highest|high)\b")
-_PASSES_OF = {"high": 3, "highest": 6}
 _ALIAS = re.compile(r"\{([\d, ]*)\}: \((\d{1,6}), \{([\d, ]*)\}")
 _OUTPUT_ALIAS = re.compile(r"output_to_operand_aliasing=\{((?:[^{}]|\{[^{}]*\})*)\}")
 _COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "reduce-scatter", "collective-permute")
@@ -38,16 +36,12 @@ _TELLING = re.compile(rf" ({'|'.join((*_MULTIPLYING, *_IN_PLACE, *_COLLECTIVES))
 Path = tuple[int, ...]
 """The number of an element of a tuple, then of the tuple in it, and so on."""
 _Held = TypeVar("_Held")
-MAX_POSITIONS = 2**16
-"""Taps of a convolution's window that are counted one by one at most."""
 
 
 class Matmuls(NamedTuple):
-    """The floating-point operations of matmuls, a multiply-add as two, and the type of what they multiply.
-
-    Of several types it is that of the most work. `passes` is how often units that multiply bf16 multiply for
-    an f32 of the precision that is asked for: once, three times, six times (`jax.lax.Precision`).
-    """
+    """The floating-point operations of matmuls, a multiply-add as two, and the type of what they multiply (of
+    several that of the most work). `passes` is how often units that multiply bf16 multiply for an f32 of the
+    precision that is asked for: once, three times, six times (`jax.lax.Precision`)."""
 
     flops: int = 0
     dtype: str = ""
@@ -70,10 +64,8 @@ class InstructionWork:
         self._traffic: dict[Computation, tuple[dict[int, int], int | None]] = {}
 
     def first_like(self, home: Computation) -> Computation:
-        """The first computation that was asked for and differs from one in no more than names.
-
-        Both do the same work, but for collectives, which are known by their names.
-        """
+        """The first computation that was asked for and differs from one in no more than names: both do the
+        same work, but for collectives, which are known by their names."""
         if home not in self._like:
             self._like[home] = home
             pieces = _NAME.split(self._text[home.start : home.stop])
@@ -90,9 +82,9 @@ class InstructionWork:
     def is_matmul(self, line: Instruction) -> bool:
         """Return whether it multiplies matrices, by itself or in what it calls."""
         callee = self.lines.callee(line) if line.opcode in WRAPPERS else None
-        return (
-            self.lines.is_matmul(line) if callee is None else self.lines.multiplies(self.first_like(callee))
-        )
+        if callee is not None:
+            return self.lines.multiplies(self.first_like(callee))
+        return self.lines.is_matmul(line)
 
     def matmuls(self, line: Instruction, shapes: Sequence[str], depth: int = 0) -> Matmuls:
         """The matmuls of an instruction on operands of these shapes, those in what it calls included."""
@@ -108,23 +100,19 @@ class InstructionWork:
     def inside(self, home: Computation, depth: int = 0) -> Matmuls:
         """The matmuls of one run of a computation."""
         home = self.first_like(home)
-        if home not in self._matmuls:
-            self._matmuls[home] = NONE
-            if depth < MAX_NESTED:
-                self._matmuls[home] = self._sum(home, depth)
-        return self._matmuls[home]
-
-    def _sum(self, home: Computation, depth: int) -> Matmuls:
+        if home in self._matmuls:
+            return self._matmuls[home]
+        self._matmuls[home] = NONE
         flops: Counter[str] = Counter()
         passes = 1
-        for opcode in filter(self._opcodes(home).__contains__, _MULTIPLYING):
-            for line in self.lines.with_opcode(home, opcode):
+        for opcode in _MULTIPLYING if depth < MAX_NESTED else ():
+            for line in self.lines.with_opcode(home, opcode) if opcode in self._opcodes(home) else ():
                 work = self.matmuls(line, self.operand_shapes(line), depth + 1)
                 flops[work.dtype] += work.flops
                 passes = max(passes, work.passes)
-        if not flops.total():
-            return NONE
-        return Matmuls(flops.total(), max(flops, key=flops.__getitem__), passes)
+        if flops.total():
+            self._matmuls[home] = Matmuls(flops.total(), max(flops, key=flops.__getitem__), passes)
+        return self._matmuls[home]
 
     def _opcodes(self, home: Computation) -> frozenset[str]:
         """The opcodes in a computation that its work depends on."""
@@ -138,7 +126,8 @@ class InstructionWork:
 
     def _said(self, line: Instruction) -> dict[str, int]:
         estimate = line.search(_ESTIMATE) if line.opcode == "custom-call" else None
-        return {key: int(number) for key, number in _ESTIMATED.findall(estimate[1])} if estimate else {}
+        said = re.findall(r"(flops|bytes_accessed)\W{1,8}?(\d{1,18})", estimate[1]) if estimate else ()
+        return {key: int(number) for key, number in said}
 
     def operand_shapes(self, line: Instruction) -> list[str]:
         """The shapes of an instruction's operands, "" where the computation does not define one."""
@@ -188,13 +177,12 @@ class InstructionWork:
                 )
         batch = lhs[inputs.index("b")] // groups.get("batch", 1)
         features = lhs[inputs.index("f")] // groups.get("feature", 1)
-        return Matmuls(
-            2 * batch * features * out[output.index("f")] * taps, operands[0].dtype, self._passes(line)
-        )
+        flops = 2 * batch * features * out[output.index("f")] * taps
+        return Matmuls(flops, operands[0].dtype, self._passes(line))
 
     def _passes(self, line: Instruction) -> int:
         precision = line.search(_PRECISION)
-        return _PASSES_OF[precision[1]] if precision else 1
+        return {"high": 3, "highest": 6}[precision[1]] if precision else 1
 
     def _kernel(self, line: Instruction, shapes: Sequence[str]) -> Matmuls:
         """A library's matmul or convolution, or a kernel whose author says its work."""
@@ -214,23 +202,17 @@ class InstructionWork:
         if len(arrays) < 2 or len(arrays[0].sizes) < 4 or len(arrays[1].sizes) < 4:
             return NONE
         query, key = arrays[0].sizes, arrays[1].sizes
-        scores = line.search(_SCORES)
-        said = (
-            re.findall(r"\d{1,18}", scores[1])
-            if scores
-            else _SCORE.findall(line.text, line.inside, line.stop)
-        )
+        said = _SCORE.findall(line.text, line.inside, line.stop)
+        if scores := line.search(_SCORES):
+            said = re.findall(r"\d{1,18}", scores[1])
         # Without these the layout is batch, sequence, heads, depth.
         points = math.prod(map(int, said)) if len(said) == 4 else math.prod(query[:-1]) * key[1]
         products = (5 if is_backward else 2) * points * query[-1]
         return Matmuls(products if line.search(_CAUSAL) else 2 * products, arrays[0].dtype)
 
     def hbm_bytes(self, line: Instruction, shapes: Sequence[str]) -> int:
-        """The bytes of HBM that an instruction reads and writes, each operand once.
-
-        Of an operand that a fusion slices only the slices count, of one that it updates in place the
-        update. Memory spaces on the chip do not count.
-        """
+        """The bytes of HBM, and not of memory on the chip, that an instruction reads and writes, each operand
+        once: of one that a fusion slices only the slices, of one that it updates in place the update."""
         if (said := self.estimated_bytes(line)) is not None:
             return said
         if line.opcode in SLICES:
@@ -265,10 +247,9 @@ class InstructionWork:
     def _slices(self, callee: Computation) -> tuple[dict[int, int], int | None]:
         """By the number of a parameter, the bytes that are read of it where that is not all; and the bytes
         that are written where the result is an operand updated in place."""
-        behind: dict[str, int] = {}
-        """The parameter that a name is, bitcast or converted at most."""
+        # The parameter that a name is, bitcast or converted at most; the bytes written of one that is
+        updated.behind: dict[str, int] = {}
         results: dict[str, int] = {}
-        """The bytes that are written of a parameter that a name is, updated."""
         read: Counter[int] = Counter()
         whole: set[int] = set()
         written: int | None = None
@@ -299,10 +280,7 @@ class InstructionWork:
                 written = results[line.name]
             elif line.is_root and opcode == "tuple" and not results.keys().isdisjoint(names):
                 made = ((name, self.lines.named(callee, name)) for name in names)
-                written = sum(
-                    results.get(name, bytes_in(instruction.shape) if instruction else 0)
-                    for name, instruction in made
-                )
+                written = sum(results.get(name, bytes_in(own.shape) if own else 0) for name, own in made)
         return {number: size for number, size in read.items() if number not in whole}, written
 
 
@@ -340,15 +318,13 @@ def _unplaced(shape: str) -> int:
 
 
 def valid_taps(size: int, taps: int, outputs: int, window: dict[str, str]) -> int:
-    """The pairs of an output and a tap of a window, along one dimension, that meet an element of the input.
-
-    `window` has ``stride``, ``pad``, ``lhs_dilate`` and ``rhs_dilate``; the others are 1 or 0. As
-    ``ValidPositionCount`` in XLA's ``hlo_cost_analysis.cc``.
-    """
+    """The pairs of an output and a tap of a window, along one dimension, that meet an element of the input,
+    as ``ValidPositionCount`` in XLA's ``hlo_cost_analysis.cc`` counts. `window` has ``stride``, ``pad``,
+    ``lhs_dilate`` and ``rhs_dilate``; the others are 1 or 0."""
     stride = int(window.get("stride", 1))
     low = int(window.get("pad", "0_0").split("_")[0])
     spread, gap = int(window.get("lhs_dilate", 1)), int(window.get("rhs_dilate", 1))
-    if taps > MAX_POSITIONS or size < 1:
+    if taps > 2**16 or size < 1:
         return taps * outputs
     last = (size - 1) * spread
     step = spread // math.gcd(stride, spread)
@@ -358,9 +334,8 @@ def valid_taps(size: int, taps: int, outputs: int, window: dict[str, str]) -> in
         offset = tap * gap - low
         first = max(0, -(offset // stride)) if offset < 0 else 0
         end = min(outputs - 1, (last - offset) // stride)
-        first = next(
-            (each for each in range(first, first + step) if (each * stride + offset) % spread == 0), end + 1
-        )
+        starts = (each for each in range(first, first + step) if (each * stride + offset) % spread == 0)
+        first = next(starts, end + 1)
         if first <= end:
             found += (end - first) // step + 1
     return found

@@ -1,11 +1,10 @@
 """The memory of a scheduled module, estimated from the order of its instructions.
 
-A buffer is live from the instruction that makes it to the last that reads it, under any of its names. Tuples,
-bitcasts, and the values that a loop carries are names of buffers that exist; a loop and a donated argument
-are written in place, as are operands that the compiler says may share their buffer with a result
-(``aliasing_operands``, ``output_to_operand_aliasing``) or, where it says nothing of it, those of elementwise
-work. On-chip memory (``S(1)``) does not count, nor does the scratch memory of a collective. The compiler
-packs buffers into one allocation, which this does not imitate: holes in it are not counted.
+A buffer is live from the instruction that makes it to the last that reads it, under any of its names: tuples,
+bitcasts, what a loop carries. A loop and a donated argument are written in place, as are operands that the
+compiler says may share their buffer with a result (``aliasing_operands``, ``output_to_operand_aliasing``) or,
+where it says nothing of it, those of elementwise work. On-chip memory (``S(1)``), the scratch memory of a
+collective, and holes in the compiler's one allocation do not count.
 """
 
 from __future__ import annotations
@@ -27,12 +26,7 @@ MAX_DEPTH = 64
 """Computations within one another, followed at most."""
 MAX_FOLLOWED = 100_000
 """No computation is followed after so many instructions: one that is called over and over has no end."""
-
 _SHARES = re.compile(r'"aliasing_operands":\{"lists":\[([^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]\}')
-_INDICES = re.compile(r'"indices":\[([^\[\]]*)\]')
-_NUMBER = re.compile(r"\d{1,6}")
-_LAYOUT = re.compile(r"\{[^{}]*\}")
-
 Parts = dict[Path, int]
 """The buffers of a tuple's arrays by their paths in it."""
 Value = int | Parts
@@ -53,23 +47,20 @@ class _Liveness:
     def __init__(self, rows: ProgramRows) -> None:
         self._rows = rows
         self._reader = rows.reader
+        # The names of the instructions that run.
         self._order: list[str] = []
-        """The names of the instructions that run."""
-        # A buffer of HBM is a number into these.
+        # A buffer of HBM is a number into these: its bytes, the places in the order of the first instruction
+        # at which it is live and behind the last, and its maker's rows and number there, with its shape.
         self._bytes: list[int] = []
         self._starts: list[int] = []
-        """The places in the order of the first instruction at which it is live, and behind the last."""
         self._ends: list[int] = []
         self._makers: list[tuple[Rows, int, str]] = []
-        """The rows and the number there of the instruction that makes it, and its shape."""
-        self._kinds: dict[int, BufferKind] = {}
-        """Of those that are not temporary."""
+        self._kinds: dict[int, BufferKind] = {}  # of those that are not temporary
         self._arguments: dict[int, Value] = {}
         self._elements: dict[int, tuple[Value, dict[int, Value]]] = {}
+        # Operands that an instruction's result may take the place of, if it is their last use.
         self._dying: list[tuple[int, list[int], int]] = []
-        """Operands that an instruction's result may take the place of, if it is their last use."""
-        self._alias_bytes = 0
-        self._output_bytes = 0
+        self._alias_bytes = self._output_bytes = 0
 
     def program(self, entry: Computation) -> None:
         """Follow the entry, its arguments and its results."""
@@ -151,8 +142,11 @@ class _Liveness:
                 order.append(names[number])
                 if opcode in CONTROL:
                     values[number] = self._called(rows, number, operands, depth)
+                elif opcode == "send-done" and not isinstance(first, int):
+                    values[number] = _NOTHING
                 elif opcode.endswith("-done"):
-                    values[number] = self._done(opcode, first)
+                    # The result of what ran beside, out of the tuple that its start gave.
+                    values[number] = self._element(first, 0 if opcode in ("copy-done", "recv-done") else 1)
                 else:
                     values[number] = self._run(rows, number, operands, now)
         self._used(len(order), values[rows.root])
@@ -187,12 +181,6 @@ class _Liveness:
             self._elements[id(value)] = value, elements
         return elements.get(index, _NOTHING)
 
-    def _done(self, opcode: str, begun: Value) -> Value:
-        """The result of something that ran beside, out of the tuple that its start gave."""
-        if opcode == "send-done" and not isinstance(begun, int):
-            return _NOTHING
-        return self._element(begun, 0 if opcode in ("copy-done", "recv-done") else 1)
-
     def _made(self, rows: Rows, number: int, now: int) -> Value:
         """New buffers for the result of an instruction."""
         value = {}
@@ -218,7 +206,11 @@ class _Liveness:
                 if place < len(operands):
                     value = self._replaced(value, path, _part(operands[place], inner))
         if form.has_aliases and (lists := _shared(form.tail)) is not None:
-            self._share(lists, operands, [*_parts(value).values()], now)
+            results = dict(enumerate(_parts(value).values(), len(operands)))
+            for numbers in lists:
+                held = [*_buffers(*(operands[each] for each in numbers if each < len(operands)))]
+                for each in filter(results.__contains__, numbers):
+                    self._may_share(now, held, results[each])
         elif form.is_elementwise:
             for result in _parts(value).values():
                 self._may_share(now, _buffers(*operands), result)
@@ -246,16 +238,6 @@ class _Liveness:
                 self._bytes[buffer] = 0
         rest.update(((*path, *own), buffer) for own, buffer in _parts(part).items())
         return _whole(rest)
-
-    def _share(
-        self, lists: Iterable[Sequence[int]], operands: list[Value], results: list[int], now: int
-    ) -> None:
-        """Note the operands whose buffer a result may take, as the compiler lists them."""
-        for numbers in lists:
-            of_operands = [*_buffers(*(operands[n] for n in numbers if n < len(operands)))]
-            for number in numbers:
-                if len(operands) <= number < len(operands) + len(results):
-                    self._may_share(now, of_operands, results[number - len(operands)])
 
     def _may_share(self, now: int, held: Iterable[int], result: int) -> None:
         """Note those of the operands' buffers that are as large as a result, which may take their place."""
@@ -332,7 +314,7 @@ class _Liveness:
             yield LiveBuffer(
                 source if is_named else line.name,
                 kind,
-                _LAYOUT.sub("", shape),
+                re.sub(r"\{[^{}]*\}", "", shape),  # without its layout
                 self._bytes[buffer],
                 "" if is_named else source,
                 first=first,
@@ -367,18 +349,15 @@ def _buffers(*values: Value) -> Iterator[int]:
 
 
 def _together(elements: Iterable[Value]) -> Value:
-    return {
-        (index, *path): buffer
-        for index, element in enumerate(elements)
-        for path, buffer in _parts(element).items()
-    }
+    every = ((index, _parts(element)) for index, element in enumerate(elements))
+    return {(index, *path): buffer for index, parts in every for path, buffer in parts.items()}
 
 
 @lru_cache(maxsize=4096)
 def _shared(attributes: str) -> tuple[tuple[int, ...], ...] | None:
     """The numbers of operands, and behind these of results, that may share a buffer; None where the compiler
     says nothing of it."""
-    shares = _SHARES.search(attributes)
-    if shares is None:
+    if (shares := _SHARES.search(attributes)) is None:
         return None
-    return tuple(tuple(map(int, _NUMBER.findall(indices))) for indices in _INDICES.findall(shares[1]))
+    lists = re.findall(r'"indices":\[([^\[\]]*)\]', shares[1])
+    return tuple(tuple(map(int, re.findall(r"\d{1,6}", indices))) for indices in lists)

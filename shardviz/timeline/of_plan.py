@@ -12,6 +12,7 @@ from shardviz.planner.pricing.priced_plan import PricedStep, ResidentArray
 from shardviz.planner.problem import Problem, statement_text
 from shardviz.timeline.program_timeline import (
     COMPUTE,
+    BufferKind,
     Lane,
     LiveBuffer,
     MemoryReport,
@@ -23,12 +24,8 @@ from shardviz.units import shaped
 
 
 def plan_timeline(cost: PlanCost) -> ProgramTimeline:
-    """The steps of a plan in their order, local ones on the lane of compute, collectives on a mesh axis'.
-
-    A collective over several axes has a lane of these, as in a program. Each waits for the step before, so
-    every collective is exposed. A step of which a figure is missing takes as long as the others say, or no
-    room.
-    """
+    """The steps of a plan in their order, local ones on the lane of compute, collectives on that of their
+    mesh axes. Each waits for the step before, so every collective is exposed."""
     edges = (*accumulate((priced.seconds or 0.0 for priced in cost.steps), initial=0.0),)
     lanes = [*dict.fromkeys((COMPUTE, *map(_lane, cost.steps)))]
     ops = tuple(
@@ -41,8 +38,7 @@ def plan_timeline(cost: PlanCost) -> ProgramTimeline:
             communication[lanes[op.lane].name] += op.seconds or 0.0
     problem = cost.plan.problem
     title = problem.text
-    if problem.layers > 1:
-        # Of layers that are alike one is drawn.
+    if problem.layers > 1:  # of layers that are alike one is drawn
         title = f"{replace(problem, layers=1).text}, one layer of {problem.layers}"
     return ProgramTimeline(
         title=title,
@@ -109,30 +105,24 @@ def _notes(cost: PlanCost) -> tuple[str, ...]:
 
 def _memory(cost: PlanCost, edges: tuple[float, ...]) -> MemoryReport:
     """The bytes of all arrays that a device holds; `edges` are the starts of the steps, and the end."""
+    problem = cost.plan.problem
     spans: dict[ResidentArray, tuple[int, int]] = {}
     for number, priced in enumerate(cost.steps):
         for array in priced.resident:
             spans[array] = (spans.get(array, (number, number))[0], number)
-    last = cost.steps[-1]
     made = {step.step.array: step.step.to_spec for step in cost.steps}
-    returned = {(name, made[name]) for name in cost.plan.problem.results}
-    kept = {array for array in last.resident if (array.name, array.spec) in returned}
+    returned = {(name, made[name]) for name in problem.results}
+    kept = {array for array in cost.steps[-1].resident if (array.name, array.spec) in returned}
     peak = cost.steps.index(cost.peak_step)
-    arrays = {array.name: array for array in cost.plan.problem.arrays}
+    arrays = {array.name: array for array in problem.arrays}
     buffers = []
-    for array, (start, stop) in spans.items():
-        if start <= peak <= stop:
+    for array, (first, last) in spans.items():
+        if first <= peak <= last:
             whole = arrays[array.name].with_spec(array.spec)
-            buffers.append(
-                LiveBuffer(
-                    array.name,
-                    "argument" if array.is_argument else "output" if array in kept else "temporary",
-                    shaped(whole.dtype, whole.shard_shape(cost.plan.problem.mesh)),
-                    array.bytes,
-                    start=None if array.is_argument else edges[start],
-                    end=None if array.is_argument else edges[stop + 1],
-                )
-            )
+            shape = shaped(whole.dtype, whole.shard_shape(problem.mesh))
+            kind: BufferKind = "argument" if array.is_argument else "output" if array in kept else "temporary"
+            start, end = (None, None) if array.is_argument else (edges[first], edges[last + 1])
+            buffers.append(LiveBuffer(array.name, kind, shape, array.bytes, start=start, end=end))
     argument_bytes = sum(array.bytes for array in spans if array.is_argument)
     output_bytes = sum(array.bytes for array in kept)
     return MemoryReport(

@@ -21,14 +21,7 @@ from shardviz.timeline.walk import Walker
 from shardviz.units import seconds as human_seconds
 
 MAX_NAMED = 5
-"""Names in a note."""
-MAX_SAVINGS = 5
-"""The savings that are told."""
-WORTH = 0.001
-"""A saving below this part of the total is not told, unless all of them together are `MUCH` of it."""
-MUCH = 0.01
-SLOW = 1.5
-"""Compute is told that takes so many times as long as its roofline."""
+"""Names in a note, and the savings that are told."""
 
 
 @uncollected()
@@ -43,15 +36,11 @@ def timed_program(
     module: HloModule | None = None,
 ) -> tuple[HloModule, ProgramTimeline]:
     """HLO text as a module, and its timeline on a machine. `module` is the text as it was read before on the
-    same mesh, if it was.
-
-    `mesh` names the axes that the groups of collectives follow, as in `read_hlo`; `infer` asks for one that
-    explains them. `placement` says where the mesh lies, else it lies where JAX would place it. A text that is
-    not scheduled is timed in the order of its lines, which `notes` says.
+    same mesh, if it was; `mesh`, `infer` and `origins` are those of `read_hlo`. `placement` says where the
+    mesh lies, else it lies where JAX would place it.
 
     Raises what `read_hlo` raises, and `QuestionError` for a text without an entry computation, and for a mesh
-    that the machine cannot hold. `origins` as in `read_hlo`.
-    """
+    that the machine cannot hold."""
     placed = place_mesh(machine, mesh, placement) if mesh is not None else None
     slices = placed.placement.slices if placed is not None and placed.placement is not None else None
     reader = Reader(text, mesh, slices)
@@ -101,12 +90,10 @@ def timed_program(
 
 
 def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
-    """The report with the seconds of a timeline of the same program.
-
-    An instruction that the timeline does not draw, as it takes no time, stands where the one before it ends.
-    """
+    """The report with the seconds of a timeline of the same program. An instruction that the timeline does
+    not draw, as it takes no time, stands where the one before it ends."""
+    # The first start and the last end of each name, with True for an asynchronous one.
     drawn: dict[str, tuple[float, float, bool]] = {}
-    """The first start and the last end of each name, and whether it is asynchronous."""
     for op in timeline.ops:
         known = drawn.setdefault(op.name, here := (op.start, op.end, op.is_async))
         if known is not here:
@@ -120,10 +107,8 @@ def on_clock(report: MemoryReport, timeline: ProgramTimeline) -> MemoryReport:
     before: tuple[float, int] | None = None
     for name, live in report.order:
         start, end, is_async = drawn.get(name) or (done, now, False)
-        if start > now:
-            now = start
-        if end < now:
-            end = now
+        now = max(now, start)
+        end = max(now, end)
         if name in told:
             begins[name], finishes[name] = now, end
         if not is_async:
@@ -171,9 +156,7 @@ def _notes(
     if timeline.unknown:
         yield f"the total leaves out operations without an estimate: {_named(timeline.unknown)}"
     if doubtful := drawing.named(
-        lambda duration: (
-            duration.estimate == "compiler" and (duration.seconds or 0.0) < DOUBTED * (duration.least or 0.0)
-        )
+        lambda each: each.estimate == "compiler" and (each.seconds or 0.0) < DOUBTED * (each.least or 0.0)
     ):
         yield f"doubtful: the compiler's estimate of {_named(doubtful)} is faster than the roofline"
     if unread := len(module.unread):
@@ -200,13 +183,11 @@ def _savings(drawing: Drawing, total: float) -> tuple[Saving, ...]:
     """The most that could be saved, in all runs, alike operations of one source line together: what the
     device waits for, or what compute takes beyond its roofline."""
     groups: dict[tuple[object, ...], list[tuple[float, int]]] = {}
-    slow = {
-        duration: (duration.seconds or 0.0) - duration.least
-        for duration in {*drawing.durations}
-        if duration.least
-        and duration.lane.kind == "compute"
-        and (duration.seconds or 0.0) >= SLOW * duration.least
-    }
+    slow = {}
+    for duration in {*drawing.durations}:
+        seconds, least = duration.seconds or 0.0, duration.least
+        if least and duration.lane.kind == "compute" and seconds >= 1.5 * least:
+            slow[duration] = seconds - least
     for number, (op, duration) in enumerate(zip(drawing.ops, drawing.durations, strict=True)):
         if not op.exposed and duration not in slow:
             continue
@@ -217,11 +198,10 @@ def _savings(drawing: Drawing, total: float) -> tuple[Saving, ...]:
             groups.setdefault(key, []).append((saved * _runs(op), number))
     sums = [(sum(saved for saved, _ in those), those) for those in groups.values()]
     sums.sort(key=lambda pair: -pair[0])
-    told = [(seconds, those) for seconds, those in sums if seconds >= WORTH * total]
-    if not told and sum(seconds for seconds, _ in sums) >= MUCH * total:
-        # Of very many lines none may be worth it alone.
-        told = sums
-    return tuple(_saving(drawing, seconds, those) for seconds, those in told[:MAX_SAVINGS])
+    told = [(seconds, those) for seconds, those in sums if seconds >= 0.001 * total]
+    if not told and sum(seconds for seconds, _ in sums) >= 0.01 * total:
+        told = sums  # of very many lines none may be worth it alone
+    return tuple(_saving(drawing, seconds, those) for seconds, those in told[:MAX_NAMED])
 
 
 def _runs(op: TimedOp) -> int:

@@ -31,12 +31,9 @@ LINKS = Lane("axis", "links")
 
 @dataclass(frozen=True)
 class LiveBuffer:
-    """An array that takes `bytes` of HBM.
-
-    `name` is its instruction's, of an argument the user's where the text has it. `start` and `end` are
-    seconds on the drawn clock between which it is live, None for the whole program; `first` and `last` the
-    instructions, "" likewise. `source` is the user's line, or "".
-    """
+    """An array that takes `bytes` of HBM. `name` is its instruction's, of an argument the user's where the
+    text has it, and `source` the user's line. It is live from `start` to `end`, seconds on the drawn clock,
+    and from the instruction `first` to `last`; without these for the whole program."""
 
     name: str
     kind: BufferKind
@@ -134,11 +131,9 @@ class TimedOp:
 @dataclass(frozen=True)
 class TimeSpan:
     """A stretch of the drawn clock that is a loop's body, a branch of a conditional or a called computation.
-
     `count` is how often a loop runs, None where the text does not tell. `depth` counts those around it.
     `seconds` is how long it really takes, of a loop all its runs, of a branch that is not taken 0; None is as
-    drawn, times the count.
-    """
+    drawn, times the count."""
 
     kind: SpanKind
     name: str

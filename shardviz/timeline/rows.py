@@ -21,13 +21,10 @@ from shardviz.timeline.simulation import TimedWork
 
 _ROW = re.compile(rf"\n(?:{HEAD}(?:%([^\s,(){{}}=%]++(?:, %[^\s,(){{}}=%]++)*+)(?=\)))?+([^\n]*+))?+")
 """A line: its head, its operands where they are names alone, and the rest."""
-_WITHOUT_OPERANDS = ("constant", "parameter")
-_REDUCING = frozenset(
-    {
-        *("reduce", "reduce-window", "scatter", "select-and-scatter", "sort", "map"),
-        *("all-reduce", "all-reduce-start", "reduce-scatter", "reduce-scatter-start"),
-    }
-)
+_REDUCING = {
+    *("reduce", "reduce-window", "scatter", "select-and-scatter", "sort", "map"),
+    *("all-reduce", "all-reduce-start", "reduce-scatter", "reduce-scatter-start"),
+}
 _REDUCTION = re.compile(r", to_apply=%?[^\s,]++")
 """What they do with two elements, for which XLA makes a computation each time."""
 _CALLS = re.compile(r" calls=%?([^\s,(){}]++)")
@@ -48,14 +45,12 @@ class Form:
         self._home = home
         self._start = start
         self.opcode, self.shape, self.tail = key
-        self.begins = begins(self.opcode)
-        """True where another instruction ends what one of these begins."""
+        self.begins = begins(self.opcode)  # another instruction ends what one of these begins
         self.has_aliases = "aliasing" in self.tail
-        self.is_elementwise = self.opcode in _ELEMENTWISE or (
-            self.opcode == "fusion" and "kind=kLoop" in self.tail
-        )
+        is_loop = self.opcode == "fusion" and "kind=kLoop" in self.tail
+        self.is_elementwise = self.opcode in _ELEMENTWISE or is_loop
+        # Its instructions as work of the device, by the shapes of their operands.
         self.works: dict[tuple[str, ...], TimedWork] = {}
-        """Its instructions as work of the device, by the shapes of their operands."""
 
     @cached_property
     def line(self) -> Instruction:
@@ -116,11 +111,8 @@ def _parts(shape: str) -> tuple[tuple[Path, str, int], ...]:
 class Rows:
     """The instructions of one computation, in program order; -1 stands for one that it does not define.
 
-    In a text that is not in such an order, an instruction stands behind its operands.
-
     `operands` has the numbers of the instructions whose results one takes, `starts` the positions of the
-    lines; `root` is the number of the one whose result is the computation's.
-    """
+    lines; `root` is the number of the one whose result is the computation's."""
 
     def __init__(self, lines: Instructions, home: Computation) -> None:
         self._lines = lines
@@ -196,7 +188,7 @@ class ProgramRows:
             root, name, shape, opcode, written, tail = match.groups()
             if written is not None:
                 taken = written.split(", %")
-            elif name is not None and (opcode in _WITHOUT_OPERANDS or tail[:1] == ")"):
+            elif name is not None and (opcode in ("constant", "parameter") or tail[:1] == ")"):
                 taken = ()
             else:
                 line = lines.at(start, home)

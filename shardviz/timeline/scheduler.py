@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from shardviz.hlo.collective import OPS
@@ -36,20 +37,13 @@ MAX_DEPTH = 20
 """Loops within one another, followed at most."""
 _NEGLIGIBLE = 1.0
 """Cycles of what only names or indexes data; every instruction has at least these."""
-_WHOLE = 0.01
-"""A loop's trips are a whole number within this part of one."""
-_RENAMED = re.compile(r'^\s*(?:ROOT )?%?([^\s=]+) = .*async_collective_name="([^"\n]*)"', re.MULTILINE)
-"""A collective, and the name that it had until it became synchronous, after the scheduler."""
 
 
 def scheduler_timeline(schedule: CompilerSchedule, model: ProgramTimeline, text: str = "") -> ProgramTimeline:
-    """The scheduler's simulation with the lanes, the lines and the loops of the model's timeline.
-
-    `text` is the final module, in which instructions have other names where they changed after the scheduler.
-    The scheduler tells how long an asynchronous operation takes by how long the device waits for it. One that
-    it does not wait for takes as long as others of its kind and size; without such, its `seconds` are None,
-    and it is drawn until it is asked for.
-    """
+    """The scheduler's simulation with the lanes, the lines and the loops of the model's timeline; `text` is
+    the final module. The scheduler tells how long an asynchronous operation takes by how long the device
+    waits for it. One that it does not wait for takes as long as others of its kind and size; without such,
+    its `seconds` are None, and it is drawn until it is asked for."""
     drawer = _Drawer(schedule, model, text)
     seconds = drawer.all()
     lanes = [*drawer.lanes]
@@ -80,10 +74,8 @@ def scheduler_timeline(schedule: CompilerSchedule, model: ProgramTimeline, text:
 
 @dataclass(frozen=True)
 class _Transfer:
-    """An asynchronous operation, from its start to its done, in cycles from the start of its computation.
-
-    `waited` are those in which the device does nothing else meanwhile.
-    """
+    """An asynchronous operation, from its start to its done; `waited` are the cycles in which the device does
+    nothing else meanwhile."""
 
     started: ScheduledInstruction
     done: ScheduledInstruction
@@ -96,10 +88,8 @@ class _Transfer:
 
 
 def _transfers(home: ScheduledComputation) -> list[_Transfer]:
-    """The asynchronous operations of a computation.
-
-    While the device is idle it waits for the first of those under way that is asked for afterwards.
-    """
+    """The asynchronous operations of a computation. While the device is idle it waits for the first of those
+    under way that is asked for afterwards."""
     open_: dict[int, ScheduledInstruction] = {}
     pairs: list[tuple[ScheduledInstruction, ScheduledInstruction]] = []
     for instruction in home.instructions:
@@ -136,15 +126,13 @@ class _Drawer:
         self.end = 0.0
         self._by_id = {home.id: home for home in schedule.computations}
         self._models = {op.name: op for op in reversed(model.ops)}
-        self._final = {then: now for now, then in _RENAMED.findall(text)}
+        # The names that collectives have since they became synchronous, after the scheduler.
+        renamed = re.findall(r'^\s*(?:ROOT )?%?([^\s=]+) = .*async_collective_name="([^"\n]*)"', text, re.M)
+        self._final = {then: now for now, then in renamed}
         self._transfers = {home.id: _transfers(home) for home in schedule.computations}
-        self._match_the_rest()
-        self._cycles = {
-            self._kind(transfer.started): transfer.cycles
-            for transfers in self._transfers.values()
-            for transfer in transfers
-            if transfer.cycles is not None
-        }
+        every = [transfer for those in self._transfers.values() for transfer in those]
+        self._match_the_rest(every)
+        self._cycles = {self._kind(each.started): each.cycles for each in every if each.cycles is not None}
 
     def all(self) -> float:
         """Draw every computation that no other one runs, and return the seconds of one run of the program."""
@@ -165,10 +153,8 @@ class _Drawer:
                 self.spans.append(TimeSpan("loop", home.name, begin, self.end, runs, 0, took))
         if entry and entry not in (home.name for home in homes):
             self.unknown.append(entry)
-            self.notes.append(
-                "the scheduler has simulated loops alone, as nothing around them is asynchronous: "
-                "the rest is not in its total"
-            )
+            alone = "the scheduler has simulated loops alone, as nothing around them is asynchronous"
+            self.notes.append(f"{alone}: the rest is not in its total")
         if not self._schedule.is_complete:
             self.notes.append("the scheduler's text breaks off: the total has what there is of it")
         return seconds
@@ -182,10 +168,8 @@ class _Drawer:
         per_cycle = self._schedule.seconds(1.0)
         extra = drawn = 0.0  # By how much real and drawn times are later than the simulation's.
         for instruction in home.instructions:
-            start, took = (
-                begin + drawn + instruction.start * per_cycle,
-                (instruction.end - instruction.start) * per_cycle,
-            )
+            start = begin + drawn + instruction.start * per_cycle
+            took = (instruction.end - instruction.start) * per_cycle
             bodies = [self._by_id[id_] for id_ in instruction.calls if id_ in self._by_id]
             if bodies and depth < MAX_DEPTH:
                 real, width = self._inner(instruction, bodies, start, took, runs, depth)
@@ -193,14 +177,15 @@ class _Drawer:
                 drawn += width - took
             elif instruction.begins:
                 started[instruction.id] = start + took
+            elif (transfer := transfers.get(instruction.id)) is not None:
+                begun = started.get(transfer.started.id, start)
+                cycles = transfer.cycles or self._cycles.get(self._kind(transfer.started))
+                seconds = None if cycles is None else min(self._schedule.seconds(cycles), start - begun)
+                end = start if seconds is None else begun + seconds
+                waited = self._schedule.seconds(transfer.waited)
+                self._op(transfer.started, begun, end, seconds, runs, waited)
             elif instruction.opcode.endswith("-done"):
-                if (transfer := transfers.get(instruction.id)) is not None:
-                    begun = started.get(transfer.started.id, start)
-                    cycles = transfer.cycles or self._cycles.get(self._kind(transfer.started))
-                    seconds = None if cycles is None else min(self._schedule.seconds(cycles), start - begun)
-                    end = start if seconds is None else begun + seconds
-                    waited = self._schedule.seconds(transfer.waited)
-                    self._op(transfer.started, begun, end, seconds, runs, waited)
+                continue
             elif instruction.end - instruction.start > _NEGLIGIBLE:
                 self._op(instruction, start, start + took, took, runs)
         length = home.cycles * per_cycle
@@ -221,7 +206,7 @@ class _Drawer:
             once = self._schedule.seconds(body.busy_cycles)
             # The number of its trips is the model's, else what its time in its parent tells.
             ratio = took / once if once else 0.0
-            is_whole = round(ratio) >= 1 and abs(ratio - round(ratio)) <= _WHOLE * round(ratio)
+            is_whole = round(ratio) >= 1 and abs(ratio - round(ratio)) <= 0.01 * round(ratio)
             count = self._runs(body, runs) or (round(ratio) if is_whole else None)
             inside = None if count is None or runs is None else count * runs
             real, width = self._computation(body, begin, inside, depth + 1)
@@ -261,18 +246,16 @@ class _Drawer:
         like = self._like(started)
         return started.opcode, like.bytes if like is not None else 0
 
-    def _match_the_rest(self) -> None:
+    def _match_the_rest(self, transfers: Iterable[_Transfer]) -> None:
         """Give collectives that go by another name in the final module the model's, in their order: where
         both have as many of a kind."""
         rest: defaultdict[str, list[str]] = defaultdict(list)
-        for started in (transfer.started for those in self._transfers.values() for transfer in those):
+        for started in (transfer.started for transfer in transfers):
             if self._like(started) is None:
                 rest[started.opcode.removesuffix("-start")].append(started.name)
-        if not rest:
-            return
-        known = {*self._final.values()} | {
-            instruction.name for home in self._schedule.computations for instruction in home.instructions
-        }
+        known = {*self._final.values()}
+        if rest:
+            known |= {each.name for home in self._schedule.computations for each in home.instructions}
         for opcode, names in rest.items():
             others = [op.name for op in self._model.ops if op.op == opcode and op.name not in known]
             if len(names) == len(others):
@@ -302,25 +285,24 @@ class _Drawer:
             detail = f"{cycles:,} cycles of the scheduler's simulation"
             if instruction.memory and not is_async:
                 detail += f", {human_bytes(instruction.memory)} of temporaries after it"
-        self.ops.append(
-            TimedOp(
-                name=like.name if like is not None else instruction.name,
-                op=like.op if like is not None else opcode,
-                lane=self.lanes.setdefault(lane, len(self.lanes)),
-                start=start,
-                end=end,
-                seconds=seconds,
-                estimate="scheduler",
-                runs=runs,
-                exposed=(seconds or 0.0 if waited is None else waited) if is_transfer or is_async else 0.0,
-                bound=lane.name if is_transfer else "compute",
-                detail=detail,
-                source=like.source if like is not None else "",
-                bytes=like.bytes if like is not None else 0,
-                flops=like.flops if like is not None else 0,
-                is_async=is_async,
-            )
+        op = TimedOp(
+            instruction.name,
+            opcode,
+            self.lanes.setdefault(lane, len(self.lanes)),
+            start,
+            end,
+            seconds,
+            "scheduler",
+            runs,
+            exposed=(seconds or 0.0 if waited is None else waited) if is_transfer or is_async else 0.0,
+            bound=lane.name if is_transfer else "compute",
+            detail=detail,
+            is_async=is_async,
         )
+        if like is not None:
+            op.name, op.op, op.source = like.name, like.op, like.source
+            op.bytes, op.flops = like.bytes, like.flops
+        self.ops.append(op)
 
     def _like(self, instruction: ScheduledInstruction) -> TimedOp | None:
         """The model's operation of the same name, or of the one that the final module has for it."""

@@ -1,13 +1,10 @@
 """A scheduled module as steps, and these in time: the device does one after the other, links and copies run
 beside it.
 
-The steps of a computation are in the order of its schedule. An asynchronous operation begins at one step and
-is waited for at another, maybe in the next iteration of a loop: then the loop's state carries it, and it is
-known by its path there.
-
-Times are whole ticks of a femtosecond, so that equal states of a loop are known to be equal. A loop's body is
-simulated until an iteration ends in the state in which it began, and counts as often as is left; the longest
-branch of a conditional counts. Operations that occupy the same links queue in the order in which they begin.
+An asynchronous operation begins at one step and is waited for at another, maybe in the next iteration of a
+loop: then the loop's state carries it, and it is known by its path there. Operations that occupy the same
+links queue in the order in which they begin. A loop's body is simulated until an iteration ends in the state
+in which it began, and counts as often as is left; the longest branch of a conditional counts.
 """
 
 from __future__ import annotations
@@ -20,24 +17,16 @@ from shardviz.timeline.durations import TICKS, Channel, Duration
 from shardviz.timeline.instruction_work import Path
 from shardviz.timeline.program_timeline import SpanKind
 
-MAX_ITERATIONS = 1000
-"""No more iterations of a loop than this are simulated one by one; the last stands for the others."""
-
-Token = tuple[int, Path]
-"""Something that is under way: the number of the step that began it, or of the loop that passed it on.
-
-A parameter of the computation has the number -1.
-"""
 CARRIED = -1
+Token = tuple[int, Path]
+"""Something that is under way: the number of the step that began it, or of the loop that passed it on, or
+`CARRIED` where the computation's parameter has it; and its path there."""
 
 
 @dataclass(eq=False, slots=True)
 class TimedWork:
-    """An operation, or several that are alike but for their names and what they read.
-
-    The device waits for one that is not `is_async`. `collective` is the name of the one that it is, or has
-    inside.
-    """
+    """An operation, or several that are alike but for their names and what they read. The device waits for
+    one that is not `is_async`. `collective` is the name of the one that it is, or has inside."""
 
     op: str
     duration: Duration
@@ -49,10 +38,8 @@ class TimedWork:
 @dataclass(slots=True)
 class RunStep:
     """Computations that run at this place: the body of a loop, `count` times (None where the text does not
-    tell), the longest branch of a conditional, or one that is called.
-
-    `enters` has what is under way when a loop begins, by the path in its state.
-    """
+    tell), the longest branch of a conditional, or one that is called. `enters` has what is under way when a
+    loop begins, by the path in its state."""
 
     kind: SpanKind
     blocks: tuple[Block, ...]
@@ -67,10 +54,7 @@ Step = TimedWork | Token | RunStep
 @dataclass(eq=False, slots=True)
 class Block:
     """The steps of a computation; `reads` has for each the numbers of earlier ones whose results it takes,
-    maybe more than once.
-
-    `leaves` has what is under way at its end, by the path in its result.
-    """
+    maybe more than once. `leaves` has what is under way at its end, by the path in its result."""
 
     name: str
     steps: list[Step] = field(default_factory=list)
@@ -263,7 +247,7 @@ class _Device:
                 self._known[block, state] = _Device(self._known).run(block, state)
             run = self._known[block, state]
             after = run.next_state
-            count = left if after == state or len(runs) == MAX_ITERATIONS else 1
+            count = left if after == state or len(runs) == 1000 else 1
             runs.append((run, count))
             left -= count
             state = after

@@ -1,8 +1,5 @@
-"""A timeline on the device's clock: loops, drawn once elsewhere, as often as they run.
-
-Runs of a loop are drawn alike, each as long as their mean. Branches that are not taken are left out. What
-runs beside a loop covers the share of it that it covers on the drawn clock.
-"""
+"""A timeline on the device's clock: loops, drawn once elsewhere, as often as they run, each run as long as
+their mean, without branches that are not taken."""
 
 from __future__ import annotations
 
@@ -12,20 +9,14 @@ from dataclasses import dataclass, field, replace
 
 from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp, TimeSpan
 
-_SLACK = 1e-9
-"""Of the drawn clock, by which sums of times may differ."""
-
 
 def unrolled(timeline: ProgramTimeline, limit: int) -> ProgramTimeline:
-    """The timeline with the runs of its loops one after the other; its `drawn_seconds` are its `seconds`.
-
-    Of each loop one run is drawn, and the others as long as there are fewer than `limit` operations, ends of
-    arrows and changes of live memory; a span stands for the rest, and for what is not drawn at the end. A
-    timeline without loops and branches stays as it is.
-    """
+    """The timeline with the runs of its loops one after the other; its `drawn_seconds` are its `seconds`. Of
+    each loop one run is drawn, and the others as long as there are fewer than `limit` operations, ends of
+    arrows and changes of live memory; a span stands for the rest."""
     if all(span.kind == "call" for span in timeline.spans):
         return timeline
-    slack = timeline.drawn_seconds * _SLACK
+    slack = timeline.drawn_seconds * 1e-9  # sums of times may differ by so much
     root = _Stretch(TimeSpan("call", "", 0.0, timeline.drawn_seconds, 1, -1), 1)
     for span in sorted(timeline.spans, key=lambda span: (span.start, span.depth)):
         if span.end > span.start:
@@ -46,29 +37,23 @@ def unrolled(timeline: ProgramTimeline, limit: int) -> ProgramTimeline:
         unroller.spans.append(TimeSpan("call", "not drawn", done, root.seconds, 1, 0))
     indexes = sorted(range(len(unroller.ops)), key=lambda number: unroller.ops[number].start)
     new = {old: number for number, old in enumerate(indexes)}
-    ops = (
-        replace(op, after=tuple(new[each] for each in op.after))
-        for op in map(unroller.ops.__getitem__, indexes)
-    )
-    memory = timeline.memory and replace(timeline.memory, curve=tuple(unroller.curve))
+    ops = map(unroller.ops.__getitem__, indexes)
     return replace(
         timeline,
-        ops=tuple(ops),
+        ops=tuple(replace(op, after=tuple(new[each] for each in op.after)) for op in ops),
         spans=tuple(unroller.spans),
         drawn_seconds=root.seconds,
         critical_path=(),
         savings=(),
-        memory=memory,
+        memory=timeline.memory and replace(timeline.memory, curve=tuple(unroller.curve)),
     )
 
 
 @dataclass
 class _Stretch:
-    """A span with what is drawn in it, but not in one of the spans `inside`.
-
-    `runs` is how often it runs in all, None where that is not known. `seconds` is its real length, of a loop
-    that of all its runs, `body` the length of one run if those inside take their real time.
-    """
+    """A span with what is drawn in it, but not in one of the spans `inside`; by its `shifts` the real start
+    of each of these is later than the drawn one. `runs` is how often it runs in all, None where that is not
+    known. `seconds` is its real length, of a loop that of all its runs, `body` that of one."""
 
     span: TimeSpan
     runs: int | None
@@ -77,7 +62,6 @@ class _Stretch:
     curve: list[tuple[float, int]] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
     shifts: list[float] = field(default_factory=list)
-    """By how much the real start of each inside is later than the drawn one."""
     body: float = 0.0
     seconds: float = 0.0
 
@@ -136,15 +120,8 @@ class _Stretch:
         span, shift = stretch.span, self.shifts[bisect_right(self.starts, time) - 1]
         width = span.end - span.start
         inside = min(time - span.start, width)
-        return (
-            span.start
-            - self.span.start
-            + shift
-            + inside / width * stretch.seconds
-            + time
-            - span.start
-            - inside
-        )
+        real = span.start - self.span.start + shift + inside / width * stretch.seconds
+        return real + time - span.start - inside
 
 
 class _Unroller:
@@ -156,8 +133,7 @@ class _Unroller:
         self._times = [time for time, _ in curve]
         self._left = limit
         self._total = total
-        self._latest: dict[int, int] = {}
-        """The last copy of each operation."""
+        self._latest: dict[int, int] = {}  # the last copy of each operation
         self.ops: list[TimedOp] = []
         self.spans: list[TimeSpan] = []
         self.curve: list[tuple[float, int]] = []

@@ -2,8 +2,7 @@
 
 Asynchronous are every ``-start`` up to its ``-done``, ``send`` and ``recv`` up to theirs, computations that
 an ``async-start`` or a ``call-start`` runs, and TPU's chains of fusions: one that holds
-``AsyncCollectiveStart`` begins a collective, those between carry its steps beside their own work, one that
-holds ``AsyncCollectiveDone`` waits for it.
+``AsyncCollectiveStart`` begins a collective, one that holds ``AsyncCollectiveDone`` waits for it.
 """
 
 from __future__ import annotations
@@ -26,10 +25,8 @@ from shardviz.timeline.simulation import CARRIED, Block, RunStep, TimedWork, Tok
 
 MAX_DEPTH = 64
 """Computations within one another, followed at most."""
-
 _CHANNEL = re.compile(r"channel_id=\d{1,18}")
 _THREAD = re.compile(r'async_execution_thread="([^"\n]{1,40})"')
-
 Made = tuple[int, ...]
 """The steps whose results an instruction's result holds."""
 
@@ -96,17 +93,15 @@ class _BlockWalk:
         self._entering = entering
         self._block = Block(home.name)
         self._channels: set[Channel] = set()
-        unknown = len(self._rows.names)
         self._shapes = [form.shape for form in self._rows.forms] + [""]
-        self._made: list[Made] = [()] * (unknown + 1)
+        self._made: list[Made] = [()] * len(self._shapes)
+        # What each element of a tuple holds, and what is under way in a result.
         self._parts: dict[int, list[Made]] = {}
-        """What each element of a tuple holds."""
         self._tokens: dict[int, dict[Path, Token]] = {}
-        """What is under way in a result."""
+        # The sends and recvs whose other end is to come, by their rendezvous or channel.
         self._transfers: dict[str, tuple[int, str]] = {}
-        """The sends and recvs whose other end is to come, by their rendezvous or channel."""
+        # The collectives under way in chains of fusions.
         self._chains: dict[tuple[str, str], int] = {}
-        """The collectives under way in chains of fusions."""
 
     def walked(self) -> Block:
         rows, made, block = self._rows, self._made, self._block
@@ -173,14 +168,9 @@ class _BlockWalk:
 
     def put_together(self, number: int, _form: Form, operands: Sequence[int]) -> Made:
         self._parts[number] = [self._made[operand] for operand in operands]
-        if self._tokens:
-            held = {
-                (index, *path): token
-                for index, operand in enumerate(operands)
-                for path, token in self._tokens.get(operand, {}).items()
-            }
-            if held:
-                self._tokens[number] = held
+        tokens = ((index, self._tokens[each]) for index, each in enumerate(operands) if each in self._tokens)
+        if held := {(index, *path): token for index, own in tokens for path, token in own.items()}:
+            self._tokens[number] = held
         return ()
 
     def work(self, number: int, form: Form, operands: Sequence[int]) -> Made:
@@ -199,27 +189,17 @@ class _BlockWalk:
 
     def collective(self, number: int, form: Form, operands: Sequence[int]) -> Made:
         record = self._walker.records.get(self._rows.names[number])
-        return self._collective(number, form, operands, record, is_async=False)
+        return self._timed(number, operands, self._link_work(form, record, is_async=False))
 
-    def _collective(
-        self,
-        number: int,
-        form: Form,
-        operands: Sequence[int],
-        record: Collective | None,
-        *,
-        is_async: bool,
-        inside: Computation | None = None,
-    ) -> Made:
-        """A collective, by itself or `inside` the computation that the instruction calls."""
+    def _link_work(
+        self, form: Form, record: Collective | None, *, is_async: bool, inside: str = ""
+    ) -> TimedWork:
+        """A collective; the compiler's words on it may stand `inside` of what its instruction calls."""
         if record is None:
             duration = Duration(None, detail="it could not be read", lane=LINKS)
-            work = TimedWork(base_op(form.opcode), duration, form.source, is_async)
-        else:
-            places = [form.tail] if inside is None else [self._text(inside), form.tail]
-            duration = self._walker.link_use(record, *places)
-            work = TimedWork(record.op, duration, record.source, is_async, record.name)
-        return self._timed(number, operands, work)
+            return TimedWork(base_op(form.opcode), duration, form.source, is_async)
+        duration = self._walker.link_use(record, inside, form.tail)
+        return TimedWork(record.op, duration, record.source, is_async, record.name)
 
     def _text(self, home: Computation) -> str:
         return self._lines.text[home.start : home.stop]
@@ -230,8 +210,10 @@ class _BlockWalk:
         name = self._rows.names[number]
         record = walker.records.get(name) if callee is None else walker.record_inside(callee)
         if callee is None or record is not None:
+            inside = "" if callee is None else self._text(callee)
             is_async = record is None or record.is_async
-            return self._collective(number, form, operands, record, is_async=is_async, inside=callee)
+            work = self._link_work(form, record, is_async=is_async, inside=inside)
+            return self._timed(number, operands, work)
         thread = _THREAD.search(form.tail)
         duration = walker.durations.of_thread(callee, thread[1] if thread else "parallel")
         return self._timed(number, operands, TimedWork("async", duration, form.source, is_async=True))
@@ -252,20 +234,19 @@ class _BlockWalk:
         if first != opcode:
             del self._transfers[key]
             self._tokens[number] = {(): (begun, ())}
-            work = self._block.steps[begun]
-            assert isinstance(work, TimedWork)
-            if record is not None and (not work.duration.bytes or first == "recv"):
-                duration = self._walker.links.of(record)
-                source = record.source or work.source
-                work = TimedWork(record.op, duration, source, is_async=True, collective=record.name)
-                self._block.steps[begun] = work
+            before = self._block.steps[begun]
+            assert isinstance(before, TimedWork)
+            if record is not None and (not before.duration.bytes or first == "recv"):
+                duration, source = self._walker.links.of(record), record.source or before.source
+                self._block.steps[begun] = TimedWork(record.op, duration, source, True, record.name)
                 self._channels.update(duration.channels)
             return (begun,)
         if record is None:
             waiting = Duration(0.0, "links", detail="the other end of a transfer", lane=LINKS)
-            made = self._timed(number, operands, TimedWork(opcode, waiting, form.source, is_async=True))
+            work = TimedWork(opcode, waiting, form.source, is_async=True)
         else:
-            made = self._collective(number, form, operands, record, is_async=True)
+            work = self._link_work(form, record, is_async=True)
+        made = self._timed(number, operands, work)
         if key:
             self._transfers[key] = made[0], opcode
         return made
@@ -288,7 +269,7 @@ class _BlockWalk:
         if record is None:
             # A step of a chain, beside the fusion's own work.
             return self.work(number, form, operands)
-        made = self._collective(number, form, operands, record, is_async=starts_it, inside=callee)
+        made = self._timed(number, operands, self._link_work(form, record, is_async=starts_it, inside=text))
         if starts_it:
             self._chains.update(dict.fromkeys(chains, made[0]))
             return self._beside(number, form, operands, made)
@@ -346,7 +327,6 @@ _HANDLERS: dict[str, _Handler] = {
 
 @cache
 def _handler(opcode: str) -> _Handler:
-    """The way in which an opcode becomes a step."""
     if opcode in _HANDLERS:
         return _HANDLERS[opcode]
     if ends(opcode):
