@@ -2,14 +2,11 @@
 
 A regime is a straight line of time over size, fitted by least squares of relative errors, so that small and
 large sizes count alike. Where one line does not hold (a cache is full, a library changes its protocol) the
-sizes are cut where two lines hold best, and so on, as long as that is worth its figures.
+sizes are cut where two lines hold best, and so on, as long as that is worth its figures. Where a size took
+longer than a larger one, other work has slowed it down, and the line goes by the larger one's time.
 
-Bytes take no less time than fewer do. Where a size took longer than a larger one, other work has slowed it
-down, and the line goes by the larger one's time.
-
-A machine of what was measured has its collectives as lines, and its links and units as these imply them. What
-was not measured, a collective or a group with other links, falls back to the formulas, on links with the
-bandwidth and the latency that make the formulas agree best with what was.
+A machine of what was measured has its collectives as lines. What was not measured falls back to the formulas,
+on links with the bandwidth and the latency that make the formulas agree best with what was.
 """
 
 from __future__ import annotations
@@ -33,8 +30,6 @@ from shardviz.hardware.quantities import BANDWIDTH, LATENCY, MEASURED, PEAK, SPR
 
 NOISY = 0.2
 """A spread of the runs over their median, and a share of sizes that were slowed down, that are noise."""
-SLOWED = 1.1
-"""A size was slowed down where it took this many times the time of a larger one."""
 HOLDS = 0.25
 """A fit holds where sizes that were held back are predicted this well in the median."""
 CLOSE = 0.03
@@ -42,19 +37,15 @@ CLOSE = 0.03
 GROWTH = 1e-3
 """Of a line that grows by less than this share over its sizes nobody can tell a bandwidth."""
 MAX_REGIMES = 4
-LEAST_POINTS = 2
-"""Sizes of a regime."""
 OF_A_REGIME = 3
 """What a further regime chooses: where it begins, a latency and a bandwidth."""
 
 
 @dataclass(frozen=True)
 class TimeFit:
-    """The lines of an operation over axes, from `rows` of growing size.
-
-    `error` is the median of how far the lines are from the times, relative to these. `held_back` is that of
-    every second size, predicted from the others alone; None where there are too few.
-    """
+    """The lines of an operation over axes, from `rows` of growing size. `error` is the median of how far the
+    lines are from the times, relative to these; `held_back` that of every second size, predicted from the
+    others alone, None where there are too few."""
 
     rows: tuple[Measurement, ...]
     regimes: tuple[Regime, ...]
@@ -76,9 +67,9 @@ class TimeFit:
 
     @property
     def slowed(self) -> int:
-        """Sizes that took clearly longer than a larger one."""
+        """Sizes that took more than 1.1 times as long as a larger one."""
         least = _never_falling([row.median for row in self.rows])
-        return sum(row.median > SLOWED * each for row, each in zip(self.rows, least, strict=True))
+        return sum(row.median > 1.1 * each for row, each in zip(self.rows, least, strict=True))
 
     @property
     def is_noisy(self) -> bool:
@@ -193,7 +184,7 @@ class _Line:
 
 def _best_cut(line: Callable[[int, int], _Line], total: int, count: int) -> list[_Line]:
     """The lines of so many regimes through `total` points with the least squares in all."""
-    least = LEAST_POINTS if count > 1 else 1
+    least = 2 if count > 1 else 1
     # Of each number of points from the first on: the squares of the best cuts, and where these are.
     found: dict[int, tuple[float, tuple[int, ...]]]
     found = {stop: (line(0, stop).squares, (0,)) for stop in range(least, total + 1)}
@@ -227,10 +218,6 @@ def _meeting(before: _Line, after: _Line) -> int:
     return min(max(math.ceil(middle), low), high)
 
 
-LAST = 3
-"""The largest sizes of a copy, which no cache holds, tell the bandwidth of the memory."""
-
-
 def bare_machine(chip: str, devices: int, node: int) -> Machine:
     """A machine of which nothing is known but its devices, `node` of them in each host."""
     link = LinkSpec()
@@ -241,10 +228,8 @@ def bare_machine(chip: str, devices: int, node: int) -> Machine:
 def measured_machine(
     base: Machine, question: MeasureQuestion, fits: Sequence[TimeFit], name: str, source: str
 ) -> Machine:
-    """The machine `base` with what was measured in the place of its figures.
-
-    Raises `QuestionError` where the mesh does not fit on the base.
-    """
+    """The machine `base` with what was measured in the place of its figures. Raises `QuestionError` where the
+    mesh does not fit on the base."""
     base = replace(base, name=name, source=source, assumed=False, measured=())
     machine = _with_links(replace(base, device=_device(base.device, fits)), question, fits)
     placed = place_mesh(machine, question.mesh)
@@ -284,7 +269,8 @@ def _device(device: DeviceFigures, fits: Sequence[TimeFit]) -> DeviceFigures:
             reached = tuple((dtype, peak) for dtype, peak in peaks.items() if peak >= PEAK.least)
             device = replace(device, peak=reached, matmuls="")
         elif fit.op == "copy":
-            bandwidth = statistics.median(row.bus_bandwidth for row in fit.rows[-LAST:])
+            # By the largest sizes, which no cache holds.
+            bandwidth = statistics.median(row.bus_bandwidth for row in fit.rows[-3:])
             device = replace(device, hbm_bandwidth=max(bandwidth, BANDWIDTH.least))
     return device
 

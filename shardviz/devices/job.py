@@ -11,8 +11,8 @@ from shardviz.sharding import Mesh
 
 @dataclass(frozen=True)
 class JobAddress:
-    """Where the processes of a job meet: `coordinator` is "host:port" of process 0, `processes` their number
-    and `process` the own one, from 0. Without them JAX looks for the cluster that started this process.
+    """The place where the processes of a job meet: `coordinator` is "host:port" of process 0, `processes`
+    their number and `process` the own one. Without them JAX looks for the cluster that started this process.
     """
 
     coordinator: str | None = None
@@ -59,11 +59,9 @@ def job_address(coordinator: str | None, processes: int | None, process: int | N
 
 @dataclass(frozen=True)
 class Job:
-    """A job as one of its processes sees it; a process that runs alone is one too.
-
-    `process` is the own number, from 0. `hosts` has the name of each process's host, and `process_of` the
-    process of each device; devices are numbered as `jax.devices()` lists them.
-    """
+    """A job as one of its processes sees it, or a process that runs alone. `process` is the own number, from
+    0. `hosts` has the name of each process's host, and `process_of` the process of each device, in the order
+    of `jax.devices()`."""
 
     process: int
     processes: int

@@ -1,7 +1,5 @@
-"""A measurement: operations over axes of a mesh, their sizes, and a row of what was measured.
-
-A row has the columns of nccl-tests; a machine predicts a time for it.
-"""
+"""A measurement: operations over axes of a mesh, their sizes, and a row of what was measured, with the
+columns of nccl-tests, for which a machine predicts a time."""
 
 from __future__ import annotations
 
@@ -40,13 +38,10 @@ RANGE_HINT = "write sizes as in 4KiB:256MiB, by twos, 4KiB:256MiB:4, by fours, o
 
 @dataclass(frozen=True)
 class Case:
-    """One operation of one size.
-
-    `op` is JAX's name, or one of `LOCAL`. It runs over the groups along `axes`, each of `group_size` devices;
-    a local one has none. `size` are the bytes of the larger of a device's operand and result, of a matmul and
+    """One operation of one size: `op` is JAX's name, or one of `LOCAL`, over the groups along `axes`, each of
+    `group_size` devices. `size` are the bytes of the larger of a device's operand and result, of a matmul and
     a copy those of the operand; `count` the elements that nccl-tests counts: of a gather, a scatter or an
-    exchange those of one member's part. `side` is that of a matmul's matrices.
-    """
+    exchange those of one member's part. `side` is that of a matmul's matrices."""
 
     op: str
     axes: tuple[str, ...]
@@ -116,10 +111,7 @@ def measure_question(
     operations: str, mesh: Mesh, axes: Sequence[str], sizes: str, dtype: str, runs: int
 ) -> MeasureQuestion:
     """Read what a user has typed: operations with commas between them, groups of `axes` (none: each axis, and
-    all of them), sizes as a range.
-
-    Raises `QuestionError`.
-    """
+    all of them), sizes as a range. Raises `QuestionError`."""
     found = canonical_dtype(dtype)
     if found not in DTYPES:
         raise QuestionError(f"{found} cannot be measured", f"measure {', '.join(DTYPES)}")
@@ -147,10 +139,8 @@ def parse_operations(text: str) -> tuple[str, ...]:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Read ``4KiB:256MiB``, ``4KiB:256MiB:4`` or ``4KiB,1MiB``: bytes, in their order of size.
-
-    Raises `QuestionError`.
-    """
+    """Read ``4KiB:256MiB``, ``4KiB:256MiB:4`` or ``4KiB,1MiB``: bytes, in their order of size. Raises
+    `QuestionError`."""
     found: set[int] = set()
     for piece in text.split(","):
         first, *rest = piece.split(":")
@@ -275,9 +265,8 @@ def bound_seconds(case: Case, placed: PlacedMesh) -> float | None:
             return placed.collective_time(COLLECTIVES[case.op], case.size, case.axes).bandwidth_seconds
         except UnpublishedLinkError:
             return None
-    traffic = None
-    if device.hbm_bandwidth is not None:
-        traffic = case.size * case.bus_factor / device.hbm_bandwidth
+    bandwidth = device.hbm_bandwidth
+    traffic = None if bandwidth is None else case.size * case.bus_factor / bandwidth
     if case.op == "copy":
         return traffic
     peak = device.flops_per_second(case.dtype)

@@ -1,9 +1,5 @@
-"""Collectives as they ran: from the last device's arrival to the last one's end, and who was waited for.
-
-A collective's own event is as long as its device waits for the others and then sends: two devices that arrive
-at different times tell different times for one transfer. What the links took is the time from the last
-arrival to the last end.
-"""
+"""Collectives as they ran, and who was waited for. A device's own event is as long as it waits for the others
+and then sends: what the links took is the time from the last arrival to the last end."""
 
 from __future__ import annotations
 
@@ -28,9 +24,7 @@ class CollectiveTiming:
     the mean for which a device waited for the last to arrive, None where that may be one that is not in the
     profile, and `exposed` the mean in which it computed nothing meanwhile. `runs` counts those of all groups
     together, and `groups` the groups that ran it at a time. `last` was the last device most often, in
-    `last_share` of the runs. `collective` is the program's, None where there is no text, and `predicted` its
-    seconds on the machine that was named.
-    """
+    `last_share` of the runs. `predicted` are the seconds of the program's `collective` on the machine."""
 
     name: str
     op: str
@@ -88,7 +82,7 @@ class _Arrival(NamedTuple):
 
 
 _Runs = defaultdict[tuple[str, int, int], list[_Arrival]]
-"""Of a collective, those who took part in each run, by host, run of the program, and number in that."""
+"""Of a collective, those who took part in each run, by host, run of the program, and its number in that."""
 
 
 def collective_timings(
@@ -149,10 +143,7 @@ def collective_timings(
 def _runs(
     devices: Sequence[DeviceStretch],
 ) -> tuple[dict[tuple[str, Program], InstructionFacts], dict[tuple[str, Program], _Runs]]:
-    """The kind of each collective, and its runs, with all devices that took part in each.
-
-    In a loop a run is an instruction's next event in the same run of the program.
-    """
+    """The kind of each collective, and its runs, with all devices that took part in each."""
     found: defaultdict[tuple[str, Program], _Runs] = defaultdict(lambda: defaultdict(list))
     facts: dict[tuple[str, Program], InstructionFacts] = {}
     for stretch in devices:
@@ -177,10 +168,7 @@ def _groups(
     collective: Collective | None, program: JoinedProgram | None, traces: Sequence[DeviceTrace], is_lost: bool
 ) -> tuple[dict[str, int], bool]:
     """The number of the group that each device is in, by their names, nothing where all are in one; and True
-    where the profile has all devices of these groups.
-
-    Devices of which nobody knows the group are one each: then none waits for another.
-    """
+    where the profile has all devices of these groups. One whose group nobody knows is alone in it."""
     alone = {trace.name: -1 - number for number, trace in enumerate(traces)}
     if collective is None or collective.op in ("send", "recv"):
         return (alone, False) if is_lost else ({}, True)
@@ -205,10 +193,8 @@ def _groups(
 
 
 def _device_ids(program: JoinedProgram | None, traces: Sequence[DeviceTrace]) -> dict[str, int] | None:
-    """JAX's number of each device of a program, by their names; None where nobody knows it.
-
-    A host counts its devices from 0: where the program has others besides, that is not their number.
-    """
+    """JAX's number of each device of a program, by their names; None where nobody knows it: a host counts its
+    devices from 0, also where the program has others besides."""
     if program is None:
         return {trace.name: trace.number for trace in traces}
     total = program.module.num_partitions * program.module.replica_count

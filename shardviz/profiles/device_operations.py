@@ -1,8 +1,5 @@
-"""A device's operations as what they are: compute, and communication beside it or in its way.
-
-Sets of time are stretches that neither overlap nor touch, in order: ``[(start, end), …]``, in whole
-picoseconds, so that sums are exact.
-"""
+"""A device's operations as what they are: compute, and communication beside it or in its way. Sets of time
+are stretches that neither overlap nor touch, in order, in whole picoseconds: ``[(start, end), …]``."""
 
 from __future__ import annotations
 
@@ -24,17 +21,12 @@ PICO = 1e-12
 def union(stretches: Iterable[Stretch]) -> list[Stretch]:
     """All that some stretch covers."""
     found: list[Stretch] = []
-    last = None
     for start, end in sorted(stretches):
-        if end <= start:
-            continue
-        if last is not None and start <= last:
-            if end > last:
+        if found and start <= found[-1][1]:
+            if end > found[-1][1]:
                 found[-1] = found[-1][0], end
-                last = end
-            continue
-        found.append((start, end))
-        last = end
+        elif end > start:
+            found.append((start, end))
     return found
 
 
@@ -75,11 +67,9 @@ class Transfer(NamedTuple):
 class DeviceActivity:
     """The work of a device in a stretch of time, in seconds.
 
-    It is `busy` while an operation or a transfer runs, and else idle. `exposed` is communication
-    beside which nothing is computed; `copies` are those within HBM and to and from the host, and
-    `exposed_copies` the part of them beside which the device neither computes nor communicates: `compute`,
-    `exposed`, `exposed_copies` and `idle` add up to all `seconds`.
-    """
+    It is `busy` while an operation or a transfer runs, and else idle. `exposed` is communication beside which
+    nothing is computed, and `exposed_copies` are those within HBM and to and from the host beside which the
+    device neither computes nor communicates: with `compute` and `idle` these add up to all `seconds`."""
 
     device: str
     start: float
@@ -98,11 +88,8 @@ class DeviceActivity:
 
 
 class DeviceOperations:
-    """The operations of a device, sorted by what they are.
-
-    `computed` are those that compute, and `frames` those around others, as places in the trace; `transfers`
-    those that move data, each from its beginning to its end.
-    """
+    """The operations of a device, sorted by what they are: as places in the trace those that compute, and the
+    `frames` around others; `transfers` are those that move data, each from its beginning to its end."""
 
     def __init__(self, trace: DeviceTrace, facts_of: Callable[[TracedInstruction], InstructionFacts]) -> None:
         self.trace = trace
@@ -160,14 +147,11 @@ class DeviceOperations:
     def _drop_empty_frames(self) -> None:
         """A call around which nothing is traced computes by itself."""
         trace = self.trace
-        inner = sorted(
-            [trace.starts[index] for index in self.computed] + [transfer.start for transfer in self.transfers]
-        )
-        covered = Covered([(time, time + 1) for time in dict.fromkeys(inner)])
+        inner = {*(trace.starts[p] for p in self.computed), *(each.start for each in self.transfers)}
+        covered = Covered([(time, time + 1) for time in sorted(inner)])
         empty = [p for p in self.frames if not covered.within(trace.starts[p], trace.ends[p])]
-        if empty:
-            self.frames = sorted(set(self.frames) - set(empty))
-            self.computed += empty
+        self.frames = sorted({*self.frames} - {*empty})
+        self.computed += empty
 
     def by_step(self, steps: Mapping[int, int] | None) -> dict[int, DeviceStretch]:
         """Its operations in each step: by the device's own line of steps, else by their runs, of each of
@@ -201,10 +185,7 @@ class DeviceOperations:
 
 
 class DeviceStretch:
-    """Some of a device's operations, such as those of a step, and the time from the first to the last.
-
-    A profile has one for each step of each device: when something ran is worked out when it is asked for.
-    """
+    """Some of a device's operations, such as those of a step, and the time from the first to the last."""
 
     def __init__(
         self,

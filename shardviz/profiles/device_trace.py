@@ -69,14 +69,14 @@ SKIPPED = ("$", "ThreadpoolListener::", "ThunkExecutor::")
 """What the names of events begin with that say nothing of devices: calls of Python, the threads' own."""
 
 
+DEVICE_LINES = frozenset(("Steps", "XLA Modules", "XLA Ops", "Async XLA Ops"))
+
+
 def is_read(plane: str, line: str) -> bool:
     """True for a line that may have something about devices: not one of XLA's views of others. A CPU's
     operations run on any of the host's threads."""
     is_of_device = line in DEVICE_LINES or line.startswith("Stream #")
     return plane.startswith("/host:") or (plane.startswith("/device:") and is_of_device)
-
-
-DEVICE_LINES = frozenset(("Steps", "XLA Modules", "XLA Ops", "Async XLA Ops"))
 
 
 _DEVICE = re.compile(r"/device:([A-Z]+):(\d+)$")
@@ -96,20 +96,13 @@ _ON_STREAMS = {
 """What runs on a GPU's streams beside XLA's kernels, by how CUPTI and ROCm call it. ROCm calls a copy to
 another GPU as it does one within a GPU."""
 _REPLICA_GROUPS = re.compile(rf" replica_groups=({LISTED_GROUPS}|{GROUPS})")
-_HOST_MEMORY = re.compile(r"[:)]S\(5\)")
-"""The memory space of the host in a shape's layout, as in `shardviz.hlo.text.shapes`."""
-END = "end: "
-"""Before the name of the operation that ends there."""
 NO_RUN = -1
 
 
 class TracedInstruction(NamedTuple):
-    """An instruction as a trace names it.
-
-    `opcode` is HLO's where the trace tells it, else "", and `awaited` the operation that a ``-done`` ends.
-    `is_async` marks a span of XLA's line of asynchronous operations, beside which the device does something
-    else, `with_host` a copy from or to the host. `replica_groups` is the attribute of a collective's text.
-    """
+    """An instruction as a trace names it. `opcode` is HLO's where the trace tells it, else "", and `awaited`
+    the operation that a ``-done`` ends. `is_async` marks a span of XLA's line of asynchronous operations,
+    `with_host` a copy from or to the host. `replica_groups` is the attribute of a collective's text."""
 
     name: str
     program: Program
@@ -121,11 +114,8 @@ class TracedInstruction(NamedTuple):
 
 
 class ProgramRun(NamedTuple):
-    """A run of a program on all of a host's devices.
-
-    `run_id` tells the runs of a program apart: on a TPU by their order, elsewhere as the trace numbers them,
-    None where it does not.
-    """
+    """A run of a program on all of a host's devices, which `run_id` tells from others: on a TPU by their
+    order, elsewhere as the trace numbers them, None where it does not."""
 
     program: Program
     run_id: int | None
@@ -133,13 +123,12 @@ class ProgramRun(NamedTuple):
 
 @dataclass
 class DeviceTrace:
-    """A device's operations: entry i of `starts`, `ends` (picoseconds), `instructions` and `runs` is one.
+    """A device's operations: entry i of `starts`, `ends` (picoseconds), `instructions` and `runs` is one; the
+    tables have what the entries number (`NO_RUN` is outside of any), the same for all devices of a host.
 
     `kind` is "CPU", "TPU" or "GPU" and `number` counts a host's devices of it; `host` is "" for the only one.
-    `device_id` is the number among the devices of all hosts, None where the trace does not tell. The tables
-    have what the entries number, the same objects for all devices of a host; `NO_RUN` is an operation outside
-    of any. `step_spans` are (number, start, end) where the device's own line of steps has them.
-    """
+    `device_id` is the number among the devices of all hosts, None where the trace does not tell. `step_spans`
+    are (number, start, end) where the device's own line of steps has them."""
 
     kind: str
     number: int
@@ -185,25 +174,25 @@ class TraceReading:
 
     def __init__(self, events: Iterable[TraceEvent]) -> None:
         self._devices: dict[_Device, DeviceTrace] = {}
+        # The runs of modules, where the device has a line of them.
         self._modules: defaultdict[_Device, list[_ModuleRun]] = defaultdict(list)
-        """The runs of modules, where the device has a line of them."""
         self._steps: defaultdict[_Device, list[tuple[int, int, int]]] = defaultdict(list)
         self._instructions: dict[TracedInstruction, int] = {}
+        # The numbers of instructions and of runs, by what events say of them.
         self._known: dict[tuple[object, ...], int] = {}
         self._known_runs: dict[tuple[object, ...], int] = {}
-        """The numbers of instructions and of runs, by what events say of them."""
         self._runs: dict[ProgramRun, int] = {}
+        # Operations whose end is another event, by what joins the two.
         self._begun: dict[int, tuple[DeviceTrace, int]] = {}
-        """Operations whose end is another event, by what joins the two."""
         self._ended: dict[int, int] = {}
+        # Steps that the user's program marked: the thread, start, end, the step's number.
         self._marks: list[tuple[str, int, int, int]] = []
-        """Steps that the user's program marked: the thread, start, end, the step's number."""
+        # Times and threads at which a run was begun, its run's number, and the device that counts so.
         self._launches: list[tuple[int, str, int, object]] = []
-        """Times and threads at which a run was begun, its run's number, and the device that counts so."""
+        # The runs that have a number, on a device and on any (None).
         self._by_number: defaultdict[tuple[object, int], set[int]] = defaultdict(set)
-        """The runs that have a number, on a device and on any (None)."""
+        # True where the CPU's asynchronous operations look shorter than they are.
         self.lacks_ends = False
-        """True where the CPU's asynchronous operations look shorter than they are."""
         for event in events:
             if event.plane.startswith("/host:"):
                 self._of_host(event)
@@ -256,15 +245,13 @@ class TraceReading:
             else:
                 self._begun[joined] = trace, len(trace.starts)
             trace.append(event.start, end, instruction, run)
-        elif event.name.startswith(END):
-            if (joined := _int(stats.get("_c"))) is None:
-                return
-            begun = self._begun.pop(joined, None)
-            if begun is None:
-                self._ended[joined] = event.end
-            else:
-                trace, index = begun
+        elif event.name.startswith("end: "):
+            joined = _int(stats.get("_c"))
+            if joined in self._begun:
+                trace, index = self._begun.pop(joined)
                 trace.ends[index] = max(trace.ends[index], event.end)
+            elif joined is not None:
+                self._ended[joined] = event.end
         elif "step_num" in stats:
             self._marks.append((event.line, event.start, event.end, _int(stats["step_num"]) or 0))
         elif "run_id" in stats:
@@ -348,11 +335,9 @@ class TraceReading:
 
 
 def _joined_runs(found: Mapping[_Device, Sequence[_ModuleRun]]) -> dict[_Device, list[int]]:
-    """The number of each run of a device among its program's, the same on all devices for one launch.
-
-    Devices launch a program in one order, but a profile may begin or end between their first or last runs:
-    each device's are shifted against those of the device with most so that runs overlap as long as they can.
-    """
+    """The number of each run of a device among its program's, the same on all devices for one launch: each
+    device's are shifted against those of the device with most so that runs overlap as long as they can, as a
+    profile may begin between their first runs."""
     by_program: defaultdict[Program, defaultdict[_Device, list[int]]] = defaultdict(lambda: defaultdict(list))
     for device, modules in found.items():
         for index, module in enumerate(modules):
@@ -393,7 +378,8 @@ def _of_event(event: TraceEvent, module: str) -> TracedInstruction:
     if written := _HLO_LINE.match(line):
         ended = _ENDED.match(line, written.end()) if written[2].endswith("-done") else None
         groups = _REPLICA_GROUPS.search(line, written.end())
-        told = is_async, groups[1] if groups else "", _HOST_MEMORY.search(line) is not None
+        # The memory space of the host in a shape's layout.
+        told = is_async, groups[1] if groups else "", re.search(r"[:)]S\(5\)", line) is not None
         return TracedInstruction(written[1], program, written[2], ended[1] if ended else "", *told)
     opcode = "" if "hlo_op" in stats else str(stats.get("hlo_category", ""))
     if event.line.startswith("Stream"):

@@ -23,7 +23,6 @@ Role = Literal["work", "begins", "ends", "frame"]
 those that run in it."""
 ANY_OPS = ("async", "async-collective")
 """The opcode, and a TPU's name of a fusion, that begin and end collectives of any kind."""
-_FRAMES = frozenset(("while", "conditional", "call"))
 _COLLECTIVES = frozenset((*OPS, "nccl", *ANY_OPS)) - {"slice"}
 _COPIES = frozenset(("copy-start", "slice-start", "dynamic-slice-start", "dynamic-update-slice-start"))
 _ON_STREAMS = {
@@ -48,10 +47,7 @@ _OF_JAX = {
     "pbroadcast": "collective-broadcast",
 }
 """JAX's names of collectives, which shard_map's instructions have."""
-_STORED_GROUPS = re.compile(rf" replica_groups=({LISTED_GROUPS}|{GROUPS})")
 _LINE_NAME = re.compile(r"\s*(?:ROOT\s+)?%?([^\s=,(){}]+) = ")
-_GLOBAL_IDS = " use_global_device_ids=true"
-_LOST = "{lost}"
 _NUMBER = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 
 
@@ -81,12 +77,9 @@ class InstructionFacts:
 
 @dataclass(frozen=True)
 class JoinedProgram:
-    """The text of a program with what is predicted of it.
-
-    `machine` is the one that was named; without one nothing of the prediction is shown, and only its lanes
-    and its names of collectives count. `device_ids` are those at the text's positions, and `lost` names the
-    collectives whose groups nobody knows.
-    """
+    """The text of a program with what is predicted of it on the `machine` that was named; without one only
+    the prediction's lanes and its names of collectives count. `device_ids` are those at the text's positions,
+    and `lost` names the collectives whose groups nobody knows."""
 
     text: str
     module: HloModule
@@ -130,15 +123,12 @@ def join_program(
     device_ids: tuple[int, ...] = (),
     lost: frozenset[str] = frozenset(),
 ) -> JoinedProgram:
-    """Read a program's text, and predict it on a machine.
-
-    A mesh names its axes, if it has the program's number of devices. Raises what `timed_program` raises.
-    """
+    """Read a program's text, whose axes a mesh of as many devices names, and predict it on a machine. Raises
+    what `timed_program` raises."""
     devices = Reader(text, None, None).numbers.total
     given = mesh if mesh is not None and mesh.size == devices else None
-    module, predicted = timed_program(
-        text, machine or assumed_machine(), mesh=given, infer=True, origins=True
-    )
+    priced = machine or assumed_machine()
+    module, predicted = timed_program(text, priced, mesh=given, infer=True, origins=True)
     return JoinedProgram(text, module, predicted, machine, device_ids, lost)
 
 
@@ -154,23 +144,23 @@ def with_devices(text: str, device_ids: tuple[tuple[int, ...], ...]) -> str:
 
 def with_groups(text: str, said: Mapping[str, str]) -> tuple[str, frozenset[str]]:
     """A stored module's text with the groups that its collectives' events have, by names of instructions, and
-    the names of those whose groups nobody knows.
+    the names of those whose groups nobody knows: they are made unreadable.
 
     XLA's message of a module has changed: today's reader loses an older one's groups, and prints
-    ``replica_groups={}`` beside ``use_global_device_ids=true``, which XLA's verifier refuses. Where no event
-    has them either they are made unreadable: then nothing is told of that collective's axes and bytes.
-    """
-    pieces, done, lost = [], 0, []
-    for written in _STORED_GROUPS.finditer(text):
+    ``replica_groups={}`` beside ``use_global_device_ids=true``, which XLA's verifier refuses."""
+    lost = []
+
+    def known(written: re.Match[str]) -> str:
         stop = text.find("\n", written.end())
         name = _LINE_NAME.match(text, text.rfind("\n", 0, written.start()) + 1)
         groups = said.get(name[1], "") if name else ""
-        if not groups and written[1] == "{}" and text.find(_GLOBAL_IDS, written.end(), stop) >= 0:
-            groups = _LOST
-            lost += [name[1]] if name else []
-        pieces += [text[done : written.start(1)], groups or written[1]]
-        done = written.end(1)
-    return "".join((*pieces, text[done:])), frozenset(lost)
+        is_global = text.find(" use_global_device_ids=true", written.end(), stop) >= 0
+        if not groups and written[1] == "{}" and is_global:
+            groups = "{lost}"
+            lost.extend([name[1]] if name else [])
+        return f" replica_groups={groups or written[1]}"
+
+    return re.sub(rf" replica_groups=({LISTED_GROUPS}|{GROUPS})", known, text), frozenset(lost)
 
 
 def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> InstructionFacts:
@@ -187,7 +177,7 @@ def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> I
     named = _opcode_of_name(instruction.name)
     opcode = named if not opcode or named.startswith("async-collective-") else opcode
     copies = HOST if instruction.with_host else COPIES
-    if opcode in _FRAMES:
+    if opcode in ("while", "conditional", "call"):
         return InstructionFacts(opcode, COMPUTE, "frame")
     base = opcode.removesuffix("-done").removesuffix("-update")
     if base != opcode:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import sub
 from statistics import median
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
@@ -49,12 +50,9 @@ class MeasuredStep:
 
 @dataclass(frozen=True)
 class Profile:
-    """The numbers of a trace.
-
-    `program` is the name of the program that runs longest. Steps are those that the program marked, else its
-    runs (`steps_are_marked`). `timeline` is one step of one device; `predicted` is the same program on the
-    machine that was named, None without one or without its text. `notes` are warnings, a sentence each.
-    """
+    """The numbers of a trace. `program` is the name of the program that runs longest. Steps are those that
+    the program marked, else its runs (`steps_are_marked`). `timeline` is one step of one device; `predicted`
+    is the same program on the machine that was named. `notes` are warnings, a sentence each."""
 
     program: str
     hosts: tuple[str, ...]
@@ -92,15 +90,10 @@ def profile_of(
     device: str = "",
     step: int | None = None,
 ) -> Profile:
-    """The numbers of a profile.
-
-    `texts` are programs' HLO by name and number, `hlo` that of the main one, or of the one that its header
-    names. `device` and `step` choose what the timeline shows; by default the step of median length on the
-    device that was busy longest in it.
-
-    Raises `QuestionError` for a device or a step that is not there, and what `join_program` raises for `hlo`
-    and for a machine that cannot hold the mesh.
-    """
+    """The numbers of a profile. `texts` are programs' HLO by name and number, `hlo` that of the main one, or
+    of the one that its header names. `device` and `step` choose what the timeline shows; by default the step
+    of median length on the device that was busy longest in it. Raises `QuestionError` for a device or a step
+    that is not there, and what `join_program` raises for `hlo` and for a machine."""
     main = files.main
     programs, notes = _joined(files, texts, hlo, mesh, machine)
 
@@ -130,11 +123,9 @@ def profile_of(
     title = main[0] if main is not None and main[0] else "unnamed program"
     predicted = joined.predicted if joined is not None and machine is not None else None
     if joined is None:
-        notes.append(
-            f"the profile lacks the text of {title}, so axes, bytes and source lines are not "
-            "known, and waits are counted as if all devices were one group: add --hlo FILE, with "
-            "compiled.as_text()"
-        )
+        lacks = f"the profile lacks the text of {title}, so axes, bytes and source lines are not known"
+        waits = "waits are counted as if all devices were one group"
+        notes.append(f"{lacks}, and {waits}: add --hlo FILE, with compiled.as_text()")
     return Profile(
         title,
         files.hosts,
@@ -168,11 +159,7 @@ def _gaps(files: ProfileFiles, marked: bool, devices: int, communicates: bool) -
 
 
 def _joined(
-    files: ProfileFiles,
-    texts: Mapping[Program, str],
-    hlo: str,
-    mesh: Mesh | None,
-    machine: Machine | None,
+    files: ProfileFiles, texts: Mapping[Program, str], hlo: str, mesh: Mesh | None, machine: Machine | None
 ) -> tuple[dict[Program, JoinedProgram], list[str]]:
     """The programs with their texts, and a note for each text that cannot be read."""
     found: dict[Program, JoinedProgram] = {}
@@ -183,10 +170,7 @@ def _joined(
         ids = records[key].device_ids if key in records else ()
         flat = tuple(device for row in ids for device in row)
         priced = machine if key == main else None
-        of_program = (
-            instruction for instruction in traced if instruction.program == key and instruction.replica_groups
-        )
-        said = {instruction.name: instruction.replica_groups for instruction in of_program}
+        said = {one.name: one.replica_groups for one in traced if one.program == key and one.replica_groups}
         text, lost = with_groups(with_devices(text, ids), said)
         if lost:
             notes.append(
@@ -233,13 +217,9 @@ def _steps(
                 parts[number].append(part)
     steps = []
     for number, of_devices in sorted(parts.items()):
-        spans = [part.span for part in of_devices]
-        if several_hosts:
-            length = max(end - start for start, end in spans)
-        else:
-            length = max(end for _, end in spans) - min(start for start, _ in spans)
-        activities = tuple(part.activity() for part in of_devices)
-        steps.append(MeasuredStep(number, length * PICO, activities))
+        starts, ends = zip(*(part.span for part in of_devices), strict=True)
+        length = max(map(sub, ends, starts)) if several_hosts else max(ends) - min(starts)
+        steps.append(MeasuredStep(number, length * PICO, tuple(part.activity() for part in of_devices)))
     return tuple(steps)
 
 

@@ -20,7 +20,6 @@ Progress = Callable[[int, int], None]
 """Told how many bytes of how many are read."""
 XPLANE = ".xplane.pb"
 HOW = "take one: with shardviz.profiled() as p: …, or with jax.profiler.trace(DIR): …"
-NO_ENDS = "this profile lacks the ends of asynchronous operations on the CPU: they look shorter than they are"
 SESSION = "%Y_%m_%d_%H_%M_%S"
 """JAX's name of the folder of a profile, as `time.strftime` writes it."""
 SECOND = len("2026_11_23_13_30_15")
@@ -31,10 +30,8 @@ DAMAGED = (ValueError, EOFError, struct.error, IndexError, OverflowError, Recurs
 
 @dataclass(frozen=True)
 class ProfileFiles:
-    """The contents of a profile's files: the devices of all hosts, and the programs.
-
-    `hosts` are the machines' names in the order of the files. `notes` are warnings, a sentence each.
-    """
+    """The contents of a profile's files: the devices of all hosts, the programs, and the machines' names.
+    `notes` are warnings, a sentence each."""
 
     devices: tuple[DeviceTrace, ...]
     programs: tuple[ProgramRecord, ...]
@@ -57,10 +54,8 @@ class ProfileFiles:
 
 
 def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFiles:
-    """Read a file, or the newest profile in a folder, with the files of all of its hosts.
-
-    Raises `QuestionError` for what is not a profile, breaks off, or has nothing about devices.
-    """
+    """Read a file, or the newest profile in a folder, with the files of all of its hosts. Raises
+    `QuestionError` for what is not a profile, breaks off, or has nothing about devices."""
     files = profile_files(name)
     sizes = [file.stat().st_size for file in files]
     devices: list[DeviceTrace] = []
@@ -80,7 +75,8 @@ def read_trace(name: str, on_progress: Progress = lambda *_: None) -> ProfileFil
         for record in records:
             found.setdefault(record.program, record)
         if reading.lacks_ends:
-            notes.append(NO_ENDS)
+            lacks = "this profile lacks the ends of asynchronous operations on the CPU"
+            notes.append(f"{lacks}: they look shorter than they are")
         before += size
     if not any(len(device.starts) for device in devices):
         where = quote(name)
@@ -116,11 +112,8 @@ def host_name(file: Path) -> str:
 
 
 def _of_newest_session(files: Sequence[Path]) -> list[Path]:
-    """The files that were written last.
-
-    A process names its folder by the second in which it writes, so that hosts which profile the same steps
-    may have a folder each: before the newest one comes what others wrote less than a minute earlier.
-    """
+    """The files that were written last. Hosts which profile the same steps may have a folder each, named by
+    the second: before the newest one comes what others wrote less than a minute earlier."""
     sessions: defaultdict[Path, list[Path]] = defaultdict(list)
     for file in files:
         sessions[file.parent].append(file)

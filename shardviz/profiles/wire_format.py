@@ -1,11 +1,9 @@
-"""The fields of a protocol buffer, as they stand in its bytes; those of thousands of events at once.
+"""The fields of a protocol buffer (https://protobuf.dev/programming-guides/encoding), as they stand in its
+bytes; those of thousands of events of a profile at once.
 
-https://protobuf.dev/programming-guides/encoding: a message is a list of fields, each a key (the field's
-number and its wire type) and a value; a message within it is a value with its length before it.
-
-An event of a profile is a message with the number of its name, its offset and its duration, which are left
-out where they are 0, and its stats, each a message of the stat's number and a value. A profile has tens of
-millions: numpy reads a field of all of them together.
+An event is a message with the number of its name, its offset and its duration, which are left out where they
+are 0, and its stats, each a message of the stat's number and a value. A profile has tens of millions: numpy
+reads a field of all of them together.
 """
 
 from __future__ import annotations
@@ -47,10 +45,8 @@ def signed(number: int) -> int:
 
 
 def fields(data: Bytes, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
-    """The fields between two places: a field's number, where its value starts and where it stops.
-
-    Raises `ValueError` for bytes that are not a message.
-    """
+    """The fields between two places: a field's number, where its value starts and where it stops. Raises
+    `ValueError` for bytes that are not a message."""
     at = start
     try:
         while at < stop:
@@ -92,8 +88,6 @@ ID_KEY, OFFSET_KEY, DURATION_KEY, STATS_KEY = 0x08, 0x10, 0x18, 0x22
 UINT64, INT64, REFERENCE = 3, 4, 7
 """The fields of a stat's value that are numbers; the last one is that of a string in the plane's table."""
 _KINDS = {UINT64 << 3 | VARINT: 1, INT64 << 3 | VARINT: 2, REFERENCE << 3 | VARINT: 3}
-_BEYOND = bytes(32)
-"""Read, but not used, past the last event."""
 
 
 class EventGroup(NamedTuple):
@@ -117,7 +111,8 @@ def event_groups(
     """The events at places of `data` that have one of these `names`, with the stats that are `wanted`; their
     times count from `begin`, in picoseconds. Beside them, by their numbers, those that are written otherwise
     than XLA does: they may be read one by one."""
-    buffer = np.frombuffer(data + _BEYOND, np.uint8)
+    # What is past the last event is read, but not used.
+    buffer = np.frombuffer(data + bytes(32), np.uint8)
     at, stop = np.array(starts, np.int64), np.array(stops, np.int64)
     is_odd = buffer[at] != ID_KEY
     ids, at = _varints(buffer, at + 1)

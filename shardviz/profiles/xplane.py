@@ -2,9 +2,8 @@
 
 The message is XLA's ``tsl/profiler/protobuf/xplane.proto``: planes (a device, the host) with lines (a thread,
 a stream) with events; names of events and of stats stand once in tables of their plane. It is read where it
-lies in the file, plane by plane: `jax.profiler.ProfileData`, against which the tests hold this, first makes
-objects of the whole message, which take nine times the file's size, and leaves out the stats of the tables,
-where a TPU has an operation's FLOPs and every platform the programs themselves.
+lies: `jax.profiler.ProfileData`, against which the tests hold this, takes nine times the file's size, and
+leaves out the stats of the tables, where every platform has the programs themselves.
 """
 
 from __future__ import annotations
@@ -54,13 +53,7 @@ _DOUBLE, _STRING, _BYTES = 2, 5, 6
 AT_ONCE = 32768
 """Events that are read together."""
 PROTOS = "/host:metadata"
-"""The plane of the programs, each an event's metadata with the stat of this name."""
-PROTO_STAT = "Hlo Proto"
-_HLO_MODULE = 1
-"""`HloProto.hlo_module`."""
-_CORE_DETAILS, _GLOBAL_CORE_ID = "core_details", 6
-"""A stat of a TPU's plane, a message of XLA's ``steps_db.proto``, and in it the number of the device among
-those of all hosts."""
+"""The plane of the programs, each an event's metadata with the stat "Hlo Proto"."""
 _DEVICE_ASSIGNMENT, _COMPUTATION_DEVICES = 15, 3
 """`HloModuleProto.device_assignment` and, in it, the devices of each partition, one for each replica."""
 
@@ -78,10 +71,8 @@ class _Plane:
 
 
 def xplane_events(data: Bytes, on_progress: Callable[[int], None]) -> Iterator[TraceEvent]:
-    """The events of a profile that say something of devices; progress is told in bytes.
-
-    Raises `ValueError` for bytes that are not such a message, or that break off.
-    """
+    """The events of a profile that say something of devices; progress is told in bytes. Raises `ValueError`
+    for bytes that are not such a message, or that break off."""
     for plane in _planes(data):
         if plane.name.startswith(("/host:", "/device:")) and plane.name != PROTOS:
             yield from _events(data, plane, on_progress)
@@ -97,8 +88,10 @@ def programs(data: Bytes) -> list[ProgramRecord]:
             name, _, number = _string(data, first, last, _METADATA_NAME).removesuffix(")").rpartition("(")
             program_id = program_number(int(number) if number.lstrip("-").isdecimal() else key)
             for field_number, begin, end in fields(data, first, last):
-                if field_number == _METADATA_STATS and (hlo := _message(data, begin, end, plane, PROTO_STAT)):
-                    module = find(data, *hlo, _HLO_MODULE)
+                if field_number == _METADATA_STATS and (
+                    hlo := _message(data, begin, end, plane, "Hlo Proto")
+                ):
+                    module = find(data, *hlo, 1)  # HloProto.hlo_module
                     if proto := data[slice(*module)] if module else b"":
                         records.append(ProgramRecord(name, program_id, proto, _device_ids(proto)))
     return records
@@ -109,8 +102,9 @@ def device_ids(data: Bytes) -> dict[str, int]:
     found = {}
     for plane in _planes(data):
         for first, last in plane.own_stats:
-            if details := _message(data, first, last, plane, _CORE_DETAILS):
-                found[plane.name] = _number(data, *details, _GLOBAL_CORE_ID)
+            # A message of XLA's ``steps_db.proto``, and in it the number among the devices of all hosts.
+            if details := _message(data, first, last, plane, "core_details"):
+                found[plane.name] = _number(data, *details, 6)
     return found
 
 
@@ -231,11 +225,8 @@ def _line_head(data: Bytes, start: int, stop: int) -> tuple[str, int]:
 
 
 class _EventReader:
-    """Reads the events of a plane; `of_all` has the stats that all events of a name share.
-
-    Profiles have tens of millions of them: those that are written as XLA does are read together, the others
-    one by one.
-    """
+    """Reads the events of a plane, those that are written as XLA does together, the others one by one;
+    `of_all` has the stats that all events of a name share."""
 
     def __init__(self, plane: _Plane) -> None:
         self.of_all: dict[int, dict[str, Stat]] = {}

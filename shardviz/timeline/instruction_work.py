@@ -247,8 +247,8 @@ class InstructionWork:
     def _slices(self, callee: Computation) -> tuple[dict[int, int], int | None]:
         """By the number of a parameter, the bytes that are read of it where that is not all; and the bytes
         that are written where the result is an operand updated in place."""
-        # The parameter that a name is, bitcast or converted at most; the bytes written of one that is
-        updated.behind: dict[str, int] = {}
+        # The parameter that a name is, bitcast or converted at most; the bytes that an update of it writes.
+        behind: dict[str, int] = {}
         results: dict[str, int] = {}
         read: Counter[int] = Counter()
         whole: set[int] = set()
