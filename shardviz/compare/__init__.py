@@ -1,9 +1,6 @@
-"""Plan against compiler: where they differ, and why.
-
-Both sides become lists of transfers, each of one array: its operand is followed back to the arguments. Equal
-ones are struck out; what is left is explained by one rule after another, each striking out what it explains,
-from the most specific to the plainest, in the order of `CAUSES`.
-"""
+"""Plan against compiler: where they differ, and why. Of both sides' transfers equal ones are struck out; what
+is left is explained by one rule after another, each striking out what it explains, from the most specific to
+the plainest, in the order of `CAUSES`."""
 
 from __future__ import annotations
 
@@ -54,8 +51,7 @@ WHILE_SOMETHING_IS_LEFT: tuple[Callable[[Comparison], None], ...] = (
 
 
 def differences(plan: Plan, answer: TargetResult) -> tuple[Difference, ...]:
-    """Every difference between the plan and a target's answer: both sides' transfers are explained once, most
-    specific explanation first; nothing where there is no answer."""
+    """Every difference between the plan and a target's answer; nothing where there is no answer."""
     if answer.status != "ok":
         return ()
     collectives: Sequence[Collective] = answer.collectives

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from shardviz.hlo.mlir.collectives import ShardyMove
     from shardviz.reports.target_result import TargetResult
 
-_JAX_OPS = {hlo: name for name, hlo in HLO_OPS.items() if name != "pmax"}
-
 
 def cheaper_plan(plan: Plan, answers: Iterable[TargetResult], placed: PlacedMesh) -> Plan:
     """The plan, or where Shardy's way costs less, a plan that does the same; `Plan.teller` says so.
@@ -99,14 +97,14 @@ def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
 
     before = turned(given, operand.dims, result.dims)
     states, planned = [before], list[PathMove]()
+    jax_ops = {hlo: name for name, hlo in HLO_OPS.items() if name != "pmax"}
     for move in moves:
         after = state_of(move.spec, mesh)
         old, new = (tuple(map(mesh.group_size, dims)) for dims, _ in (before, after))
         if move.op in ("slice", "reduce-scatter"):
             old, new = new, old
         dim = next((index for index, parts in enumerate(old) if parts > new[index]), None)
-        op = _JAX_OPS.get(move.op, move.op)
-        planned.append(PathMove(op, move.axes, dim, before, after))
+        planned.append(PathMove(jax_ops.get(move.op, move.op), move.axes, dim, before, after))
         before = after
         states.append(after)
     # The copy is where it takes least: of the smallest pieces.
@@ -114,16 +112,10 @@ def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
     index = pieces.index(min(pieces))
     dims, pending = states[index]
     assignment = {dim: axes for dim, axes in zip(result.dims, dims, strict=True) if axes}
-    first = [
-        PathMove(
-            move.op,
-            move.axes,
-            None if move.dim is None else operand.dims.index(result.dims[move.dim]),
-            of_operand(move.before),
-            of_operand(move.after),
-        )
-        for move in planned[:index]
-    ]
+    first = []
+    for move in planned[:index]:
+        dim = None if move.dim is None else operand.dims.index(result.dims[move.dim])
+        first.append(PathMove(move.op, move.axes, dim, of_operand(move.before), of_operand(move.after)))
     split = WorkSplit(assignment, (of_operand(states[index]),), (dims, pending))
     one = planned_statement(mesh, part, split, [given], [(operand, first)], [(result, planned[index:])])
     return plan_of(problem, [one], plan.objective, optimal=False)

@@ -26,17 +26,10 @@ from shardviz.sharding import array_bytes
 from shardviz.sharding.array import BITS
 from shardviz.sharding.axis_parts import whole_axis
 
-_MOST_COMBINED = 8
-"""Of how many collectives of the plan a combined one is looked for."""
-_MOST_TOLD = 3
-"""Overlapped collectives that are told one by one."""
-
 
 def packed_dtype(comparison: Comparison) -> None:
-    """Several elements of the plan's in one integer of a wider dtype, as a TPU moves narrow ones.
-
-    Such a collective has as many bytes as the plan's, and is counted in the plan's elements from here on.
-    """
+    """Several elements of the plan's in one integer of a wider dtype, as a TPU moves narrow ones: such a
+    collective has as many bytes as the plan's, and is counted in the plan's elements from here on."""
     told: dict[str, str] = {}
     for number, one in enumerate(comparison.theirs):
         if one.dtype.startswith(("f", "bf", "c")):
@@ -77,11 +70,8 @@ def other_dtypes(comparison: Comparison) -> None:
             ratio = one.bytes / before
             times = f", {'twice' if ratio == 2 else f'{ratio:g} times'} as many" if found is wider else ""
             also = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            comparison.add(
-                code,
-                f"{comparison.target} {verb} {planned} as {one.dtype}: its {one.op}{one.over} carries "
-                f"{one.bytes:,} bytes instead of {before:,}{times}{also}.",
-            )
+            carries = f"its {one.op}{one.over} carries {one.bytes:,} bytes instead of {before:,}{times}{also}"
+            comparison.add(code, f"{comparison.target} {verb} {planned} as {one.dtype}: {carries}.")
 
 
 def collective_matmul(comparison: Comparison) -> None:
@@ -111,7 +101,7 @@ def combined_collectives(comparison: Comparison) -> None:
     for other in [one for one in comparison.theirs if one.pieces > 1]:
         # As many as it has arrays, of the same kind, with as many elements together.
         same = [one for one in comparison.ours if (one.op, one.base_axes) == (other.op, other.base_axes)]
-        for several in combinations(same[:_MOST_COMBINED], other.pieces):
+        for several in combinations(same[:8], other.pieces):
             if sum(one.elements for one in several) == other.elements:
                 message = (
                     f"{comparison.target} carries {other.pieces} arrays in one {other}, for which the plan "
@@ -126,9 +116,8 @@ def between_slices(comparison: Comparison) -> None:
     for other in [one for one in comparison.theirs if one.between_slices]:
         way = f"send and recv over the data-center network, {other.wire_bytes:,} bytes sent by a device"
         moves = f"{with_article(other.op)}{other.over} of {other.bytes:,} bytes"
-        near = [
-            one for one in comparison.ours if one.base_axes & other.base_axes and one.may_share_array(other)
-        ]
+        along = (one for one in comparison.ours if one.base_axes & other.base_axes)
+        near = [one for one in along if one.may_share_array(other)]
         if not near:
             message = f"{target} moves {arrays([other])} between slices, by {moves}: {way}."
             comparison.add("between_slices", message)
@@ -143,21 +132,17 @@ def between_slices(comparison: Comparison) -> None:
         if inside:
             message = (
                 f"{target} splits the plan's {mine}: inside each slice {listed(inside)}, between slices "
-                f"{moves} by {way}."
             )
+            message += f"{moves} by {way}."
         comparison.add("between_slices", message, [mine], [other, *inside])
 
 
 def fused_reduce_scatter(comparison: Comparison) -> None:
-    before = [
-        collective for collective in comparison.answer.partitioned or () if collective.op == "all-reduce"
-    ]
-    for one in [collective for collective in comparison.scheduled if collective.op == "reduce-scatter"]:
+    before = [each for each in comparison.answer.partitioned or () if each.op == "all-reduce"]
+    for one in [each for each in comparison.scheduled if each.op == "reduce-scatter"]:
         # It may be the second followed by a slice.
-        same = (collective for collective in before if {*collective.axes} == {*one.axes})
-        reduced = next(
-            (collective for collective in same if elements_of(collective) == elements_of(one)), None
-        )
+        same = (each for each in before if {*each.axes} == {*one.axes})
+        reduced = next((each for each in same if elements_of(each) == elements_of(one)), None)
         if reduced is not None:
             comparison.add(
                 "fused_reduce_scatter",
@@ -172,11 +157,10 @@ def overlapped(comparison: Comparison) -> None:
     if not under:
         return
     told = [f"{one.op}{over(one)} ({one.bytes:,} bytes) under {under_way(one.overlapped)}" for one in under]
-    more = len(told) - _MOST_TOLD
-    also = f"; and {more:,} more" if more > 0 else ""
+    also = f"; and {len(told) - 3:,} more" if len(told) > 3 else ""
     count = len([one for one in comparison.scheduled if one.op != "slice"])
     which = f"{len(under)} of its {count:,} collectives" if count > 1 else "its collective"
-    words = "; ".join(told[:_MOST_TOLD])
+    words = "; ".join(told[:3])
     comparison.add("overlapped", f"{comparison.target} runs other work during {which}: {words}{also}.")
 
 
@@ -194,9 +178,8 @@ def strike_equal(comparison: Comparison) -> None:
 def idle_axis(comparison: Comparison) -> None:
     mesh = comparison.plan.problem.mesh
     specs = [array.spec for array in comparison.plan.problem.arrays if array.spec is not None]
-    idle = {*mesh.axis_names}.difference(
-        whole_axis(axis) for spec in specs for axis in (*spec.axes, *spec.unreduced)
-    )
+    used = {whole_axis(axis) for spec in specs for axis in (*spec.axes, *spec.unreduced)}
+    idle = {*mesh.axis_names} - used
     moved = [one for one in comparison.theirs if one.base_axes & idle]
     if not moved:
         return
@@ -206,10 +189,8 @@ def idle_axis(comparison: Comparison) -> None:
     alone = len(moved) == len(comparison.theirs)
     replaced = [one for one in comparison.ours if alone or set(one.arrays) & names_moved]
     instead = f" and does {listed(replaced)} instead, sending {wire(replaced):,} bytes" if replaced else ""
-    message = (
-        f"{comparison.target} also splits data over {names}, which no spec mentions, and moves it there: "
-        f"it {does(moved)}; the plan leaves {names} idle{instead}."
-    )
+    message = f"{comparison.target} also splits data over {names}, which no spec mentions, and moves it there"
+    message += f": it {does(moved)}; the plan leaves {names} idle{instead}."
     comparison.add("idle_axis", message, replaced, moved)
 
 

@@ -4,7 +4,7 @@ gathered, and, by array, what no other rule explains."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from math import prod
 
 from shardviz.compare.comparison import Comparison
@@ -25,11 +25,6 @@ from shardviz.compare.transfer import (
 )
 from shardviz.sharding import Mesh
 
-_MOST_SPLIT = 4
-"""Into how many parts a split or merged collective is looked for."""
-_MOST_PADDED = 1.5
-"""A collective of so many times as many elements is not a padded one."""
-
 
 def gathered_again(comparison: Comparison) -> None:
     target = comparison.target
@@ -41,10 +36,8 @@ def gathered_again(comparison: Comparison) -> None:
             several = [transfer for transfer in side if _is_same_gather(transfer, same[0])]
             name, often = arrays([same[0]]), "again" if len(several) == 1 else f"{len(several)} times more"
             who, other = (target, "the plan") if again else ("the plan", target)
-            message = (
-                f"{who} gathers {name}{one.over} {often} for other statements that take it, sending "
-                f"{wire(several):,} bytes more; {other} keeps the copy."
-            )
+            message = f"{who} gathers {name}{one.over} {often} for other statements that take it, sending "
+            message += f"{wire(several):,} bytes more; {other} keeps the copy."
             comparison.add("gathered_again", message, [] if again else several, several if again else [])
 
 
@@ -57,10 +50,10 @@ def reordered_axes(comparison: Comparison) -> None:
     mesh = comparison.plan.problem.mesh
     for mine in list(comparison.ours):
         if other := _first(comparison.theirs, mine.op, mine, mesh):
+            order = f"the devices of {', '.join(mine.axes)} in another order ({', '.join(other.axes)})"
+            where = f"in its {other.op} of {other.bytes:,} bytes"
             message = (
-                f"{comparison.target} takes the devices of {', '.join(mine.axes)} in another order "
-                f"({', '.join(other.axes)}) in its {other.op} of {other.bytes:,} bytes; "
-                f"{against(other.wire_bytes, mine.wire_bytes)}."
+                f"{comparison.target} takes {order} {where}; {against(other.wire_bytes, mine.wire_bytes)}."
             )
             comparison.add("sub_axes", message, [mine], [other])
 
@@ -77,10 +70,8 @@ def merged_collectives(comparison: Comparison) -> None:
     for other in list(comparison.theirs):
         several = _covering(other, comparison.ours, comparison.plan.problem.mesh)
         if several and not _permuted(comparison.theirs, several[0]):
-            message = (
-                f"{comparison.target} does in one {other} what the plan does in {len(several)} steps: "
-                f"{listed(several)}; {against(other.wire_bytes, wire(several))}."
-            )
+            message = f"{comparison.target} does in one {other} what the plan does in {len(several)} steps: "
+            message += f"{listed(several)}; {against(other.wire_bytes, wire(several))}."
             comparison.add("merged_collectives", message, several, [other])
 
 
@@ -131,9 +122,9 @@ def scattered_less(comparison: Comparison) -> None:
         if summed is not None and summed[0] == summed[1] and kept and any(one.is_sum for one in ours):
             over = listed_axes(kept, comparison.plan.problem.mesh)
             message = (
-                f"{comparison.target} does not scatter the sum of {name} over {over}, as the plan does: it "
-                f"{does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}."
+                f"{comparison.target} does not scatter the sum of {name} over {over}, as the plan does: "
             )
+            message += f"it {does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}."
             comparison.add("scattered_less", message, ours, theirs)
 
 
@@ -141,7 +132,7 @@ def padded(comparison: Comparison) -> None:
     for mine in _by(comparison.ours, "reduce-scatter", "all-to-all", "all-gather"):
         among = [one for one in comparison.theirs if one.may_share_array(mine)]
         same = (one for one in _by(among, mine.op) if one.base_axes == mine.base_axes)
-        wider = (one for one in same if mine.elements < one.elements < _MOST_PADDED * mine.elements)
+        wider = (one for one in same if mine.elements < one.elements < 1.5 * mine.elements)
         if (other := next(wider, None)) is None:
             continue
         mending = [one for one in _by(among, "collective-permute") if one.base_axes <= mine.base_axes]
@@ -200,14 +191,12 @@ def other_route(comparison: Comparison) -> None:
             continue
         both = f"it {does(theirs)}; the plan {does(ours)}{cheaper(theirs, ours)}"
         name = one_of(min((transfer.arrays for transfer in (*ours, *theirs)), key=len))
-        code, how = _how(
-            ours, theirs, [transfer for transfer in comparison.slices if transfer.shares_array(one)]
-        )
+        code, how = _how(ours, theirs, [each for each in comparison.slices if each.shares_array(one)])
         comparison.add(
             code,
             f"{comparison.target} {verb(theirs)} {name} {how}: {both}.",
-            [transfer for transfer in ours if transfer in comparison.ours],
-            [transfer for transfer in theirs if transfer in comparison.theirs],
+            [each for each in ours if each in comparison.ours],
+            [each for each in theirs if each in comparison.theirs],
         )
 
 
@@ -307,23 +296,18 @@ def _later_gather(
     for one in _by(among, "all-gather"):
         if one.base_axes >= reduced.base_axes and one.shares_array(reduced):
             rest = one.base_axes - reduced.base_axes
-            same = (transfer for transfer in _by(others, "all-gather") if transfer.base_axes == rest)
-            partner = (
-                next((transfer for transfer in same if transfer.shares_array(one)), None) if rest else None
-            )
-            if partner is not None or not rest:
-                return one, [partner] if partner else []
+            same = (each for each in _by(others, "all-gather") if rest and each.base_axes == rest)
+            partner = [*islice((each for each in same if each.shares_array(one)), 1)]
+            if partner or not rest:
+                return one, partner
     return None, []
 
 
 def _covering(one: ArrayTransfer, among: Sequence[ArrayTransfer], mesh: Mesh) -> list[ArrayTransfer]:
     """Two or more transfers of the same kind that share out the axes of `one` between them, if any do."""
-    same = [
-        transfer
-        for transfer in _by(among, one.op)
-        if transfer.base_axes <= one.base_axes and transfer.shares_array(one)
-    ]
-    for count in range(2, min(_MOST_SPLIT, len(same)) + 1):
+    within = (each for each in _by(among, one.op) if each.base_axes <= one.base_axes)
+    same = [each for each in within if each.shares_array(one)]
+    for count in range(2, min(4, len(same)) + 1):
         for several in combinations(same, count):
             covered = frozenset().union(*(other.base_axes for other in several))
             largest = max(other.elements for other in several)

@@ -1,8 +1,5 @@
-"""The rules for one einsum whose arrays the two sides do not bring together in the same way.
-
-What is left of all its arrays is told in one sentence: an operand that is moved on one side only, or a sum
-that is added on one side only, follows from how the devices split the multiplication.
-"""
+"""The rules for one einsum whose arrays the two sides do not bring together in the same way, since they split
+the multiplication otherwise: what is left of all its arrays is told in one sentence."""
 
 from __future__ import annotations
 
@@ -47,9 +44,9 @@ def summed_first(comparison: Comparison) -> None:
         sums = [array.name for array in summed_operands(part).values() if array.name in moved]
         if sums:
             message = (
-                f"{comparison.target} multiplies by {' and '.join(sums)}, where the plan adds up while it "
-                f"multiplies: {_both(theirs, ours)}."
+                f"{comparison.target} multiplies by {' and '.join(sums)}, where the plan adds up while it"
             )
+            message += f" multiplies: {_both(theirs, ours)}."
             comparison.add("summed_first", message, ours, theirs)
 
 
@@ -176,9 +173,8 @@ def _instead(
 
     def is_left(one: ArrayTransfer) -> bool:
         alike = [other for other in others if one.shares_array(other)]
-        return not alike or bool(
-            one.base_axes & axes and not any(transfer.base_axes & axes for transfer in alike)
-        )
+        along = any(other.base_axes & axes for other in alike)
+        return not alike or (bool(one.base_axes & axes) and not along)
 
     return [one for one in several if is_left(one)]
 

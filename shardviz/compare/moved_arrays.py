@@ -1,10 +1,6 @@
-"""The arrays that a compiler's collectives move: those that the operand comes from, as the text shows.
-
-In a program the compilers name each operation after the statement that it belongs to (`named_statements`).
-Every einsum of a chain takes an argument that none before it took, or only works on what stands there: so the
-arguments that went into a value tell which part of the chain made it. Where the text does not tell, all
-arrays are named that its shapes allow.
-"""
+"""The arrays that a compiler's collectives move: in a program the compilers name each operation after its
+statement; in a chain the arguments that went into a value tell which part made it, as each takes an argument
+that none before it took. Where the text does not tell, all arrays are named that its shapes allow."""
 
 from __future__ import annotations
 
@@ -19,8 +15,6 @@ from shardviz.sharding import ShardedArray
 
 Shape = tuple[int, ...]
 _SUMS = ("all-reduce", "reduce-scatter")
-_MOST_DIMS = 4
-"""Arrays of more dimensions are not looked for transposed."""
 
 
 class MovedArrays:
@@ -49,11 +43,9 @@ class MovedArrays:
         return tuple(array.name for array in arrays if self._fits(array, one))
 
     def _of_statement(self, one: Collective) -> tuple[str, ...]:
-        """The arrays of the statement that the collective is named after, as far as shapes allow them.
-
-        A sum is one of its results; everything else moves an operand before, or the result after. () where
-        no statement is named, or where the value is an argument's own.
-        """
+        """The arrays of the statement that the collective is named after, as far as shapes allow them: a sum
+        is one of its results; everything else moves an operand before, or the result after. () where no
+        statement is named, or where the value is an argument's own."""
         parts = named_statements(one.source, self.problem)
         origin = self._as_moved(one)
         if not parts or (origin is not None and not origin.computed and len(origin.arguments) == 1):
@@ -95,18 +87,14 @@ class MovedArrays:
         return replace(origin, computed=False) if is_same else origin
 
     def _fits(self, array: ShardedArray, one: Collective, transposed: bool = False) -> bool:
-        shapes = (one.operand_shape, one.result_shape)
-        wholes = permutations(array.shape) if transposed and array.rank <= _MOST_DIMS else [array.shape]
-        return any(
-            all(_could_be(shape, whole, self.problem.mesh.size) for shape in shapes) for whole in wholes
-        )
+        shapes, devices = (one.operand_shape, one.result_shape), self.problem.mesh.size
+        wholes = permutations(array.shape) if transposed and array.rank <= 4 else [array.shape]
+        return any(all(_could_be(shape, whole, devices) for shape in shapes) for whole in wholes)
 
 
 def _could_be(shape: Shape, whole: Shape, devices: int) -> bool:
-    """A device's piece of an array may have that shape: each dimension cut by a divisor of the mesh.
-
-    Compilers may fold dimensions together; then only the number of elements is judged.
-    """
+    """A device's piece of an array may have that shape: each dimension cut by a divisor of the mesh. Where
+    compilers have folded dimensions together only the number of elements is judged."""
     if len(shape) != len(whole):
         shape, whole = (prod(shape),), (prod(whole),)
     return all(
@@ -116,11 +104,9 @@ def _could_be(shape: Shape, whole: Shape, devices: int) -> bool:
 
 
 def named_statements(source: str, problem: Problem) -> list[Statement]:
-    """The statements of a program that a compiler's operation is named after, as in ``jit(program)/H/dot``.
-
-    A forward one; in ``transpose(jvp(H))`` those of its gradients, in ``rematted_computation/H`` the one that
-    computes H again. None in a program of one statement, whose operations have no such names.
-    """
+    """The statements of a program that a compiler's operation is named after: in ``jit(program)/H/dot`` a
+    forward one, in ``transpose(jvp(H))`` those of its gradients, in ``rematted_computation/H`` the one that
+    computes H again. A program of one statement has no such names."""
     made = {part.result.name: part for part in problem.parts}
     scope = named_scope(source, made) if len(made) > 1 else None
     if scope is None:
@@ -131,10 +117,8 @@ def named_statements(source: str, problem: Problem) -> list[Statement]:
 
 
 def names_of(origin: Origin, problem: Problem) -> tuple[str, ...]:
-    """The arrays that an origin may be; "a value computed from A" for one that the problem has no name for.
-
-    () when the origin is not a part of the problem.
-    """
+    """The arrays that an origin may be; "a value computed from A" for one that the problem has no name for,
+    () for one that is not a part of the problem."""
     arguments = problem.arguments
     if not origin.arguments or origin.arguments[-1] >= len(arguments):
         return ()
@@ -174,11 +158,7 @@ def summed_operands(part: Statement) -> dict[str, ShardedArray]:
         alone = [dim for dim in dict.fromkeys(operand.dims) if dim not in elsewhere]
         if others and alone:
             kept = [pair for pair in zip(operand.dims, operand.shape, strict=True) if pair[0] in elsewhere]
-            summed[operand.name] = ShardedArray(
-                f"the sums of {operand.name} over {', '.join(alone)}",
-                tuple(dim for dim, _ in kept),
-                tuple(size for _, size in kept),
-                operand.dtype,
-                None,
-            )
+            dims, sizes = tuple(dim for dim, _ in kept), tuple(size for _, size in kept)
+            name = f"the sums of {operand.name} over {', '.join(alone)}"
+            summed[operand.name] = ShardedArray(name, dims, sizes, operand.dtype, None)
     return summed

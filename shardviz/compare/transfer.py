@@ -27,8 +27,7 @@ class ArrayTransfer:
     `arrays` are the names of the arrays it may move, `pieces` how many arrays it carries at once. Where
     permutes stand for it, `taken_apart` tells which, and `permute_runs` how often they run in all. It and
     `runs` are None in a loop of unknown length. `wire_bytes` is for all runs that are known, `bytes` and
-    `elements` for one. `place` is where it stands among those of its side.
-    """
+    `elements` for one. `place` is its place among those of its side."""
 
     op: str
     axes: tuple[str, ...]
@@ -213,37 +212,21 @@ def taken_apart(
 
 
 def _pieces(one: Collective, partitioned: Sequence[Collective]) -> list[Collective]:
-    alike = [
-        collective
-        for collective in partitioned
-        if (collective.op, {*collective.axes}, collective.arrays) == (one.op, {*one.axes}, 1)
-        and collective.dtype in BITS
-    ]
+    wide, alike = BITS.get(one.dtype, 8), []
+    for each in partitioned:
+        if (each.op, {*each.axes}, each.arrays) == (one.op, {*one.axes}, 1) and each.dtype in BITS:
+            size, wire = (count * wide // BITS[each.dtype] for count in (each.bytes, each.wire_bytes))
+            alike.append(replace(each, dtype=one.dtype, bytes=size, wire_bytes=wire))
     # A TPU's compiler keeps only one of the names.
     together = f"{one.source}:{':'.join(joined_names(one.source))}"
-    wide = BITS.get(one.dtype, 8)
-    named = [
-        collective for collective in alike if collective.source.rpartition("jit(program)/")[2] in together
-    ]
+    named = [each for each in alike if each.source.rpartition("jit(program)/")[2] in together]
     for pieces in (named, alike):
-        scaled = [
-            replace(
-                piece,
-                dtype=one.dtype,
-                bytes=piece.bytes * wide // BITS[piece.dtype],
-                wire_bytes=piece.wire_bytes * wide // BITS[piece.dtype],
-            )
-            for piece in pieces
-        ]
-        if len(scaled) == one.arrays and sum(collective.bytes for collective in scaled) == one.bytes:
-            return scaled
+        if len(pieces) == one.arrays and sum(each.bytes for each in pieces) == one.bytes:
+            return pieces
     return []
 
 
 # Pieces of the sentences that name a difference.
-
-_MOST_NAMED = 3
-"""Arrays of which each is named where a collective moves one of them."""
 
 
 def in_dtype(other: ArrayTransfer, mine: ArrayTransfer) -> str:
@@ -283,7 +266,7 @@ def arrays(several: Sequence[ArrayTransfer]) -> str:
 
 def one_of(names: Sequence[str]) -> str:
     """Such as "A or W"; of many their number."""
-    return " or ".join(names) if len(names) <= _MOST_NAMED else f"one of {len(names)} arrays"
+    return " or ".join(names) if len(names) <= 3 else f"one of {len(names)} arrays"
 
 
 def does(several: Sequence[ArrayTransfer]) -> str:
@@ -300,11 +283,8 @@ def acts(several: Sequence[ArrayTransfer]) -> str:
 
 def acts_on(several: Sequence[ArrayTransfer]) -> str:
     """Such as "moves A by all-gather over X (64 bytes), then adds up Out by all-reduce over Y (8 bytes)"."""
-    runs = groupby(several, key=lambda one: (one.arrays, one.is_sum))
-    turns = ((is_sum, [*run]) for (_, is_sum), run in runs)
-    return ", then ".join(
-        f"{'adds up' if is_sum else 'moves'} {arrays(run)} by {listed(run)}" for is_sum, run in turns
-    )
+    runs = ([*run] for _, run in groupby(several, key=lambda one: (one.arrays, one.is_sum)))
+    return ", then ".join(f"{verb(run)} {arrays(run)} by {listed(run)}" for run in runs)
 
 
 def verb(several: Sequence[ArrayTransfer]) -> str:
