@@ -113,9 +113,9 @@ def _moved_alike(plan: Plan, moves: Sequence[ShardyMove]) -> Plan:
     dims, pending = states[index]
     assignment = {dim: axes for dim, axes in zip(result.dims, dims, strict=True) if axes}
     first = []
-    for move in planned[:index]:
-        dim = None if move.dim is None else operand.dims.index(result.dims[move.dim])
-        first.append(PathMove(move.op, move.axes, dim, of_operand(move.before), of_operand(move.after)))
+    for own in planned[:index]:
+        dim = None if own.dim is None else operand.dims.index(result.dims[own.dim])
+        first.append(PathMove(own.op, own.axes, dim, of_operand(own.before), of_operand(own.after)))
     split = WorkSplit(assignment, (of_operand(states[index]),), (dims, pending))
     one = planned_statement(mesh, part, split, [given], [(operand, first)], [(result, planned[index:])])
     return plan_of(problem, [one], plan.objective, optimal=False)

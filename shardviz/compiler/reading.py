@@ -36,7 +36,7 @@ from shardviz.timeline.compiler_memory import (
     read_memory,
     ways_to_fit,
 )
-from shardviz.timeline.compiler_schedule import read_schedule
+from shardviz.timeline.scheduler import read_schedule
 
 
 def read_output(output: Output, problem: Problem, target: Target, versions: Versions) -> TargetResult:

@@ -132,16 +132,6 @@ def join_program(
     return JoinedProgram(text, module, predicted, machine, device_ids, lost)
 
 
-def with_devices(text: str, device_ids: tuple[tuple[int, ...], ...]) -> str:
-    """A module's text with the number of its devices in the header: a serialized module has it elsewhere."""
-    head, newline, rest = text.partition("\n")
-    partitions = len(device_ids[0]) if device_ids else 0
-    for key, count in (("replica_count", len(device_ids)), ("num_partitions", partitions)):
-        if count > 1 and f"{key}=" not in head:
-            head += f", {key}={count}"
-    return head + newline + rest
-
-
 def with_groups(text: str, said: Mapping[str, str]) -> tuple[str, frozenset[str]]:
     """A stored module's text with the groups that its collectives' events have, by names of instructions, and
     the names of those whose groups nobody knows: they are made unreadable.

@@ -27,10 +27,10 @@ from shardviz.profiles.joined_program import (
     JoinedProgram,
     facts_of,
     join_program,
-    with_devices,
     with_groups,
 )
 from shardviz.profiles.trace_files import ProfileFiles
+from shardviz.profiles.xplane import with_devices
 from shardviz.sharding import Mesh
 from shardviz.timeline.program_timeline import COMPUTE, LANE_KINDS, Lane, ProgramTimeline, TimedOp, TimeSpan
 

@@ -93,7 +93,7 @@ def programs(data: Bytes) -> list[ProgramRecord]:
                 ):
                     module = find(data, *hlo, 1)  # HloProto.hlo_module
                     if proto := data[slice(*module)] if module else b"":
-                        records.append(ProgramRecord(name, program_id, proto, _device_ids(proto)))
+                        records.append(ProgramRecord(name, program_id, proto, module_devices(proto)))
     return records
 
 
@@ -156,7 +156,17 @@ def _message(data: Bytes, start: int, stop: int, plane: _Plane, name: str) -> tu
     return None if is_other else find(data, start, stop, _BYTES) or (stop, stop)
 
 
-def _device_ids(proto: bytes) -> tuple[tuple[int, ...], ...]:
+def with_devices(text: str, device_ids: tuple[tuple[int, ...], ...]) -> str:
+    """A module's text with the number of its devices in the header: a serialized module has it elsewhere."""
+    head, newline, rest = text.partition("\n")
+    partitions = len(device_ids[0]) if device_ids else 0
+    for key, count in (("replica_count", len(device_ids)), ("num_partitions", partitions)):
+        if count > 1 and f"{key}=" not in head:
+            head += f", {key}={count}"
+    return head + newline + rest
+
+
+def module_devices(proto: bytes) -> tuple[tuple[int, ...], ...]:
     """The devices of a `HloModuleProto`, a row for each replica with one for each partition."""
     columns: list[list[int]] = []
     for number, start, stop in fields(proto, 0, len(proto)):

@@ -31,7 +31,6 @@ _ASKED = (
 )
 """The sentences of a failure, with the bytes that were wanted and those that there were."""
 _ARRAY = re.compile(rf"\bSize: {_SIZE}(.*?)(?:====|(?=\bSize: )|\Z)", re.DOTALL)
-_METADATA = re.compile(r'\b(op_name|source_file|source_line|stack_frame_id)=("(?:[^"\\]|\\.)*"|\d+)')
 _SHAPE = re.compile(r"(?:\b(?:Shape|Subshape): |shape = '|stack for %\S+ = )([a-z]\w*\[[\d,]*\])")
 _NAME = re.compile(r"(?:\bXLA [Ll]abel: (?:ROOT )?%?|tag = '(?:output of )?|stack for %)([\w.-]+)")
 _PADDING = re.compile(rf"due to padding: {_SIZE}")
@@ -104,7 +103,7 @@ def _arrays(log: str, wanted: int, locations: SourceLocations) -> Iterator[Large
         shape, name, padding = _SHAPE.search(block), _NAME.search(block), _PADDING.search(block)
         if shape is None:
             continue
-        metadata = {key: value.strip('"') for key, value in _METADATA.findall(block)}
+        metadata = metadata_in(block)
         own = _OPERANDS.sub(r"\1", metadata.get("op_name", "")).replace("\\'", "'")
         source = locations.of(metadata)
         yield LargeArray(
@@ -114,6 +113,12 @@ def _arrays(log: str, wanted: int, locations: SourceLocations) -> Iterator[Large
             _bytes(*padding.groups()) if padding else 0,
             source if source != metadata.get("op_name") else "",
         )
+
+
+def metadata_in(text: str) -> dict[str, str]:
+    """The metadata of an operation, as XLA prints it: its name, and the place in the user's program."""
+    found = re.findall(r'\b(op_name|source_file|source_line|stack_frame_id)=("(?:[^"\\]|\\.)*"|\d+)', text)
+    return {key: value.strip('"') for key, value in found}
 
 
 def _bytes(number: str, unit: str) -> int:

@@ -9,9 +9,14 @@ from shardviz.errors import NoMachineError, QuestionError, ShardvizError
 from shardviz.hlo import HloModule, ShardyModule, read, read_hlo
 from shardviz.reports.entries import CollectiveEntry, entries_of
 from shardviz.targets import parse_targets
-from shardviz.timeline.compiler_schedule import is_dummy
 from shardviz.timeline.of_program import on_clock, timed_program
-from shardviz.timeline.scheduler import NO_ESTIMATES, NO_SCHEDULER, NOT_SIMULATED, scheduler_timeline
+from shardviz.timeline.scheduler import (
+    NO_ESTIMATES,
+    NO_SCHEDULER,
+    NOT_SIMULATED,
+    is_dummy,
+    scheduler_timeline,
+)
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine

@@ -24,7 +24,7 @@ from shardviz.planner.states.moves import Node, move_step, state_of, state_space
 from shardviz.planner.states.paths import ArrayKind, CheapestPaths
 from shardviz.planner.states.prices import Prices
 from shardviz.reports.entries import CollectiveEntry
-from shardviz.reports.failures import STUCK
+from shardviz.reports.failures import STUCK, metadata_in
 from shardviz.reports.lowered_module import Meeting
 from shardviz.reports.why import meetings_of
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray, array_bytes, shard_shape
@@ -38,7 +38,6 @@ _WARNING = re.compile(
     r" (?:efficiently|without)(?P<rest>.*)"
 )
 _INSTRUCTION = re.compile(r" for HLO operation:? (.*?)(?:\. As the last resort|\. You probably want|$)")
-_METADATA = re.compile(r'\b(op_name|source_file|source_line|stack_frame_id)=("(?:[^"\\]|\\.)*"|\d+)')
 _SIZES = r"\d{1,9}(?:,\d{1,9})*"
 
 
@@ -189,7 +188,7 @@ def _read(warning: re.Match[str], mesh: Mesh | None, locations: SourceLocations)
     written = warning["before"], warning["after"]
     instruction = _INSTRUCTION.search(warning["rest"])
     line = instruction[1] if instruction else ""
-    metadata = {key: value.strip('"') for key, value in _METADATA.findall(line)}
+    metadata = metadata_in(line)
     name = metadata.get("op_name", "").replace("\\'", "'")
     rank = next((rank for text in written if (rank := _rank(text)) is not None), None)
     made = parse_instruction(line)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from shardviz.hlo.pass_stages import PassStage
     from shardviz.planner.problem import Problem
     from shardviz.sharding import Mesh, PartitionSpec
-    from shardviz.timeline.compiler_schedule import CompilerSchedule
     from shardviz.timeline.program_timeline import MemoryReport
+    from shardviz.timeline.scheduler import CompilerSchedule
 
 
 @dataclass(frozen=True)

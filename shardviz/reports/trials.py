@@ -12,11 +12,15 @@ from math import inf, prod
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError, quote
-from shardviz.planner.search.mesh_ranking import MeshSharding, problem_of
+from shardviz.lazy_names import LazyImports
 from shardviz.reports.program_report import answer_times
+
+with LazyImports():  # which needs numpy
+    from shardviz.planner.search import mesh_ranking
 
 if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
+    from shardviz.planner.search.mesh_ranking import MeshSharding
     from shardviz.planner.search.question import SearchQuestion
     from shardviz.reports.program_report import TimesAnswer
     from shardviz.reports.target_program import TargetProgram
@@ -157,7 +161,7 @@ class CompiledSharding:
 
 def one_layer(question: SearchQuestion, sharding: MeshSharding) -> Problem:
     """The problem that is compiled for a row: one layer of the program, with the row's mesh and shardings."""
-    return replace(problem_of(question, sharding), layers=1)
+    return replace(mesh_ranking.problem_of(question, sharding), layers=1)
 
 
 def compiled_sharding(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 from shardviz.hlo.module import Reader
@@ -128,38 +128,6 @@ class Rows:
         assert line is not None
         return line
 
-    def put_in_order(self, numbers: Mapping[str, int]) -> None:
-        """Put behind its operands, by the `numbers` of names, each instruction that uses a later one."""
-        later: dict[int, list[int]] = {}
-        for number in (number for number, operands in enumerate(self.operands) if -1 in operands):
-            known = [numbers.get(name, -1) for name in self.line(number).operands]
-            if any(operand >= number for operand in known):
-                later[number] = known
-        if not later:
-            return
-        operands = [later.get(number, known) for number, known in enumerate(self.operands)]
-        order: dict[int, None] = {}
-        entered: set[int] = set()
-        # Depth first; one that was entered before belongs to a circle of a damaged text, or is in order.
-        stack = [*reversed(range(len(operands)))]
-        while stack:
-            number = stack[-1]
-            waits = [] if number in entered else [each for each in operands[number] if each not in entered]
-            entered.add(number)
-            if waits := [each for each in waits if each >= 0]:
-                stack += reversed(waits)
-            else:
-                order.setdefault(stack.pop())
-        places = {number: place for place, number in enumerate(order)}
-        self.operands = [
-            [place if (place := places.get(each, -1)) < places[number] else -1 for each in operands[number]]
-            for number in order
-        ]
-        self.names = [self.names[number] for number in order]
-        self.forms = [self.forms[number] for number in order]
-        self.starts = [self.starts[number] for number in order]
-        self.root = places.get(self.root, -1)
-
 
 class ProgramRows:
     """The rows of the computations of one text, each read once."""
@@ -214,7 +182,4 @@ class ProgramRows:
             names.append(name)
             rows.forms.append(form)
             starts.append(start)
-        if [*numbers.values()] != [*range(len(names))]:
-            # A name that was used above its definition, or that has none, or two.
-            rows.put_in_order(numbers)
         return rows

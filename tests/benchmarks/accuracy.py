@@ -209,7 +209,7 @@ def scheduler(name: str) -> Callable[[], float]:
     """Seconds of a program by the compiler's latency-hiding scheduler, as it dumped them."""
 
     def figure() -> float:
-        from shardviz.timeline.compiler_schedule import read_schedule
+        from shardviz.timeline.scheduler import read_schedule
 
         text = (ROOT / PROGRAMS / f"{name}.schedule.txt").read_text(encoding="utf-8")
         simulated = read_schedule(text)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shardviz.profiles.device_trace import HBM_COPY, HOST_COPY, PEER_COPY, SOME_COPY, TracedInstruction
-from shardviz.profiles.joined_program import facts_of, join_program, with_devices, with_groups
+from shardviz.profiles.joined_program import facts_of, join_program, with_groups
+from shardviz.profiles.xplane import with_devices
 from tests.profiles.traces import TPU_TEXT
 
 

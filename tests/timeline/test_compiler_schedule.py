@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.timeline.compiler_schedule import CompilerSchedule, is_dummy, read_schedule
+from shardviz.timeline.scheduler import CompilerSchedule, is_dummy, read_schedule
 from tests.timeline.schedules import computation, instruction, module, simulated
 
 HOME = 3 << 32

@@ -223,24 +223,6 @@ def test_a_module_that_is_not_scheduled_is_timed_in_the_order_of_its_lines():
     assert "is_scheduled=true" in found.notes[0]
 
 
-def test_what_is_defined_below_its_use_counts_as_if_it_stood_above():
-    lines = (
-        PARAMETER,
-        "  %w = bf16[1024,4096]{1,0} parameter(1)",
-        "  %a = bf16[512,1024]{1,0} add(%x, %x)",
-        "  %t = (bf16[512,4096]{1,0}, bf16[512,1024]{1,0}) tuple(%d, %a)",
-        "  ROOT %d = bf16[512,4096]{1,0} dot(%a, %w), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
-    )
-    head = HEAD.replace("is_scheduled=true, ", "")
-    told = [timeline(module(*order, head=head)) for order in (lines, (*lines[::-1],), (lines[4], *lines[:4]))]
-    assert [op.name for op in told[0].ops] == ["a", "d"]
-    assert told[0].ops[1].after == (0,)
-    assert told[1:] == told[:1] * 2
-    assert told[0].flops == 2 * 512 * 1024 * 4096
-    # What needs itself is damaged: it reads nothing.
-    assert timeline(module(PARAMETER, "  ROOT %a = bf16[8]{0} add(%b, %x)", "  %b = bf16[8]{0} copy(%a)")).ops
-
-
 def test_text_without_an_entry_and_a_mesh_of_another_size():
     with pytest.raises(QuestionError, match="no ENTRY computation"):
         timeline(HEAD)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.timeline.compiler_schedule import CompilerSchedule, read_schedule
 from shardviz.timeline.program_timeline import Lane, ProgramTimeline, TimedOp
-from shardviz.timeline.scheduler import scheduler_timeline
+from shardviz.timeline.scheduler import CompilerSchedule, read_schedule, scheduler_timeline
 from shardviz.timeline.unrolled import unrolled
 from tests.timeline.schedules import computation, instruction, module, simulated
 

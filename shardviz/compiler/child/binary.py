@@ -19,7 +19,8 @@ from jaxlib.mlir import ir
 
 from shardviz.compiler.lowering import lowered_module
 from shardviz.errors import QuestionError
-from shardviz.profiles.wire_format import find, varint
+from shardviz.profiles.wire_format import find
+from shardviz.profiles.xplane import module_devices, with_devices
 from shardviz.reports.lowered_module import LoweredModule
 from shardviz.targets import pip
 
@@ -37,10 +38,12 @@ def text(_report: Callable[[str], None], data: bytes, where: str) -> tuple[str]:
     """The text of a program in any of these formats. Raises `QuestionError` for anything else."""
     if not data.startswith(LENGTH_FIRST):
         return (_module(data, where, SAVE).operation.get_asm(enable_debug_info=True),)
-    inner = _field(data, 1)
+    inner = b""
+    with suppress(ValueError):  # where it is damaged, or has no such field
+        inner = data[slice(*(find(data, 0, len(data), 1) or (0, 0)))]
     for proto in (inner, data) if inner.startswith(LENGTH_FIRST) else (data,):
         if found := _hlo_text(proto):
-            return (_with_devices(found, proto),)
+            return (with_devices(found, module_devices(proto)),)
     raise QuestionError(f"{where} is not a program that XLA reads", SAVE)
 
 
@@ -60,27 +63,6 @@ def _hlo_text(proto: bytes) -> str:
         return str(HloModule.from_serialized_hlo_module_proto(proto).to_string())
     except Exception:
         return ""
-
-
-def _with_devices(text: str, proto: bytes) -> str:
-    """The text with the numbers of its devices in the header, as `compiled.as_text()` has them."""
-    header, line, rest = text.partition("\n")
-    if "num_partitions=" in header:
-        return text
-    assigned = _field(proto, 15)  # its replicas and partitions, which XLA's text of it lacks
-    for number, name in ((1, "replica_count"), (2, "num_partitions")):
-        place = find(assigned, 0, len(assigned), number)
-        size = varint(assigned, place[0])[0] if place else 1
-        header += f", {name}={size}" * (size > 1)
-    return f"{header}{line}{rest}"
-
-
-def _field(proto: bytes, number: int) -> bytes:
-    """The first field of that number, one with a length; empty where the proto has none, or is damaged."""
-    with suppress(ValueError):
-        if place := find(proto, 0, len(proto), number):
-            return proto[slice(*place)]
-    return b""
 
 
 def _module(data: bytes, where: str, hint: str) -> ir.Module:
