@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.models.rule_set import RuleSet, ShardingRule
     from shardviz.reports.arrays import ProgramArray
-    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.program_report import TargetProgram
     from shardviz.sharding import Mesh
 
 

@@ -10,7 +10,7 @@ from shardviz.errors import CompilerError, JobLost, QuestionError, ShardvizError
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest
-    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.program_report import TargetProgram
     from shardviz.reports.target_result import TargetResult
     from shardviz.targets import Target
 

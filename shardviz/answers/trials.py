@@ -16,7 +16,7 @@ from shardviz.compiler.worker import Worker
 from shardviz.devices.found_hardware import free_bytes, peak_bytes
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.reports import trials
-from shardviz.reports.target_program import without_program
+from shardviz.reports.program_report import without_program
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine

@@ -35,10 +35,15 @@ from shardviz.lazy_names import LazyImports
 from shardviz.reports.arrays import ProgramArray, ProgramEnds, arrays_of
 from shardviz.reports.entries import BY_COST, entries_of
 from shardviz.reports.lowered_module import LoweredArray
-from shardviz.reports.program_report import ProgramReport, TargetTimes, report_of
+from shardviz.reports.program_report import OutOfMemoryError as OutOfMemoryError
+from shardviz.reports.program_report import (
+    ProgramReport,
+    TargetProgram,
+    TargetTimes,
+    report_of,
+    widened_types,
+)
 from shardviz.reports.rematerialization import Rematerialization, rematerializations_of
-from shardviz.reports.target_program import OutOfMemoryError as OutOfMemoryError
-from shardviz.reports.target_program import TargetProgram, widened_types
 from shardviz.reports.target_result import TargetResult
 from shardviz.reports.verdicts import WasteVerdict, verdicts
 from shardviz.reports.why import Reason, reasons

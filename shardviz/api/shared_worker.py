@@ -18,13 +18,13 @@ from shardviz.targets import Target, check_question
 
 with LazyImports():
     from shardviz.compiler import lowering
-    from shardviz.reports import target_program
+    from shardviz.reports import program_report
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest
     from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import LoweredModule, ProgramChange
-    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.program_report import TargetProgram
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ def ask_program(
         return worker.compile(program_for(target.platform), target, options, with_costs, changes=changes)
 
     refused = _raised if len(targets) == 1 else lowering.refusal_of
-    return _answers(submit, targets, timeout, target_program.without_program, refused)
+    return _answers(submit, targets, timeout, program_report.without_program, refused)
 
 
 def module_texts(protos: Sequence[bytes], timeout: float) -> tuple[str, ...]:

@@ -36,8 +36,7 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.reports.entries import Selection
-    from shardviz.reports.program_report import ProgramReport, TimesAnswer
-    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.program_report import ProgramReport, TargetProgram, TimesAnswer
     from shardviz.reports.trials import TrialTable
     from shardviz.reports.verdicts import WasteVerdict
     from shardviz.targets import Target

@@ -21,7 +21,7 @@ with LazyImports():
     from shardviz.answers import requests
     from shardviz.compiler import user_file
     from shardviz.compiler import worker as workers
-    from shardviz.reports import target_program, target_result, verdicts
+    from shardviz.reports import program_report, target_result, verdicts
 
 if TYPE_CHECKING:
     from shardviz.compiler import CompilerRequest, Worker
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
     from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import ProgramChange, ShardingRefusal
-    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.program_report import TargetProgram
     from shardviz.reports.target_result import TargetResult
     from shardviz.reports.verdicts import WasteVerdict
     from shardviz.sharding import Mesh
@@ -112,7 +112,7 @@ class ProgramSession(WorkerSession):
     def __init__(self, targets: Sequence[Target], timeout: float) -> None:
         super().__init__(timeout, *targets)
         self._targets, self._timeout = targets, timeout
-        self._requests = requests.TargetRequests(target_program.without_program, wait_for)
+        self._requests = requests.TargetRequests(program_report.without_program, wait_for)
 
     def run_file(
         self, file: str, name: str, mesh: Mesh, axis_types: str, with_values: bool = False
@@ -200,7 +200,7 @@ class ProgramSession(WorkerSession):
             try:
                 return wait_for(worker.compile(lowered, target, options, changes=changes), name)
             except CompilerError as error:
-                return target_program.without_program(name, error)
+                return program_report.without_program(name, error)
 
         return verdicts.verdicts(ask, compiled, machine)
 

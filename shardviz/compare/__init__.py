@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from shardviz.compare import answer_rules, array_rules, einsum_rules
 from shardviz.compare.comparison import AS_PLANNED, CAUSES, SAME_TRAFFIC, Comparison, Difference
-from shardviz.compare.transfer import compiled, over, planned, taken_apart
+from shardviz.compare.comparison import compiled, over, planned, taken_apart
 from shardviz.hlo import Collective
 from shardviz.planner.plan import Plan
 from shardviz.reports.target_result import TargetResult

@@ -6,9 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations, product
 
-from shardviz.compare.comparison import SAME_TRAFFIC, Comparison
-from shardviz.compare.transfer import (
+from shardviz.compare.comparison import (
+    SAME_TRAFFIC,
     ArrayTransfer,
+    Comparison,
     acts_on,
     arrays,
     does,

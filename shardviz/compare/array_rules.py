@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import combinations, islice
 from math import prod
 
-from shardviz.compare.comparison import Comparison
-from shardviz.compare.transfer import (
+from shardviz.compare.comparison import (
     ArrayTransfer,
+    Comparison,
     acts,
     against,
     arrays,

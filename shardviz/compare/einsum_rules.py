@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shardviz.compare.comparison import Comparison
-from shardviz.compare.moved_arrays import summed_operands
-from shardviz.compare.transfer import (
+from shardviz.compare.comparison import (
     ArrayTransfer,
+    Comparison,
     acts,
     acts_on,
     against,
@@ -20,6 +19,7 @@ from shardviz.compare.transfer import (
     verb,
     wire,
 )
+from shardviz.compare.moved_arrays import summed_operands
 from shardviz.planner.problem import Statement
 
 

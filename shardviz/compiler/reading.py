@@ -23,8 +23,8 @@ from shardviz.notation.spec_string import write_spec
 from shardviz.planner.problem import Problem
 from shardviz.planner.states.moves import spec_of
 from shardviz.reports.lowered_module import LoweredModule
+from shardviz.reports.program_report import TargetProgram, widened_types
 from shardviz.reports.rematerialization import rematerializations
-from shardviz.reports.target_program import TargetProgram, widened_types
 from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.sharding.axis_parts import joined_parts

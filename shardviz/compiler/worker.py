@@ -29,7 +29,7 @@ from shardviz.targets import TARGETS, ProcessName, Target, check_installed, chec
 
 with LazyImports():  # to start a compiler none of them is needed
     from shardviz.compiler import compile_cache, question, reading
-    from shardviz.reports import target_program
+    from shardviz.reports import program_report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
     from shardviz.reports.lowered_module import LoweredModule, ProgramChange
-    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.program_report import TargetProgram
     from shardviz.sharding import Mesh, ShardedArray
 
 
@@ -137,14 +137,14 @@ class Worker:
         try:
             check_installed(target)
         except TargetError as error:
-            return settled(target_program.without_program(target.name, error))
+            return settled(program_report.without_program(target.name, error))
 
         def read(output: Output, _folder: str, versions: Versions) -> TargetProgram:
             return reading.read_program(output, program, target, versions, options or {})
 
         asked = question.module_question(program, target, options or {}, changes)
         asked = replace(asked, dumps="costs" if with_costs else "")
-        return self._compile("module.answer", asked, target, read)
+        return self._compile("answer.answer_program", asked, target, read)
 
     def ask(self, problem: Problem, target: Target, with_costs: bool = False) -> TargetResult:
         """Ask and wait. Raises `TargetError`, or `CompilerError` when the compiler dies or takes too long."""

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.entries import Selection
     from shardviz.reports.failures import OutOfMemory
-    from shardviz.reports.program_report import DumpedModule, ProgramReport, TimesAnswer
+    from shardviz.reports.program_report import DumpedModule, ProgramReport, TargetProgram, TimesAnswer
     from shardviz.reports.rematerialization import Rematerialization
-    from shardviz.reports.target_program import TargetProgram
     from shardviz.reports.target_result import PassTrace, TargetResult
     from shardviz.reports.verdicts import WasteVerdict
     from shardviz.reports.why import Reason

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.reports.program_report import answer_times
 
-with LazyImports():  # which needs numpy
+with LazyImports():  # no other trial needs them
     from shardviz.planner.search import mesh_ranking
+    from shardviz.reports import program_report
 
 if TYPE_CHECKING:
     from shardviz.planner.problem import Problem
     from shardviz.planner.search.mesh_ranking import MeshSharding
     from shardviz.planner.search.question import SearchQuestion
-    from shardviz.reports.program_report import TimesAnswer
-    from shardviz.reports.target_program import TargetProgram
+    from shardviz.reports.program_report import TargetProgram, TimesAnswer
     from shardviz.reports.target_result import TargetResult
 
 MOST = 64
@@ -168,7 +167,7 @@ def compiled_sharding(
     question: SearchQuestion, sharding: MeshSharding, answer: TargetResult
 ) -> CompiledSharding:
     """A row with the times of the compiler's `answer` to `one_layer` of it; an answer without says why."""
-    told = answer_times(answer, one_layer(question, sharding).mesh, question.machine)
+    told = program_report.answer_times(answer, one_layer(question, sharding).mesh, question.machine)
     if told.times is None:
         return CompiledSharding(sharding, error=answer.error or (told.error.message if told.error else ""))
     layers = question.step.layers

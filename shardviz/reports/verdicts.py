@@ -38,7 +38,7 @@ from shardviz.reports.lowered_module import (
     ScheduleCandidate,
     ShardingCandidate,
 )
-from shardviz.reports.target_program import TargetProgram
+from shardviz.reports.program_report import TargetProgram
 from shardviz.reports.why import Reason, TrainStep
 from shardviz.sharding import canonical_dtype
 from shardviz.targets import parse_targets

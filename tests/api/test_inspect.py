@@ -27,7 +27,7 @@ import shardviz
 from shardviz.cli.group import run
 from shardviz.errors import CompilerError, NotationError, QuestionError, TargetError
 from shardviz.reports.entries import entries_of
-from shardviz.reports.target_program import TargetProgram
+from shardviz.reports.program_report import TargetProgram
 from shardviz.reports.target_result import TargetResult
 from shardviz.targets import EXTRAS
 from shardviz.timeline.program_timeline import LiveBuffer, MemoryReport

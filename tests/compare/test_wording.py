@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.compare.transfer import ArrayTransfer, arrays, listed, with_article
+from shardviz.compare.comparison import ArrayTransfer, arrays, listed, with_article
 
 
 def transfer(*names):

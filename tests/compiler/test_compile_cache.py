@@ -28,7 +28,7 @@ def _own_folder(tmp_path, monkeypatch):
 
 
 def entry(question=MODULE, target=V5E, environment=None):
-    return compile_cache.entry("module.answer", question, target, environment or {})
+    return compile_cache.entry("answer.answer_program", question, target, environment or {})
 
 
 def test_an_answer_is_read_back_with_its_versions():

@@ -21,7 +21,7 @@ from shardviz.errors import QuestionError, TargetError
 from shardviz.hlo.arguments import arguments_of
 from shardviz.render.palette import PLAIN
 from shardviz.render.programs.program_view import program_view
-from shardviz.reports.target_program import OutOfMemoryError, TargetProgram
+from shardviz.reports.program_report import OutOfMemoryError, TargetProgram
 from shardviz.sharding import Mesh
 from shardviz.targets import EXTRAS, parse_targets
 from tests.compiler import own_programs

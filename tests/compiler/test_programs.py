@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from shardviz.compare.transfer import compiled
+from shardviz.compare.comparison import compiled
 from shardviz.compiler.reading import with_parts_of_axes
 from shardviz.notation.einsum import Einsum
 from shardviz.planner.problem import Problem, Statement

@@ -6,7 +6,8 @@ import pytest
 from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 
-from shardviz.compiler.child.module import Reshards, explicit_reshards
+from shardviz.compiler.child.answer import explicit_reshards
+from shardviz.compiler.child.reshards import Reshards
 from shardviz.reports.lowered_module import ExplicitReshards
 from shardviz.sharding import PartitionSpec
 

@@ -437,14 +437,14 @@ ENTRY main {
 
 
 def test_a_release_whose_shardy_would_crash_is_not_asked_about_loops(monkeypatch):
-    from shardviz.compiler.child import module
+    from shardviz.compiler.child import answer
 
     def read(program):
         traced = jax.jit(program).trace(array((64, 64), "data", "model"))
         text = traced.lower(lowering_platforms=("tpu",)).as_text()
-        return module.explicit_reshards.__wrapped__(text.encode())
+        return answer.explicit_reshards.__wrapped__(text.encode())
 
-    monkeypatch.setattr(jax, "__version_info__", module.CRASHING_JAX)
+    monkeypatch.setattr(jax, "__version_info__", answer.CRASHING_JAX)
     assert read(lambda x: x @ x).meetings
     assert read(lambda x: jax.lax.fori_loop(0, 4, lambda _, y: y @ y, x)) is None
 

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from shardviz.compare.transfer import under_way
+from shardviz.compare.comparison import under_way
 from shardviz.errors import plural
 from shardviz.hlo import Collective, CollectiveMatmul
 from shardviz.hlo.collective import MatmulOrder, by_permute

@@ -35,8 +35,7 @@ from shardviz.render.programs.cost_lines import (
 from shardviz.render.programs.target_answers import error_lines, placement_words, traffic_words
 from shardviz.render.times.live_memory import buffer_lines, memory_report_lines, misfit_lines
 from shardviz.reports.entries import BY_COST, Selection
-from shardviz.reports.program_report import DumpedModule, ProgramReport
-from shardviz.reports.target_program import TargetProgram
+from shardviz.reports.program_report import DumpedModule, ProgramReport, TargetProgram
 from shardviz.reports.verdicts import WasteVerdict
 from shardviz.sharding import Mesh
 from shardviz.timeline.program_timeline import MemoryReport

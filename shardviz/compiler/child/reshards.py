@@ -1,32 +1,20 @@
-"""A program of the user's, lowered in another process: its module, compiled for a target as JAX would; and
-the places where two shardings of a value meet, read off the module once its reshards are explicit."""
+"""The places in a lowered program where two shardings of a value meet, read off its module once its reshards
+are explicit, with its large values; and what in it may be removed."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 
-import jax
-import numpy as np
-
-# Private, and the same in jax 0.8.3 to 0.12: with these JAX itself compiles what it has lowered.
-from jax._src.compiler import backend_compile_and_load, get_compile_options
-from jax.interpreters.mlir import make_ir_context
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
-from jaxlib.xla_client import DeviceList, HloSharding
 
-from shardviz.compiler.child import shardy, xla
-from shardviz.compiler.child.answer import answered
 from shardviz.compiler.child.shardy import operations_inside, passes
-from shardviz.compiler.child.xla import rematerialization_warnings
-from shardviz.compiler.messages import ModuleQuestion, Output
 from shardviz.errors import QuestionError
 from shardviz.hlo.mlir.attributes import element_type
 from shardviz.hlo.named_scopes import program_place
@@ -44,111 +32,13 @@ from shardviz.reports.lowered_module import (
     ValueKind,
     name_in,
 )
-from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import PartitionSpec
 
-
-def answer(report: Callable[[str], None], question: ModuleQuestion) -> Output:
-    """Compile for the target. A refusal of XLA is an answer too, with status "error"."""
-    return answered(question.mesh.target, lambda: _answer(report, question))
-
-
-def _answer(report: Callable[[str], None], question: ModuleQuestion) -> Output:
-    with make_ir_context():
-        module = ir.Module.parse(question.code)
-    for change in question.changes:
-        shardy.change(module, change)
-    if question.mesh.target == "shardy":
-        report("partitioning")
-        text, seen = partitioned(module)
-        return Output(TargetResult("shardy", "ok", text=text), reshards=seen)
-    mesh, placement = xla.target_mesh(question.mesh, report)
-    report("compiling")
-    devices = mesh.devices.ravel()
-    warnings: list[list[str]] = []  # of each time that it is compiled
-
-    def compile_with(options: dict[str, Any]) -> xla.Compiled:
-        with rematerialization_warnings() as lines:
-            warnings.append(lines)
-            # XLA for CPU does not take the words.
-            given = {name: {"true": True, "false": False}.get(each, each) for name, each in question.options}
-            executable = _executable(module, devices, options | given)
-        return xla.Compiled(
-            executable,
-            lambda: "\n\n".join(part.to_string() for part in executable.hlo_modules()),
-            executable.get_compiled_memory_stats,
-        )
-
-    executable, output = xla.output_of(question, compile_with)
-    given = [] if executable is None else executable.get_output_shardings() or []
-    is_asked = _is_for_shardy(module) and not question.changes
-    return replace(
-        output,
-        result=replace(output.result, placement=placement),
-        warnings="\n".join(warnings[0]),
-        reshards=explicit_reshards(question.code) if is_asked else None,
-        result_shardings=tuple(str(HloSharding.from_proto(each)) for each in given),
-    )
-
-
-@lru_cache(maxsize=1)
-def explicit_reshards(code: bytes) -> ExplicitReshards | None:
-    """The explicit reshards of a module, the same for all targets of a platform, which are asked one after
-    the other; None where Shardy refuses it, or would crash on it."""
-    with make_ir_context():
-        module = ir.Module.parse(code)
-        has_calls = re.search(r"\bstablehlo\.while\b|\bcall @", str(module))
-        if jax.__version_info__[:3] == CRASHING_JAX and has_calls:
-            return None
-        try:
-            uneven = tuple(Reshards(module).uneven_constraints())
-            barriers = tuple(_barriers(module))
-            next(name for name in passes(module) if name == RESHARDS)  # none after it runs
-            return replace(Reshards(module).read(), uneven=uneven, barriers=barriers)
-        except Exception:  # what XLA compiles all the same has no reasons then
-            return None
-
-
-def _executable(module: ir.Module, devices: np.ndarray[Any, Any], options: dict[str, Any]) -> Any:
-    client = devices[0].client
-    compile_options = get_compile_options(
-        num_replicas=1,
-        num_partitions=devices.size,
-        device_assignment=devices.reshape(1, -1),
-        env_options_overrides=options,
-        backend=client,
-    )
-    # As JAX does: the compiler chooses how to split what the program leaves open.
-    build = compile_options.executable_build_options
-    attributes = shardy.main_of(module).attributes
-    build.allow_spmd_sharding_propagation_to_parameters = _left_open(attributes, "arg_attrs")
-    build.allow_spmd_sharding_propagation_to_output = _left_open(attributes, "res_attrs")
-    build.use_shardy_partitioner = _is_for_shardy(module)
-    return backend_compile_and_load(client, module, DeviceList(tuple(devices)), compile_options, [])
-
-
-def _left_open(attributes: Mapping[str, Any], name: str) -> list[bool]:
-    """For each argument or result, true where the program does not say how it is split, or not in full."""
-    each = map(str, ir.ArrayAttr(attributes[name])) if name in attributes else ()
-    # A dimension that Shardy may split further, JAX's `P.UNCONSTRAINED`, ends in a question mark.
-    return ["?}" in one or not re.search("(?:sdy|mhlo)[.]sharding", one) for one in each]
-
-
-def _is_for_shardy(module: ir.Module) -> bool:
-    """Return whether shardings are Shardy's: only who turned it off in JAX still has the older ones."""
-    attributes = shardy.main_of(module).attributes
-    return "arg_attrs" not in attributes or "mhlo.sharding" not in str(attributes["arg_attrs"])
-
-
 RESHARDS = "insert-explicit-reshards"
-CRASHING_JAX = (0, 9, 2)
-"""The release whose Shardy kills its process at a loop or a call; those before and after do not."""
 _AXIS = re.compile(r'"([^"]*)"(?::\((\d+)\)(\d+))?')
 _FILE_LINE = re.compile(r'"([^"]+)":(\d+):')
-Array = tuple[tuple[int, ...], str]
-"""Shape and dtype."""
-Sizes = tuple[tuple[str, int], ...]
-"""Name and size of each axis of a mesh."""
+Array = tuple[tuple[int, ...], str]  # shape and dtype
+Sizes = tuple[tuple[str, int], ...]  # name and size of each axis of a mesh
 Split = tuple[PartitionSpec, Sizes]
 """A spec, and the axes of the mesh that it is of; none for a value of which nothing is said."""
 
@@ -225,7 +115,7 @@ class Reshards:
             if operation.name == "sdy.sharding_constraint":
                 array, split = _array(operation.results[0].type), self._split(operation.results[0])
                 if array is not None and split is not None and _is_uneven(split, array[0]):
-                    source, removed = _source(operation), str(operation.location)
+                    source, removed = source_of(operation), str(operation.location)
                     found[ShardingCandidate(split[0], shape=array[0], source=source, removed=removed)] = None
         yield from found
 
@@ -421,7 +311,7 @@ class Reshards:
                 continue
             if found.kind != "value":
                 name = self._name(function, operation)
-                found = replace(found, name=name, source=_source(operation))
+                found = replace(found, name=name, source=source_of(operation))
             yield found
 
     def _arguments(self) -> Iterator[SplitArgument]:
@@ -467,7 +357,10 @@ class Reshards:
             _argument(change, number, arguments) if is_handed_on else "",
             math.prod(self._calls[each] for each in self._around(function)),
             () if made is None else made[0],
-            ("" if producer == ARGUMENT else _source(value.owner), _source(change.user) if is_used else ""),
+            (
+                "" if producer == ARGUMENT else source_of(value.owner),
+                source_of(change.user) if is_used else "",
+            ),
             "" if constraint is None else str(constraint.location),
             "" if constraint is None else next(_opcode(use.owner) for use in constraint.results[0].uses),
         )
@@ -506,20 +399,6 @@ class Reshards:
 def _callee(call: Any) -> str:
     name: str = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
     return name
-
-
-def _barriers(module: ir.Module) -> Iterator[ScheduleCandidate]:
-    """The optimization barriers that lines of the user's write, those of a line as one. Those of
-    `jax.checkpoint` have its name."""
-    found: dict[str, dict[str, None]] = {}
-    for operation in operations_inside(module.operation):
-        name = program_place(name_in(operation.location))
-        if operation.name == "stablehlo.optimization_barrier" and name.primitive == "optimization_barrier":
-            source = _source(operation)
-            if source and source == ":".join(_FILE_LINE.findall(str(operation.location))[0]):
-                found.setdefault(source, {})[str(operation.location)] = None
-    for source, removed in found.items():
-        yield ScheduleCandidate((*removed,), source=source)
 
 
 def _opcode(operation: Any) -> str:
@@ -575,12 +454,6 @@ def _local(split: Split, shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(-(-size // count) for size, count in zip(shape, _counts(split), strict=True))
 
 
-def _source(operation: Any) -> str:
-    """The user's innermost line that an operation comes from, ``file:line``."""
-    places = _FILE_LINE.findall(str(operation.location))
-    return next((f"{file}:{line}" for file, line in places if not LIBRARY.search(file)), "")
-
-
 def _argument(change: _Change, number: int | None, arguments: Sequence[SplitArgument]) -> str:
     """The path of the argument that is split anew; see `Meeting`."""
     for one in arguments:
@@ -600,3 +473,23 @@ def _moved(before: PartitionSpec, after: PartitionSpec) -> tuple[str, ...]:
         same = len([*takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False))])
         moved += [*old[same:], *new[same:]]
     return tuple(dict.fromkeys(moved))
+
+
+def source_of(operation: Any) -> str:
+    """The user's innermost line that an operation comes from, ``file:line``."""
+    places = _FILE_LINE.findall(str(operation.location))
+    return next((f"{file}:{line}" for file, line in places if not LIBRARY.search(file)), "")
+
+
+def barriers_in(module: ir.Module) -> Iterator[ScheduleCandidate]:
+    """The optimization barriers that lines of the user's write, those of a line as one. Those of
+    `jax.checkpoint` have its name."""
+    found: dict[str, dict[str, None]] = {}
+    for operation in operations_inside(module.operation):
+        name = program_place(name_in(operation.location))
+        if operation.name == "stablehlo.optimization_barrier" and name.primitive == "optimization_barrier":
+            source = source_of(operation)
+            if source and source == ":".join(_FILE_LINE.findall(str(operation.location))[0]):
+                found.setdefault(source, {})[str(operation.location)] = None
+    for source, removed in found.items():
+        yield ScheduleCandidate((*removed,), source=source)
