@@ -56,22 +56,18 @@ class MovedArrays:
         if origin is not None and origin.computed:
             given = {array.name for array in self.problem.arguments}
             taken = [array for array in taken if array.name not in given]
-        doubts = {
-            array.name: self._doubt(array, one, transposed)
-            for transposed in (True, False)  # what fits as it is need not be transposed
-            for array in (*made, *taken)
-            if self._fits(array, one, transposed)
-        }
+        # How little speaks for an array: other dimensions than the collective's; a transpose, as gradients
+        # are often made; a spec that is open (1) or gives pieces of another shape (2).
+        doubts = {}
+        for transposed in (True, False):  # what fits as it is need not be transposed
+            for array in (each for each in (*made, *taken) if self._fits(each, one, transposed)):
+                spec = 1
+                if array.spec is not None:
+                    piece = sorted(array.shard_shape(self.problem.mesh))
+                    spec = 0 if piece in (sorted(one.operand_shape), sorted(one.result_shape)) else 2
+                is_other = array.rank != len(one.operand_shape)
+                doubts[array.name] = is_other, transposed and spec > 0, spec, transposed
         return tuple(name for name, doubt in doubts.items() if doubt == min(doubts.values()))
-
-    def _doubt(self, array: ShardedArray, one: Collective, transposed: bool) -> tuple[bool, bool, int, bool]:
-        """A rank of how little speaks for an array: other dimensions than the collective's; a transpose, as
-        gradients are often made; a spec that is open (1) or gives pieces of another shape (2)."""
-        spec = 1
-        if array.spec is not None:
-            piece = sorted(array.shard_shape(self.problem.mesh))
-            spec = 0 if piece in (sorted(one.operand_shape), sorted(one.result_shape)) else 2
-        return array.rank != len(one.operand_shape), transposed and spec > 0, spec, transposed
 
     def _as_moved(self, one: Collective) -> Origin | None:
         """The origin. A value made of one argument, with a shape that its pieces have, is that argument:

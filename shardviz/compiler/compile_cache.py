@@ -46,7 +46,13 @@ class CacheEntry:
         with suppress(OSError):
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(self._path, zlib.compress(pickle.dumps((versions, output)), 1), 0o600)
-            _evict(self._path.parent)
+            files = _files(self._path.parent)
+            total = sum(size for _, size, _ in files)
+            for _, size, path in files:
+                if total <= LIMIT_BYTES:
+                    return
+                path.unlink(missing_ok=True)
+                total -= size
 
 
 def entry(
@@ -108,13 +114,3 @@ def _files(within: Path) -> list[tuple[float, int, Path]]:
                 status = path.stat()
                 found.append((status.st_mtime, status.st_size, path))
     return sorted(found)
-
-
-def _evict(within: Path) -> None:
-    files = _files(within)
-    total = sum(size for _, size, _ in files)
-    for _, size, path in files:
-        if total <= LIMIT_BYTES:
-            return
-        path.unlink(missing_ok=True)
-        total -= size

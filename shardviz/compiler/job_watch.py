@@ -306,7 +306,11 @@ class _Hub:
                 self._end(f"{late} within {self._limit_s:g} s")
             if now >= beat_at:
                 beat_at = now + BEAT_S
-                self._beat()
+                for member in [*self._members.values(), *self._strangers]:
+                    member.silent += 1
+                    if member.silent > (5 if member.process < 0 else SILENT_BEATS):
+                        self._leave(member, f"has not answered for {SILENT_BEATS * BEAT_S:g} s")
+                self._tell(alive=1)
         for member in [*self._members.values(), *self._strangers]:
             member.socket.close()
         self._selector.close()
@@ -400,13 +404,6 @@ class _Hub:
         """The job is over; who comes later hears of it too."""
         self._lost = {"lost": words}
         self._tell(**self._lost)
-
-    def _beat(self) -> None:
-        for member in [*self._members.values(), *self._strangers]:
-            member.silent += 1
-            if member.silent > (5 if member.process < 0 else SILENT_BEATS):
-                self._leave(member, f"has not answered for {SILENT_BEATS * BEAT_S:g} s")
-        self._tell(alive=1)
 
     def _tell(self, **message: Any) -> None:
         """Send to all, to process 0 at the end: it may be gone soon after, and the hub with it."""

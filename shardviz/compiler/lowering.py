@@ -72,7 +72,14 @@ def lowered_module(
     code = io.BytesIO()
     module.operation.write_bytecode(code)
     attributes = module.operation.attributes
-    meshes = [mesh.without_ones() for mesh in [*_meshes(module)] or _meshes_of(args, kwargs)]
+    declared = [*_meshes(module)]
+    # A module without Shardy's declarations has those of its arguments.
+    for leaf in () if declared else sys.modules["jax"].tree_util.tree_leaves((tuple(args), dict(kwargs))):
+        mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
+        if mesh is not None and math.prod(mesh.axis_sizes) > 1:
+            names, sizes = map(str, mesh.axis_names), tuple(map(int, mesh.axis_sizes))
+            declared.append(Mesh(writable_names(names), sizes))
+    meshes = [mesh.without_ones() for mesh in declared]
     devices = meshes[0].size if meshes else 1
     if "mhlo.num_partitions" in attributes:
         devices = int(str(attributes["mhlo.num_partitions"]).partition(" ")[0])
@@ -308,12 +315,3 @@ def _meshes(module: Any) -> Iterator[Mesh]:
         is_mesh = operation.operation.name == "sdy.mesh"
         if axes := _AXIS.findall(str(operation.attributes["mesh"])) if is_mesh else ():
             yield Mesh(writable_names(name for name, _ in axes), tuple(int(size) for _, size in axes))
-
-
-def _meshes_of(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Mesh]:
-    """The meshes of the arguments, for a module without Shardy's declarations."""
-    jax = sys.modules["jax"]
-    for leaf in jax.tree_util.tree_leaves((tuple(args), dict(kwargs))):
-        mesh = getattr(getattr(leaf, "sharding", None), "mesh", None)
-        if mesh is not None and math.prod(mesh.axis_sizes) > 1:
-            yield Mesh(writable_names(map(str, mesh.axis_names)), tuple(map(int, mesh.axis_sizes)))

@@ -9,9 +9,7 @@ takes a request at a time from its `RequestScheduler` and speaks with its child:
                  stage, on_progress ◀── text ◀─────────────────────── "lowering", "compiling" …
                  result, callbacks  ◀── read ◀── Output … ◀────────── its reply
 
-A request waits until it is due. Of those that are due the lowest rank goes first, then the oldest. A request
-can be cancelled, which stops the child unless it is ready soon, or dropped: then it is not begun any more,
-or goes on for `PATIENCE_S` at most where another one is due.
+Of those that are due the lowest rank goes first, then the oldest.
 """
 
 from __future__ import annotations

@@ -293,22 +293,15 @@ def links_not_measured(
 def _with_links(machine: Machine, question: MeasureQuestion, fits: Sequence[TimeFit]) -> Machine:
     """The machine with links on which the formulas take the time that was measured, in the median."""
     bandwidths, latencies = _implied(machine, question, fits)
-
-    def fitted(key: str, link: LinkSpec) -> LinkSpec:
-        bandwidth, latency = link.bandwidth, link.latency
-        if key in bandwidths:
-            bandwidth = max(statistics.median(bandwidths[key]), BANDWIDTH.least)
-        if key in latencies:
-            latency = min(statistics.median(latencies[key]), LATENCY.most)
-        # A latency that was measured has the start in it.
-        return LinkSpec(latency, bandwidth, 0.0 if key in latencies else link.start)
-
-    family = machine.family
-    links = {
-        name: fitted(name, link)
-        for name, link in _with_any_link(family).links.items()
-        if name in bandwidths or name in family.links
-    }
+    family, links = machine.family, {}
+    for name, link in _with_any_link(family).links.items():
+        bandwidth, latency, start = link.bandwidth, link.latency, link.start
+        if name in bandwidths:
+            bandwidth = max(statistics.median(bandwidths[name]), BANDWIDTH.least)
+        if name in latencies:  # what was measured has the start in it
+            latency, start = min(statistics.median(latencies[name]), LATENCY.most), 0.0
+        if name in bandwidths or name in family.links:
+            links[name] = LinkSpec(latency, bandwidth, start)
     return replace(machine, family=family.with_links(links))
 
 

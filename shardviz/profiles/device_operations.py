@@ -222,7 +222,7 @@ class DeviceStretch:
         start, end = self.span
         compute = self.compute
         communication = self._moving(lambda fact: fact.is_communication)
-        copies = self._moving(lambda fact: fact.is_copy)
+        copies = self._moving(lambda fact: fact.lane.kind in ("copy", "host"))
         without_copies = union([*communication, *compute])
         busy = union([*without_copies, *copies])
         return DeviceActivity(

@@ -69,11 +69,6 @@ class InstructionFacts:
         """True for what moves data between devices."""
         return self.lane.kind in ("axis", "network")
 
-    @property
-    def is_copy(self) -> bool:
-        """True for what moves data within a device's memory, or between it and the host's."""
-        return self.lane.kind in ("copy", "host")
-
 
 @dataclass(frozen=True)
 class JoinedProgram:
@@ -164,7 +159,9 @@ def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> I
             return InstructionFacts("memcpy", _ON_STREAMS[instruction.opcode], timed=timed)
         if timed is not None:
             return program.facts(timed, "begins" if timed.is_async else "work")
-    named = _opcode_of_name(instruction.name)
+    # The opcode that the name tells, ``all-reduce-start`` of ``all-reduce-start.3``, or JAX's.
+    stem = _NUMBER.sub("", instruction.name)
+    named = _OF_JAX.get(stem, stem)
     opcode = named if not opcode or named.startswith("async-collective-") else opcode
     copies = HOST if instruction.with_host else COPIES
     if opcode in ("while", "conditional", "call"):
@@ -188,9 +185,3 @@ def facts_of(instruction: TracedInstruction, program: JoinedProgram | None) -> I
     if "convolution" in opcode or opcode in ("dot", "gemm"):
         return InstructionFacts("matmul", COMPUTE)
     return InstructionFacts(opcode, COMPUTE)
-
-
-def _opcode_of_name(name: str) -> str:
-    """The opcode that a name tells: ``all-reduce-start`` of ``all-reduce-start.3``."""
-    stem = _NUMBER.sub("", name)
-    return _OF_JAX.get(stem, stem)

@@ -253,10 +253,8 @@ _Key = Callable[[SummaryLine], object]
 
 def _nameless(line: SummaryLine) -> object:
     """Without a place, collectives of other sizes are the same ones only where all else is alike."""
-    if line.place:
-        return None
     rank = re.sub(r"[^,\[\]→×]", "", line.shape)
-    return line.op, line.axes, line.phase, rank, line.runs, line.in_loop
+    return None if line.place else (line.op, line.axes, line.phase, rank, line.runs, line.in_loop)
 
 
 def _carried(line: SummaryLine) -> object:
@@ -383,8 +381,7 @@ def _limit(piece: str, text: str, start: int) -> Limit:
 
 def broken_limits(limits: tuple[Limit, ...], changes: ReportChanges) -> tuple[BrokenLimit, ...]:
     """The limits that the changes do not keep. What only one of the programs tells breaks its limit."""
-    messages = [(limit, _broken(limit, changes)) for limit in limits]
-    return tuple(BrokenLimit(limit, message) for limit, message in messages if message)
+    return tuple(BrokenLimit(limit, message) for limit in limits if (message := _broken(limit, changes)))
 
 
 def _named(line: SummaryLine) -> str:

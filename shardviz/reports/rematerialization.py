@@ -154,17 +154,12 @@ def rematerializations_of(module: HloModule) -> tuple[Rematerialization, ...]:
             if gather.dim is not None:
                 dims[gather.dim] = (*gather.axes, *dims[gather.dim])
         known = module.mesh is not None and all(gather.axes and gather.dim is not None for gather in gathers)
-        one = Rematerialization(
-            None,
+        before, parts = (
             PartitionSpec(tuple(dims)) if known else None,
-            shape=last.result_shape,
-            dtype=last.dtype,
-            op_name=last.op_name,
-            source=last.source,
-            parts=math.prod(gather.group_size for gather in gathers),
-            kept=kept,
+            math.prod(g.group_size for g in gathers),
         )
-        kinds[one] += 1
+        told = last.result_shape, last.dtype, last.op_name, last.source
+        kinds[Rematerialization(None, before, None, *told, parts=parts, kept=kept)] += 1
     return tuple(replace(kind, times=times) for kind, times in kinds.items())
 
 

@@ -66,6 +66,12 @@ def timed_program(
         flops_by_dtype[duration.dtype] += times * duration.flops
     most = max(flops_by_dtype, key=flops_by_dtype.__getitem__, default="")
     peak = max(machine.device.flops_per_second(dtype) or 0.0 for dtype in ("bf16", most))
+    # The operations from the last one back through the one whose end let each begin.
+    path: dict[int, None] = {}
+    number = drawing.last
+    while number >= 0 and number not in path:
+        path[number] = None
+        number = drawing.causes[number]
     timeline = ProgramTimeline(
         title=module.name or "unnamed program",
         machine=machine.name,
@@ -79,7 +85,7 @@ def timed_program(
         exposed_seconds=lane_seconds(run.waited_for),
         flops=run.flops,
         utilisation=run.flops / (peak * total) if peak and total and run.flops else None,
-        critical_path=_critical_path(drawing),
+        critical_path=tuple(reversed(path)),
         savings=_savings(drawing, total),
         unknown=tuple(dict.fromkeys(drawing.named(lambda duration: duration.seconds is None))),
         links=machine.family.link_name,
@@ -167,16 +173,6 @@ def _named(names: Sequence[str]) -> str:
     shown = ", ".join(quote(name) for name in names[:MAX_NAMED])
     more = len(names) - MAX_NAMED
     return f"{shown} and {plural(more, 'other')}" if more > 0 else shown
-
-
-def _critical_path(drawing: Drawing) -> tuple[int, ...]:
-    """The operations from the last one back through the one whose end let each begin, first to last."""
-    path: dict[int, None] = {}
-    number = drawing.last
-    while number >= 0 and number not in path:
-        path[number] = None
-        number = drawing.causes[number]
-    return tuple(reversed(path))
 
 
 def _savings(drawing: Drawing, total: float) -> tuple[Saving, ...]:

@@ -60,25 +60,15 @@ class ScheduledInstruction:
 
 @dataclass(frozen=True)
 class ScheduledComputation:
-    """A computation that the scheduler simulated, its `instructions` in the order of the schedule. XLA's
-    statistics let nothing overlap: `sum_cycles` are those of all instructions, `wasted` by collective
-    ("all_gather") those of asynchronous ones."""
+    """A computation that the scheduler simulated, its `instructions` in the order of the schedule; `cycles`
+    are those of one run, `busy_cycles` of one in which nothing is waited for: so a loop's body counts in its
+    parent."""
 
     id: int
     name: str
     instructions: tuple[ScheduledInstruction, ...]
-    sum_cycles: float
-    wasted: tuple[tuple[str, float], ...] = ()
-
-    @property
-    def cycles(self) -> float:
-        """The length of one run, as it is simulated."""
-        return max((instruction.end for instruction in self.instructions), default=self.sum_cycles)
-
-    @property
-    def busy_cycles(self) -> float:
-        """The length of one run in which nothing is waited for: so a loop's body counts in its parent."""
-        return self.sum_cycles - sum(cycles for _, cycles in self.wasted)
+    cycles: float
+    busy_cycles: float
 
 
 @dataclass(frozen=True)
@@ -103,20 +93,19 @@ _IN_MODULE = re.compile(
 )
 """Fields of the module (indented by 2), of its computations (by 4) and of their instructions (by 6)."""
 _SCHEDULES = "computation_schedules"
-_WASTED = "_wasted_cycles"
 
 
 def read_schedule(text: str) -> CompilerSchedule:
     """The schedule in a text that may break off: what is complete of it. Raises `NotationError` for a text
     without any."""
-    found = re.search(rf"^{_SCHEDULES} \{{", text, re.MULTILINE)
-    if found is None:
+    begin = f"\n{text}".find(f"\n{_SCHEDULES} {{")
+    if begin < 0:
         hint = "dump one with xla_dump_latency_hiding_schedule: it has a line computation_schedules {"
         raise NotationError("this is not a schedule of XLA's latency-hiding scheduler", text, 0, hint=hint)
-    messages, is_complete = _read_messages(text, found.start())
+    messages, is_complete = _read_messages(text, begin)
     # A program that does not fit is scheduled again: the last simulation of a computation counts.
     simulated = {message.get("computation_id", ""): message for message in messages}.values()
-    entry, names, instructions = _read_module(text[: found.start()])
+    entry, names, instructions = _read_module(text[:begin])
     cycles = next(filter(None, (_number(each, "cycles_per_microsecond") for each in simulated)), 1.0)
     computations = tuple(_computation(each, names, instructions) for each in simulated)
     return CompilerSchedule(computations, cycles, entry, is_complete)
@@ -189,19 +178,13 @@ def _computation(
                 tuple(int(operand) for operand in operands if operand.isdecimal()),
             )
         )
+    # XLA's statistics let nothing overlap: the cycles of all instructions, and by collective what is waited.
     statistics = simulated.get("scheduler_statistics", [{}])[-1]
-    wasted = (
-        (key.removesuffix(_WASTED), _number(statistics, key))
-        for key in statistics
-        if key.endswith(_WASTED) and key != f"total{_WASTED}"
-    )
-    return ScheduledComputation(
-        id_,
-        names.get(id_, ""),
-        tuple(scheduled),
-        _number(statistics, "total_cycles"),
-        tuple((op, cycles) for op, cycles in wasted if cycles),
-    )
+    total = _number(statistics, "total_cycles")
+    waited = {key for key in statistics if key.endswith("_wasted_cycles")} - {"total_wasted_cycles"}
+    busy = total - sum(_number(statistics, key) for key in waited)
+    cycles = max((each.end for each in scheduled), default=total)
+    return ScheduledComputation(id_, names.get(id_, ""), tuple(scheduled), cycles, busy)
 
 
 def _number(message: dict[str, Any], field: str) -> float:

@@ -102,12 +102,6 @@ class BlockRun:
     enters: dict[Path, int] = field(default_factory=dict)
     waited: list[tuple[Path, int]] = field(default_factory=list)
 
-    @property
-    def next_state(self) -> State:
-        """The state in which the next iteration begins."""
-        carried = tuple((path, rest, lane) for path, (rest, lane) in sorted(self.leaves.items()))
-        return tuple(sorted(self.free.items())), carried
-
 
 State = tuple[tuple[tuple[Channel, int], ...], tuple[tuple[Path, int, str], ...]]
 """Links in use and what a loop's state carries, both in ticks from now on."""
@@ -246,7 +240,8 @@ class _Device:
             if (block, state) not in self._known:
                 self._known[block, state] = _Device(self._known).run(block, state)
             run = self._known[block, state]
-            after = run.next_state
+            carried = tuple((path, rest, lane) for path, (rest, lane) in sorted(run.leaves.items()))
+            after = tuple(sorted(run.free.items())), carried
             count = left if after == state or len(runs) == 1000 else 1
             runs.append((run, count))
             left -= count
