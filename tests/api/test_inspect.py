@@ -26,8 +26,7 @@ from jax.sharding import PartitionSpec as P
 import shardviz
 from shardviz.cli.group import run
 from shardviz.errors import CompilerError, NotationError, QuestionError, TargetError
-from shardviz.reports.entries import entries_of
-from shardviz.reports.program_report import TargetProgram
+from shardviz.reports.program_report import TargetProgram, report_of
 from shardviz.reports.target_result import TargetResult
 from shardviz.targets import EXTRAS
 from shardviz.timeline.program_timeline import LiveBuffer, MemoryReport
@@ -488,12 +487,12 @@ def test_an_answer_that_is_shown_again_is_not_worked_out_again(monkeypatch):
     made = []
 
     def counted(*given):
-        made.append(entries_of(*given))
+        made.append(report_of(*given))
         return made[-1]
 
     report = shardviz.inspect(mlp, *layer(ABSTRACT), target="cpu")
     several = shardviz.inspect(mlp, *layer(ABSTRACT), targets="cpu,shardy")
-    monkeypatch.setattr("shardviz.reports.program_report.entries_of", counted)
+    monkeypatch.setattr("shardviz.reports.program_report.report_of", counted)
     assert report.document()["collectives"][0]["why"]["kind"] == "contraction"
     for shown in (report, several):
         assert set(shown._repr_mimebundle_()) == {"text/plain", "text/html"}
