@@ -23,6 +23,7 @@ from shardviz.lazy_names import lazy_names
 TYPE_CHECKING = False  # what `typing` has under this name, without the time to load it
 if TYPE_CHECKING:
     from shardviz import testing as testing
+    from shardviz.api.arguments import with_shardings as with_shardings
     from shardviz.api.explaining import (
         CostCurve as CostCurve,
         Explanation as Explanation,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
         serving as serving,
     )
     from shardviz.api.profiling import ProfileReport as ProfileReport, profiled as profiled
-    from shardviz.api.shapes import with_shardings as with_shardings
     from shardviz.errors import ShardvizError as ShardvizError
     from shardviz.sharding import Mesh as Mesh
 else:
@@ -56,12 +56,12 @@ else:
     __getattr__, __dir__, __all__ = lazy_names(
         __name__,
         {
+            "api.arguments": "with_shardings",
             "api.explaining": "CostCurve Explanation Ranking SearchReport explain rank search vary",
             "api.inspecting": "OutOfMemoryError Report TargetReports inspect read_hlo",
             "api.lessons": "LessonStageView lesson",
             "api.modelling": "ModelReport ServingReport model serving",
             "api.profiling": "ProfileReport profiled",
-            "api.shapes": "with_shardings",
             "errors": "ShardvizError",
             "sharding": "Mesh",
             "testing": "",

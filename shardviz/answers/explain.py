@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExplainAnswer:
-    """A plan with its cost, and the results of targets so far."""
+    """A plan with its cost, and the results of targets so far, `compiled`, in the order of the targets."""
 
     question: PricedProblem
     cost: PlanCost
-    results: tuple[TargetResult, ...] = ()
+    compiled: tuple[TargetResult, ...] = ()
 
     @classmethod
     def planned(cls, question: PricedProblem) -> Self:
@@ -49,13 +49,12 @@ class ExplainAnswer:
 
     def waits_for(self, targets: Collection[str]) -> bool:
         """Return whether one of these targets, which has not answered yet, may bring a cheaper plan."""
-        answered = {result.target for result in self.results}
+        answered = {result.target for result in self.compiled}
         return not self.plan.optimal and "shardy" in targets and "shardy" not in answered
 
     def with_result(self, result: TargetResult) -> Self:
-        """The answer with the result of one more target. A plan that splits arrays as Shardy does takes the
-        place of one that costs more."""
-        answer = replace(self, results=(*self.results, result))
+        """The answer with one more result. A plan that splits as Shardy does replaces one that costs more."""
+        answer = replace(self, compiled=(*self.compiled, result))
         if result.target != "shardy" or self.plan.optimal:
             return answer
         from shardviz.compare.adoption import cheaper_plan
@@ -66,16 +65,16 @@ class ExplainAnswer:
     @cached_property
     def told(self) -> tuple[tuple[TargetResult, tuple[Difference, ...]], ...]:
         """Each target's result, and where it differs from the plan."""
-        return told_of(self.plan, self.results)
+        return told_of(self.plan, self.compiled)
 
     @property
     def differences(self) -> tuple[Difference, ...]:
         """The differences of all targets."""
         return tuple(difference for _, differences in self.told for difference in differences)
 
-    def result(self, target: str) -> TargetResult:
+    def target(self, name: str) -> TargetResult:
         """The result of one target. Raises `QuestionError` for one that was not asked."""
-        return answer_of(target, self.results)
+        return answer_of(name, self.compiled)
 
     def times(self, result: TargetResult, machine: str | Machine | None = None) -> TimesAnswer:
         """When each operation of a target's program runs, on its own hardware or a machine that is named."""

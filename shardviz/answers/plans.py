@@ -1,5 +1,4 @@
-"""A problem as a question to the planner: its plan, all ways to split it, its cost over sizes, two plans side
-by side, and one step as a collective."""
+"""A problem to the planner: its plan, all ways to split it, over sizes, beside another, and one step."""
 
 from __future__ import annotations
 
@@ -142,18 +141,13 @@ def step_of(
     """A step of a plan as a collective, by default the only one; by its usual algorithm and on the machine's
     own links where none are named. Raises `QuestionError` for a step that does not exist or sends nothing,
     and for none of several."""
-    number = _only_collective(plan) if number is None else number
+    if number is None:
+        places = plan_step.collective_steps(plan)
+        if len(places) != 1:
+            named = ", ".join(f"{index} ({plan.steps[index - 1].op})" for index in places)
+            problem = f"a collective's rounds are wanted, and this plan has {len(places) or 'no'} collectives"
+            none = "split a summed dimension, or step through one"
+            raise QuestionError(problem, f"choose one with --step: {named}" if places else none)
+        number = places[0]
     question = plan_step.question_of_step(plan, number, algorithm, placed)
     return PlanStep(plan, placed, number, collective_run.run_on(question, placed, None, latency, bandwidth))
-
-
-def _only_collective(plan: Plan) -> int:
-    """The number of the one collective of a plan. Raises `QuestionError` where it has none, or several."""
-    places = plan_step.collective_steps(plan)
-    if len(places) != 1:
-        named = ", ".join(f"{index} ({plan.steps[index - 1].op})" for index in places)
-        raise QuestionError(
-            f"a collective's rounds are wanted, and this plan has {len(places) or 'no'} collectives",
-            f"choose one with --step: {named}" if places else "split a summed dimension, or step through one",
-        )
-    return places[0]

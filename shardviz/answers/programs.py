@@ -1,5 +1,4 @@
-"""A program as text: its collectives and what they cost, and what a log says of it; a program, or the modules
-of a folder, in short, as two are compared."""
+"""A program as text, its collectives and costs, and what a log says of it; two programs compared."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import Machine
-    from shardviz.models.rule_set import RuleSet, ShardingRule
+    from shardviz.models.rule_set import RuleSet
     from shardviz.reports.arrays import ProgramArray
     from shardviz.reports.program_report import TargetProgram
     from shardviz.sharding import Mesh
@@ -48,8 +47,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ProgramQuestion:
-    """A text of HLO, StableHLO or Shardy, of a compiler's log, or of a program within a log. `given` is the
-    mesh whose axes it has; without one they are inferred."""
+    """A text of HLO, StableHLO or Shardy, a log, or both; axes are of the mesh `given`, else inferred."""
 
     whole: str
     given: Mesh | None = None
@@ -132,31 +130,27 @@ def with_rules(program: TargetProgram, rules: RuleSet, mesh: Mesh) -> TargetProg
     for one, (spec, used) in zip(arguments, rules.splits(parameters, mesh), strict=True):
         if spec is not None and used and spec.rank == len(one.shape):
             dims = tuple(tuple(axis for axis in dim if axis in own.axis_names) for dim in spec.dims)
-            ruled[one] = replace(one, rule=", ".join(map(_words, used)), ruled=PartitionSpec(dims))
+            # ``embed → fsdp`` of a logical axis, else the pattern.
+            words = [
+                each.subject + (f" → {','.join(each.split) or '_'}" if isinstance(each.split, tuple) else "")
+                for each in used
+            ]
+            ruled[one] = replace(one, rule=", ".join(words), ruled=PartitionSpec(dims))
     told = tuple(ruled.get(one, one) for one in lowered.arguments)
     return replace(program, lowered=replace(lowered, arguments=told))
-
-
-def _words(rule: ShardingRule) -> str:
-    """``embed → fsdp`` of a logical axis, else the pattern."""
-    return (
-        f"{rule.subject} → {','.join(rule.split) or '_'}" if isinstance(rule.split, tuple) else rule.subject
-    )
 
 
 def summary_of(
     report: ProgramReport, compiled: TargetProgram | None = None, arrays: Iterable[ProgramArray] = ()
 ) -> ReportSummary:
-    """A report in short, with the memory of a target's compiler where it has told it, and the program's
-    arrays."""
+    """A report in short, with the memory that a target's compiler tells, and the program's arrays."""
     memory = None if compiled is None else compiled.memory
     told = arrays if compiled is None or compiled.lowered is None else compiled.arrays
     return summary(report, None if memory is None else memory.peak_bytes, told)
 
 
 def compiled_summary(compiled: TargetProgram, machine: Machine | None = None) -> ReportSummary:
-    """A target's program in short, with its own seconds or those on a machine. Raises what the target said
-    where it has no program."""
+    """A target's program in short, timed there or on a machine. Raises what the target said without one."""
     compiled.check()
     report = compiled.report(compiled.times(machine))
     assert report is not None

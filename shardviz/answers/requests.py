@@ -34,10 +34,10 @@ class TargetRequests(Generic[T]):
         self,
         targets: Iterable[Target],
         submit: Callable[[Target], CompilerRequest[T]],
-        refusal_of: Callable[[Exception], ShardvizError | None],
+        refusal_of: Callable[[Exception], ShardvizError | None] = lambda _: None,
     ) -> None:
         """Send the question to all of some targets. An error of `submit` is the target's answer where it is a
-        refusal, and raised where it is none."""
+        refusal, and raised where it is none; none is by default."""
         for target in targets:
             try:
                 request = submit(target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
 from shardviz.models.answer import usual_sequence
@@ -20,35 +20,6 @@ if TYPE_CHECKING:
 
 ANY = "any"
 """The word for a remat policy that the search chooses."""
-_OF_A_PROGRAM = frozenset("[],=>*;")
-
-
-class SearchedProgram(NamedTuple):
-    """A program and the sizes of its dimensions, as texts; a model's has a `name`."""
-
-    text: str
-    sizes: str
-    name: str = ""
-
-
-def searched_program(
-    words: str, machine: Machine, sizes: str, batch: int | None = None, sequence: int | None = None
-) -> SearchedProgram:
-    """The program that is searched. Words without an array are the name or the path of a model: its layers,
-    for a step of `batch` sequences, by default one for each device, of `sequence` tokens. Raises
-    `QuestionError` for an unknown model, for sizes of a model, and for a batch or sequence of a program."""
-    if not _OF_A_PROGRAM.isdisjoint(words):
-        if batch or sequence:
-            problem = "a batch and a sequence are those of a model, but this is a program"
-            raise QuestionError(problem, "give sizes, such as b=32,t=4096")
-        return SearchedProgram(words, sizes)
-    model = read_model(words)
-    if sizes:
-        raise QuestionError(f"the sizes of {model.name} are its own", "give --batch and --sequence alone")
-    of = architecture_of(model)
-    batch, sequence = batch or max(1, machine.devices), sequence or usual_sequence(model)
-    name = f"the {of.layers} layers of {model.name}, {batch:,} × {sequence:,} tokens"
-    return SearchedProgram(*layers_text(model, batch, sequence), name)
 
 
 def search_question(
@@ -57,38 +28,39 @@ def search_question(
     axes: str,
     *,
     sizes: str = "",
-    dtype: str = "bf16",
-    keep: str = "",
     backward: bool = False,
     remat: str = "none",
     optimizer: str = "none",
-    overlap: Literal["parameters", "none", "all"] = "parameters",
-    microbatches: int | None = None,
-    interleave: int | None = None,
     batch: int | None = None,
     sequence: int | None = None,
+    **options: Any,
 ) -> SearchQuestion:
-    """The question, checked; a `remat` of "any" is chosen. Raises `QuestionError` for words that state none,
-    as `searched_program` does."""
-    searched = searched_program(program, machine, sizes, batch, sequence)
+    """The question, checked; a `remat` of "any" is chosen, and `options` are those of `question_from_text`.
+
+    A `program` without an array is the name or the path of a model: its layers, for a step of `batch`
+    sequences, by default one for each device, of `sequence` tokens. Raises `QuestionError` for an unknown
+    model, for sizes of a model, for a batch or sequence of a program, and for words that state no question.
+    """
+    text, name = program, ""
+    if not {*program} & {*"[],=>*;"}:
+        model = read_model(program)
+        if sizes:
+            raise QuestionError(f"the sizes of {model.name} are its own", "give --batch and --sequence alone")
+        batch, sequence = batch or max(1, machine.devices), sequence or usual_sequence(model)
+        layers = architecture_of(model).layers
+        name = f"the {layers} layers of {model.name}, {batch:,} × {sequence:,} tokens"
+        text, sizes = layers_text(model, batch, sequence)
+    elif batch or sequence:
+        problem = "a batch and a sequence are those of a model, but this is a program"
+        raise QuestionError(problem, "give sizes, such as b=32,t=4096")
     named = parse_axes(axes)
     mesh = Mesh(tuple(axis.name for axis in named), (1,) * len(named))
     remats = REMATS if backward and remat == ANY else ()
     training = parse_training(backward, REMATS[0] if remats else remat, optimizer, mesh)
     question = question_from_text(
-        searched.text,
-        machine,
-        named,
-        sizes=searched.sizes,
-        dtype=dtype,
-        keep=keep,
-        training=training,
-        overlap=overlap,
-        microbatches=microbatches,
-        interleave=interleave,
-        remats=remats,
+        text, machine, named, sizes=sizes, training=training, remats=remats, **options
     )
-    return replace(question, name=searched.name)
+    return replace(question, name=name)
 
 
 def searched(question: SearchQuestion) -> MeshRanking:

@@ -86,8 +86,7 @@ def compiled_trials(
 
 
 def libtpu(path: str) -> Path:
-    """The library in a virtual environment, which its folder or its python names, or the library itself.
-    Raises `QuestionError` where there is none."""
+    """The library in a virtual environment, or the library itself. Raises `QuestionError` for none."""
     named = Path(path).expanduser().absolute()
     root = named.parents[1] if named.parent.name == "bin" else named
     for library in (named, *root.glob("lib/python*/site-packages/libtpu/libtpu.so")):

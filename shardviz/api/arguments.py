@@ -1,7 +1,8 @@
-"""Meshes and specs as Python code has them: text, shardviz's own, or JAX's, known by their attributes."""
+"""Meshes, specs and shapes as Python code has them: text, ours, or JAX's, known by their attributes."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -88,8 +89,7 @@ def as_mesh(mesh: MeshLike, device_order: str | Sequence[int] | None = None) -> 
 
 
 MachineLike: TypeAlias = "str | PathLike[str] | Machine | None"
-"""``"v5p:4x4x8"``, the name or the path of a TOML file, a `shardviz.hardware.machine.Machine`; None for that
-of the first target."""
+"""A name such as ``"v5p:4x4x8"``, a TOML file's path, a `Machine`; None for the first target's."""
 
 
 def as_machine(machine: MachineLike | Any) -> Machine | None:
@@ -143,7 +143,7 @@ def given_arrays(
     if specs is None or isinstance(specs, str):
         return specs, [], {}, []
     is_several = isinstance(specs, Sequence) and not _is_partition_spec(specs)
-    items = [_item(spec) for spec in specs] if is_several else [_item(specs)]
+    items = [*map(_item, specs)] if is_several else [_item(specs)]
     parts = parse_chain(einsum)
     count = sum(len(part.operands) for part in parts) - len(parts) + 1
     if len(items) not in (count, count + 1):
@@ -212,7 +212,6 @@ def _is_partition_spec(value: Any) -> bool:
 
 
 def _spec_text(spec: Any) -> str:
-
     dims = []
     for entry in getattr(spec, "partitions", spec):
         axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
@@ -220,3 +219,32 @@ def _spec_text(spec: Any) -> str:
             raise QuestionError(f"{quote(str(spec))} leaves a dimension open", "name its axes, or give None")
         dims.append(tuple(map(str, axes)))
     return str(PartitionSpec(tuple(dims), tuple(getattr(spec, "unreduced", None) or ())))
+
+
+def with_shardings(shapes: Any, shardings: Any, mesh: Any = None) -> Any:
+    """Return a tree of `jax.ShapeDtypeStruct`s, for `inspect` and for `shardviz program`.
+
+    `shapes` is a tree of what has a shape and a dtype, such as `jax.eval_shape` returns; other leaves stay.
+    `shardings` is a tree of JAX's shardings, or of `PartitionSpec`s on `mesh`, a mesh of JAX's. As in
+    `jax.jit`'s `in_shardings`, one stands for all leaves below it, and None leaves them to the compiler.
+
+    Raises `QuestionError` for a `PartitionSpec` without a mesh, and what JAX raises for trees that differ.
+    """
+    jax = sys.modules["jax"]
+    spec = jax.sharding.PartitionSpec
+
+    def placed(sharding: Any, below: Any) -> Any:
+        if isinstance(sharding, spec):
+            if mesh is None:
+                raise QuestionError(f"{sharding} is on no mesh", "add mesh=mesh, the mesh of its axes")
+            sharding = jax.sharding.NamedSharding(mesh, sharding)
+
+        def of_leaf(leaf: Any) -> Any:
+            is_array = hasattr(leaf, "shape") and hasattr(leaf, "dtype")
+            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding) if is_array else leaf
+
+        return jax.tree.map(of_leaf, below)
+
+    return jax.tree.map(
+        placed, shardings, shapes, is_leaf=lambda each: each is None or isinstance(each, spec)
+    )

@@ -1,5 +1,4 @@
-"""`shardviz.explain`, `rank`, `vary` and `search`: one plan with the compilers' answers, all shardings
-ranked, a plan's cost over sizes, and the best meshes."""
+"""`shardviz.explain`, `rank`, `vary` and `search`: a plan, all shardings, costs over sizes, best meshes."""
 
 from __future__ import annotations
 
@@ -27,6 +26,7 @@ from shardviz.documents.fields import KINDS
 from shardviz.documents.plans import ranking_document, search_document
 from shardviz.documents.programs import explain_document
 from shardviz.errors import QuestionError
+from shardviz.forms.form import ProblemForm
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.numbers import parse_sizes
 from shardviz.planner.problem import Objective
@@ -49,25 +49,11 @@ if TYPE_CHECKING:
     from shardviz.planner.ranking import Candidate
     from shardviz.planner.search.mesh_ranking import MeshRanking, MeshSharding
     from shardviz.render.palette import Palette
-    from shardviz.reports.target_result import TargetResult
-
-
-DEFAULT_MESH = "X=2,Y=4"
-DEFAULT_TARGET = "shardy,cpu"
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Shown, ExplainAnswer):
     """The answer of `shardviz explain`: the plan with its cost, each target's answer, and its differences."""
-
-    @property
-    def compiled(self) -> tuple[TargetResult, ...]:
-        """The answers of the targets, in their order."""
-        return self.results
-
-    def target(self, name: str) -> TargetResult:
-        """The answer of one target; `QuestionError` for one that was not asked."""
-        return self.result(name)
 
     def timeline(self, target: str | None = None, machine: MachineLike = None) -> TimelineReport:
         """Return when each operation of a target's program, or of the plan, runs, and the live memory.
@@ -99,7 +85,7 @@ def explain(
     specs: SpecsLike = None,
     sizes: Mapping[str, int] | str | None = None,
     dtype: str | None = None,
-    target: str | Sequence[str] = DEFAULT_TARGET,
+    target: str | Sequence[str] = ProblemForm.targets,
     device_order: str | Sequence[int] | None = None,
     axis_types: Literal["auto", "explicit"] = "auto",
     machine: MachineLike = None,
@@ -138,7 +124,7 @@ def explain(
     )
     problem = train_step(forward, backward=backward, remat=remat, optimizer=optimizer or "none")
     answer = Explanation.planned(PricedProblem(problem, as_machine(machine), asked))
-    for result in ask(problem, asked, timeout, target == DEFAULT_TARGET, times) if asked else ():
+    for result in ask(problem, asked, timeout, target == ProblemForm.targets, times) if asked else ():
         answer = answer.with_result(result)
     return answer
 
@@ -147,8 +133,8 @@ def decided_problem(*question: Any, **options: Any) -> Problem:
     """The problem as of `problem_of`, whose operands all have specs; `QuestionError` where one has none."""
     problem = problem_of(*question, **options)
     if any(array.spec is None for array in problem.arguments):
-        complaint = "the arrays have no specs"
-        raise QuestionError(complaint, "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)")
+        hint = "give specs='XY,Y_->X_', or compare all ways with shardviz.rank(…)"
+        raise QuestionError("the arrays have no specs", hint)
     return problem
 
 
@@ -163,7 +149,7 @@ def problem_of(
 ) -> Problem:
     """The problem in the words of Python; `options` are those of `plans.problem_of`, which raises."""
     text, meshes, known_sizes, dtypes = given_arrays(einsum, specs)
-    asked = as_mesh(next(iter(meshes), DEFAULT_MESH) if mesh is None else mesh, device_order)
+    asked = as_mesh(next(iter(meshes), ProblemForm.mesh) if mesh is None else mesh, device_order)
     for other in map(as_mesh, meshes):
         if other.shape != asked.shape:
             problem = f"the shardings are on the mesh {other}, and the question on {asked}"
@@ -184,8 +170,8 @@ def _sizes_text(sizes: Mapping[str, int] | str | None) -> str:
     return ",".join(f"{dim}={size}" for dim, size in sizes.items())
 
 
-SHOWN = 20
-"""Candidates that are shown; `Ranking.candidates` has all."""
+SHOWN, SHOWN_MESHES = 20, 10
+"""Candidates and meshes that are shown; `Ranking.candidates` and `SearchReport.found` have all."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -252,10 +238,6 @@ def vary(
     """
     problem = decided_problem(einsum, mesh, specs, sizes, dtype)
     return CostCurve(PricedProblem(problem, as_machine(machine)).sweep(over))
-
-
-SHOWN_MESHES = 10
-"""Meshes that are shown; `SearchReport.found` has all."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 from shardviz.answers.programs import summary_of
@@ -69,10 +69,6 @@ if TYPE_CHECKING:
     from shardviz.timeline.program_timeline import MemoryReport
 
 
-NOTE_WIDTH = 80
-"""Columns of what is noted at an error."""
-
-
 @dataclass(frozen=True, repr=False)
 class Report(Shown):
     """The answer of `shardviz hlo`: a module and its collectives.
@@ -114,9 +110,8 @@ class Report(Shown):
             return self.compiled.arrays
         if not isinstance(self.module, HloModule):
             return ()
-        return arrays_of(
-            self.module, self.mesh or Mesh(("device",), (self.module.num_partitions,)), self.ends
-        )
+        mesh = self.mesh or Mesh(("device",), (self.module.num_partitions,))
+        return arrays_of(self.module, mesh, self.ends)
 
     @property
     def memory(self) -> MemoryReport | None:
@@ -132,11 +127,10 @@ class Report(Shown):
 
     @cached_property
     def _on_target(self) -> ProgramReport:
-        """The collectives with what they cost on the target; of other programs without times."""
         return self._priced(None)
 
     def _priced(self, machine: MachineLike) -> ProgramReport:
-        """The collectives with what they cost on the target, or on a machine."""
+        """The collectives with what they cost on the target, or on a machine; else without times."""
         named = as_machine(machine)
         if self.compiled is not None:
             report = self.compiled.report(self.compiled.times(named))
@@ -277,8 +271,7 @@ class TargetReports(Shown):
     programs: tuple[TargetProgram, ...]
 
     def __getitem__(self, target: str) -> Report:
-        """The report of one target. Raises `QuestionError` for a target that was not asked, and the target's
-        error if it has no program."""
+        """The report of one target. Raises its error, or `QuestionError` for one that was not asked."""
         return _report(answer_of(target, self.programs))
 
     def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
@@ -334,57 +327,42 @@ def inspect(
     """
     if target is not None and targets is not None:
         raise QuestionError("target and targets cannot be combined", "leave out one of them")
-    if options is not None and not isinstance(options, Mapping):
-        raise QuestionError(f"options={quote(repr(options))} is not a dictionary", "give {'xla_…': value}")
-    if kwargs is not None and not isinstance(kwargs, Mapping):
-        raise QuestionError(f"kwargs={quote(repr(kwargs))} is not a dictionary", "give {'name': value}")
+    for word, given, key in (("options", options, "'xla_…'"), ("kwargs", kwargs, "'name'")):
+        if given is not None and not isinstance(given, Mapping):
+            problem = f"{word}={quote(repr(given))} is not a dictionary"
+            raise QuestionError(problem, f"give {{{key}: value}}")
     named |= kwargs or {}
     check_timeout(timeout)
-    if targets is not None:
-        programs = _compiled_for(target_text(targets), program, args, named, options, times, timeout)
-        name = getattr(program, "__name__", None) or getattr(program, "fun_name", "") or "program"
-        return TargetReports(str(name), programs)
+    if target is None and targets is None:
+        return _inspected(program, args, named, dict(options or {}))
+    names = target_text(targets if targets is not None else target or "")
+    if target is not None and "," in names:
+        raise QuestionError(f"{quote(names)} is not one target", f"use targets={names.split(',')}")
+    asked = parse_targets(names)
+    if not asked:
+        raise QuestionError("no target is named", "name hardware such as v5e:2x4")
+    check_program(program)
+
+    @cache
+    def program_for(platform: str) -> LoweredModule:
+        return lower_program(program, args, named, platform)
+
+    answers = ask_program(program_for, asked, timeout, dict(options or {}), times)
     if target is not None:
-        name = target_text(target)
-        if "," in name:
-            raise QuestionError(f"{quote(name)} is not one target", f"use targets={name.split(',')}")
-        (answer,) = _compiled_for(name, program, args, named, options, times, timeout)
-        return _report(answer)
-    return _inspected(program, args, named, dict(options or {}))
+        return _report(answers[0])
+    name = getattr(program, "__name__", None) or getattr(program, "fun_name", "") or "program"
+    return TargetReports(str(name), answers)
 
 
 def _report(compiled: TargetProgram) -> Report:
     try:
         compiled.check()
     except OutOfMemoryError as error:
-        lines = live_memory.memory_report_lines(error.memory, NOTE_WIDTH, palettes.PLAIN)
+        lines = live_memory.memory_report_lines(error.memory, 80, palettes.PLAIN)
         error.add_note("\n".join(line.plain for line in lines))
         raise
     assert compiled.module is not None
     return Report(compiled.module, compiled.mesh, compiled.answer.text, compiled.notes, compiled)
-
-
-def _compiled_for(
-    names: str,
-    program: Any,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    options: Mapping[str, Any] | None,
-    times: bool,
-    timeout: float,
-) -> tuple[TargetProgram, ...]:
-    asked = parse_targets(names)
-    if not asked:
-        raise QuestionError("no target is named", "name hardware such as v5e:2x4")
-    check_program(program)
-    lowered: dict[str, LoweredModule] = {}
-
-    def program_for(platform: str) -> LoweredModule:
-        if platform not in lowered:
-            lowered[platform] = lower_program(program, args, kwargs, platform)
-        return lowered[platform]
-
-    return ask_program(program_for, asked, timeout, dict(options or {}), times)
 
 
 def _inspected(
@@ -429,11 +407,10 @@ def _inspected(
 
 def _memory(compiled: Any, text: str, machine: Machine | None) -> MemoryReport | None:
     """The sums of `memory_analysis()`, and what the machine's chip allows; None where there are none."""
+    limit = None if machine is None else machine.device.limit_bytes
     with suppress(Exception):  # not every jaxlib has one of every chip
         if sizes := MemoryTexts.of(compiled.memory_analysis()).sizes:
-            return read_memory(
-                dict(sizes), "", "", text, None if machine is None else machine.device.limit_bytes
-            )
+            return read_memory(dict(sizes), "", "", text, limit)
     return None
 
 
@@ -465,12 +442,12 @@ def _with_ids(collectives: Sequence[Collective], ids: Sequence[int] | None) -> t
     number = sorted(ids or ())
     if number == [*range(len(number))]:
         return tuple(collectives)
-    return tuple(
-        collective
-        if collective.groups is None
-        else replace(collective, groups=tuple(tuple(number[i] for i in group) for group in collective.groups))
-        for collective in collectives
-    )
+
+    def with_ids(one: Collective) -> Collective:
+        groups = one.groups and tuple(tuple(number[i] for i in group) for group in one.groups)
+        return replace(one, groups=groups)
+
+    return tuple(map(with_ids, collectives))
 
 
 def _meshes(shardings: Sequence[Any]) -> tuple[JaxMesh, ...]:

@@ -84,8 +84,7 @@ class LessonStageView(Shown):
         return replace(self, attempt=replace(self.attempt, place=place))
 
     def change(self, command: str) -> None:
-        """Print the first difference of a problem, given as a command, from the lesson's goal. Raises
-        `ShardvizError` for a command that cannot be read."""
+        """Print the first difference of a command's problem from the goal. Raises `ShardvizError`."""
         lesson = self.attempt.lesson
         draft = command_line.form_from_line(command, lesson.setup)
         if "collective" not in lesson.goal.may_change:

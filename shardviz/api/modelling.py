@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from os import PathLike, fspath
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from shardviz.api.arguments import MachineLike, MeshLike, as_machine, as_mesh
@@ -24,7 +25,7 @@ from shardviz.sharding import PartitionSpec, canonical_dtype
 from shardviz.targets.hardware import placed_for
 
 with LazyImports():
-    from shardviz.documents import programs
+    from shardviz.documents import fields, programs
     from shardviz.render import model_view
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class ServingReport(Shown, ServingAnswer):
         return model_view.serving_lines(self, width, palette, verbose)
 
     def document(self) -> dict[str, Any]:
-        return programs.serving_document(self)
+        return fields.KINDS["serving"].document(self)
 
 
 def serving(
@@ -149,7 +150,7 @@ def serving(
         sequence=sequence,
         inputs=inputs,
     )
-    return ServingReport(**{each.name: getattr(answer, each.name) for each in fields(answer)})
+    return ServingReport(answer.question, answer.cache_dtype, answer.decode, answer.prefill)
 
 
 def as_model(source: ModelLike) -> Model:
@@ -171,20 +172,15 @@ def as_rules(rules: RulesLike, mesh: Mesh) -> RuleSet:
         return function_rules(rules, getattr(rules, "__name__", "function"))
     pairs = rules.items() if isinstance(rules, Mapping) else rules
     try:
-        found = [(str(subject), _value(value), 0) for subject, value in pairs]
+        plain = (NoneType, str, list, tuple)  # a spec of JAX was once a tuple's subclass
+        found = [
+            (str(subject), value if type(value) in plain else spec_of_jax(value, "rules"), 0)
+            for subject, value in pairs
+        ]
     except (TypeError, ValueError):
         problem = f"{quote(repr(rules), 60)} are not rules"
         raise QuestionError(problem, "give [('q_proj', P('tensor', None)), …] or a name") from None
     return rules_of_pairs(found, "rules")
-
-
-def _value(value: Any) -> Any:
-    is_plain = value is None or isinstance(value, str | list) or type(value) is tuple
-    return value if is_plain else spec_of_jax(value, "rules")
-
-
-_KEY = "key<"
-"""The dtypes of random keys begin so; they are not parameters."""
 
 
 def pytree_model(tree: Any, name: str = "model") -> Model:
@@ -200,8 +196,7 @@ def pytree_model(tree: Any, name: str = "model") -> Model:
 
 
 def _leaves(tree: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Paths and leaves: by JAX where it is loaded, which knows the classes of libraries, else of
-    dictionaries, lists and tuples."""
+    """Paths and leaves: by JAX where it is loaded, which knows libraries' classes, else of plain trees."""
     jax = sys.modules.get("jax")
     if jax is not None:
         for path, leaf in jax.tree_util.tree_flatten_with_path(tree, is_leaf=_is_box)[0]:
@@ -232,7 +227,8 @@ def _is_box(node: Any) -> bool:
 
 def _is_array(value: Any) -> bool:
     shape = getattr(value, "shape", None)
-    return isinstance(shape, tuple) and hasattr(value, "dtype") and not str(value.dtype).startswith(_KEY)
+    # Random keys, ``key<fry>``, are not parameters.
+    return isinstance(shape, tuple) and hasattr(value, "dtype") and not str(value.dtype).startswith("key<")
 
 
 def _parameter(name: str, leaf: Any, array: Any) -> ModelParameter:

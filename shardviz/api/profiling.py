@@ -107,8 +107,7 @@ class ProfileReport(ShownTimes):
                 self._profile = self._read(trace_files.read_trace(self._folder), find_texts)
 
     def _among_others(self, kept: str) -> str:
-        """Move what this process has written to other processes' files, under its own name; return its
-        profile."""
+        """Move this process's files to those of others, under its own name; return its profile."""
         found = kept
         for file in trace_files.profile_files(self._folder)[0].parent.iterdir():
             host = trace_files.host_name(file)

@@ -46,11 +46,13 @@ def ask(
     if not may_refuse:
         check_question(problem, targets)  # all of them, before one is asked
 
+    def refusal_of(error: Exception) -> ShardvizError | None:
+        return error if may_refuse and isinstance(error, TargetError) else None
+
     def submit(target: Target) -> CompilerRequest[TargetResult]:
         return worker.submit(problem, target, with_costs=with_costs)
 
-    refused = (lambda error: error if isinstance(error, TargetError) else None) if may_refuse else _raised
-    return _answers(submit, targets, timeout, without_answer, refused)
+    return _answers(submit, targets, timeout, without_answer, refusal_of)
 
 
 def ask_program(
@@ -73,8 +75,10 @@ def ask_program(
     def submit(target: Target) -> CompilerRequest[TargetProgram]:
         return worker.compile(program_for(target.platform), target, options, with_costs, changes=changes)
 
-    refused = _raised if len(targets) == 1 else lowering.refusal_of
-    return _answers(submit, targets, timeout, program_report.without_program, refused)
+    def refusal_of(error: Exception) -> ShardvizError | None:
+        return None if len(targets) == 1 else lowering.refusal_of(error)
+
+    return _answers(submit, targets, timeout, program_report.without_program, refusal_of)
 
 
 def module_texts(protos: Sequence[bytes], timeout: float) -> tuple[str, ...]:
@@ -113,10 +117,6 @@ def _answers(
     finally:
         # An error, or an interrupt, leaves questions whose answers nobody waits for.
         requests.cancel()
-
-
-def _raised(_error: Exception) -> None:
-    """No error is an answer."""
 
 
 def _worker() -> Worker:

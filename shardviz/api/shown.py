@@ -41,8 +41,7 @@ class Shown(ABC):
 
     @abstractmethod
     def lines(self, width: int, palette: Palette, verbose: bool = False) -> list[Text]:
-        """The picture in lines of at most `width` columns, if it can be drawn in so few; all that the command
-        line prints with ``-v`` if `verbose`."""
+        """The picture in lines of at most `width` columns; what ``-v`` prints if it is `verbose`."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:

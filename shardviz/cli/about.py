@@ -22,11 +22,11 @@ with LazyImports():
 def targets(output: CommandOutput) -> None:
     """List the values of --target and what each needs. No TPU or GPU has to be present."""
     groups = hardware.target_groups()
-    if output.as_json:
-        print_json(KINDS["targets"].document(groups=groups))
-    else:
-        output.show(machine_view.targets_view(groups, output.width, output.verbose))
-        output.show_more("the figures of each chip")
+    output.answer(
+        lambda: KINDS["targets"].document(groups=groups),
+        lambda: machine_view.targets_view(groups, output.width, output.verbose),
+        "the figures of each chip",
+    )
 
 
 @click.command("info", cls=ExampleCommand)
@@ -41,10 +41,10 @@ def info(clear_cache: bool, output: CommandOutput) -> None:
         compile_cache.clear()
     versions, cache = installed_versions(), compile_cache.usage()
     warning = libtpu_mismatch(versions)
-    if output.as_json:
-        print_json(KINDS["info"].document(versions=versions, warning=warning, cache=cache))
-    else:
-        output.show(machine_view.info_view(versions, warning, cache, output.width))
+    output.answer(
+        lambda: KINDS["info"].document(versions=versions, warning=warning, cache=cache),
+        lambda: machine_view.info_view(versions, warning, cache, output.width),
+    )
 
 
 @click.command("schema", cls=ExampleCommand)

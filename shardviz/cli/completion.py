@@ -1,8 +1,5 @@
-"""Completion of command lines in bash, zsh and fish, by click's protocol.
-
-`_SHARDVIZ_COMPLETE=bash_source` prints the script that a shell loads; that script asks again, with
-`bash_complete`, at every press of the key.
-"""
+"""Completion of command lines in bash, zsh and fish, by click's protocol: `_SHARDVIZ_COMPLETE=bash_source`
+prints the script that a shell loads, which asks again, with `bash_complete`, at every press of the key."""
 
 from __future__ import annotations
 

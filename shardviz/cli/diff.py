@@ -10,7 +10,7 @@ import click
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
 from shardviz.cli.hlo import STDIN, note_unread, read_text
-from shardviz.cli.output import CommandOutput, print_json
+from shardviz.cli.output import CommandOutput
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import ProgramSession
 from shardviz.errors import QuestionError, TargetError, plural, quote
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shardviz.hardware.machine import Machine
-    from shardviz.reports.changes import Limit, ReportChanges, ReportSummary
+    from shardviz.reports.changes import ReportSummary
     from shardviz.reports.program_report import DumpedModule
     from shardviz.sharding import Mesh
 
@@ -79,8 +79,7 @@ def command(
     functions = [user_file.names_function(each) for each in (old, new)]
     targets = _targets(target, functions)
     if any(functions) and given is None:
-        problem = "a function needs a mesh"
-        raise QuestionError(problem, "add --mesh data=4,model=4")
+        raise QuestionError("a function needs a mesh", "add --mesh data=4,model=4")
     code, saved = ExitCode.FINE, 0
     found: dict[int, ReportSummary] = {}
     asked: dict[int, tuple[str, Target]] = {}
@@ -100,13 +99,16 @@ def command(
             "leave it out, or renew the baseline with another target",
         )
     answer = programs.diff(found[0], found[1], limits)
-    _check_figures(limits, answer.changes)
-    if output.as_json:
-        print_json(fields.KINDS["diff"].document(answer.changes, broken_limits=answer.broken))
-    else:
-        output.show(changes_view.changes_view(answer.changes, answer.broken, output.width, output.verbose))
-        if len(answer.changes.changes) > changes_view.FEW_CHANGES:
-            output.show_more("more of the changes")
+    for limit in limits:
+        for side, program in (("OLD", answer.changes.before), ("NEW", answer.changes.after)):
+            if limit.quantity in ("seconds", "memory") and getattr(program, limit.quantity) is None:
+                problem = f"{quote(limit.text)} limits {limit.quantity}, which {side} does not have"
+                raise QuestionError(problem, "add --machine v5e:2x4, or renew the baseline with a target")
+    output.answer(
+        lambda: fields.KINDS["diff"].document(answer.changes, broken_limits=answer.broken),
+        lambda: changes_view.changes_view(answer.changes, answer.broken, output.width, output.verbose),
+        "more of the changes" if len(answer.changes.changes) > changes_view.FEW_CHANGES else "",
+    )
     return ExitCode.CHECK_FAILED if answer.broken and code == ExitCode.FINE else code
 
 
@@ -163,18 +165,8 @@ def _of_files(
 
 
 def _checked(module: DumpedModule, is_priced: bool) -> ExitCode:
-    """Tell what of a module could not be read. Raises `QuestionError` for one without a report, or without
-    the seconds that it should have."""
+    """Tell what of a module could not be read. Raises `QuestionError` for no report, or no seconds."""
     report = module.report
     if report is None or (is_priced and report.timeline is None and not report.module.unread):
         raise QuestionError(module.error or f"{quote(module.file.path)} is not compiled yet")
     return note_unread(report.module)
-
-
-def _check_figures(limits: Sequence[Limit], changes: ReportChanges) -> None:
-    """Raise `QuestionError` for a limit of what nobody has told."""
-    for limit in limits:
-        for number, program in (("OLD", changes.before), ("NEW", changes.after)):
-            if limit.quantity in ("seconds", "memory") and getattr(program, limit.quantity) is None:
-                problem = f"{quote(limit.text)} limits {limit.quantity}, which {number} does not have"
-                raise QuestionError(problem, "add --machine v5e:2x4, or renew the baseline with a target")

@@ -30,9 +30,6 @@ with LazyImports():
     from shardviz.timeline import of_plan
 
 if TYPE_CHECKING:
-    from shardviz.answers.explain import ExplainAnswer
-    from shardviz.answers.plans import PlanStep, PricedProblem
-    from shardviz.cli.step import StepOptions, Verifier
     from shardviz.devices.job import JobAddress
     from shardviz.planner.problem import Problem
 
@@ -117,7 +114,7 @@ def command(
     if any(asking.values()) and chosen and any(target.machine is None for target in asked_targets()):
         print_note(f"{next(filter(asking.get, asking))} asks the planner only, not --target")
 
-    def stated(specs: str | None = specs) -> PricedProblem:
+    def stated(specs: str | None = specs) -> plans.PricedProblem:
         """The question; its targets give it a machine where they are chosen, or not of a step."""
         problem = options.stated_problem(einsum, None if specs == RANKED else specs, given, ranked)
         targets = asked_targets() if chosen or step is None else ()
@@ -136,8 +133,7 @@ def command(
         return _print_sweep(stated(), vary, output)
     links = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if step is not None:
-        ways = ("number", "compare")
-        shown = step_command.StepOptions(output, **{name: given[name] for name in ways})
+        shown = step_command.StepOptions(output, given["number"], given["compare"])
         if given["with_matmul"]:
             return _print_matmul(lambda: stated().step(step, **links), shown)
         # The devices among the targets that are chosen, on which JAX verifies a step.
@@ -146,9 +142,24 @@ def command(
         shown.check(verifier, "--target")
         on = "none" if shown.compare else verifier
         with step_command.Verifier(on, timeout, job, "--target") as jax:
-            return _print_step(ctx, stated, step, links, jax, shown)
-    if given["why"] is not None and not output.as_json:
-        return _print_reason(stated(), given["why"], output)
+            with working("planning"):
+                question = stated()
+                run = question.played(step)
+            if run is not None:
+                refuse_stepping(ctx)
+                return step_command.print_plan(run, step, jax, output)
+            found = question.step(step, **links)
+            lines = [] if output.as_json else plan_view.step_lines(found.plan, found.number, *output.page)
+            return step_command.print_step(found.fastest, jax, shown, lines)
+    number = given["why"]
+    if number is not None and not output.as_json:
+        with working("planning"):
+            cost = stated().cost()
+        if number > (count := len(cost.steps)):
+            problem = f"step {number} does not exist: the plan has {count}"
+            raise QuestionError(problem, f"give a step from 1 to {count}")
+        output.show(cost_view.step_page(cost, number, *output.page))
+        return ExitCode.FINE
     # The compilers' process loads JAX while this one reads the question and draws.
     with TargetSession(() if ranked else asked_targets(), timeout, not chosen, job) as session:
         question = stated()
@@ -183,16 +194,16 @@ def rank(
     return _print_ranking(question, output, limit)
 
 
-def _print_ranking(question: PricedProblem, output: CommandOutput, limit: int) -> int:
+def _print_ranking(question: plans.PricedProblem, output: CommandOutput, limit: int) -> int:
     with working("ranking all shardings"):
         candidates = question.ranking()
-    if output.as_json:
-        print_json(documents.ranking_document(candidates))
-    else:
-        output.show(
-            plans_compared.ranking_view(question.problem, candidates, *output.page, limit, output.verbose)
-        )
-        output.show_more("all that was assumed")
+    output.answer(
+        lambda: documents.ranking_document(candidates),
+        lambda: plans_compared.ranking_view(
+            question.problem, candidates, *output.page, limit, output.verbose
+        ),
+        "all that was assumed",
+    )
     return ExitCode.FINE
 
 
@@ -213,13 +224,13 @@ def sweep(
     return _print_sweep(question, over, output)
 
 
-def _print_sweep(question: PricedProblem, over: str, output: CommandOutput) -> int:
+def _print_sweep(question: plans.PricedProblem, over: str, output: CommandOutput) -> int:
     with working("planning"):
         curve = question.sweep(over)
-    if output.as_json:
-        print_json(fields.KINDS["sweep"].document(curve))
-    else:
-        output.show(sweep_view.sweep_view(curve, *output.page, output.verbose))
+    output.answer(
+        lambda: fields.KINDS["sweep"].document(curve),
+        lambda: sweep_view.sweep_view(curve, *output.page, output.verbose),
+    )
     return ExitCode.FINE
 
 
@@ -241,13 +252,13 @@ def versus(
     return _print_comparison(plans.PricedProblem(first, machine), second, output)
 
 
-def _print_comparison(question: PricedProblem, other: Problem, output: CommandOutput) -> int:
+def _print_comparison(question: plans.PricedProblem, other: Problem, output: CommandOutput) -> int:
     with working("planning"):
         first, second = question.versus(other)
-    if output.as_json:
-        print_json(fields.KINDS["versus"].document(first=first, second=second))
-    else:
-        output.show(plans_compared.versus_view(first, second, *output.page, output.verbose))
+    output.answer(
+        lambda: fields.KINDS["versus"].document(first=first, second=second),
+        lambda: plans_compared.versus_view(first, second, *output.page, output.verbose),
+    )
     return ExitCode.FINE
 
 
@@ -271,8 +282,7 @@ def is_ranking(einsum: str, specs: str | None, given: Mapping[str, Any]) -> bool
 
 
 def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
-    """Raise `QuestionError` for options about one plan where there are many, and for
-    --versus and --vary beside others."""
+    """Raise `QuestionError` for options about one plan beside others, and for two ways to ask."""
     one = "give --specs 'XY,Y_->X_'"
     ways = {"--versus": given["versus"] is not None, "--vary": given["vary"] is not None}
     ways |= {"a ranking": ranked, "--step": given["step"] is not None}
@@ -290,21 +300,17 @@ def refuse_beside(given: Mapping[str, Any], ranked: bool) -> None:
             raise QuestionError(f"{flag} {words}", "add a compiler, such as --target cpu")
 
 
-STEPPING = ("algorithm", "latency", "bandwidth", "number", "with_matmul", "compare")
-"""Options about the rounds of a collective."""
-
-
 def refuse_stepping(ctx: click.Context) -> None:
     """Raise `QuestionError` for options about the rounds of a collective, where none is chosen."""
-    flags = {param.name: param.opts[0] for param in ctx.command.params}
-    for name in STEPPING:
-        if options.is_given(ctx, name):
-            problem = f"{flags[name]} applies to the rounds of one collective"
+    about_rounds = {"--algorithm", "--latency", "--bandwidth", "--round", "--matmul", "--compare"}
+    for option in options.given_options(ctx):
+        if option in about_rounds:
+            problem = f"{option} applies to the rounds of one collective"
             raise QuestionError(problem, "choose a step of the plan with --step N")
 
 
 def _print_answer(
-    answer: ExplainAnswer, session: TargetSession, output: CommandOutput, given: Mapping[str, Any]
+    answer: explain.ExplainAnswer, session: TargetSession, output: CommandOutput, given: Mapping[str, Any]
 ) -> int:
     results = session.answers()
     while answer.waits_for(session.requested):
@@ -315,10 +321,10 @@ def _print_answer(
     if output.as_json:
         for result in results:
             answer = answer.with_result(result)
-        times = [answer.times(result, machine) for result in answer.results] if with_times else None
+        times = [answer.times(result, machine) for result in answer.compiled] if with_times else None
         print_json(
             programs.explain_document(
-                answer.cost, answer.results, answer.differences, with_hlo, times, session.job
+                answer.cost, answer.compiled, answer.differences, with_hlo, times, session.job
             )
         )
         return session.exit_code
@@ -330,7 +336,7 @@ def _print_answer(
     output.show(cost_view.explain_view(cost, *page, not given["no_layout"], output.verbose))
     if with_times and not session.has_hardware:
         output.show_below(report.timeline_view(of_plan.plan_timeline(cost), *page, output.verbose))
-    told = explain.told_of(answer.plan, [*answer.results, *results]) if session.requested else ()
+    told = explain.told_of(answer.plan, [*answer.compiled, *results]) if session.requested else ()
     if told:
         output.show(target_answers.targets_table(told, answer.problem, *page))
     if told and output.verbose:
@@ -341,24 +347,12 @@ def _print_answer(
         if with_times:
             output.show(report.target_times_view(answer.times(result, machine), *page, output.verbose))
     if not output.verbose:
-        more = output.more("everything, --why N a step")
+        more = "-v shows everything, --why N a step."
         output.show(cost_view.assumption_lines(cost, output.width, more))
     return session.exit_code
 
 
-def _print_reason(question: PricedProblem, number: int, output: CommandOutput) -> int:
-    with working("planning"):
-        cost = question.cost()
-    if number > len(cost.steps):
-        many = len(cost.steps)
-        raise QuestionError(
-            f"step {number} does not exist: the plan has {many}", f"give a step from 1 to {many}"
-        )
-    output.show(cost_view.step_page(cost, number, *output.page))
-    return ExitCode.FINE
-
-
-def _print_matmul(find_step: Callable[[], PlanStep], shown: StepOptions) -> int:
+def _print_matmul(find_step: Callable[[], plans.PlanStep], shown: step_command.StepOptions) -> int:
     if shown.compare:
         raise QuestionError("--matmul and --compare cannot be combined", "leave out one")
     shown.check(None)
@@ -367,31 +361,8 @@ def _print_matmul(find_step: Callable[[], PlanStep], shown: StepOptions) -> int:
     matmul, output = step.matmul(), shown.output
     if shown.number is not None:
         step_command.check_round(step.run.schedule, shown.number)
-    if output.as_json:
-        print_json(rounds.matmul_document(matmul, step.number))
-    else:
-        output.show(matmul_picture.matmul_lines(matmul, *output.page, shown.number))
+    output.answer(
+        lambda: rounds.matmul_document(matmul, step.number),
+        lambda: matmul_picture.matmul_lines(matmul, *output.page, shown.number),
+    )
     return ExitCode.FINE
-
-
-def _print_step(
-    ctx: click.Context,
-    stated: Callable[[], PricedProblem],
-    number: int,
-    links: Mapping[str, str | None],
-    jax: Verifier,
-    shown: StepOptions,
-) -> int:
-    with working("planning"):
-        question = stated()
-        run = question.played(number)
-    if run is not None:
-        refuse_stepping(ctx)
-        return step_command.print_plan(run, number, jax, shown.output)
-    step, heading = question.step(number, **links), []
-    if not shown.output.as_json:
-        from rich.text import Text
-
-        lines = plan_view.step_lines(step.plan, step.number, *shown.output.page)
-        heading = [*lines, Text()]
-    return step_command.print_step(step.fastest, jax, shown, heading)

@@ -18,7 +18,6 @@ from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import TargetSession
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.notation.mesh import parse_mesh
 from shardviz.render.exports import JaxProgram, Subject, SweepChart, Timelines, subject_of, title_of
 from shardviz.reports.trials import TrialTable
 from shardviz.targets import Target
@@ -42,7 +41,6 @@ with LazyImports():
 if TYPE_CHECKING:
     from shardviz.answers.plans import PricedProblem
     from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.lessons.lesson import Lesson
     from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
     from shardviz.stepping.collective_run import CollectiveRun
@@ -50,8 +48,6 @@ if TYPE_CHECKING:
 
 FORMS = ("python", "notebook", "svg", "html", "trace")
 Part = Literal["problem", "plan", "rounds", "start"]
-EXPORTABLE = ("explain", "sweep", "step", "layout", "lesson", "hlo", "program", "profile")
-"""Those whose words can be exported."""
 PRINTED = {"as_json", "check", "compare", "devices", "no_layout", "number", "picture", "plain", "present"}
 PRINTED |= {"verbose", "why", "with_hlo"}
 """Options that choose what of an answer a terminal shows."""
@@ -97,15 +93,16 @@ def command(
         hint = "write for example: shardviz export python explain 'bd,df->bf' --specs 'XY,Y_->X_'"
         raise QuestionError("give either a command or a share string, not both", hint)
     path = None if output is None else new_path(output, force)
-    subject, width = (
-        subject_of_words(ctx, words, part) if shared is None else (_of_string(shared, part), None)
-    )
+    if shared is None:
+        subject, width = subject_of_words(ctx, words, part)
+    else:
+        subject, width = _of_string(shared, part), None
     text = written(subject, width, form)
     if path is None:
         click.echo(text, nl=not text.endswith("\n"))
-        return ExitCode.FINE
-    write_file(path, text)
-    click.echo(f"{path}: {len(text.encode()):,} bytes")
+    else:
+        write_file(path, text)
+        click.echo(f"{path}: {len(text.encode()):,} bytes")
     return ExitCode.FINE
 
 
@@ -157,8 +154,9 @@ def subject_of_words(
     would. `part` is what of a problem is meant; None is the problem itself, or the step that the words
     choose."""
     name, *rest = words[1:] if words[0] == "shardviz" and len(words) > 1 else words
-    if name not in EXPORTABLE:
-        hint = "write explain before an einsum; others are sweep, step, layout, lesson, hlo, program, profile"
+    exportable = ("explain", "sweep", "step", "layout", "lesson", "hlo", "program", "profile")
+    if name not in exportable:
+        hint = f"write explain before an einsum; others are {', '.join(exportable[1:])}"
         raise QuestionError(f"{quote(name, 30)} is not a command that can be exported", hint)
     command = command_named(name)
     given = command.make_context(name, list(rest), parent=ctx.parent)
@@ -188,7 +186,7 @@ def _subject_of_command(ctx: click.Context, part: Part | None) -> Subject:
             layout = mesh_commands.asked_layout(ctx)
             return Subject(layout, title_of(layout))
         case "hlo":
-            mesh = None if given["mesh"] is None else parse_mesh(given["mesh"], given["device_order"])
+            mesh = options.asked_mesh(given["mesh"], given["device_order"])
             machine = hlo_command.pricing_machine(given["machine"])
             text = hlo_command.read_text(given["file"])
             return _times_of(of_program.timed_program(text, machine, mesh=mesh, infer=True)[1])
@@ -199,7 +197,13 @@ def _subject_of_command(ctx: click.Context, part: Part | None) -> Subject:
             profile = profile_command.read_profile(given)
             return replace(_times_of(profile.timeline), shown=Timelines(profile.timelines))
         case _:
-            return _lesson(given["lessons"], part)
+            if len(given["lessons"]) != 1:
+                raise QuestionError("an export needs one lesson", "give its number or its name: lesson 11")
+            lesson = course.find(given["lessons"][0])
+            if lesson.program and part is None:
+                return Subject(JaxProgram(lesson.program), lesson.full_title)
+            draft, part = (lesson.setup, None) if part == "start" else (lesson.solution, part)
+            return _subject_of(resolve.resolve(draft), lesson.screen, part, lesson.full_title)
 
 
 def _times_of(timeline: ProgramTimeline) -> Subject:
@@ -207,8 +211,7 @@ def _times_of(timeline: ProgramTimeline) -> Subject:
 
 
 def _of_string(text: str, part: Part | None) -> Subject:
-    """The subject of a share string. Raises `ShardvizError` for one that cannot be read, and for an unknown
-    lesson."""
+    """The subject of a share string. Raises `ShardvizError` for a damaged one, and for an unknown lesson."""
     if part == "start":
         raise QuestionError(
             "a share string holds a lesson's current state, not its start", "give the lesson's name"
@@ -217,7 +220,7 @@ def _of_string(text: str, part: Part | None) -> Subject:
     draft, title = shared.draft, ""
     if shared.lesson:
         attempt = attempts.attempt_of(shared)
-        draft, title = attempt.shown, _title(attempt.lesson)
+        draft, title = attempt.shown, attempt.lesson.full_title
     subject = _subject_of(resolve.resolve(draft), shared.screen, part, title)
     alone = draft.collective is not None and part is None
     return replace(subject, command=command_line.to_command_line(draft, "step" if alone else "explain"))
@@ -231,18 +234,16 @@ def _explained(ctx: click.Context, part: Part | None) -> Subject:
     targets = options.asked_targets(given["target"], given["mesh"])
     chosen = targets if options.is_given(ctx, "target") else ()
     if given["versus"] is not None:
-        raise QuestionError(
-            "an export shows one plan; --versus shows two", "export each with its own --specs"
-        )
+        hint = "export each with its own --specs"
+        raise QuestionError("an export shows one plan; --versus shows two", hint)
     question = plans.PricedProblem(problem, given["machine"], targets)
     if given["vary"] is not None:
         options.refuse_both({"--vary": True, f"--as {part}": part is not None})
         explain_command.refuse_beside(given, ranked=False)
         return _chart(question, given["vary"])
     if given["with_times"]:
-        options.refuse_both(
-            {"--time": True, "--step": given["step"] is not None, f"--as {part}": part is not None}
-        )
+        options.refuse_both({"--time": True, "--step": given["step"] is not None})
+        options.refuse_both({"--time": True, f"--as {part}": part is not None})
         return _timed(plans.PricedProblem(problem, given["machine"]), chosen, given["timeout"])
     stepping = {name: given[name] for name in ("algorithm", "latency", "bandwidth")}
     if given["step"] is not None:
@@ -278,25 +279,11 @@ def _timed(question: PricedProblem, targets: Sequence[Target], timeout: float) -
         answer = explain.ExplainAnswer.planned(question)
         for result in session.answers():
             answer = answer.with_result(result)
-    for result in answer.results:
+    for result in answer.compiled:
         times = answer.target_times(result, question.machine)
         timelines += [timeline for timeline in (times.model, times.scheduler) if timeline is not None]
     shown = tuple(timelines) or (of_plan.plan_timeline(answer.cost),)
     return Subject(Timelines(shown), f"{title_of(question.problem)}: what runs when")
-
-
-def _lesson(lessons: Sequence[str], part: Part | None) -> Subject:
-    if len(lessons) != 1:
-        raise QuestionError("an export needs one lesson", "give its number or its name: lesson 11")
-    lesson = course.find(lessons[0])
-    if lesson.program and part is None:
-        return Subject(JaxProgram(lesson.program), _title(lesson))
-    draft, part = (lesson.setup, None) if part == "start" else (lesson.solution, part)
-    return _subject_of(resolve.resolve(draft), lesson.screen, part, _title(lesson))
-
-
-def _title(lesson: Lesson) -> str:
-    return f"Lesson {lesson.number}: {lesson.title}" if lesson.number else lesson.title
 
 
 def _subject_of(resolved: ResolvedProblem, screen: str, part: Part | None, title: str = "") -> Subject:

@@ -64,6 +64,7 @@ COMMANDS = {name: words for commands in GROUPS.values() for name, words in comma
 
 MODULES = {
     **dict.fromkeys(("rank", "sweep", "versus"), "explain"),
+    "checkpoint": "model",
     **dict.fromkeys(("machine", "layout", "translate"), "meshes"),
     **dict.fromkeys(("targets", "info", "schema"), "about"),
 }
@@ -76,8 +77,6 @@ OPTIONS = {
     "Output": "verbose save as_json width color plain help",
 }
 """The options of a command by what they are about, by their parameters' names; others are of the answer."""
-MOST_OPTIONS = 12
-"""Options that stand in one list."""
 TOP_EXAMPLES = 2
 """Examples that stand above the options; the others follow below."""
 MAX_WIDTH = 80
@@ -153,7 +152,7 @@ class ExampleCommand(click.Command):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 groups[title].append(record)
-        if sum(map(len, groups.values())) <= MOST_OPTIONS:
+        if sum(map(len, groups.values())) <= 12:  # one list is not too long
             groups = {"Options": [record for records in groups.values() for record in records]}
         for title, records in groups.items():
             if records:
@@ -229,9 +228,6 @@ def shardviz(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-NEGATIVE_HINT = "write sizes of 0 or more: 16384x16384"
-
-
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command line (by default the process's own) and return its exit code."""
     try:
@@ -248,16 +244,17 @@ def run(args: Sequence[str] | None = None) -> int:
         print_error(*_reworded(error))
         return ExitCode.QUESTION
     except ShardvizError as error:
+        hint = error.hint
+        if isinstance(error, NotationError) and error.text[error.start :] == "-":
+            hint = "quote text with ->, as in 'bd,df->bf'; otherwise the shell writes to a file"
         if not (isinstance(error, JobLost) and error.is_told):
-            print_error(error.message, _hint(error))
+            print_error(error.message, hint)
         return error.exit_code
     except Unwritable as error:
         if error.reader_left:
             return ExitCode.FINE
-        print_error(
-            f"cannot write to standard output: {error.reason}",
-            "redirect it elsewhere, or print to a terminal",
-        )
+        problem = f"cannot write to standard output: {error.reason}"
+        print_error(problem, "redirect it elsewhere, or print to a terminal")
         return ExitCode.QUESTION
     return result if isinstance(result, int) else ExitCode.FINE
 
@@ -267,7 +264,8 @@ def _reworded(error: click.ClickException) -> tuple[str, str]:
     close = getattr(error, "possibilities", None)
     message = " ".join((error.message if close else error.format_message()).split()).rstrip(".")
     if isinstance(error, click.NoSuchOption) and error.option_name[1:2].isdigit():
-        return f"unknown option {error.option_name}; a number cannot be negative", NEGATIVE_HINT
+        problem = f"unknown option {error.option_name}; a number cannot be negative"
+        return problem, "write sizes of 0 or more: 16384x16384"
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "shardviz"
     hint = f"did you mean {close[0]}?" if close else f"{command} --help lists its arguments"
@@ -279,10 +277,3 @@ def _reworded(error: click.ClickException) -> tuple[str, str]:
         if not is_near and (others := commands_with(name)):
             hint = f"it is an option of {', '.join(others)}"
     return message[:1].lower() + message[1:], hint
-
-
-def _hint(error: ShardvizError) -> str:
-    """The error's hint; for text whose ``->`` has lost its end to the shell, what keeps it together."""
-    if isinstance(error, NotationError) and error.text.endswith("-") and error.start == len(error.text) - 1:
-        return "quote text with ->, as in 'bd,df->bf'; otherwise the shell writes to a file"
-    return error.hint

@@ -14,7 +14,6 @@ from shardviz.cli.output import CommandOutput, print_json, print_note
 from shardviz.cli.process import ExitCode
 from shardviz.errors import QuestionError, quote
 from shardviz.lazy_names import LazyImports
-from shardviz.notation.mesh import parse_mesh
 from shardviz.user_files import is_folder
 
 with LazyImports():
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
 
 
-OF_OUTPUT = ("as_json", "width", "color", "plain", "verbose")
-"""The options that a saved report has."""
 MAX_NOTES = 5
 """Notes on text that cannot be read; `--json` has all of them."""
 LINES_AT_ONCE = 500
@@ -99,9 +96,7 @@ def command(
         options.refuse_both({"--picture": True, **others, "--save": save is not None, "--why": why})
     if not output.as_json:
         options.refuse_both({"--why": why, "--time": with_times}, "leave out one of them, or add --json")
-    if mesh is None and device_order is not None:
-        raise QuestionError("--device-order needs a mesh", "add --mesh X=2,Y=4")
-    given = None if mesh is None else parse_mesh(mesh, device_order)
+    given = options.asked_mesh(mesh, device_order)
     priced = with_times or machine is not None
     if file not in (STDIN, "") and is_folder(Path(file)):
         files = dump_files.final_programs(Path(file))
@@ -144,13 +139,15 @@ def command(
     failed += out_of_memory.out_of_memory_lines(answer.out_of_memory, output.width, output.verbose)
     if report is None:
         is_given = given is not None
-        if output.as_json:
-            log, is_inferred = fields.KINDS["rematerializations"], answer.mesh is not None and not is_given
-            print_json(log.document(answer, is_mesh_inferred=is_inferred, rematerializations=remade))
-        else:
-            if remade or not failed:
-                failed += cost_lines.log_lines(remade, answer.mesh, output.width, is_given=is_given)
-            output.show(failed)
+        is_inferred = answer.mesh is not None and not is_given
+        if remade or not failed:
+            failed += cost_lines.log_lines(remade, answer.mesh, output.width, is_given=is_given)
+        output.answer(
+            lambda: fields.KINDS["rematerializations"].document(
+                answer, is_mesh_inferred=is_inferred, rematerializations=remade
+            ),
+            lambda: failed,
+        )
         return ExitCode.FINE
     module, timeline = report.module, report.timeline
     code = note_unread(module)
@@ -183,16 +180,15 @@ def command(
 
 def _show_saved(name: str, saved: ReportSummary, output: CommandOutput) -> ExitCode:
     """Print a report that was saved. Raises `QuestionError` for an option that asks for more than it has."""
-    ctx = click.get_current_context()
-    given = (param for param in ctx.command.params if param.name and options.is_given(ctx, param.name))
-    for parameter in given:
-        if isinstance(parameter, click.Option) and parameter.name not in OF_OUTPUT:
-            problem = f"{parameter.opts[0]} needs a program; {quote(name)} is a saved report"
+    of_output = {"file", "--json", "--width", "--color", "--plain", "-v"}
+    for option in options.given_options(click.get_current_context()):
+        if option not in of_output:
+            problem = f"{option} needs a program; {quote(name)} is a saved report"
             raise QuestionError(problem, "leave it out")
-    if output.as_json:
-        print_json(fields.KINDS["summary"].document(saved))
-    else:
-        output.show(changes_view.summary_view(saved, output.width))
+    output.answer(
+        lambda: fields.KINDS["summary"].document(saved),
+        lambda: changes_view.summary_view(saved, output.width),
+    )
     return ExitCode.FINE
 
 
@@ -212,16 +208,15 @@ def _list_modules(
     code = ExitCode.QUESTION if errors else ExitCode.FINE
     if save is not None:
         options.keep(save, programs.modules_summary(modules), errors)
-    if output.as_json:
-        print_json(documents.modules_document(modules, given, selection))
-    else:
-        output.show(program_view.modules_view(modules, output.width, selection))
+    output.answer(
+        lambda: documents.modules_document(modules, given, selection),
+        lambda: program_view.modules_view(modules, output.width, selection),
+    )
     return code
 
 
 def pricing_machine(named: str | None) -> Machine:
-    """The machine of `--machine`, else one that is assumed. Raises `QuestionError` for a machine that does
-    not exist."""
+    """The machine of `--machine`, else one that is assumed. Raises `QuestionError` for an unknown one."""
     return machine_file.named_machine(named) if named else machines.assumed_machine()
 
 

@@ -22,8 +22,7 @@ from shardviz.errors import QuestionError, quote
 
 MAX_PROCESSES = 64
 END_S = 10.0
-"""Processes that have lost another one, or were interrupted, end by themselves well within this time; then
-they are killed."""
+"""Processes that lost another one, or were interrupted, end within this time, or are killed."""
 LOOK_S = 0.05
 
 
@@ -36,28 +35,21 @@ def command(number: int, devices: int, words: tuple[str, ...]) -> int:
 
     Process 0 prints; all end when one is lost. On a cluster, use srun or mpirun instead.
     """
-    _check(words)
+    name, *rest = words
+    able = commands_with("--coordinator")
+    if name not in able:
+        example = command_named("launch").examples[0][1]
+        is_known = name in COMMANDS
+        problem = f"{name} cannot run in several processes" if is_known else f"unknown command {quote(name)}"
+        raise QuestionError(problem, f"launch runs {', '.join(able)}, as in {example}")
+    for word in ("--coordinator", "--processes", "--process"):
+        if word in rest:
+            raise QuestionError(f"launch sets {word} itself", f"leave out {word}")
+    command_named(name).make_context(f"shardviz {name}", rest)  # which raises for words of no such command
     job = _LaunchedJob(number, devices, words)
     on_signal(job.terminate)
     with first_interrupt() as interrupted:
         return job.wait(interrupted)
-
-
-def _check(words: tuple[str, ...]) -> None:
-    """Raise `QuestionError` for a command that takes no part in a job, and what click raises for
-    its words."""
-    name, *rest = words
-    able = commands_with("--coordinator")
-    if name not in able:
-        problem = f"unknown command {quote(name)}"
-        if name in COMMANDS:
-            problem = f"{name} cannot run in several processes"
-        example = command_named("launch").examples[0][1]
-        raise QuestionError(problem, f"launch runs {', '.join(able)}, as in {example}")
-    given = [word for word in ("--coordinator", "--processes", "--process") if word in rest]
-    if given:
-        raise QuestionError(f"launch sets {given[0]} itself", f"leave out {given[0]}")
-    command_named(name).make_context(f"shardviz {name}", rest)
 
 
 _PROCESS = """\
@@ -100,8 +92,7 @@ class _LaunchedJob:
             process.terminate()
 
     def wait(self, interrupted: Callable[[], int]) -> int:
-        """Wait for all: the exit code of process 0, or else of the first that failed. An interrupt is passed
-        on to the processes, and process 0 may keep what it has."""
+        """Wait for all, and pass an interrupt on: the exit code of process 0, or of the first that failed."""
         end, lost, stopped = float("inf"), None, 0
         while self._running():
             lost = lost or self._first_that_failed()

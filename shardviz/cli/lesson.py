@@ -1,8 +1,9 @@
-"""`shardviz lesson`: the course, one of its lessons, and the check of lesson files."""
+"""`shardviz lesson`: the course, one of its lessons, what a learner writes for it, files for a teacher."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import CommandOutput, print_json, print_note, working
+from shardviz.cli.output import CommandOutput, print_note, working
 from shardviz.cli.process import ExitCode
 from shardviz.cli.streams import no_terminal
 from shardviz.cli.target_session import started_worker
@@ -19,15 +20,21 @@ from shardviz.documents.fields import KINDS
 from shardviz.errors import QuestionError, quote
 from shardviz.lazy_names import LazyImports
 from shardviz.lessons.course import course, faults, find
+from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.progress import load
-from shardviz.user_files import free_name, new_path, write_file
+from shardviz.user_files import free_name, new_path, target_path, write_file
 
 with LazyImports():
-    from shardviz.cli import lesson_check, lesson_watch
+    from shardviz.cli import lesson_check
     from shardviz.cli import open_app as cli_open_app
-    from shardviz.lessons import hand_in
+    from shardviz.forms import state_file
+    from shardviz.lessons import hand_in, writing
     from shardviz.render import lesson_view
     from shardviz.render.exports import lesson_notebook
+
+COMPILER_S = 300.0
+"""The time limit of one compiler."""
+POLL_S = 0.2
 
 
 @click.command("lesson", cls=ExampleCommand)
@@ -85,20 +92,47 @@ def command(
         problem = f"{len(lessons)} lessons are given, but only one can be opened"
         raise QuestionError(problem, "--check, --hand-in and --grade take several")
     if watched is not None:
-        return lesson_watch.watch_file(find(lessons[0]), watched, output)
+        return _watch(find(lessons[0]), watched, output)
     return _open_lesson(lessons[0], present, output) if lessons else _list_lessons(output)
+
+
+def _watch(lesson: Lesson, name: str, output: CommandOutput) -> int:
+    """Check a file now and at every save, and keep its text as progress; without a terminal, once."""
+    file, progress, fails = writing.SavedFile(target_path(name), writing.starter_file(lesson)), load(), 0
+    notes = [progress.notice, "" if file.path.exists() else f"{quote(name)} is new: it has the task"]
+    for note in filter(None, notes):
+        print_note(note)
+    with closing(started_worker(COMPILER_S)) as worker:
+        while True:
+            if (text := file.saved()) is None:
+                time.sleep(POLL_S)
+                continue
+            with working("checking"):
+                check = writing.check_written(lesson, text, worker, file.path, output=2)
+            try:
+                left = load().left(lesson) or progress.attempt(lesson)  # the application may have gone on
+                progress.save(left.wrote(text, not check.wrong))
+            except state_file.StateError as error:
+                print_note(error.message)
+            output.show(lesson_view.written_lines(lesson, check, output.width, fails))
+            output.show([])
+            if not check.wrong or not sys.stdout.isatty():
+                return ExitCode.CHECK_FAILED if check.wrong else ExitCode.FINE
+            if not fails:
+                print_note(f"{quote(name)} is checked again at every save; ctrl-c ends")
+            fails += 1
 
 
 def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
     lesson = find(text)
-    if output.as_json:
-        print_json(KINDS["lesson"].document(lesson=lesson))
+    if output.as_json or (reason := no_terminal()):
+        if not output.as_json:
+            print_note(reason)
+        output.answer(
+            lambda: KINDS["lesson"].document(lesson=lesson),
+            lambda: lesson_view.lesson_page(lesson, output.width),
+        )
         return ExitCode.FINE
-    if reason := no_terminal():
-        print_note(reason)
-        output.show(lesson_view.lesson_page(lesson, output.width))
-        return ExitCode.FINE
-
     return cli_open_app.open_app(lesson=lesson, present=present)
 
 
@@ -152,8 +186,8 @@ def _list_lessons(output: CommandOutput) -> int:
     for fault in faults():
         print_note(fault.message)
     entries = [progress.entry(lesson) for lesson in course()]
-    if output.as_json:
-        print_json(KINDS["lessons"].document(lessons=entries))
-    else:
-        output.show(lesson_view.course_page(entries, output.width))
+    output.answer(
+        lambda: KINDS["lessons"].document(lessons=entries),
+        lambda: lesson_view.course_page(entries, output.width),
+    )
     return ExitCode.FINE

@@ -21,7 +21,6 @@ from shardviz.cli.output import print_json, print_note, working
 from shardviz.cli.process import ExitCode, on_signal
 from shardviz.cli.target_session import started_worker
 from shardviz.collectives.frames import Frames
-from shardviz.compiler import Worker
 from shardviz.compiler.child_process import simulated_environment, stderr_tail
 from shardviz.documents.fields import KINDS
 from shardviz.errors import ShardvizError, TargetError, plural
@@ -38,7 +37,6 @@ from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.lesson_file import LessonError, quote_name
 from shardviz.lessons.writing import check_written
 from shardviz.render.lesson_view import fits
-from shardviz.reports.target_result import TargetResult
 from shardviz.sharding import Mesh, PartitionSpec, ShardedArray
 from shardviz.stepping.collective_run import compare_with_jax
 from shardviz.targets import TARGETS
@@ -74,7 +72,7 @@ class Checked:
     def begin(cls, text: str) -> Checked:
         """Check what can be checked without JAX. Raises `LessonError` where `text` names no lesson."""
         names = file_names()
-        file = names[int(text) - 1] if text in _numbers() else text
+        file = names[int(text) - 1] if text in map(str, range(1, len(names) + 1)) else text
         try:
             lesson = find(text)
         except LessonError as error:
@@ -121,7 +119,8 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
     Raises `LessonError` for a name or a number that no lesson has."""
     with closing(LessonVerifier()) as verifier:
         with working("checking"):
-            checked = [Checked.begin(text) for text in texts or _numbers()]
+            every = texts or [str(number) for number, _ in enumerate(file_names(), 1)]
+            checked = [Checked.begin(text) for text in every]
         with working("loading JAX"):
             silence = verifier.silence()
         if silence:
@@ -132,8 +131,13 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
                 each.asked = verifier.ask(each.lesson)
         for each in checked:
             with working(f"{each.file}: waiting for JAX"):
-                verdicts = [Complaint(key, _said(verdict)) for key, verdict, _ in each.asked]
-            each.complaints += [verdict for verdict in verdicts if verdict.reason]
+                for asked in each.asked:
+                    try:
+                        reason = asked.verdict()
+                    except ShardvizError as error:
+                        reason = f"JAX gives no answer: {error.message}"
+                    if reason:
+                        each.complaints.append(Complaint(asked.key, reason))
             if not as_json:
                 click.echo("\n".join(each.lines))
     wrong = [checked for checked in checked if checked.complaints]
@@ -141,15 +145,9 @@ def check_lessons(texts: Sequence[str], as_json: bool) -> int:
         print_json(KINDS["lesson_check"].document(lessons=checked, note=silence))
     else:
         lessons, errors = plural(len(checked), "lesson"), sum(len(checked.complaints) for checked in wrong)
-        total = (
-            f"{plural(errors, 'error')} in {len(wrong)} of {lessons}" if wrong else f"{lessons}, no errors"
-        )
-        click.echo(total)
+        some = f"{plural(errors, 'error')} in {len(wrong)} of {lessons}"
+        click.echo(some if wrong else f"{lessons}, no errors")
     return ExitCode.CHECK_FAILED if wrong else ExitCode.FINE
-
-
-def _numbers() -> list[str]:
-    return [str(number) for number, _ in enumerate(file_names(), 1)]
 
 
 class LessonVerifier:
@@ -203,27 +201,17 @@ class LessonVerifier:
                 return lambda: question.disagreement(compare_with_jax(asked, frames, run.result()))
             case PlanQuestion():
                 first = worker.submit(question.plan.problem, TARGETS["shardy"])
-                return lambda: _of_either(worker, question, first.result())
+
+                def of_either() -> str:
+                    answers = [first.result()]
+                    with suppress(TargetError):
+                        if question.disagreement(answers):
+                            answers.append(worker.submit(question.plan.problem, TARGETS["cpu"]).result())
+                    return question.disagreement(answers)
+
+                return of_either
 
 
-def _of_either(worker: Worker, question: PlanQuestion, shardy: TargetResult) -> str:
-    if not question.disagreement([shardy]):
-        return ""
-    answers = [shardy]
-    with suppress(TargetError):
-        answers.append(worker.submit(question.plan.problem, TARGETS["cpu"]).result())
-    return question.disagreement(answers)
-
-
-def _said(verdict: Verdict) -> str:
-    try:
-        return verdict()
-    except ShardvizError as error:
-        return f"JAX gives no answer: {error.message}"
-
-
-LAST_BYTES = 32_768
-"""Bytes at the end of a program's output that are read."""
 MAX_BYTES = 16_000_000
 """No file that a program writes may be longer, what it prints included."""
 _RUN = f"""\
@@ -234,8 +222,7 @@ runpy.run_path("program.py", run_name="__main__")
 
 
 class Programs:
-    """Programs that run one after the other, each in a process and a folder of its own; `close` ends the one
-    that runs."""
+    """Programs that run one after the other, each in a process and a folder of its own."""
 
     def __init__(self, environment: Mapping[str, str], time_limit: float = TIME_LIMIT_S) -> None:
         self._environment = environment
@@ -283,18 +270,13 @@ class Programs:
             finally:
                 _end(process)
                 process.wait()
-            if sum((folder / stream).stat().st_size for stream in ("out", "err")) >= MAX_BYTES:
+            printed, said = ((folder / stream).read_bytes() for stream in ("out", "err"))
+            if len(printed) + len(said) >= MAX_BYTES:
                 return f"it prints more than {MAX_BYTES:,} bytes"
             if code:
-                words = stderr_tail(_last_of(folder / "err"))
+                words = stderr_tail(said.decode(errors="replace"))
                 return f"it ended with {code}{f': {words}' if words else ''}"
-            return "" if _last_of(folder / "out").strip() else "it prints nothing"
-
-
-def _last_of(path: Path) -> str:
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - LAST_BYTES))
-        return file.read().decode(errors="replace")
+            return "" if printed.strip() else "it prints nothing"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import TICK_S, CommandOutput, ProgressLine, print_error, print_json, print_note
+from shardviz.cli.output import TICK_S, CommandOutput, print_error, print_json, print_note, working
 from shardviz.cli.process import ExitCode, first_interrupt
 from shardviz.cli.target_session import join_job, started_worker
 from shardviz.errors import CompilerError, QuestionError, plural, quote
@@ -32,7 +33,7 @@ with LazyImports():
     from shardviz.render import machine_view, measurements
 
 if TYPE_CHECKING:
-    from shardviz.compiler import Worker
+    from shardviz.compiler import CompilerRequest, Worker
     from shardviz.devices.fitting import TimeFit
     from shardviz.devices.job import Job, JobAddress
     from shardviz.devices.question import Case, Measurement, MeasureQuestion, NoMeasurement
@@ -40,12 +41,8 @@ if TYPE_CHECKING:
     from shardviz.sharding import Mesh
 
 USUAL = "all_gather,psum,psum_scatter,all_to_all,ppermute"
-LACKING = {
-    "matmul,copy": "It has no figures for arithmetic and memory",
-    "matmul": "It has no figures for arithmetic",
-    "copy": "It has no figures for memory",
-}
-"""What a machine's file has no figures of, by the operations that were not measured."""
+FIGURES = {"matmul": "arithmetic", "copy": "memory"}
+"""The figures of a machine's file that an operation measures."""
 LEAST_PASSES = 6
 """How often a case runs at least: to warm up, to find how often, and three times on the clock."""
 
@@ -111,11 +108,13 @@ def command(
                 # Before it waits for the others: who interrupts a job may not leave it much time.
                 code = _conclude(session, code, path, output)
         if session.is_partial:
-            worker.close(session.ending)
+            failure = session.failure
+            worker.close("was interrupted" if failure is None else f"has failed: {failure.message}")
     return code
 
 
 def _conclude(session: _Session, code: int, path: Path | None, output: CommandOutput) -> int:
+    """Save and print the end of an answer; say why it is not complete, or wrong; the exit code."""
     words, unsaved = "", None
     if path is not None and session.rows:
         # Before anything is printed, as the terminal may be gone.
@@ -124,19 +123,25 @@ def _conclude(session: _Session, code: int, path: Path | None, output: CommandOu
         except QuestionError as error:
             unsaved = error
     if output.as_json:
-        question, rows = session.question, session.rows
-        partial = session.is_partial
-        print_json(
-            machines.measure_document(question, rows, session.fits, session.placed, partial, session.job)
-        )
+        given = session.question, session.rows, session.fits, session.placed
+        print_json(machines.measure_document(*given, session.is_partial, session.job))
     elif session.rows:
         _show_end(session, output)
-    if words:
-        if output.as_json:
-            print_note(words)
-        else:
-            _show(words, output)
-    code = session.conclusion(code)
+    if words and output.as_json:
+        print_note(words)
+    elif words:
+        _show(words, output)
+    if session.failure is not None:
+        print_error(session.failure.message, session.failure.hint)
+    elif code:
+        rows = plural(len(session.question.cases), "row")
+        print_note(f"interrupted after {len(session.rows):,} of {rows}: not complete")
+    elif any(row.wrong for row in session.rows):
+        print_error("some results are wrong: see #wrong", "report it to the maintainers of these devices")
+        code = ExitCode.CHECK_FAILED
+    elif not session.rows:
+        print_error("nothing was measured: all sizes are too large", "use smaller sizes")
+        code = ExitCode.QUESTION
     if unsaved is not None:
         raise unsaved
     return code
@@ -151,19 +156,13 @@ class _Session:
         self.question, self.placed, self.job = question, placed, job
         self.rows: list[Measurement] = []
         self.is_partial = False
-        self._failure: CompilerError | None = None
+        self.failure: CompilerError | None = None
         self._timeout = timeout
-        self._line = ProgressLine()
 
     @property
     def is_first(self) -> bool:
         """This process answers for all of its job."""
         return self.job is None or self.job.is_first
-
-    @property
-    def ending(self) -> str:
-        """The reason of an early end, for the other processes of the job."""
-        return "was interrupted" if self._failure is None else f"has failed: {self._failure.message}"
 
     @property
     def fits(self) -> tuple[TimeFit, ...]:
@@ -176,35 +175,16 @@ class _Session:
         show: Callable[[Measurement], None],
         interrupted: Callable[[], int],
     ) -> int:
-        """Measure all cases; return the exit code of an interrupt or a failure, or 0. Raises `ShardvizError`
-        where not even the first row can be had."""
+        """Measure all cases; return the exit code. Raises `ShardvizError` where there is not even one row."""
         try:
             for row in self._measured(worker, target, interrupted):
                 self.rows.append(row)
-                self._line.clear()
                 show(row)
         except CompilerError as error:
             if not self.rows:
                 raise
-            self._failure, self.is_partial = error, True
-        finally:
-            self._line.clear()
+            self.failure, self.is_partial = error, True
         return interrupted() or ExitCode.COMPILER if self.is_partial else ExitCode.FINE
-
-    def conclusion(self, code: int) -> int:
-        """Say why it is not complete, or that results are wrong; return the exit code."""
-        if self._failure is not None:
-            print_error(self._failure.message, self._failure.hint)
-        elif code:
-            rows = plural(len(self.question.cases), "row")
-            print_note(f"interrupted after {len(self.rows):,} of {rows}: not complete")
-        elif any(row.wrong for row in self.rows):
-            print_error("some results are wrong: see #wrong", "report it to the maintainers of these devices")
-            return ExitCode.CHECK_FAILED
-        elif not self.rows:
-            print_error("nothing was measured: all sizes are too large", "use smaller sizes")
-            return ExitCode.QUESTION
-        return code
 
     def _measured(
         self, worker: Worker, target: Target, interrupted: Callable[[], int]
@@ -215,17 +195,12 @@ class _Session:
                 continue
             if reason := self._too_long(case):
                 left_out.add(case.group)
-                self._note(reason)
+                print_note(reason)
                 continue
             pending = worker.measure(case, self.question.mesh, target, self.question.runs)
             over = f" over {' and '.join(case.axes)}" if case.axes else ""
             words = f"{number} of {len(self.question.cases)}: {case.op}{over}, {human_bytes(case.size)}"
-            found: Measurement | NoMeasurement | None = None
-            while found is None and not interrupted():
-                try:
-                    found = pending.result(TICK_S)
-                except TimeoutError:
-                    self._line.show(f"{words}: {pending.stage or 'waiting'}")
+            found = _awaited(pending, words, interrupted)
             if found is None:
                 pending.cancel()
                 self.is_partial = True
@@ -234,7 +209,7 @@ class _Session:
                 yield found
             else:
                 left_out.add(case.group)
-                self._note(f"{found.reason}: skipped, with all larger sizes")
+                print_note(f"{found.reason}: skipped, with all larger sizes")
 
     def _too_long(self, case: Case) -> str:
         """The reason why a case is left out that would not end in time, by the size before it; or ""."""
@@ -248,9 +223,16 @@ class _Session:
         words = f"it would take {seconds(expected)}, and --timeout is {self._timeout:g} s"
         return f"{case.op} of {human_bytes(case.size)} and larger sizes are skipped: {words}"
 
-    def _note(self, words: str) -> None:
-        self._line.clear()
-        print_note(words)
+
+def _awaited(
+    pending: CompilerRequest[Measurement | NoMeasurement], words: str, interrupted: Callable[[], int]
+) -> Measurement | NoMeasurement | None:
+    """The end of a request; None for an interrupt."""
+    with working(lambda: f"{words}: {pending.stage or 'waiting'}"):
+        while not interrupted():
+            with suppress(TimeoutError):
+                return pending.result(TICK_S)
+    return None
 
 
 def _mesh(text: str | None, job: Job | None, simulated: int | None) -> Mesh:
@@ -258,22 +240,21 @@ def _mesh(text: str | None, job: Job | None, simulated: int | None) -> Mesh:
     mesh = parse_mesh(f"X={devices}" if text is None else text)
     # Of several processes all must take part: theirs refuse another mesh.
     if mesh.size > devices and (job is None or job.processes == 1):
-        there = f"there is {devices}" if devices == 1 else f"there are {devices:,}"
+        there = "there is 1" if devices == 1 else f"there are {devices:,}"
         hint = f"simulate them on the CPU with --devices {mesh.size}, or take a smaller mesh"
         raise QuestionError(f"the mesh {mesh} has {mesh.size:,} devices, and {there}", hint)
     return mesh
 
 
 def _printer(session: _Session, output: CommandOutput) -> Callable[[Measurement], None]:
-    question, placed = session.question, session.placed
+    question = session.question
     if output.as_json:
         return lambda _row: None
-    table = measurements.MeasuredRows(question, placed, *output.page)
-    page = output.page
-    if session.job is not None and (
-        lines := machine_view.job_lines(session.job, question.mesh, question.groups, *page)
-    ):
-        output.show(lines[:-1])
+    table = measurements.MeasuredRows(question, session.placed, *output.page)
+    if session.job is not None:
+        lines = machine_view.job_lines(session.job, question.mesh, question.groups, *output.page)
+        if lines:
+            output.show(lines[:-1])
 
     def show(row: Measurement) -> None:
         before = session.rows[-2].case.group if session.rows[1:] else None
@@ -298,8 +279,7 @@ def _show(words: str, output: CommandOutput) -> None:
 
 
 def _check_writable(path: Path, job: Job | None) -> None:
-    """Raise `QuestionError` where the folder takes no file, and for hosts that no machine's file tells: that
-    is not to be found out after all was measured."""
+    """Raise `QuestionError` for a folder that takes no file, and for hosts that no machine's file tells."""
     if not os.access(path.resolve().parent, os.W_OK):
         raise QuestionError(f"cannot write {quote(str(path))}", "choose a file in a writable folder")
     if job is not None and not job.devices_per_host:
@@ -324,8 +304,9 @@ def _save(path: Path, session: _Session, is_partial: bool) -> str:
         guess = f"No bandwidth {where} was measured: {rate(spec.bandwidth)} is a guess"
         comment += f"\n{guess}"
         words.append(f"{guess}.")
-    figures = {"matmul": machine.device.peak, "copy": machine.device.hbm_bandwidth}
-    if lacking := [op for op, found in figures.items() if not found]:
-        words.append(f"{LACKING[','.join(lacking)]} until you also measure {','.join(lacking)}.")
+    measured = {"matmul": machine.device.peak, "copy": machine.device.hbm_bandwidth}
+    if lacking := [op for op, found in measured.items() if not found]:
+        figures = " and ".join(FIGURES[op] for op in lacking)
+        words.append(f"It has no figures for {figures} until you also measure {','.join(lacking)}.")
     write_file(path, machine_file.machine_toml(machine, comment))
     return " ".join(words)

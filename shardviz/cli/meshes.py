@@ -1,31 +1,28 @@
-"""`shardviz machine`, `layout` and `translate`: a mesh on a machine's chips, an array on a mesh, and how that
-is split in other notations."""
+"""`shardviz machine`, `layout` and `translate`: a mesh on chips, an array on a mesh, other notations."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import CommandOutput, print_json
+from shardviz.cli.output import CommandOutput
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.forms.form import ProblemForm
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.notations import find_notation, parse_layout, write_all, write_sharding
+from shardviz.sharding import Layout
 
 with LazyImports():
-    from shardviz.documents import fields, machines, meshes
+    from shardviz.documents import fields, machines
     from shardviz.forms import enter
     from shardviz.hardware import machine as hardware_machine
     from shardviz.hardware import machine_file
     from shardviz.render import caption, machine_view
     from shardviz.render.layouts import layout_view
-
-if TYPE_CHECKING:
-    from shardviz.sharding import Layout
 
 MAX_LISTED = 2**15
 
@@ -40,16 +37,14 @@ def machine(name: str, mesh: str | None, device_order: str | None, output: Comma
 
     NAME is hardware such as v5p:4x4x8, 2*v5e:4x4 or h100:2x8, or a TOML file such as my-cluster.toml.
     """
-    if mesh is None and device_order is not None:
-        raise QuestionError("--device-order needs a mesh", "add --mesh X=4,Y=8")
-    asked = None if mesh is None else parse_mesh(mesh, device_order)
+    asked = options.asked_mesh(mesh, device_order)
     found = machine_file.named_machine(name, asked.size if asked else 0)
     placed = None if asked is None else hardware_machine.place_mesh(found, asked)
-    if output.as_json:
-        print_json(machines.machine_document(found, asked, placed))
-    else:
-        output.show(machine_view.machine_view(found, asked, placed, *output.page, output.verbose))
-        output.show_more("all figures")
+    output.answer(
+        lambda: machines.machine_document(found, asked, placed),
+        lambda: machine_view.machine_view(found, asked, placed, *output.page, output.verbose),
+        "all figures",
+    )
 
 
 @click.command("layout", cls=ExampleCommand)
@@ -66,14 +61,14 @@ def machine(name: str, mesh: str | None, device_order: str | None, output: Comma
 def layout(ctx: click.Context, /, devices: bool, output: CommandOutput, **_: Any) -> None:
     """Draw which slice of an array each device holds; SHAPE is such as 16384x16384."""
     found = asked_layout(ctx)
-    if output.as_json:
-        if found.mesh.size > MAX_LISTED:
-            problem = f"--json lists every device, but the mesh {found.mesh} has {found.mesh.size:,}"
-            hint = f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary"
-            raise QuestionError(problem, hint)
-        print_json(fields.KINDS["layout"].document(found))
-    else:
-        output.show(layout_view.layout_view(found, *output.page, devices))
+    if output.as_json and found.mesh.size > MAX_LISTED:
+        problem = f"--json lists every device, but the mesh {found.mesh} has {found.mesh.size:,}"
+        hint = f"use a mesh of up to {MAX_LISTED:,} devices, or leave out --json for a summary"
+        raise QuestionError(problem, hint)
+    output.answer(
+        lambda: fields.KINDS["layout"].document(found),
+        lambda: layout_view.layout_view(found, *output.page, devices),
+    )
 
 
 def asked_layout(ctx: click.Context) -> Layout:
@@ -108,16 +103,17 @@ def translate(
         if rank is not None and reading.spec.rank != rank:
             problem = f"--rank is {rank}, but {quote(text)} has an array of rank {reading.spec.rank}"
             raise QuestionError(problem, "leave out --rank: the text has it")
-    written: list[dict[str, str | ShardvizError]] = []
-    for reading in readings:
-        if to is not None:
-            written.append({to: write_sharding(find_notation(to), reading, context)})
-        else:
-            written.append(write_all(reading, context))
-    if output.as_json:
-        print_json(meshes.translate_document(text, notation.key, readings, written, context.mesh))
-    elif to is not None:
+    written: list[dict[str, str | ShardvizError]] = [
+        write_all(reading, context)
+        if to is None
+        else {to: write_sharding(find_notation(to), reading, context)}
+        for reading in readings
+    ]
+    if to is not None and not output.as_json:
         for one in written:
             click.echo(one[to])
-    else:
-        output.show(caption.translate_view(readings, notation, written, context.mesh, *output.page))
+        return
+    output.answer(
+        lambda: machines.translate_document(text, notation.key, readings, written, context.mesh),
+        lambda: caption.translate_view(readings, notation, written, context.mesh, *output.page),
+    )

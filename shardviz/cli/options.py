@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from shardviz.planner.problem import Problem
     from shardviz.reports.changes import ReportSummary
-    from shardviz.reports.entries import Selection, Sort
+    from shardviz.sharding import Mesh
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -86,6 +86,11 @@ def is_given(ctx: click.Context, option: str) -> bool:
     return ctx.get_parameter_source(option) is not click.core.ParameterSource.DEFAULT
 
 
+def given_options(ctx: click.Context) -> list[str]:
+    """The options, by their first flags, and arguments that the user gave, in the command's order."""
+    return [param.opts[0] for param in ctx.command.params if is_given(ctx, str(param.name))]
+
+
 def targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
     """Targets to complete a value with, the one after its last comma."""
     from click.shell_completion import CompletionItem
@@ -105,6 +110,13 @@ def asked_targets(names: str, mesh: str | None) -> tuple[Target, ...]:
     with suppress(ShardvizError):
         devices = parse_mesh(mesh or "").size
     return parse_targets(names, devices)
+
+
+def asked_mesh(mesh: str | None, device_order: str | None) -> Mesh | None:
+    """The mesh that is named, if one is. Raises `QuestionError` for an order of devices without one."""
+    if mesh is None and device_order is not None:
+        raise QuestionError("--device-order needs a mesh", "add --mesh X=2,Y=4")
+    return None if mesh is None else parse_mesh(mesh, device_order)
 
 
 def _names(of: Callable[[], Iterable[str]]) -> Callable[..., list[str]]:
@@ -174,8 +186,7 @@ algorithm = of_field(COLLECTIVE_FIELDS["algorithm"])
 
 
 def problem(specs: Callable[[F], F], without: Sequence[str] = (), **target: Any) -> Callable[[F], F]:
-    """The options of a problem beside its einsum: a command's own for `specs`, and its words for `target`;
-    fields that it is `without` have none."""
+    """The options of a problem beside its einsum; a command has its own `specs`, and words for `target`."""
     own: dict[str, Callable[[Any], Any]] = {"specs": specs, "targets": field("targets", **target)}
     names = [name for name in TABLE_KEYS if name not in ("einsum", *without)]
     return _all(*(own.get(name) or field(name) for name in names))
@@ -221,16 +232,9 @@ rounds = _all(
 """The part of a collective that is shown, and how."""
 
 
-def _selection(
-    sort: Sort, top: int | None, ops: tuple[str, ...], axes: tuple[str, ...], least: str | None, source: str
-) -> Selection:
-    most = 0 if least is None else quantities.SIZE.parse(least)
-    return entries.Selection(sort, top, ops, axes, most, source)
-
-
 selection = _gathered(
     "selection",
-    _selection,
+    lambda *given: entries.Selection(*given),
     "sort top ops axes least_bytes source",
     option(
         "--sort",
@@ -242,7 +246,12 @@ selection = _gathered(
     count("--top", "Number of lines of collectives to show.", 1),
     option("--op ops", "OP", "Show only this operation; may be repeated.", multiple=True),
     option("--axis axes", "AXIS", "Show only this mesh axis; may be repeated.", multiple=True),
-    option("--min-bytes least_bytes", "SIZE", "Show only what moves at least SIZE over all runs."),
+    option(
+        "--min-bytes least_bytes",
+        "SIZE",
+        "Show only what moves at least SIZE over all runs.",
+        callback=lambda _ctx, _param, least: 0 if least is None else quantities.SIZE.parse(least),
+    ),
     option(
         "--source",
         "PLACE",
@@ -330,8 +339,7 @@ def _refuse_beside_example(ctx: click.Context, param: click.Parameter, given: st
 
 
 def program(name: str) -> Callable[[F], F]:
-    """The argument that is a program, called `name`, or an example in its place, whose fields stand for
-    options that are not given."""
+    """The argument that is a program, called `name`, or an example, which brings its own options."""
     return _all(
         click.argument(name, callback=_refuse_beside_example),
         option(
@@ -364,21 +372,19 @@ long_output = _gathered(
     *_OUTPUT,
 )
 """The same of a command whose page is its answer alone unless everything is asked for."""
-OF_PROBLEM = [name for name in TABLE_KEYS if name not in ("einsum", "specs", "targets", "machine")]
-"""The options that state a problem beside its einsum and specs."""
 
 
 def stated_problem(einsum: str, specs: str | None, given: Mapping[str, Any], ranked: bool = False) -> Problem:
-    """The problem of a command's options; specs of operands may be open where it is `ranked`. Raises
-    `QuestionError` for options that do not state one."""
-    words = {name: given[name] for name in OF_PROBLEM if name in given}
+    """The problem of options; operands may be open where it is `ranked`. Raises `QuestionError` for none."""
+    words = {name: given[name] for name in TABLE_KEYS if name in given}
+    for name in ("einsum", "specs", "targets", "machine"):
+        words.pop(name, None)
     mesh = parse_mesh(words.pop("mesh"), words.pop("device_order"))
     sizes, backward = words.pop("sizes"), words.pop("backward", "no") == "yes"
     if sizes is not None and not sizes.strip():
         raise QuestionError("--sizes is empty", "write b=8,d=2048,f=8192, or leave out --sizes")
     if ranked and backward:
-        problem = "--backward needs one sharding of the arrays, not a ranking"
-        raise QuestionError(problem, "give --specs 'XY,Y_->X_'")
+        raise QuestionError("--backward needs one sharding, not a ranking", "give --specs 'XY,Y_->X_'")
     return plans.problem_of(
         einsum, mesh, specs=specs, sizes=sizes or "", backward=backward, ranked=ranked, **words
     )

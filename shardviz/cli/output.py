@@ -60,39 +60,40 @@ class CommandOutput:
         return self.columns or max(shutil.get_terminal_size((PIPE_WIDTH, 24)).columns, MIN_WIDTH)
 
     @property
-    def palette(self) -> Palette:
-        return palettes.palette_for(self._color_system)
-
-    @property
     def page(self) -> tuple[int, Palette]:
         """The columns and the colours, which every picture takes."""
-        return self.width, self.palette
+        return self.width, palettes.palette_for(color_system(self.color, sys.stdout.isatty(), os.environ))
 
-    @property
-    def _color_system(self) -> str | None:
-        return color_system(self.color, sys.stdout.isatty(), os.environ)
-
-    @staticmethod
-    def more(what: str) -> str:
-        """The sentence that ends a short page."""
-        return f"-v shows {what}."
+    def answer(
+        self,
+        document: Callable[[], Mapping[str, Any]],
+        view: Callable[[], Sequence[Text]],
+        more: str = "",
+    ) -> None:
+        """Print the JSON document, or the page; `more` is what a short page leaves out."""
+        if self.as_json:
+            print_json(document())
+            return
+        if lines := view():
+            self.show(lines)
+        if more:
+            self.show_more(more)
 
     def show_more(self, what: str) -> None:
         """Say what of a page is left out, where it is."""
         if not self.verbose:
-            self.show(render_lines.sentence(self.more(what), self.width, style="dim"))
+            self.show(render_lines.sentence(f"-v shows {what}.", self.width, style="dim"))
 
     def show(self, lines: Sequence[Text]) -> None:
-        """Print lines as they are: no markup, no wrapping, no trailing blanks; none of their characters moves
-        a terminal's cursor."""
+        """Print lines as they are: no markup, no wrapping, no trailing blanks, no control characters."""
         from rich.console import Console
         from rich.text import Text
 
-        color_system = self._color_system
+        colors = color_system(self.color, sys.stdout.isatty(), os.environ)
         console = Console(
             width=self.width,
-            color_system=color_system,  # type: ignore[arg-type]
-            force_terminal=color_system is not None,
+            color_system=colors,  # type: ignore[arg-type]
+            force_terminal=colors is not None,
             force_jupyter=False,
             no_color=False,
             legacy_windows=False,
@@ -177,7 +178,8 @@ def working(words: str | Callable[[], str]) -> Iterator[None]:
         wait = PATIENCE_S
         while not done.wait(wait):
             said = words if isinstance(words, str) else words()
-            _rewrite(f"{said} … {time.monotonic() - started:.1f} s")
+            line = f"{said} … {time.monotonic() - started:.1f} s"
+            _rewrite(line[: shutil.get_terminal_size().columns - 1])
             wait = TICK_S
         if wait < PATIENCE_S:
             _rewrite("")
@@ -189,25 +191,6 @@ def working(words: str | Callable[[], str]) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-
-
-class ProgressLine:
-    """A line on stderr that is replaced as work goes on, on a terminal only; after it, nothing is left."""
-
-    def __init__(self) -> None:
-        self._started = self._shown = time.monotonic()
-        self._is_shown = False
-
-    def show(self, words: str) -> None:
-        """Replace the line, at most some times a second and not before a command takes long."""
-        now = time.monotonic()
-        if sys.stderr.isatty() and now - self._started > PATIENCE_S and now - self._shown > TICK_S:
-            self._shown, self._is_shown = now, True
-            _rewrite(words[: shutil.get_terminal_size().columns - 1])
-
-    def clear(self) -> None:
-        if self._is_shown:
-            _rewrite("")
 
 
 def _rewrite(line: str) -> None:

@@ -8,8 +8,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.options import of_field
-from shardviz.cli.output import CommandOutput, print_json, wait_for
+from shardviz.cli.output import CommandOutput, wait_for
 from shardviz.cli.process import ExitCode
 from shardviz.cli.target_session import started_worker
 from shardviz.errors import CompilerError, QuestionError, TargetError
@@ -18,29 +17,24 @@ from shardviz.lazy_names import LazyImports
 
 with LazyImports():
     from shardviz.documents import programs
-    from shardviz.render.programs import passes_view as programs_passes_view
+    from shardviz.render.programs import passes_view
 
 ALL = "all"
 
 
-class StageNumber(click.ParamType):  # type: ignore[type-arg]
+class StageNumber(options.Count):
     """The number of a stage, or `ALL`."""
 
     name = "number of a stage"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == ALL:
-            return ALL
-        try:
-            return int(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a valid {self.name}.", param, ctx)
+        return ALL if value == ALL else super().convert(value, param, ctx)
 
 
 @click.command("passes", cls=ExampleCommand)
 @click.argument("einsum")
 @options.problem(
-    of_field(SPECS, is_flag=False, flag_value="", type=click.UNPROCESSED),
+    options.of_field(SPECS, is_flag=False, flag_value="", type=click.UNPROCESSED),
     without=("machine", "objective"),
     default="cpu",
     help="The one compiler to follow, such as v5e:2x4.",
@@ -86,21 +80,14 @@ def command(
         raise TargetError(compiled.error, compiled.hint)
     if compiled.status != "ok":
         raise CompilerError(f"{compiled.target}: {compiled.error}", compiled.hint)
-    diffs = _chosen(diff, len(traced.stages))
-    if output.as_json:
-        print_json(programs.passes_document(traced, stated, diffs))
-    else:
-        output.show(programs_passes_view.passes_view(traced, stated, *output.page, diffs, output.verbose))
-        output.show_more("the collectives of each stage, and the compiler's names of its passes")
+    stages = range(1, len(traced.stages) + 1)
+    diffs = frozenset(stages if diff == ALL else () if diff is None else [int(diff)])
+    if not diffs <= {*stages}:
+        hint = f"stages are 1 to {len(stages)}; --diff without a number shows all"
+        raise QuestionError(f"stage {diff} does not exist", hint)
+    output.answer(
+        lambda: programs.passes_document(traced, stated, diffs),
+        lambda: passes_view.passes_view(traced, stated, *output.page, diffs, output.verbose),
+        "the collectives of each stage, and the compiler's names of its passes",
+    )
     return ExitCode.FINE
-
-
-def _chosen(diff: int | str | None, count: int) -> frozenset[int]:
-    if diff is None:
-        return frozenset()
-    if diff == ALL:
-        return frozenset(range(1, count + 1))
-    if not 1 <= int(diff) <= count:
-        problem = f"stage {diff} does not exist"
-        raise QuestionError(problem, f"stages are 1 to {count}; --diff without a number shows all")
-    return frozenset((int(diff),))

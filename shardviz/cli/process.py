@@ -1,6 +1,6 @@
-"""The process of one command: its exit codes, and the signals that end it.
+"""The process of one command: its exit codes, and the signals that end it at once, with the compilers'
+processes.
 
-Ctrl-C, SIGTERM and a terminal that closes end the process at once, and the compilers' processes with it.
 Python's own way, an exception at the next instruction, may land inside an import and leave its lock held, so
 that a thread which needs the same module waits for ever.
 """
@@ -25,8 +25,6 @@ CLEAR_LINE = "\r\x1b[2K"
 """Empties the terminal's line, where progress may be shown."""
 ONE_INTERRUPT_S = 1.0
 """Signals within this time are one: Ctrl-C goes to all processes of a terminal, and launchers pass it on."""
-_ENDING = ("SIGINT", "SIGTERM", "SIGHUP")
-"""Signals by name: not every system has all."""
 
 
 class ExitCode(IntEnum):
@@ -45,15 +43,15 @@ _on_signal: list[Callable[[], None]] = []
 
 
 def end_when_interrupted() -> None:
-    """From now on SIGINT ends this process with exit code 130, SIGTERM with 143 and SIGHUP with 129; what is
-    ignored stays so."""
+    """From now on SIGINT ends with exit code 130, SIGTERM with 143, SIGHUP with 129; ignored ones stay so."""
     for number in _ending_signals():
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, end_by)
+        signal.signal(number, end_by)
 
 
 def _ending_signals() -> list[signal.Signals]:
-    return [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
+    """Those that end a process and are not ignored; not every system has all."""
+    found = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
+    return [one for one in found if one is not None and signal.getsignal(one) is not signal.SIG_IGN]
 
 
 def on_signal(act: Callable[[], None]) -> None:
@@ -96,8 +94,7 @@ def end_all(code: int) -> NoReturn:
 def first_interrupt() -> Iterator[Callable[[], int]]:
     """A context in which the first signal that would end the process does not, and the next one does; yield a
     function that tells the exit code of the one that came, or 0."""
-    watched = [number for number in _ending_signals() if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.getsignal(number) for number in watched}
+    before = {number: signal.getsignal(number) for number in _ending_signals()}
     came, came_at = 0, 0.0
 
     def note(number: int, frame: object) -> None:

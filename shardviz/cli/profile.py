@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import CommandOutput, ProgressLine, print_json, print_note, wait_for
+from shardviz.cli.output import CommandOutput, print_note, wait_for, working
 from shardviz.cli.target_session import started_worker
-from shardviz.errors import CompilerError, QuestionError
+from shardviz.errors import CompilerError
 from shardviz.lazy_names import LazyImports
-from shardviz.notation.mesh import parse_mesh
 from shardviz.units import human_bytes
 
 with LazyImports():
@@ -49,34 +48,30 @@ def command(output: CommandOutput, **given: Any) -> None:
     ones.
     """
     profile = read_profile(given)
-    if output.as_json:
-        print_json(fields.KINDS["profile"].document(profile))
-    else:
-        output.show(profile_view.profile_view(profile, *output.page, output.verbose))
-        output.show_more("every device and step, and what the columns are")
+    output.answer(
+        lambda: fields.KINDS["profile"].document(profile),
+        lambda: profile_view.profile_view(profile, *output.page, output.verbose),
+        "every device and step, and what the columns are",
+    )
 
 
 def read_profile(asked: Mapping[str, Any]) -> Profile:
     """The profile that a command's options ask for; raises what cannot be had of it."""
-    if asked["mesh"] is None and asked["device_order"] is not None:
-        raise QuestionError("--device-order needs a mesh", "add --mesh X=2,Y=4")
-    mesh = None if asked["mesh"] is None else parse_mesh(asked["mesh"], asked["device_order"])
+    mesh = options.asked_mesh(asked["mesh"], asked["device_order"])
     machine = machine_file.named_machine(asked["machine"]) if asked["machine"] else None
     text = "" if asked["hlo"] is None else hlo_command.read_text(asked["hlo"])
     path = asked["path"]
     trace_files.profile_files(path)
-    progress = ProgressLine()
+    done, size = 0, 0
 
-    def show(done: int, size: int) -> None:
-        progress.show(f"reading {path}: {human_bytes(done)} of {human_bytes(size)}")
+    def note(now: int, most: int) -> None:
+        nonlocal done, size
+        done, size = now, most
 
-    with ExitStack() as stack:
-        # It loads JAX while the profile is read.
-        worker = None if text else stack.enter_context(started_worker(asked["timeout"]))
-        try:
-            files = trace_files.read_trace(path, show)
-        finally:
-            progress.clear()
+    # JAX loads while the profile is read.
+    with nullcontext() if text else started_worker(asked["timeout"]) as worker:
+        with working(lambda: f"reading {path}: {human_bytes(done)} of {human_bytes(size)}"):
+            files = trace_files.read_trace(path, note)
 
         def find_texts(protos: Sequence[bytes]) -> Sequence[str]:
             assert worker is not None

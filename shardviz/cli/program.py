@@ -123,10 +123,9 @@ def command(
         return _print_values(click.get_current_context(), output)
     if tries:
         table = asked_trials(click.get_current_context())
-        if output.as_json:
-            print_json(KINDS["trials"].document(table))
-        else:
-            output.show(trials_view.trials_view(table, output.width))
+        output.answer(
+            lambda: KINDS["trials"].document(table), lambda: trials_view.trials_view(table, output.width)
+        )
         return ExitCode.FINE if any(one.answer.status == "ok" for one in table.trials) else ExitCode.COMPILER
     if rules is not None and not with_arrays:
         raise QuestionError("--rules is about arrays", "add --arrays")
@@ -151,10 +150,10 @@ def command(
                 session.price(refusal, compiler_options)
                 if output.as_json:
                     print_json(KINDS["refusal"].document(refusal))
-                else:
-                    output.show(refusal_view.refusal_view(refusal, output.width, output.verbose))
-                    if sys.stdout.isatty():  # who redirected stdout reads the error as well
-                        return refusal.exit_code
+                    raise
+                output.show(refusal_view.refusal_view(refusal, output.width, output.verbose))
+                if sys.stdout.isatty():  # who redirected stdout reads the error as well
+                    return refusal.exit_code
                 raise
         if wanted and program.meshes and wanted.without_ones().shape not in [m.shape for m in program.meshes]:
             own = " and ".join(map(str, program.meshes))
@@ -184,20 +183,23 @@ def command(
             for number, each in enumerate(found):
                 show = output.show_below if number else output.show
                 told_of = verdicts[number] if verdicts else ()
-                show(program_view.arrays_view(each, output.width, output.palette, output.verbose, told_of))
+                show(program_view.arrays_view(each, *output.page, output.verbose, told_of))
             output.show_more("every array")
         else:
             _show(reported, told, with_times, selection, verdicts[0] if verdicts else None, output)
         if on is not None:
             _note_machine(on, reported, told)
         if save is not None:
-            _save(save, *reported[0])
+            compiled, report = reported[0]
+            if report is None or compiled.answer.status != "ok":
+                print_note(f"{save} was not written: no program runs")
+            else:
+                options.keep(save, programs.summary_of(report, compiled), report.module.unread)
         return session.exit_code
 
 
 def _asked(function: str, target: str, mesh: str | None) -> tuple[tuple[Target, ...], str, str, Mesh | None]:
-    """The targets; the file, the name of what in it is compiled, and the mesh that a function is called
-    with."""
+    """The targets, the file, the name of what in it is compiled, and the mesh that a function takes."""
     targets = options.asked_targets(target, mesh)
     if not targets:
         raise TargetError("a program needs a target", "add --target v5e:4x4")
@@ -216,18 +218,16 @@ def _asked(function: str, target: str, mesh: str | None) -> tuple[tuple[Target, 
 
 def _print_values(ctx: click.Context, output: CommandOutput) -> int:
     """Answer with the values of the lines of a function."""
-    given = ctx.params
-    named = [one.opts[0] for one in ctx.command.params if options.is_given(ctx, str(one.name))]
+    given, named = ctx.params, options.given_options(ctx)
     options.refuse_both({name: name in named for name in f"--values --target --machine {ALONE}".split()})
     _, file, name, mesh = _asked(given["function"], "cpu", given["mesh"])
     if mesh is None:
         raise QuestionError(f"{quote(file)} has no lines to run", "name a function: FILE.py:FUNCTION")
     values = ProgramSession((), given["timeout"]).run_file(file, name, mesh, given["axis_types"], True).values
     assert values is not None
-    if output.as_json:
-        print_json(KINDS["values"].document(values))
-    else:
-        output.show(values_view.values_view(values, *output.page))
+    output.answer(
+        lambda: KINDS["values"].document(values), lambda: values_view.values_view(values, *output.page)
+    )
     return ExitCode.FINE
 
 
@@ -237,8 +237,7 @@ ALONE = "--try --why --arrays --rules --time --save --sort --top --op --axis --m
 
 def asked_trials(ctx: click.Context) -> TrialTable:
     """The combinations that the command's options ask for, compiled."""
-    given = ctx.params
-    named = [one.opts[0] for one in ctx.command.params if options.is_given(ctx, str(one.name))]
+    given, named = ctx.params, options.given_options(ctx)
     options.refuse_both({name: name in named for name in ALONE.split()})
     (target, *more), file, name, mesh = _asked(given["function"], given["target"], given["mesh"])
     if mesh is None or more or not given["tries"]:
@@ -263,13 +262,6 @@ def _note_machine(machine: Machine, reported: Reported, told: Sequence[TimesAnsw
             print_note(f"{program.target}: no seconds: {times.error.message}")
 
 
-def _save(path: Path, program: TargetProgram, report: ProgramReport | None) -> None:
-    if report is None or program.answer.status != "ok":
-        print_note(f"{path} was not written: no program runs")
-        return
-    options.keep(path, programs.summary_of(report, program), report.module.unread)
-
-
 def _show(
     reported: Reported,
     told: Sequence[TimesAnswer],
@@ -278,11 +270,10 @@ def _show(
     verdicts: Sequence[WasteVerdict] | None,
     output: CommandOutput,
 ) -> None:
-    """Print one target's page, or a line for each of several with what costs most in each; then the times.
-    With `verdicts` a page has them, and the reasons."""
+    """Print one target's page, or a line for each of several; then the times."""
     width = output.width
     if len(reported) > 1:
-        output.show(program_view.programs_view(reported, width, output.palette, selection, output.verbose))
+        output.show(program_view.programs_view(reported, *output.page, selection, output.verbose))
     elif not with_times or reported[0][1] is None:
         first = reported[0]
         output.show(program_view.program_view(*first, *output.page, selection, verdicts, output.verbose))

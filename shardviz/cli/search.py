@@ -12,7 +12,7 @@ import click
 
 from shardviz.cli import options
 from shardviz.cli.group import ExampleCommand
-from shardviz.cli.output import CommandOutput, ProgressLine, print_json, print_note
+from shardviz.cli.output import CommandOutput, print_note, working
 from shardviz.cli.process import ExitCode, first_interrupt
 from shardviz.errors import CompilerError, QuestionError, plural, quote
 from shardviz.lazy_names import LazyImports
@@ -30,12 +30,10 @@ with LazyImports():
     from shardviz.notation import spec_string
     from shardviz.planner.search import mesh_ranking
     from shardviz.render import search_view
-    from shardviz.reports import target_result
+    from shardviz.reports import target_result, trials
 
 if TYPE_CHECKING:
     from shardviz.planner.search.mesh_ranking import MeshRanking
-    from shardviz.planner.search.question import SearchQuestion
-    from shardviz.reports.trials import CompiledSharding
     from shardviz.sharding import PartitionSpec
 
 
@@ -105,8 +103,23 @@ def command(
         )
     if save is not None and not save.endswith(".toml"):
         raise QuestionError(f"{quote(save)} does not end in .toml", "write -o rules.toml")
-    target = None if compiled is None else _target(machine)
-    answer, interrupted = _searched(question)
+    target = None
+    if compiled is not None:
+        try:
+            (target,) = parse_targets(machine)
+        except QuestionError as error:
+            hint = "leave out --compile, or name hardware such as v5e:4x4"
+            raise QuestionError(f"no compiler for the machine {quote(machine)}", hint) from error
+        check_installed(target)
+    looked_at = "searching the meshes"
+    with first_interrupt() as interrupted, working(lambda: looked_at):
+        for answer in mesh_ranking.search_meshes(question):
+            looked_at = search_view.progress_words(answer)
+            if interrupted():
+                break
+        if answer.is_complete and not answer.found:
+            looked_at = "looking for a large enough machine"
+            answer = mesh_ranking.with_smallest_machine(answer)
     if save is not None and answer.found:
         user_files.write_file(Path(save), rule_files.rules_text(*_rules(program, answer)))
     if not output.as_json:
@@ -115,15 +128,14 @@ def command(
     rows = None
     if target is not None and answer.is_complete and answer.found:
         rows = _compiled(answer, compiled or 0, target, timeout)
-        if not output.as_json:
-            output.show(search_view.compiled_view(answer, rows, *output.page))
-    if not output.as_json:
-        output.show_more("what was assumed")
-    if output.as_json:
-        print_json(documents.search_document(answer, rows))
+    output.answer(
+        lambda: documents.search_document(answer, rows),
+        lambda: [] if rows is None else search_view.compiled_view(answer, rows, *output.page),
+        "what was assumed",
+    )
     if not answer.is_complete:
         print_note(f"interrupted after {answer.looked_at:,} of {answer.meshes:,} meshes: not complete")
-        return interrupted
+        return interrupted()
     if rows and all(row.seconds is None for row in rows):
         return ExitCode.COMPILER
     return ExitCode.FINE if answer.found else ExitCode.CHECK_FAILED
@@ -139,8 +151,7 @@ def _rules(searched: str, answer: MeshRanking) -> tuple[dict[str, PartitionSpec]
 def _opened(
     searched: str, machine: str, given: Mapping[str, Any], answer: MeshRanking, saved: str | None
 ) -> str:
-    """The command line that explains the first row; for a model, that of `shardviz model`, which prices no
-    pipeline."""
+    """The command line that explains the first row; for a pipeline of a model there is none."""
     best, question = answer.found[0], answer.question
     shown, specs = mesh_ranking.shown_mesh(question, best), dict(best.specs)
     remat = best.remat or given["remat"]
@@ -164,45 +175,20 @@ def _opened(
     return shlex.join([*line, *(step if question.training else ["--no-backward"])])
 
 
-def _target(machine: str) -> Target:
-    try:
-        (target,) = parse_targets(machine)
-    except QuestionError as error:
-        problem = f"no compiler for the machine {quote(machine)}"
-        raise QuestionError(problem, "leave out --compile, or name hardware such as v5e:4x4") from error
-    check_installed(target)
-    return target
-
-
-def _compiled(answer: MeshRanking, count: int, target: Target, timeout: float) -> list[CompiledSharding]:
-    from shardviz.reports.trials import by_compiled_time, compiled_sharding, one_layer
-
-    line, rows = ProgressLine(), []
-    question, best = answer.question, answer.found[:count]
-    with target_session.started_worker(timeout, target) as worker:
-        line.show(f"compiling {plural(len(best), 'sharding')} for {target.name}")
-        pending = [worker.submit(one_layer(question, row), target, with_costs=True) for row in best]
+def _compiled(
+    answer: MeshRanking, count: int, target: Target, timeout: float
+) -> list[trials.CompiledSharding]:
+    question, best, rows = answer.question, answer.found[:count], list[trials.CompiledSharding]()
+    of = f"of {plural(len(best), 'sharding')} for {target.name}"
+    with (
+        target_session.started_worker(timeout, target) as worker,
+        working(lambda: f"compiled {len(rows)} {of}"),
+    ):
+        pending = [worker.submit(trials.one_layer(question, row), target, with_costs=True) for row in best]
         for row, request in zip(best, pending, strict=True):
             try:
                 compiled = request.result()
             except CompilerError as error:
                 compiled = target_result.without_answer(target.name, error)
-            rows.append(compiled_sharding(question, row, compiled))
-            line.show(f"compiled {len(rows)} of {plural(len(best), 'sharding')} for {target.name}")
-    line.clear()
-    return by_compiled_time(rows)
-
-
-def _searched(question: SearchQuestion) -> tuple[MeshRanking, int]:
-    """The answer, or what it has so far when the user interrupts, with the exit code of that."""
-    line = ProgressLine()
-    with first_interrupt() as interrupted:
-        for answer in mesh_ranking.search_meshes(question):
-            line.show(search_view.progress_words(answer))
-            if interrupted():
-                break
-        if answer.is_complete and not answer.found:
-            line.show("looking for a large enough machine")
-            answer = mesh_ranking.with_smallest_machine(answer)
-    line.clear()
-    return answer, interrupted()
+            rows.append(trials.compiled_sharding(question, row, compiled))
+    return trials.by_compiled_time(rows)

@@ -25,9 +25,7 @@ from shardviz.serve.addresses import listen, own_address
 from shardviz.targets import pip
 from shardviz.user_files import is_folder
 
-SESSIONS = 10
 IDLE_MINUTES = 60
-KEY_BYTES = 16
 
 
 @click.command("serve", cls=ExampleCommand)
@@ -38,7 +36,7 @@ KEY_BYTES = 16
     "Maximum number of visitors, or of pupils who take over; each needs 25 MB, or 225 MB with compilers.",
     1,
     200,
-    default=SESSIONS,
+    default=10,
 )
 @options.option(
     "--lesson", "LESSON", "Begin with this lesson: its number, name or file; or a folder of lessons."
@@ -56,7 +54,7 @@ def command(host: str, port: int, sessions: int, lesson: str | None, shared: str
     if util.find_spec("textual_serve") is None or util.find_spec("aiohttp") is None:
         problem = "shardviz serve needs textual-serve, which is not installed"
         raise QuestionError(problem, pip("install", "textual-serve"))
-    begin, key = _beginning(lesson, shared), secrets.token_urlsafe(KEY_BYTES) if follow else ""
+    begin, key = _beginning(lesson, shared), secrets.token_urlsafe(16) if follow else ""
     from shardviz.serve.server import Rules, Server
 
     listening = listen(host, port)

@@ -104,8 +104,7 @@ def command(
 
 
 def asked_run(given: Mapping[str, Any]) -> CollectiveRun:
-    """The collective of a command's options on its links, in as many pieces as they say, else as are fastest.
-    Raises `QuestionError` for options that state none."""
+    """The collective of a command's options on its links, in as many pieces as they say, or are fastest."""
     names = ("axis", "data", "shape", "spec", "dtype", "algorithm", "pieces")
     question = stepping_question.question_from_options(
         given["operation"],
@@ -127,8 +126,7 @@ class StepOptions:
     compare: bool = False
 
     def check(self, verifier: str | None, option: str = "--on") -> None:
-        """Raise `QuestionError` for options that cannot be combined. `verifier` is the value of `option`,
-        None where it is not given."""
+        """Raise `QuestionError` for options that cannot be combined; `verifier` is the value of `option`."""
         modes = {
             "--round": self.number is not None,
             "--compare": self.compare,
@@ -171,8 +169,7 @@ class Verifier(WorkerSession):
             self.silence = f"not verified by JAX: {error.message}"
 
     def verdict(self, run: CollectiveRun | PlanRun) -> Verdict | None:
-        """JAX's verdict on the run, as soon as it is ready; None where JAX was not asked or cannot say.
-        Raises `CompilerError` where it cannot say and was chosen."""
+        """JAX's verdict on the run, or None where JAX cannot say. Raises `CompilerError` if it was chosen."""
         if self._pending is None or self._target is None:
             return None
         try:
@@ -196,33 +193,46 @@ class Verifier(WorkerSession):
 def print_step(
     run: CollectiveRun, verifier: Verifier, shown: StepOptions, heading: Sequence[Text] = ()
 ) -> int:
-    """Answer on standard output, with a heading unless it is JSON, and return the exit code. Raises
-    `ShardvizError`."""
+    """Answer on standard output, below a heading unless it is JSON; the exit code. Raises `ShardvizError`."""
+    output, number = shown.output, shown.number
+
+    def print_heading() -> None:
+        if heading:
+            output.show(heading)
+            output.show([])
+
     if shown.compare:
-        _compare(run, shown, heading)
+        # Times are worked out when they are first looked at.
+        with working("comparing"):
+            document = fields.KINDS["comparison"].document(run) if output.as_json else {}
+            lines = [] if output.as_json else step_notes.comparison_view(run, *output.page)
+        if not output.as_json:
+            print_heading()
+        output.answer(lambda: document, lambda: lines)
         return verifier.exit_code
-    if shown.number is not None:
-        check_round(run.schedule, shown.number)
-    if shown.output.as_json and (unlisted := run.unlisted(shown.number)):
+    if number is not None:
+        check_round(run.schedule, number)
+    if output.as_json and (unlisted := run.unlisted(number)):
         # More sends or numbers than anything reads.
         hint = "take a smaller mesh or array, or leave out --json for a summary"
         raise QuestionError(f"--json lists {unlisted}", hint)
     verifier.ask(run.question)
-    if shown.output.as_json:
-        with working("stepping"):
+    with working("stepping"):
+        if output.as_json:
             _ = run.frames.after
+        else:
+            lines = step_view.step_view(run, *output.page, number, output.verbose)
+    if output.as_json:
         verdict = verifier.verdict(run)
         with working("writing"):
             document = documents.step_document(run, verdict, verifier.job)
         print_json(document)
         return verifier.exit_code
-    number, output = shown.number, shown.output
-    with working("stepping"):
-        lines = step_view.step_view(run, *output.page, number, output.verbose)
+    print_heading()
     if verifier.job is not None:
         axes = [run.operation.axes]
-        heading = [*heading, *machine_view.job_lines(verifier.job, run.mesh, axes, *output.page)]
-    output.show([*heading, *lines])
+        lines = [*machine_view.job_lines(verifier.job, run.mesh, axes, *output.page), *lines]
+    output.show(lines)
     _show_verdict(run, verifier, output)
     if run.schedule.rounds:
         output.show_more("each sum in full, the time by formula and the other algorithms")
@@ -230,8 +240,7 @@ def print_step(
 
 
 def print_plan(run: PlanRun, number: int, verifier: Verifier, output: CommandOutput) -> int:
-    """Answer with what every device holds before and after all steps of a plan, 0, or one; return the exit
-    code. Raises `ShardvizError`."""
+    """Answer with what devices hold before and after all steps of a plan, 0, or one; the exit code."""
     verifier.ask(run)
     if output.as_json:
         print_json(fields.KINDS["plan_steps"].document(run, verdict=verifier.verdict(run)))
@@ -250,19 +259,6 @@ def _show_verdict(run: CollectiveRun | PlanRun, verifier: Verifier, output: Comm
         output.show(step_notes.verdict_lines(verdict, run.mesh, output.width))
     elif verifier.silence:
         output.show(render_lines.sentence(verifier.silence, output.width, style="dim"))
-
-
-def _compare(run: CollectiveRun, shown: StepOptions, heading: Sequence[Text]) -> None:
-    # Times are worked out when they are first looked at.
-    with working("comparing"):
-        if shown.output.as_json:
-            document = fields.KINDS["comparison"].document(run)
-        else:
-            lines = step_notes.comparison_view(run, shown.output.width, shown.output.palette)
-    if shown.output.as_json:
-        print_json(document)
-    else:
-        shown.output.show([*heading, *lines])
 
 
 def check_round(schedule: Schedule, number: int) -> None:

@@ -1,10 +1,6 @@
-"""The standard streams as commands find them: always there, and able to take every character; and the reason
-why the application cannot open in them.
-
-A stream that closes or fills up, an encoding that lacks a character, and characters that a terminal obeys
-instead of showing them (they move the cursor, change colours and titles, turn the direction of writing) are
-handled here, so that commands only print.
-"""
+"""The standard streams as commands find them: always there, and able to take every character. What fails,
+what an encoding lacks and what a terminal obeys instead of showing it are handled here, so that commands only
+print."""
 
 from __future__ import annotations
 

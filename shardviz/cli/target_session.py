@@ -42,8 +42,7 @@ LOADING_S = 300.0
 
 
 def join_job(worker: Worker, question: str = "") -> Job:
-    """Wait until all processes are there; to be called before the first line of an answer. All must have the
-    same `question`."""
+    """Wait, before a line is printed, until all processes are there; all must have the same `question`."""
     job = wait_for(worker.job(question), "real")
     if not job.is_first:
         print_errors_alone()
@@ -51,8 +50,7 @@ def join_job(worker: Worker, question: str = "") -> Job:
 
 
 def end_with_job(lost: JobLost) -> None:
-    """End this process where another one is lost. Process 0 goes on, with the error for its answer: it may
-    have results to keep."""
+    """End this process where another one is lost; process 0 goes on: it may have results to keep."""
     if lost.process == 0:
         return
     if not lost.is_told:
@@ -61,8 +59,7 @@ def end_with_job(lost: JobLost) -> None:
 
 
 def started_worker(timeout: float, *targets: Target, job: JobAddress | None = None) -> Worker:
-    """A worker whose compilers for `targets` load from now on; `timeout` is in seconds a target. The real
-    devices are those of a `job`, where one is given."""
+    """A worker whose compilers for `targets` load from now on; `timeout` is in seconds a target."""
     worker = workers.Worker(timeout, job, end_with_job)
     on_signal(worker.kill)
     worker.start(*targets)
@@ -117,8 +114,7 @@ class ProgramSession(WorkerSession):
     def run_file(
         self, file: str, name: str, mesh: Mesh, axis_types: str, with_values: bool = False
     ) -> UserProgram:
-        """Call a function of a file with a mesh, in a process of its own; `with_values` what it returns is
-        run there. Raises what it has said."""
+        """Call a function of a file with a mesh in its own process, and run what it returns `with_values`."""
         platforms = tuple(dict.fromkeys(target.platform for target in self._targets))
         is_explicit = axis_types == "explicit"
         request = user_file.UserFileRequest(file, name, mesh, platforms, is_explicit, with_values=with_values)
@@ -128,8 +124,7 @@ class ProgramSession(WorkerSession):
             return process.result(self._timeout)
 
     def read_module(self, data: bytes, name: str) -> UserProgram:
-        """A StableHLO module, or what jax.export made of one, for every target. Raises `QuestionError` for
-        what is none."""
+        """A StableHLO module, or what jax.export made of one, for every target. Raises `QuestionError`."""
         assert self._worker is not None
         module = wait_for(self._worker.lowered(data, quote(name)), name)
         return user_file.UserProgram({target.platform: module for target in self._targets})
@@ -188,8 +183,7 @@ class ProgramSession(WorkerSession):
         refusal.changes = (*first, *(one for one in refusal.changes if one not in priced))
 
     def verdicts(self, compiled: TargetProgram, machine: Machine | None = None) -> tuple[WasteVerdict, ...]:
-        """The wastes of a program with their mends, tried on Shardy and its target; a try that fails is
-        passed over."""
+        """The wastes of a program with their mends, tried on Shardy and its target."""
         lowered, worker = compiled.lowered, self._worker
         assert worker is not None
 
@@ -217,14 +211,10 @@ class TargetSession(WorkerSession):
         self._requests = requests.TargetRequests(target_result.without_answer, wait_for)
 
     def ask(self, problem: Problem, with_costs: bool = False) -> None:
-        """Send the problem to every target; `with_costs` is that of `Worker.submit`. Raises `TargetError`
-        where a chosen one cannot take it."""
+        """Send the problem to every target. Raises `TargetError` where a chosen one cannot take it."""
         worker = self._worker
         if worker is None:
             return
-
-        def submit(target: Target) -> CompilerRequest[TargetResult]:
-            return worker.submit(problem, target, with_costs=with_costs)
 
         check_axis_types(problem)
         self.join()
@@ -237,7 +227,7 @@ class TargetSession(WorkerSession):
                 if not self._may_drop:
                     raise
                 print_note(f"{target.name} is skipped: {error.message}")
-        self._requests.ask(asked, submit, lambda _error: None)
+        self._requests.ask(asked, lambda target: worker.submit(problem, target, with_costs=with_costs))
 
     @property
     def requested(self) -> list[str]:

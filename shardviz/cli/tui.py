@@ -53,11 +53,18 @@ def command(
         raise QuestionError("--json needs a shared string", "add --from STRING, or leave out --json")
     if shared is not None:
         _check_alone("--from", chosen - {"shared", "screen", "as_json"})
-        return _open_shared(shared, screen if "screen" in chosen else None, as_json)
+        sent = from_string(shared)
+        if as_json:
+            print_json(KINDS["shared"].document(shared=sent))
+            return ExitCode.FINE
+        attempt = attempt_of(sent) if sent.lesson else None
     if reason := no_terminal():
         raise QuestionError(reason, ELSEWHERE)
     from shardviz.cli.open_app import open_app
 
+    if shared is not None:
+        shown = screen if "screen" in chosen else sent.screen
+        return open_app(None if attempt else sent.draft, shown, lesson=attempt)
     if last:
         _check_alone("--last", chosen - {"last", "screen"})
         try:
@@ -81,17 +88,3 @@ def _check_alone(option: str, others: set[str]) -> None:
     if others:
         named = "EINSUM" if "einsum" in others else f"--{min(others).replace('_', '-')}"
         raise QuestionError(f"{option} and {named} cannot be combined", "leave out one of them")
-
-
-def _open_shared(string: str, screen: str | None, as_json: bool) -> int:
-    shared = from_string(string)
-    if as_json:
-        print_json(KINDS["shared"].document(shared=shared))
-        return ExitCode.FINE
-    attempt = attempt_of(shared) if shared.lesson else None
-    if reason := no_terminal():
-        raise QuestionError(reason, ELSEWHERE)
-    from shardviz.cli.open_app import open_app
-
-    draft = None if attempt else shared.draft
-    return open_app(draft, screen or shared.screen, lesson=attempt)

@@ -2,11 +2,10 @@
 the files beside the module that has what is computed for it.
 
 fields     how tables are read; every kind of document by name, and its schema
-meshes     meshes, specs, layouts, a sharding in every notation, jobs of several processes
 plans      problems, plans and what they cost, rankings, searches
 programs   the answers of compilers: collectives, passes, HLO; whole models; what runs when, and what ran
 rounds     collectives round by round, their messages, and matmuls block by block beside them
-machines   machines, targets, versions, and what was measured
+machines   meshes, specs, layouts, notations and jobs; machines, targets, versions, and what was measured
 summaries  the cost of a program in short, its changes, and its file
 course     lessons and shared problems
 

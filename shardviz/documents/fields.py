@@ -66,8 +66,7 @@ class JsonField:
 
 
 class Beside:
-    """Objects as one that has the attributes of all, those of the first before those of others, and `more`
-    before these."""
+    """Objects as one that has the attributes of all, the first's before others', and `more` before these."""
 
     def __init__(self, /, *of: object, **more: object) -> None:
         self.__dict__.update(more)
@@ -116,7 +115,7 @@ _KINDS = (
 )
 KINDS = {kind.partition(".")[2]: DocumentKind(*kind.split(".")) for kind in _KINDS.split()}
 """Every kind by its name, in the order of the commands."""
-_MODULES = {"models": "programs", "searches": "plans", "timelines": "programs"}
+_MODULES = {"meshes": "machines", "models": "programs", "searches": "plans", "timelines": "programs"}
 """The module of a file of tables, where it has another name."""
 
 

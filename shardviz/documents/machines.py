@@ -1,12 +1,13 @@
-"""Machines, targets and versions; where a mesh lies on a machine; what was measured there."""
+"""Meshes, specs and the layout of an array, a sharding in every notation, jobs of several processes;
+machines, targets and versions, where a mesh lies on a machine, and what was measured there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from shardviz.documents.fields import KINDS, Beside, Document
-from shardviz.documents.meshes import job_beside
+from shardviz.documents.fields import KINDS, Beside, Document, JsonField
+from shardviz.errors import ShardvizError
 from shardviz.hardware.matmuls import MATMULS
 from shardviz.hardware.nccl import NCCL, ways_over
 
@@ -15,7 +16,55 @@ if TYPE_CHECKING:
     from shardviz.devices.job import Job
     from shardviz.devices.question import Measurement, MeasureQuestion
     from shardviz.hardware.machine import Machine, PlacedMesh
+    from shardviz.notation.reading import Reading
     from shardviz.sharding import Mesh
+
+
+def translate_document(
+    text: str,
+    notation: str,
+    readings: Sequence[Reading],
+    written: Sequence[Mapping[str, str | ShardvizError]],
+    mesh: Mesh | None,
+) -> Document:
+    """The text as it was read, and by notation each array's text, or why there is none."""
+    arrays = [
+        Beside(
+            name=reading.name,
+            translations={key: said for key, said in texts.items() if isinstance(said, str)},
+            untranslatable={key: said.message for key, said in texts.items() if not isinstance(said, str)},
+        )
+        for reading, texts in zip(readings, written, strict=True)
+    ]
+    return KINDS["translate"].document(text=text, notation=notation, mesh=mesh, arrays=arrays)
+
+
+def job_beside(job: Job | None, mesh: Mesh, axes: Sequence[Sequence[str]]) -> Beside | None:
+    """The value of a document's `JOB`, with the groups along each of `axes`; None where no job runs it."""
+    from shardviz.devices.job import group_span
+
+    if job is None or not job.runs(mesh):
+        return None
+    groups = []
+    for span in (group_span(job, mesh, axis) for axis in axes):
+        ids = ([mesh.device_id(position) for position in group] for group in span.groups)
+        groups.append(
+            Beside(span, across_hosts=[pair for pair in zip(ids, span.hosts, strict=True) if pair[1]])
+        )
+    return Beside(job, groups=groups)
+
+
+def _spec() -> JsonField:
+    axes = "For each dimension the mesh axes that split it, the major one first; empty where it is whole."
+    items = {"type": "array", "items": {"type": "string"}}
+    field = JsonField({"type": "array", "items": items}, lambda spec: [list(axes) for axes in spec])
+    return field.described(axes).shared("spec")
+
+
+def _range() -> JsonField:
+    items = {"type": "integer", "minimum": 0}
+    schema = {"type": "array", "items": items, "minItems": 2, "maxItems": 2}
+    return JsonField({"description": "Start and stop.", **schema}, list)
 
 
 def machine_document(machine: Machine, mesh: Mesh | None, placed: PlacedMesh | None) -> Document:
@@ -34,13 +83,14 @@ def measure_document(
     job: Job | None = None,
 ) -> Document:
     """All that was measured, on the devices of a `job`; `placed` is the mesh on the machine that predicts."""
+    fits = [fit for fit in fits if fit.op != "matmul"]
     return KINDS["measure"].document(
         question,
         device=rows[0].device if rows else "",
         machine=placed and placed.machine.name,
         is_partial=is_partial,
-        rows=list(_rows(rows, fits, placed)),
-        fits=[fit for fit in fits if fit.op != "matmul"],
+        rows=_rows(rows, fits, placed),
+        fits=fits,
         job=job_beside(job, question.mesh, question.groups),
     )
 
@@ -50,7 +100,7 @@ def _rows(
 ) -> Iterator[Beside]:
     from shardviz.devices.question import bound_seconds, predicted_seconds
 
-    by_group = {(fit.op, fit.axes): fit for fit in fits if fit.op != "matmul"}
+    by_group = {(fit.op, fit.axes): fit for fit in fits}
     for row in rows:
         case, fit = row.case, by_group.get(row.case.group)
         yield Beside(
@@ -62,7 +112,13 @@ def _rows(
         )
 
 
+TYPES = {"spec": _spec, "range": _range}
 SOURCES = {
+    "shard_shape": lambda array: array.shard_shape(array.mesh),
+    "bytes_per_device": lambda array: array.bytes_per_device(array.mesh),
+    "replicas": lambda array: array.replicas(array.mesh),
+    "array": lambda layout: Beside(layout.array, mesh=layout.mesh),
+    "devices": iter,
     "is_ring": lambda axis: axis.kind == "ring",
     "node": lambda machine: next((one for one in machine.family.dimensions if one.kind == "switch"), None),
     "collectives": lambda node: [(op, ways_over(node.nccl, op, node.size)) for op in NCCL.get(node.nccl, ())],

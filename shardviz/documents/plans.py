@@ -68,8 +68,7 @@ def _unsaid(cost: PricedPlan) -> set[tuple[str, ...]]:
     return {step.step.axes for step in cost.unknown if step.is_collective}
 
 
-_notices = late("shardviz.planner.problem", "notices")
-_plan = late("shardviz.planner.planner", "plan")
+_notices, _plan = late("shardviz.planner.problem", "notices"), late("shardviz.planner.planner", "plan")
 TYPES = {"phase": lambda: one_of(PHASES)}
 SOURCES = {
     "notices": lambda plan: _notices(plan.problem),

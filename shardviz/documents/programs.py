@@ -1,5 +1,4 @@
-"""The answers of compilers: targets with their collectives, passes, and programs read from text; whole
-models; what runs when, and what ran by a profile."""
+"""The answers of compilers, passes, and programs from text; whole models; what runs when, and what ran."""
 
 from __future__ import annotations
 
@@ -9,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.collectives.values import plain_values
 from shardviz.documents.fields import KINDS, Beside, Document, late
-from shardviz.documents.meshes import job_beside
+from shardviz.documents.machines import job_beside
 
 if TYPE_CHECKING:
     from shardviz.compare import Difference
     from shardviz.devices.job import Job
     from shardviz.models.answer import ModelAnswer, ModelChange
-    from shardviz.models.serving import ServingAnswer
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.planner.problem import Problem
     from shardviz.reports.arrays import ProgramArray
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from shardviz.reports.verdicts import WasteVerdict
     from shardviz.reports.why import Reason
     from shardviz.sharding import Mesh
-    from shardviz.timeline.program_timeline import ProgramTimeline
 
 _ONLY_HLO = dict.fromkeys(("num_partitions", "replica_count", "num_slices"))
 _ONLY_HLO |= {"is_scheduled": False, "collective_matmuls": (), "unknown_loops": ()}
@@ -98,7 +95,7 @@ def hlo_document(
     read; those of a target's `compiled` program have the reasons why they are there.
     """
     found = _hlo(report, given, selection, rematerializations, compiled)
-    return KINDS["hlo"].document(Beside(found, stuck=stuck, out_of_memory=out_of_memory))
+    return KINDS["hlo"].document(found, stuck=stuck, out_of_memory=out_of_memory)
 
 
 def _hlo(
@@ -109,8 +106,7 @@ def _hlo(
     compiled: TargetProgram | None = None,
     with_arrays: bool = False,
 ) -> Beside:
-    """A report; a `compiled` one has the reasons of its collectives, and its arrays where they are asked
-    for."""
+    """A report; a `compiled` one has its collectives' reasons, and its arrays where they are asked for."""
     from shardviz.hlo import HloModule
     from shardviz.hlo.totals import totals
 
@@ -122,9 +118,7 @@ def _hlo(
     if compiled is not None and compiled.reshards:
         names = (entry.collective.name for entry in report.entries)
         reason_of = dict(zip(names, compiled.reasons, strict=True))
-    entries = []
-    for entry in chosen:
-        entries.append(Beside(entry.collective, entry, why=reason_of.get(entry.collective.name)))
+    entries = [Beside(each.collective, each, why=reason_of.get(each.collective.name)) for each in chosen]
     slices = [collective for collective in module.collectives if collective.op == "slice"]
     within = [sum_ for sum_ in sums if not sum_.is_host_transfer]
     return Beside(
@@ -155,32 +149,22 @@ def program_document(
     document of `shardviz hlo`. Each has its `verdicts`, where there are such."""
     targets = []
     for number, (program, report) in enumerate(programs):
-        answer = program.answer
         read = seconds = None
         if report is not None:
             read = _hlo(report, program.mesh, selection, program.rematerializations, program, with_arrays)
             if not with_timelines:
                 read = Beside(read, timeline=None)
             seconds = None if report.timeline is None else report.timeline.seconds
-        placed = _placed(answer, program.mesh)
-        targets.append(
-            Beside(
-                answer,
-                program,
-                placement=placed,
-                seconds=seconds,
-                program=read,
-                verdicts=verdicts and verdicts[number],
-            )
-        )
+        told = {"seconds": seconds, "program": read, "verdicts": verdicts and verdicts[number]}
+        placed = _placed(program.answer, program.mesh)
+        targets.append(Beside(program.answer, program, placement=placed, **told))
     return KINDS["program"].document(name=name, targets=targets)
 
 
 def modules_document(
     modules: Iterable[DumpedModule], given: Mesh | None = None, selection: Selection | None = None
 ) -> Document:
-    """The modules of a folder: the file of each, what the selection shows of it, and why it cannot be
-    read."""
+    """The modules of a folder: each file, what the selection shows of it, and why it cannot be read."""
     told = [
         Beside(
             file=Path(module.file.path).name,
@@ -193,8 +177,7 @@ def modules_document(
 
 
 def read_arrays(document: Document) -> tuple[list[ProgramArray], Mesh]:
-    """The arrays of the first target's program in a document of `program --arrays`, and its mesh. Raises
-    `StopIteration` where no target has made one."""
+    """The arrays and the mesh of the first program in a document of `program --arrays`."""
     from shardviz.reports.arrays import Mark, ProgramArray
     from shardviz.sharding import Mesh, PartitionSpec
 
@@ -230,35 +213,19 @@ def model_document(
     )
 
 
-def serving_document(answer: ServingAnswer) -> Document:
-    """Inference with a model: its decode steps and prefill."""
-    return KINDS["serving"].document(answer)
-
-
 def _told_times(cost: PlanCost, answers: Iterable[TimesAnswer]) -> list[Beside]:
     """The plan's times, and those of each answer by each of its tellers."""
     from shardviz.timeline.of_plan import plan_timeline
 
-    def told(target: str, teller: str, timeline: ProgramTimeline | None, error: str | None = "") -> Beside:
-        return Beside(target=target, teller=teller, timeline=timeline, error=error)
-
-    tellers = [told("plan", "plan", plan_timeline(cost))]
+    tellers = [Beside(target="plan", teller="plan", timeline=plan_timeline(cost), error="")]
     for answer in answers:
-        times = answer.times
-        if times is None:
-            tellers.append(
-                told(answer.target, "model", None, error=answer.error.message if answer.error else None)
-            )
-            continue
-        tellers.append(told(answer.target, "model", times.model))
-        if times.scheduler is not None:
-            tellers.append(told(answer.target, "scheduler", times.scheduler))
+        times, error = answer.times, answer.error.message if answer.error else None
+        model = times and times.model
+        tellers.append(Beside(target=answer.target, teller="model", timeline=model, error=error))
+        if times is not None and times.scheduler is not None:
+            scheduled = times.scheduler
+            tellers.append(Beside(target=answer.target, teller="scheduler", timeline=scheduled, error=""))
     return tellers
-
-
-def _communication(timeline: ProgramTimeline) -> Iterable[tuple[str, float, float]]:
-    exposed = dict(timeline.exposed_seconds)
-    return ((lane, seconds, exposed.get(lane, 0.0)) for lane, seconds in timeline.communication_seconds)
 
 
 _folded = late("shardviz.models.splitting", "folded")
@@ -290,5 +257,8 @@ SOURCES = {
     "count": lambda pair: pair[1].count,
     "before": lambda pair: pair[0].first.spec,
     "after": lambda pair: pair[1].first.spec,
-    "communication": _communication,
+    "communication": lambda timeline: [
+        (lane, seconds, dict(timeline.exposed_seconds).get(lane, 0.0))
+        for lane, seconds in timeline.communication_seconds
+    ],
 }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from shardviz.collectives.values import plain_values
 from shardviz.documents.fields import KINDS, Beside, Document, JsonField, record
-from shardviz.documents.meshes import job_beside
+from shardviz.documents.machines import job_beside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,10 +36,6 @@ def _devices(mesh: Mesh, values: NDArray[Any] | None) -> list[Beside] | None:
     ]
 
 
-def _phase_name(run: CollectiveRun, number: int) -> str:
-    return run.phase_name(run.schedule.phase(number)[0])
-
-
 def _round(run: CollectiveRun, number: int) -> Beside:
     """The load of a round, and beside that every send of it in every group."""
     load, link_bytes = run.timeline[number - 1], run.timeline.link_bytes(number)
@@ -47,7 +43,7 @@ def _round(run: CollectiveRun, number: int) -> Beside:
     return Beside(
         load,
         round=number,
-        phase=_phase_name(run, number),
+        phase=run.phase_name(run.schedule.phase(number)[0]),
         sends=_sends(run, number),
         busiest_link=None if load.busiest_link is None else _link(run, load.busiest_link),
         links=[(_link(run, ends(link)), int(link_bytes[link])) for link in link_bytes.nonzero()[0].tolist()],
@@ -91,9 +87,7 @@ def _slots(matmul: BlockwiseMatmul) -> Iterator[Beside]:
         )
 
 
-def _link_type() -> JsonField:
-    end = {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "switch"}]}
-    return JsonField({"type": "array", "items": end})
+_END = {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "switch"}]}
 
 
 def _algorithm() -> JsonField:
@@ -107,7 +101,7 @@ def _algorithm() -> JsonField:
     ).shared("algorithm")
 
 
-TYPES = {"link": _link_type, "algorithm": _algorithm}
+TYPES = {"link": lambda: JsonField({"type": "array", "items": _END}), "algorithm": _algorithm}
 SOURCES = {
     "topology": lambda run: str(run.links.topology),
     "groups": lambda run: [[run.mesh.device_id(position) for position in group] for group in run.groups],

@@ -1,32 +1,13 @@
 """The cost of a program in short, the changes from one program to another, and the file that keeps a summary
-in a repository: JSON, one line for a collective or an array, always the same bytes.
-
-::
-
-    {
-      "schema": "shardviz/1",
-      "kind": "summary",
-      "mesh": {"data": 4, "model": 4},
-      "machine": "v5e:4x4",
-      "seconds": 0.0123,
-      "memory_bytes": 123456,
-      "wire_bytes": 3145728,
-      "collectives": [
-        {"op": "all-gather", "axes": ["model"], "phase": "forward", …}
-      ],
-      "arrays": [
-        {"kind": "argument", "path": "params['w']", "shape": "bf16[64,128]", "spec": "P('data', None)"}
-      ]
-    }
-
-The sum `wire_bytes` is there for those who read it; a reader computes its own.
-"""
+in a repository: JSON, one line for a collective or an array, always the same bytes. Its sum `wire_bytes` is
+for those who read it; a reader computes its own."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,20 +40,13 @@ HINT = (
 
 def summary_text(summary: ReportSummary) -> str:
     """The text of the file. It depends on the summary alone, and a line of it is a collective or an array."""
-    document = KINDS["summary"].document(summary)
-    fields = [f"  {_json(key)}: {_listed(value)}" for key, value in document.items()]
+    write = partial(json.dumps, ensure_ascii=False)
+    fields = []
+    for key, value in KINDS["summary"].document(summary).items():
+        lines = ",\n".join(f"    {write(line)}" for line in value) if isinstance(value, list) else ""
+        listed = f"[\n{lines}\n  ]" if lines else "[\n  ]"
+        fields.append(f"  {write(key)}: {listed if isinstance(value, list) else write(value)}")
     return "{\n" + ",\n".join(fields) + "\n}\n"
-
-
-def _listed(value: object) -> str:
-    """A list with a line for each of its objects; anything else on one line."""
-    if not isinstance(value, list):
-        return _json(value)
-    return "\n".join(["[", *filter(None, [",\n".join(f"    {_json(line)}" for line in value)]), "  ]"])
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def says_summary(head: str) -> bool:
@@ -113,14 +87,13 @@ def read_summary(text: str, name: str) -> ReportSummary:
         tuple(SummaryLine(*_values(line)) for line in lines),
         _seconds(table),
         None if values["memory_bytes"] is None else table.count("memory_bytes", MOST),
-        tuple(ArrayLine(*_texts(line)) for line in table.tables("arrays")) if "arrays" in table else (),
+        tuple(ArrayLine(**_texts(line)) for line in table.tables("arrays")) if "arrays" in table else (),
     )
 
 
-def _texts(table: StrictTable) -> Iterator[str]:
-    """The fields of an array, in their order."""
+def _texts(table: StrictTable) -> dict[str, str]:
     table.exactly(record("summaries", "array").schema["properties"])
-    yield from (table.line(key, MAX_TEXT) for key in ("kind", "path", "shape", "spec"))
+    return {key: table.line(key, MAX_TEXT) for key in table.values}
 
 
 def _values(table: StrictTable) -> Iterator[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from shardviz.errors import ShardvizError
@@ -69,7 +69,11 @@ def enter_axis(form: ProblemForm, axis: str, text: str) -> ProblemForm:
     if (mesh := _mesh_with(form, axis)) is None:
         return form
     text = one_line(text)
-    if _is_whole_mesh(text, form, mesh):
+    try:
+        is_mesh = len(parse_mesh(_named(text, form, mesh)).axis_names) > 1 or "=" not in text
+    except ShardvizError:
+        is_mesh = False
+    if is_mesh or "," in text:
         return replace_mesh(form, text)
     name, equals, size = (piece.strip() for piece in text.partition("="))
     if not equals and name.isdecimal():
@@ -100,8 +104,7 @@ def enter_mesh(form: ProblemForm, text: str) -> ProblemForm:
 
 
 def replace_mesh(form: ProblemForm, text: str) -> ProblemForm:
-    """Another mesh in place of the whole mesh, as `enter_mesh` reads it. From a dimension go the axes that do
-    not divide it any more."""
+    """Another mesh, as `enter_mesh` reads it; axes that no longer divide a dimension leave it."""
     entered = enter_mesh(form, text)
     mesh = parsed(entered).mesh
     einsums = parsed(entered).einsums
@@ -141,8 +144,7 @@ def fresh_axes(count: int, form: ProblemForm, mesh: Mesh | None) -> list[str]:
 
 
 def cycle(form: ProblemForm, row: int, dim: int) -> ProblemForm:
-    """Put the next free axis on a dimension: none, then each axis that the array does not use, in order. A
-    dimension over several axes becomes whole."""
+    """Put the next free axis on a dimension: none, then each axis that the array does not use, in order."""
     mesh, spec = parsed(form).mesh, _spec(form, row, dim)
     if mesh is None or spec is None:
         return form
@@ -197,15 +199,6 @@ def cycle_unreduced(form: ProblemForm, row: int) -> ProblemForm:
     return _with_spec(form, row, replace(spec, unreduced=_next_axes(spec.unreduced, mesh, spec.axes)))
 
 
-def _is_whole_mesh(text: str, form: ProblemForm, mesh: Mesh) -> bool:
-    """Return whether text for one axis is a whole mesh: ``X=2,Y=4``, ``2x4``, or as JAX prints it."""
-    try:
-        said = parse_mesh(_named(text, form, mesh))
-    except ShardvizError:
-        return "," in text
-    return "," in text or "=" not in text or len(said.axis_names) > 1
-
-
 def _dividing(axes: Sequence[str], elements: int, mesh: Mesh) -> tuple[str, ...]:
     kept: tuple[str, ...] = ()
     for axis in axes:
@@ -231,20 +224,18 @@ def _settled(form: ProblemForm, before: Mesh, names: Mapping[str, str | None] | 
         return form
     old = replace(form, mesh=str(before))
     specs = parsed(old).specs
-    renamed = spec_texts([_renamed(spec, names or {}) for spec in specs])
-    return with_subscripts_moved(replace(form, specs=renamed))
-
-
-def _renamed(spec: Spec, names: Mapping[str, str | None]) -> Spec:
-    if not isinstance(spec, PartitionSpec):
-        return spec
 
     def new(axes: tuple[str, ...]) -> tuple[str, ...]:
         """The axes, or parts of axes, that are left, under their new names."""
         pieces = [axis.partition(":") for axis in axes]
-        kept = [(names.get(name, name), colon, part) for name, colon, part in pieces]
+        kept = [((names or {}).get(name, name), colon, part) for name, colon, part in pieces]
         return tuple(f"{name}{colon}{part}" for name, colon, part in kept if name is not None)
 
+    renamed = [_with_axes(spec, new) if isinstance(spec, PartitionSpec) else spec for spec in specs]
+    return with_subscripts_moved(replace(form, specs=spec_texts(renamed)))
+
+
+def _with_axes(spec: PartitionSpec, new: Callable[[tuple[str, ...]], tuple[str, ...]]) -> PartitionSpec:
     return replace(spec, dims=tuple(map(new, spec.dims)), unreduced=new(spec.unreduced))
 
 
@@ -281,10 +272,7 @@ def _next_axes(here: tuple[str, ...], mesh: Mesh, used: Iterable[str]) -> tuple[
 
 
 def _without(spec: PartitionSpec, gone: str) -> PartitionSpec:
-    def left(axes: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(axis for axis in axes if whole_axis(axis) != gone)
-
-    return replace(spec, dims=tuple(map(left, spec.dims)), unreduced=left(spec.unreduced))
+    return _with_axes(spec, lambda axes: tuple(axis for axis in axes if whole_axis(axis) != gone))
 
 
 def _with_dim(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,8 +18,7 @@ MAX_PIECES = 1024
 
 
 class CollectiveFieldError(QuestionError):
-    """An error of one `field` of a collective, by its name in `CollectiveFields` or of a parameter, for a
-    `reason`; the message names the field."""
+    """An error of one `field` of a collective, or of a parameter, for a `reason`; the message names it."""
 
     def __init__(self, field: str, reason: str, hint: str) -> None:
         super().__init__(f"{'operation' if field == 'op' else field}: {reason}", hint)
@@ -26,12 +26,15 @@ class CollectiveFieldError(QuestionError):
 
 
 def collective_question(collective: CollectiveFields, mesh: Mesh) -> CollectiveQuestion:
-    """The question of `shardviz step` with these fields. Raises `CollectiveFieldError` where one field is
-    wrong, and other `ShardvizError`s."""
+    """The question of `shardviz step` with these fields. Raises `CollectiveFieldError` for a wrong one."""
     given = _parameters(collective)
     pieces = given.pop("pieces")
     _of("op", check_operation, collective.op, given)
-    _check_parts(collective, mesh)
+    if collective.axis:
+        _of("axis", parse_axes, collective.axis, mesh)
+    for field, read in (("data", parse_numbers), ("shape", parse_shape), ("dtype", canonical_dtype)):
+        if text := getattr(collective, field):
+            _of(field, read, text)
     axes = parse_axes(collective.axis, mesh) if collective.axis else mesh.axis_names
     _of("op", check_needed, collective.op, given, mesh.group_size(axes))
     return question_from_options(
@@ -48,17 +51,6 @@ def collective_question(collective: CollectiveFields, mesh: Mesh) -> CollectiveQ
     )
 
 
-def _check_parts(collective: CollectiveFields, mesh: Mesh) -> None:
-    if collective.axis:
-        _of("axis", parse_axes, collective.axis, mesh)
-    if collective.data:
-        _of("data", parse_numbers, collective.data)
-    if collective.shape:
-        _of("shape", parse_shape, collective.shape)
-    if collective.dtype:
-        _of("dtype", canonical_dtype, collective.dtype)
-
-
 def _parameters(collective: CollectiveFields) -> dict[str, Any]:
     """All that `question_from_options` takes; None for what is left out."""
     kinds = {"pieces": int} | {name: parameter.kind for name, parameter in PARAMETERS.items()}
@@ -72,10 +64,9 @@ def _parameters(collective: CollectiveFields) -> dict[str, Any]:
 
 
 def _number(name: str, text: str) -> int:
-    sign, digits = ("-", text.strip()[1:]) if text.strip().startswith("-") else ("", text.strip())
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
+    if not re.fullmatch(r"-?\d{1,9}", text.strip(), re.ASCII):
         raise CollectiveFieldError(name, f"{quote(text, 30)} is not a whole number", "write for example 0")
-    number = int(sign + digits)
+    number = int(text)
     if name == "pieces" and not 1 <= number <= MAX_PIECES:
         problem = f"{number} is outside the range 1 to {MAX_PIECES:,}"
         raise CollectiveFieldError(name, problem, "write for example 4")

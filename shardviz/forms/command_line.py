@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from string import ascii_letters
 from typing import TYPE_CHECKING, Any, Literal
 
 from shardviz.errors import QuestionError, quote
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     import click
 
 
-LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _VIEW_FLAGS = {"--json", "--compare", "--hlo", "--last", "--no-layout", "--plain", "--time"}
 _VIEW_FLAGS |= {"--matmul", "--verbose", "-v"}
 _VIEW_VALUES = {"--limit", "--step", "--round", "--timeout", "--vary", "--versus", "--width", "--color"}
@@ -108,10 +108,16 @@ def _problem_texts(form: ProblemForm) -> tuple[str, str, str]:
     product = split_product(einsums, decided, mesh.shape) if len(decided) == len(specs) else None
     if product is not None:
         return "".join(span.text for span in product), "", form.sizes
-    letters = _letters(einsums)
+    free = iter([letter for letter in ascii_letters if letter not in einsums.dims])
+    letters = {dim: dim if len(dim) == 1 else next(free, dim) for dim in einsums.dims}
     sizes = parsed(form).sizes
     renamed = form.sizes if sizes is None else sizes_text({letters.get(d, d): n for d, n in sizes.items()})
-    return _in_letters(einsums, letters), _joined(written, einsums), renamed
+
+    def lettered(dims: Sequence[str]) -> tuple[str, ...]:
+        return tuple(letters[dim] for dim in dims)
+
+    parts = [Einsum(tuple(map(lettered, part.operands)), lettered(part.result)) for part in einsums.parts]
+    return "; ".join(map(str, parts)), _joined(written, einsums), renamed
 
 
 def _joined(specs: tuple[str, ...], einsums: Einsums | None = None) -> str:
@@ -133,20 +139,6 @@ def _named(specs: tuple[str, ...], einsums: Einsums) -> str:
         if (spec != OPEN if row.role == "result" else spec.strip("_ "))
     ]
     return ", ".join(given or [f"{einsums.rows[0].name}={specs[0]}"])
-
-
-def _letters(einsums: Einsums) -> Mapping[str, str]:
-    taken = {dim for dim in einsums.dims if len(dim) == 1}
-    free = iter([letter for letter in LETTERS if letter not in taken])
-    return {dim: dim if len(dim) == 1 else next(free, dim) for dim in einsums.dims}
-
-
-def _in_letters(einsums: Einsums, letters: Mapping[str, str]) -> str:
-    def renamed(dims: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(letters[dim] for dim in dims)
-
-    parts = [Einsum(tuple(map(renamed, part.operands)), renamed(part.result)) for part in einsums.parts]
-    return "; ".join(map(str, parts))
 
 
 def form_from_line(text: str, form: ProblemForm) -> ProblemForm:

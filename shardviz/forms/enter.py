@@ -1,7 +1,5 @@
-"""Text into any field, in any notation; a whole command line replaces the whole problem.
-
-The text in a spec may say more than the spec: a mesh, sizes, a dtype, other arrays.
-"""
+"""Text into any field, in any notation, which may say more than the field; a whole command line replaces the
+whole problem."""
 
 from __future__ import annotations
 
@@ -70,24 +68,14 @@ def _typed(form: ProblemForm, field: str, text: str) -> ProblemForm:
 
 
 def _enter_einsum(form: ProblemForm, text: str) -> ProblemForm | None:
-    """A comment goes where the rest can be read."""
     entered = enter_einsum(form, joined_lines(text))
     return None if parsed(entered).einsums is None else entered
-
-
-def _enter_targets(form: ProblemForm, text: str) -> ProblemForm:
-    return replace(form, targets=",".join(target.name for target in parse_targets(text)) or "none")
 
 
 def _enter_machine(form: ProblemForm, text: str) -> ProblemForm:
     name = text.strip()
     named = clusters.cluster_named(name) if name and not name.endswith(".toml") else None
     return replace(form, machine=name if named is None else named.name)
-
-
-def _enter_collective(form: ProblemForm, text: str) -> ProblemForm:
-    """The words of `shardviz step`; nothing leaves the player to the plan."""
-    return with_collective_from_line(text, form) if text.strip() else replace(form, collective=None)
 
 
 _ENTERED: dict[str, Callable[..., ProblemForm | None]] = {
@@ -99,9 +87,13 @@ _ENTERED: dict[str, Callable[..., ProblemForm | None]] = {
         form, axis_types=lowered if (lowered := text.strip().lower()) in ("auto", "explicit") else text
     ),
     "device_order": enter_device_order,
-    "targets": _enter_targets,
+    "targets": lambda form, text: replace(
+        form, targets=",".join(target.name for target in parse_targets(text)) or "none"
+    ),
     "machine": _enter_machine,
-    "collective": _enter_collective,
+    "collective": lambda form, text: (
+        with_collective_from_line(text, form) if text.strip() else replace(form, collective=None)
+    ),
 }
 
 
@@ -114,8 +106,11 @@ def _enter_sharding(form: ProblemForm, row: int, text: str) -> ProblemForm | Non
     """
     if text.strip() == OPEN:
         return _typed(form, f"specs.{row}", OPEN)
-    form, text = _with_mesh(form, text), spec_alone(text)
-    mesh = parsed(form).mesh
+    # HLO's names need not be the user's: its text is read by places of the form's mesh.
+    own = None if notations.detect(text).key == "gspmd" else mesh_in_text(text)
+    if own is not None and parsed(entered := enter_mesh(form, own)).mesh is not None:
+        form = entered
+    text, mesh = spec_alone(text), parsed(form).mesh
     if mesh is None:
         return None
     einsums = parsed(form).einsums
@@ -135,7 +130,12 @@ def _enter_sharding(form: ProblemForm, row: int, text: str) -> ProblemForm | Non
     if einsums is not None:
         check_array(reading, einsums.rows[row])
     entered = _typed(form, f"specs.{row}", *spec_texts([reading.spec]))
-    return entered if einsums is None else _with_types(entered, einsums, row, reading)
+    if einsums is None:
+        return entered
+    if reading.shape is not None:
+        sizes = dict(zip(einsums.rows[row].dims, reading.shape, strict=True))
+        entered = enter_sizes(entered, sizes_text(sizes))
+    return entered if reading.dtype is None else replace(entered, dtype=reading.dtype)
 
 
 def _in_brackets(text: str, row: ArrayRow, mesh: Mesh) -> str:
@@ -172,23 +172,6 @@ def _all_specs(text: str, form: ProblemForm, mesh: Mesh, einsums: Einsums) -> tu
         if (row.role == "operand") if spec is None else spec.rank != len(row.dims):
             return None
     return spec_texts(list(specs))
-
-
-def _with_types(form: ProblemForm, einsums: Einsums, row: int, reading: Reading) -> ProblemForm:
-    if reading.shape is not None:
-        dims = einsums.rows[row].dims
-        form = enter_sizes(form, sizes_text(dict(zip(dims, reading.shape, strict=True))))
-    return form if reading.dtype is None else replace(form, dtype=reading.dtype)
-
-
-def _with_mesh(form: ProblemForm, text: str) -> ProblemForm:
-    """The form on the mesh that the text says, if it does and the mesh can be read. HLO's names need not be
-    the user's: its text is read by places of the form's mesh."""
-    mesh = None if notations.detect(text).key == "gspmd" else mesh_in_text(text)
-    if mesh is None:
-        return form
-    entered = enter_mesh(form, mesh)
-    return form if parsed(entered).mesh is None else entered
 
 
 def read_any(

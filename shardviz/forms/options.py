@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.forms.axis_edits import enter_device_order, enter_mesh
@@ -19,9 +19,6 @@ from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec
 from shardviz.targets import parse_targets
 
-if TYPE_CHECKING:
-    from shardviz.planner.problem import Problem
-
 
 def form_from_options(
     einsum: str | None = None,
@@ -34,12 +31,10 @@ def form_from_options(
     axis_types: Literal["auto", "explicit"] = "auto",
     targets: str = ProblemForm.targets,
     machine: str | None = None,
-    objective: str = ProblemForm.objective,
-    backward: str = ProblemForm.backward,
-    remat: str = ProblemForm.remat,
-    optimizer: str = ProblemForm.optimizer,
+    **texts: Any,
 ) -> ProblemForm:
-    """The form of the problem that `shardviz explain` would answer, with these options.
+    """The form of the problem that `shardviz explain` would answer, with these options; `texts` are those of
+    its other fields, which are checked where they are resolved.
 
     Without an einsum it is the usual one, split as usual where no specs are given; any other einsum without
     specs is not split. Raises `ShardvizError` as `problem_from_text` does, and for unknown targets; a machine
@@ -54,46 +49,34 @@ def form_from_options(
     problem = problem_from_text(
         text, mesh=asked, specs=specs, sizes=sizes or "", dtype=dtype, axis_types=axis_types
     )
+    arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
+    given = parse_sizes(sizes or "")
+    if not given and "..." in text:
+        known = {dim: size for array in arrays for dim, size in zip(array.dims, array.shape, strict=True)}
+        # Only the specs say how many dimensions there are.
+        given = known if "...0" in known else given
     form = ProblemForm(
         mesh=str(asked),
         einsum="",
         specs=(),
-        sizes=_given_sizes(problem, text, sizes or ""),
+        sizes=sizes_text(given),
         dtype=problem.result.dtype,
         axis_types=axis_types,
         targets=",".join(target.name for target in parse_targets(targets, asked.size)) or "none",
         machine=one_line(machine or "").strip(),
-        objective=objective,
-        backward=backward,
-        remat=remat,
-        optimizer=optimizer,
+        **texts,
     )
     form = enter_einsum(form, text)
     if specs is not None or "[" in text:
-        form = replace(form, specs=_row_specs(form, problem))
+        einsums = parsed(form).einsums
+        if einsums is None or einsums.program is None:
+            rows = [array.spec for array in arrays]
+        else:
+            named = {array.name: array.spec for array in problem.arguments}
+            named |= {part.result.name: part.result.spec for part in problem.parts}
+            rows = [named[row.name] for row in einsums.rows]
+        form = replace(form, specs=spec_texts(rows))
     return form if device_order is None else enter_device_order(form, device_order)
-
-
-def _row_specs(form: ProblemForm, problem: Problem) -> tuple[str, ...]:
-    arrays = [array for part in problem.parts for array in (*part.operands, part.result)]
-    einsums = parsed(form).einsums
-    if einsums is None or einsums.program is None:
-        return spec_texts([array.spec for array in arrays])
-    specs = {array.name: array.spec for array in problem.arguments}
-    specs |= {part.result.name: part.result.spec for part in problem.parts}
-    return spec_texts([specs[row.name] for row in einsums.rows])
-
-
-def _given_sizes(problem: Problem, text: str, sizes: str) -> str:
-    """The sizes as they were given; those of all dimensions where only the specs say how many there are."""
-    known = {
-        dim: size
-        for part in problem.parts
-        for array in (*part.operands, part.result)
-        for dim, size in zip(array.dims, array.shape, strict=True)
-    }
-    said_by_specs = not sizes.strip() and "..." in text and "...0" in known
-    return sizes_text(known if said_by_specs else parse_sizes(sizes))
 
 
 def form_from_table(table: Mapping[str, Any]) -> ProblemForm:
@@ -108,7 +91,15 @@ def form_from_table(table: Mapping[str, Any]) -> ProblemForm:
     specs = given.pop("specs") if is_over and "specs" in given else None
     form = form_from_options(**given)
     if specs is not None:
-        form = replace(form, specs=_specs_of_rows(specs, form))
+        mesh = parsed(form).mesh
+        assert mesh is not None
+        parts = parse_specs(specs, mesh.shape)
+        written = spec_texts([spec for part in parts for spec in (*part.operands, part.result)])
+        if len(written) != len(form.specs):
+            said, arrays = plural(len(written), "spec"), plural(len(form.specs), "array")
+            problem = f"{quote(specs)} has {said}, and there are {arrays}"
+            raise QuestionError(problem, "write one for each array: XY,Y_->X_")
+        form = replace(form, specs=written)
     if "collective" not in table:
         return form
     collective = dict(table["collective"])
@@ -116,22 +107,8 @@ def form_from_table(table: Mapping[str, Any]) -> ProblemForm:
     return replace(form, collective=CollectiveFields(**collective, parameters=parameters))
 
 
-def _specs_of_rows(text: str, form: ProblemForm) -> tuple[str, ...]:
-    """The specs of all rows of a form, from ``XY,Y_->X_``."""
-    mesh = parsed(form).mesh
-    assert mesh is not None
-    parts = parse_specs(text, mesh.shape)
-    specs = spec_texts([spec for part in parts for spec in (*part.operands, part.result)])
-    if len(specs) != len(form.specs):
-        said, arrays = plural(len(specs), "spec"), plural(len(form.specs), "array")
-        problem = f"{quote(text)} has {said}, and there are {arrays}"
-        raise QuestionError(problem, "write one for each array: XY,Y_->X_")
-    return specs
-
-
 def with_shardings(form: ProblemForm, mesh: Mesh, specs: Mapping[str, PartitionSpec]) -> ProblemForm:
-    """The form on a mesh, its arrays split as `specs` has them by name; what that lacks is open. A mesh with
-    an order has its devices in that of their ids."""
+    """The form on a mesh, with the specs of arrays by name; what `specs` lacks is open."""
     einsums = parsed(form).einsums
     rows = () if einsums is None else einsums.rows
     return replace(

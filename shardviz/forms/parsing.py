@@ -136,8 +136,7 @@ class Einsums(NamedTuple):
 
 @contextmanager
 def reader_errors() -> Iterator[None]:
-    """Raise a `ShardvizError` as it is, and a `QuestionError` for any other exception of the block. As a
-    decorator it does so for a function."""
+    """Raise `QuestionError` in place of any exception of the block that is no `ShardvizError`."""
     try:
         yield
     except ShardvizError:
@@ -161,8 +160,7 @@ def read_mesh(text: str, device_order: str) -> Mesh:
 
 @reader_errors()
 def read_einsums(text: str, ellipsis_rank: int = 0, axis_sizes: Mapping[str, int] | None = None) -> Einsums:
-    """Read an einsum, a chain, a product in brackets or a program; `axis_sizes` are the axes of a mesh that
-    is known. Raises `NotationError`."""
+    """Read an einsum, a chain, a product in brackets or a program. Raises `NotationError`."""
     text, layers = split_layers(text)
     if is_program(text):
         program = read_program(text, {}, axis_sizes)

@@ -84,7 +84,7 @@ class ResolvedProblem:
     @cached_property
     def placed(self) -> PlacedMesh:
         """The mesh on the machine that prices it."""
-        return self.named or _usual_place(self.targets, self.problem.mesh)
+        return self.named or hardware.placed_for(None, self.targets, self.problem.mesh)
 
     @cached_property
     def cost(self) -> PlanCost:
@@ -113,7 +113,7 @@ def resolve(
     named_machine = cache(lambda: resolver.named(mesh))
     named_targets = cache(resolver.targets)
     found = resolver.problem(
-        mesh, einsums, lambda mesh: named_machine() or _usual_place(named_targets(), mesh)
+        mesh, einsums, lambda mesh: named_machine() or hardware.placed_for(None, named_targets() or (), mesh)
     )
     targets, named = named_targets(), named_machine()
     collective = resolver.collective(mesh)
@@ -124,8 +124,13 @@ def resolve(
                 raise next(iter(resolver.errors.values()))
             last = resolve(ProblemForm())
         if found is None:
-            named = last.named
-        shown, found, targets, collective = _with_last(draft, last, found, targets, collective)
+            kept = [name for name in (*PROBLEM_FIELDS, "specs") if name != "targets"]
+            shown = replace(shown, **{name: getattr(last.shown, name) for name in kept})
+            found, named = (last.problem, last.plan), last.named
+        if targets is None:
+            shown, targets = replace(shown, targets=last.shown.targets), last.targets
+        if draft.collective is not None and collective is None:
+            shown, collective = replace(shown, collective=last.shown.collective), last.collective
         if named is None:
             shown = replace(shown, machine="")
     assert found is not None
@@ -162,24 +167,6 @@ def resolve_first(draft: ProblemForm, find_plan: FindPlan | None = None) -> Reso
         return resolve(draft, None, find_plan)
     except ShardvizError:
         return resolve(draft, resolve(ProblemForm()), find_plan)
-
-
-def _with_last(
-    draft: ProblemForm,
-    last: ResolvedProblem,
-    found: tuple[Problem, Plan] | None,
-    targets: tuple[Target, ...] | None,
-    collective: CollectiveQuestion | None,
-) -> tuple[ProblemForm, tuple[Problem, Plan], tuple[Target, ...], CollectiveQuestion | None]:
-    shown = draft
-    if found is None:
-        values = {name: getattr(last.shown, name) for name in (*PROBLEM_FIELDS, "specs") if name != "targets"}
-        shown, found = replace(shown, **values), (last.problem, last.plan)
-    if targets is None:
-        shown, targets = replace(shown, targets=last.shown.targets), last.targets
-    if draft.collective is not None and collective is None:
-        shown, collective = replace(shown, collective=last.shown.collective), last.collective
-    return shown, found, targets, collective
 
 
 @dataclass
@@ -267,7 +254,11 @@ class _Resolver:
                 size = einsums.elements(draft.sizes)
         if einsums is None or mesh is None or specs is None or "sizes" in self.errors:
             return None
-        arrays = self._arrays(einsums, specs, size, dtype or ProblemForm().dtype)
+        arrays = []
+        for row, spec in zip(einsums.rows, specs, strict=True):
+            with self._field("sizes"):
+                shape = tuple(size[dim] for dim in row.dims)
+                arrays.append(ShardedArray(row.name, row.dims, shape, dtype or ProblemForm.dtype, spec))
         if self.errors:
             return None
         axis_types: Literal["auto", "explicit"] = "explicit" if draft.axis_types == "explicit" else "auto"
@@ -356,16 +347,6 @@ class _Resolver:
                     )
         return specs
 
-    def _arrays(
-        self, einsums: Einsums, specs: list[PartitionSpec | None], size: dict[str, int], dtype: str
-    ) -> list[ShardedArray]:
-        arrays = []
-        for row, spec in zip(einsums.rows, specs, strict=True):
-            with self._field("sizes"):
-                shape = tuple(size[dim] for dim in row.dims)
-                arrays.append(ShardedArray(row.name, row.dims, shape, dtype, spec))
-        return arrays
-
     def targets(self) -> tuple[Target, ...] | None:
         """The targets to ask."""
         mesh = self._parsed.mesh
@@ -391,10 +372,9 @@ class _Resolver:
         draft, last = self.draft, self._last
         if draft.collective is None or mesh is None:
             return None
-        if last is not None and last.collective is not None:
-            same_mesh = last.collective.layout.mesh == mesh
-            if same_mesh and last.shown.collective == draft.collective:
-                return last.collective
+        was = None if last is None or last.shown.collective != draft.collective else last.collective
+        if was is not None and was.layout.mesh == mesh:
+            return was
         with self._field("collective", draft.collective.op):
             return collectives.collective_question(draft.collective, mesh)
         return None
@@ -408,10 +388,6 @@ def planned(problem: Problem, placed: PlacedMesh) -> Plan:
 @lru_cache(maxsize=1)  # most edits leave the mesh, and a planner remembers prices on its own
 def _planner(mesh: Mesh, placed: PlacedMesh, objective: Objective) -> Planner:
     return planner.Planner(mesh, placed, objective)
-
-
-def _usual_place(targets: tuple[Target, ...] | None, mesh: Mesh) -> PlacedMesh:
-    return hardware.placed_for(None, targets or (), mesh)
 
 
 def _better(error: ShardvizError, text: str) -> ShardvizError:
@@ -429,8 +405,5 @@ def _rows_of(draft: ProblemForm, last: ResolvedProblem | None) -> tuple[ArrayRow
     """Rows for the specs of an einsum that cannot be read: the last ones, if they are as many."""
     if last is not None and len(last.rows) == len(draft.specs):
         return last.rows
-    count = len(draft.specs)
-    return tuple(
-        ArrayRow(0, index, f"array {index + 1}", (), "operand" if index + 1 < count else "result")
-        for index in range(count)
-    )
+    roles = [*["operand"] * (len(draft.specs) - 1), "result"][: len(draft.specs)]
+    return tuple(ArrayRow(0, index, f"array {index + 1}", (), role) for index, role in enumerate(roles))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import ArrayRow, ProblemForm
@@ -43,15 +44,14 @@ def with_subscripts_moved(form: ProblemForm) -> ProblemForm:
 
 
 def enter_sizes(form: ProblemForm, text: str) -> ProblemForm:
-    """Put sizes into their field: ``b=8,d=2048``, where dimensions left out keep theirs. The dimensions of an
-    ellipsis are as many as have sizes."""
+    """Put sizes into their field; dimensions that are left out keep theirs. An ellipsis has those given."""
     if not text.strip():
         return _with_rank(form, "")
     einsums = parsed(form).einsums
     try:
         given = parse_sizes(text)
     except ShardvizError:
-        return replace(form, sizes=text)
+        einsums = None
     if einsums is None:
         return replace(form, sizes=text)
     if einsums.program is not None:
@@ -124,30 +124,29 @@ def _carried_specs(form: ProblemForm, einsums: Einsums) -> list[Spec]:
     specs = parsed(form).specs
     if before is None or len(before.rows) != len(specs):
         # Nobody knows what the rows were called: those of the same rank stay.
+        pairs = zip_longest(einsums.rows, specs[: len(einsums.rows)])
         return [
-            _same_rank(specs[index] if index < len(specs) else None, row)
-            for index, row in enumerate(einsums.rows)
+            spec if isinstance(spec, str) or (spec and spec.rank == len(row.dims)) else _new(row)
+            for row, spec in pairs
         ]
-    if before.program is not None and einsums.program is not None:
-        named = {row.name: (row, spec) for row, spec in zip(before.rows, specs, strict=True)}
-        return [_refitted(row, *named[row.name]) if row.name in named else _new(row) for row in einsums.rows]
-    old = dict(zip(_keys(before.rows), zip(before.rows, specs, strict=True), strict=True))
+    are_programs = before.program is not None and einsums.program is not None
+    old = dict(zip(_keys(before.rows, are_programs), zip(before.rows, specs, strict=True), strict=True))
     return [
         _refitted(row, *old[key]) if key in old else _new(row)
-        for key, row in zip(_keys(einsums.rows), einsums.rows, strict=True)
+        for key, row in zip(_keys(einsums.rows, are_programs), einsums.rows, strict=True)
     ]
 
 
-def _keys(rows: Sequence[ArrayRow]) -> list[tuple[str, int]]:
+def _keys(rows: Sequence[ArrayRow], by_name: bool) -> list[tuple[str, int]]:
     """The name of each row when rows of two einsums are compared."""
-    keys = []
-    operands = 0
-    for index, row in enumerate(rows):
-        if row.role == "operand":
-            keys.append(("operand", operands))
-            operands += 1
+    keys: list[tuple[str, int]] = []
+    for row in rows:
+        if by_name:
+            keys.append((row.name, 0))
+        elif row.role == "operand":
+            keys.append(("operand", sum(role == "operand" for role, _ in keys)))
         else:
-            keys.append(("last", 0) if index == len(rows) - 1 else (row.role, row.part))
+            keys.append(("last", 0) if row is rows[-1] else (row.role, row.part))
     return keys
 
 
@@ -155,13 +154,8 @@ def _new(row: ArrayRow) -> PartitionSpec | None:
     return PartitionSpec.replicated(len(row.dims)) if row.role == "operand" else None
 
 
-def _same_rank(spec: Spec, row: ArrayRow) -> Spec:
-    return spec if isinstance(spec, str) or (spec and spec.rank == len(row.dims)) else _new(row)
-
-
 def _refitted(row: ArrayRow, old_row: ArrayRow, spec: Spec) -> Spec:
-    """A spec of the old row for the new one: every dimension keeps its axes by name; by place where all have
-    other names."""
+    """The old row's spec for the new one: axes stay by a dimension's name, or by place if all are new."""
     if not isinstance(spec, PartitionSpec):
         return _new(row) if spec is None or row.dims != old_row.dims else spec
     if row.dims == old_row.dims:

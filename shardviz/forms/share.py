@@ -1,10 +1,6 @@
-"""A form as a JSON object, and as one short string that fits a chat message.
-
-The string is ``shardviz1-`` and, in base64's alphabet for URLs, a CRC-32 before the deflated JSON of what
-differs from the default form: ``{"draft": {"mesh": "X=8"}, "screen": "plan", "lesson": "fsdp", "stage": 3}``.
-None of it is run. The default form and the deflater's words are parts of the format: others need another
-version.
-"""
+"""A form as a JSON object, and as one short string that fits a chat message: ``shardviz1-`` and, in base64's
+alphabet for URLs, a CRC-32 before the deflated JSON of what differs from the default form. None of it is run.
+The default form and the deflater's words are parts of the format: others need another version."""
 
 from __future__ import annotations
 
@@ -81,8 +77,16 @@ def from_document(document: StrictTable) -> ProblemForm:
     }
     specs = document.listed("specs", MAX_SPECS)
     texts["specs"] = tuple(specs.line(number, MAX_TEXT) for number in specs.values)
-    collective = None if document.values["collective"] is None else document.table("collective")
-    form = ProblemForm(**texts, collective=None if collective is None else _collective(collective))
+    collective = None
+    if document.values["collective"] is not None:
+        table = document.table("collective")
+        table.exactly(own := [field.name for field in fields(CollectiveFields)])
+        given = table.table("parameters")
+        given.only(parameter_names())
+        parameters = [(name, given.line(name, MAX_TEXT)) for name in parameter_names() if name in given]
+        lines = {name: table.line(name, MAX_TEXT) for name in own if name != "parameters"}
+        collective = CollectiveFields(**lines, parameters=tuple(parameters))
+    form = ProblemForm(**texts, collective=collective)
     length = sum(_length(document.values[name]) for name in known)
     if length > MAX_TEXT:
         document.fail(None, f"the problem has {length:,} characters", f"at most {MAX_TEXT:,} are read")
@@ -95,23 +99,9 @@ def _length(document: object) -> int:
     return sum(map(_length, document)) if isinstance(document, list) else len(str(document or ""))
 
 
-def _collective(document: StrictTable) -> CollectiveFields:
-    known = [field.name for field in fields(CollectiveFields)]
-    document.exactly(known)
-    parameters = document.table("parameters")
-    parameters.only(parameter_names())
-    return CollectiveFields(
-        **{name: document.line(name, MAX_TEXT) for name in known if name != "parameters"},
-        parameters=tuple(
-            (name, parameters.line(name, MAX_TEXT)) for name in parameter_names() if name in parameters
-        ),
-    )
-
-
 @dataclass(frozen=True)
 class Shared:
-    """A form, the screen that shows it, and the lesson it belongs to: its name and the number of its stage,
-    from 0; an empty name for a problem of its own."""
+    """A form, the screen that shows it, and the name and stage (from 0) of its lesson, "" for none."""
 
     draft: ProblemForm
     screen: str = "layout"
@@ -127,7 +117,7 @@ def to_string(shared: Shared) -> str:
     text = json.dumps(short, ensure_ascii=False, separators=(",", ":")).encode()
     deflate = zlib.compressobj(9, wbits=-zlib.MAX_WBITS, zdict=_WORDS)
     packed = deflate.compress(text) + deflate.flush()
-    checked = _checksum(packed) + packed
+    checked = zlib.crc32(packed).to_bytes(4, "big") + packed
     string = f"shardviz{VERSION}-{urlsafe_b64encode(checked).rstrip(b'=').decode()}"
     if len(text) > MAX_JSON or len(string) > MAX_STRING:
         problem = "this problem is too long for a string"
@@ -156,7 +146,8 @@ def from_string(text: str) -> Shared:
     except (binascii.Error, ValueError):
         raise _damaged() from None
     # The decoder passes over what is not of its alphabet, and over bits that it has no byte for.
-    if urlsafe_b64encode(checked).rstrip(b"=").decode() != packed or checked[:4] != _checksum(checked[4:]):
+    again = urlsafe_b64encode(checked).rstrip(b"=").decode()
+    if again != packed or checked[:4] != zlib.crc32(checked[4:]).to_bytes(4, "big"):
         raise _damaged()
     usual = to_shared_document(Shared(ProblemForm()))
     return _read_shared(_completed(StrictTable(_json_of(checked[4:]), _error_at), usual))
@@ -225,10 +216,6 @@ def _usual(key: str, usual: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _error_at(key: str, reason: str, _hint: str) -> QuestionError:
     return QuestionError(": ".join(filter(None, (key, reason))), _NOT_OURS)
-
-
-def _checksum(packed: bytes) -> bytes:
-    return zlib.crc32(packed).to_bytes(4, "big")
 
 
 def _damaged() -> QuestionError:

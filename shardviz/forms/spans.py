@@ -41,8 +41,7 @@ def array_spans(
 
 
 def _cut(text: str, spec: PartitionSpec | None, words: Sequence[TextSpan]) -> Spans:
-    """A text, cut at the axes among words that stand in it in this order, with signs alone between them; the
-    axes of a pending sum come last."""
+    """A text, cut at the axes among words that stand in it in this order; those of a pending sum are last."""
     unreduced = () if spec is None else spec.unreduced
     pending = [TextSpan("{U_"), *(TextSpan(axis, axis) for axis in unreduced)] if unreduced else []
     spans, done, place = [], 0, 0

@@ -100,8 +100,7 @@ def set_aside(path: Path, reason: str) -> StateError:
 
 
 class SavedSession(NamedTuple):
-    """A form, valid or not, the screen that showed it, one of `SCREENS`, and the steps `before` it, for undo,
-    and `after` it, for redo."""
+    """A form, valid or not, its screen, one of `SCREENS`, and the steps `before` and `after` it."""
 
     draft: ProblemForm
     screen: str = SCREENS[0]
@@ -116,11 +115,10 @@ class SavedSession(NamedTuple):
 
 def save_session(session: SavedSession) -> None:
     """Write the session in place of the last one. Raises `StateError` where that cannot be written."""
-    documents = (_document(session, steps) for steps in KEPT_STEPS)
-    document = next(
-        (document for document in documents if len(json.dumps(document, indent=1)) <= MAX_BYTES), None
-    )
-    document = document or _document(session, 0)
+    for steps in KEPT_STEPS:
+        document = _document(session, steps)
+        if len(json.dumps(document, indent=1)) <= MAX_BYTES:
+            break
     try:
         _session(StrictTable(document, state_error))
     except QuestionError as error:

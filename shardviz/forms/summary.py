@@ -1,5 +1,4 @@
-"""The problem on one line: its fields in order, each in spans that name mesh axes or do not; and the
-questions of a session, which are told apart by it."""
+"""The problem on one line, in spans that name mesh axes or do not; and the questions of a session."""
 
 from __future__ import annotations
 

@@ -167,8 +167,7 @@ def shared_of(attempt: Attempt, screen: str) -> Shared:
 
 
 def attempt_of(shared: Shared) -> Attempt:
-    """The attempt at a shared lesson's stage; predictions before it count as not known. Raises `LessonError`
-    where the course has no such lesson."""
+    """The attempt at a shared lesson's stage, with no answers known. Raises `LessonError` for none such."""
     return attempt_at(find(shared.lesson, may_read_files=False), shared)
 
 

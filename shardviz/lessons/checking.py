@@ -26,17 +26,8 @@ class Complaint:
     reason: str
 
 
-def complaints(lesson: Lesson) -> list[Complaint]:
-    """All that is wrong with a lesson, in the order of its file; none where it is valid: the start does not
-    meet the goal and the solution does, by changing what may change; every wrong answer is one of its
-    question's kind, wrong, and unlike the others; every screen has something to show; every one of its
-    `figures` stands in its text and is what its measure computes."""
-    return list(_complaints(lesson))
-
-
 def unchecked_figures(lesson: Lesson) -> list[str]:
-    """The times and numbers of bytes in a valid lesson's text that nothing computes: neither one of its
-    `figures`, nor an answer, nor a limit of its goal."""
+    """The times and bytes in a valid lesson's text that are no figure, no answer and no limit of its goal."""
     said = [figure.says for figure in lesson.figures]
     said += [answer_of(prediction).text for prediction in lesson.questions.values()]
     said += (lesson.goal.at_most or {}).values()
@@ -45,6 +36,14 @@ def unchecked_figures(lesson: Lesson) -> list[str]:
     told += [reason for prediction in lesson.predictions for reason in prediction.wrong.values()]
     found = figures("; ".join(told))
     return [text for text, value in found.items() if value not in known]
+
+
+def complaints(lesson: Lesson) -> list[Complaint]:
+    """All that is wrong with a lesson, in the order of its file; none where it is valid: the start does not
+    meet the goal and the solution does, by changing what may change; every wrong answer is one of its
+    question's kind, wrong, and unlike the others; every screen has something to show; every one of its
+    `figures` stands in its text and is what its measure computes."""
+    return list(_complaints(lesson))
 
 
 def _complaints(lesson: Lesson) -> Iterator[Complaint]:
@@ -167,9 +166,8 @@ def _parts_of_goal(lesson: Lesson, solution: ResolvedProblem) -> Iterator[Compla
 
 def _screen(key: str, screen: str, resolved: ResolvedProblem) -> Iterator[Complaint]:
     if screen == "step" and resolved.collective is None and not resolved.plan.collectives:
-        yield Complaint(
-            key, "there is nothing to step through: no collective is set, and the plan sends nothing"
-        )
+        reason = "there is nothing to step through: no collective is set, and the plan sends nothing"
+        yield Complaint(key, reason)
 
 
 def _resolved(draft: ProblemForm) -> ResolvedProblem | ShardvizError:

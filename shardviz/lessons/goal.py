@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import count, zip_longest
-from operator import eq
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError, ShardvizError, plural, quote
 from shardviz.forms.form import CollectiveFields
@@ -81,8 +80,7 @@ def first_difference(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> s
 
 def _differences(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> Iterator[str | None]:
     """A sentence, or None, for each condition."""
-    problem, setup = resolved.problem, resolve_once(lesson.setup)
-    mesh = wanted_mesh(lesson)
+    problem, setup, mesh = resolved.problem, resolve_once(lesson.setup), wanted_mesh(lesson)
     yield from changes(setup, resolved, goal.may_change)
     if goal.mesh is not None and wide(problem.mesh) != wide(mesh):
         # Not which one it wants: that may be all there is to find.
@@ -91,11 +89,8 @@ def _differences(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> Itera
             if problem.mesh.size == mesh.size
             else f"the mesh has {plural(problem.mesh.size, 'device')}; the goal wants {mesh.size}"
         )
-    if (
-        "collective" in goal.may_change
-        and goal.ends is None
-        and _of_algorithm(setup) != _of_algorithm(resolved)
-    ):
+    is_algorithm_free = "collective" in goal.may_change and goal.ends is None
+    if is_algorithm_free and _without_algorithm(setup) != _without_algorithm(resolved):
         yield "the collective has changed; only its algorithm may change"
     if goal.axis_types is not None and problem.axis_types != goal.axis_types:
         yield f"the axes are {problem.axis_types}; the goal wants them {goal.axis_types}"
@@ -110,8 +105,8 @@ def _differences(goal: Goal, lesson: Lesson, resolved: ResolvedProblem) -> Itera
         yield _exceeded(ask, limit, resolved)
 
 
-def _of_algorithm(resolved: ResolvedProblem) -> CollectiveFields | None:
-    """The form's collective without what says by which algorithm it runs."""
+def _without_algorithm(resolved: ResolvedProblem) -> CollectiveFields | None:
+    """The form's collective, whichever the algorithm."""
     collective = resolved.shown.collective
     if collective is None:
         return None
@@ -120,8 +115,7 @@ def _of_algorithm(resolved: ResolvedProblem) -> CollectiveFields | None:
 
 
 def wanted_mesh(lesson: Lesson) -> Mesh:
-    """The goal's mesh; its devices in the order that the lesson gives, where it gives one. Raises
-    `ShardvizError` for an order that does not fit."""
+    """The goal's mesh in the lesson's order of devices. Raises `ShardvizError` for one that does not fit."""
     if lesson.goal.mesh is None:
         return resolve_once(lesson.setup).problem.mesh
     return read_mesh(lesson.goal.mesh, lesson.setup.device_order)
@@ -198,16 +192,14 @@ def changes(
         return
     for name in dict.fromkeys(row.name for row in resolved.rows):
         array, spec = array_named(resolved, name), array_named(setup, name).decided_spec
-        mesh = resolved.problem.mesh
-        if not {*spec.axes, *spec.unreduced} <= {*mesh.axis_names}:
-            mesh = setup.problem.mesh
-        yield layout_difference(array, resolved.problem.mesh, spec, mesh, "keeps")
+        has_axes = {*spec.axes, *spec.unreduced} <= {*now.mesh.axis_names}
+        yield layout_difference(array, now.mesh, spec, now.mesh if has_axes else was.mesh, "keeps")
 
 
 def _order(mesh: Mesh) -> tuple[int, ...]:
     """The devices' numbers by mesh position; none where they simply count."""
     order = mesh.device_order or ()
-    return () if all(map(eq, order, count())) else order
+    return () if order == tuple(range(len(order))) else order
 
 
 def _einsums(problem: Problem) -> str:
@@ -216,9 +208,6 @@ def _einsums(problem: Problem) -> str:
         + f" -> {part.result.name}[{', '.join(part.result.dims)}]"
         for part in problem.forward
     )
-
-
-T = TypeVar("T")
 
 
 def layout_difference(
@@ -233,38 +222,29 @@ def layout_difference(
     if mesh.size != wanted_mesh.size:
         return f"the mesh has {plural(mesh.size, 'device')}; the goal {verb} {wanted_mesh.size:,}"
     layouts = Layout(array, mesh), Layout(array.with_spec(wanted), wanted_mesh)
+    dims = {1: ("elements",), 2: ("rows", "columns")}.get(array.rank, array.dims)
     found: list[tuple[int, str]] = []
-    for dim in range(array.rank):
+    for dim, name in enumerate(dims[: array.rank]):
         held, want = (bounds_by_device(layout, dim) for layout in layouts)
-        device = _first(held, want)
-        if device is not None:
+        if held != want:
+            device = _first_unlike(held, want)
             (start, stop), (want_start, want_stop) = held[device], want[device]
-            what = f"{_dim_words(array, dim)} {start}:{stop} of {array.name}"
+            what = f"{name} {start}:{stop} of {array.name}"
             found.append((device, f"holds {what}; the goal {verb} {want_start}:{want_stop}"))
     sums, want_sums = map(sums_by_device, layouts)
-    device = _first(sums, want_sums)
-    if device is not None:
+    if sums != want_sums:
+        device = _first_unlike(sums, want_sums)
         said, asked = "a partial sum", "another one" if want_sums[device] else "the whole sum"
         if not sums[device]:
             said, asked = "the whole sum", "a partial one"
         found.append((device, f"holds {said} of {array.name}; the goal {verb} {asked}"))
-    if not found:
-        return None
     # Of several at one device, that of the first dimension.
-    number, words = min(found, key=lambda each: each[0])
-    return f"device {number:,} {words}"
+    number, words = min(found, key=lambda each: each[0], default=(0, ""))
+    return f"device {number:,} {words}" if words else None
 
 
-def _first(held: Sequence[T], wanted: Sequence[T]) -> int | None:
-    if held == wanted:
-        return None
+def _first_unlike(held: Sequence[object], wanted: Sequence[object]) -> int:
     return next(index for index, pair in enumerate(zip(held, wanted, strict=True)) if pair[0] != pair[1])
-
-
-def _dim_words(array: ShardedArray, dim: int) -> str:
-    if array.rank == 1:
-        return "elements"
-    return ("rows", "columns")[dim] if array.rank == 2 else array.dims[dim]
 
 
 _VERBS = {

@@ -47,8 +47,7 @@ class HandIn:
 
 
 def hand_in(name: str, progress: CourseProgress, lessons: Iterable[Lesson]) -> str:
-    """The file's text, with those of the lessons that were begun. Raises `QuestionError` where none was, and
-    for a name that a line cannot show."""
+    """The file's text, with the lessons that were begun. Raises `QuestionError` for none, or a bad name."""
     if not name.strip() or not name.isprintable() or len(name) > MAX_NAME:
         problem = f"{quote(name, 30)} cannot be a name: it has no letters, too many, or others than letters"
         raise QuestionError(problem, "write for example --hand-in 'Ada Lovelace'")
@@ -85,8 +84,7 @@ def _digest(document: Mapping[str, Any]) -> str:
 
 
 class Grade(NamedTuple):
-    """A row of the table. `solved` are the lessons whose goals the learner's sandboxes meet, `written` the
-    texts that pass."""
+    """A row of the table. `solved` are the sandboxes that meet their goals, `written` the texts that pass."""
 
     pupil: str
     lessons: int

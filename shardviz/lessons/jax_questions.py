@@ -23,24 +23,18 @@ if TYPE_CHECKING:
 
 OF_ONE_ARRAY = ("shard_shape", "slices", "holders", "replicas", "bytes", "shard_bytes", "loads")
 """Measures of who holds what of an array, their first argument, without which `shard_bytes` is of all."""
-OF_LAYOUTS = (*OF_ONE_ARRAY, "devices", "device", "coordinates", "crossing")
-"""Measures of who holds what."""
+OF_MESHES = ("devices", "device", "coordinates", "crossing")
 OF_PLANS = ("collectives", "count", "line", "sent")
 """Measures of what a plan sends."""
-OF_STEPS = ("collectives", "count")
-"""Those of which JAX can be asked in a train step."""
 OF_TIMES = ("seconds", "overlapped", "step", "exposed", "bound", "flops")
 """Measures of work and seconds: JAX knows only what is sent, the plan's collectives or the form's own."""
-OF_ROUNDS = ("rounds", "held")
-"""Measures of a collective's rounds, of which JAX knows only where they lead."""
 SAME_MOVES = {"promoted_dtype", "narrowed_dtype", "padded", *compare.SAME_TRAFFIC} - {"only_other_result"}
 """Codes of differences with which the same collectives run over the same axes, to the same result."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _LessonQuestion:
-    """A question about a key of a lesson's file. `is_of_answer`: the answer to a prediction follows from what
-    JAX says."""
+    """A question about a key of a lesson's file; with `is_of_answer` it gives a prediction's answer."""
 
     key: str
     is_of_answer: bool = False
@@ -100,11 +94,8 @@ class PlanQuestion(_LessonQuestion):
         name, *arguments = self.ask.split() or [""]
         if name == "result_spec":
             ours, theirs = self.plan.result_spec, answer.result_spec
-            return (
-                ""
-                if ours == theirs
-                else f"the result is split as {ours}; {answer.target} leaves it as {theirs}"
-            )
+            same = ours == theirs
+            return "" if same else f"the result is split as {ours}; {answer.target} leaves it as {theirs}"
         if name == "count" and self.plan.problem.training is not None:
             number = sum(step.op == arguments[0] for step in self.plan.collectives)
             found = sum(collective.op == COLLECTIVES[arguments[0]] for collective in answer.collectives)
@@ -136,20 +127,20 @@ def jax_questions(lesson: Lesson) -> list[JaxQuestion]:
 def _of_measure(key: str, ask: str, draft: ProblemForm) -> Iterator[JaxQuestion]:
     name, *arguments = ask.split()
     resolved = resolve_once(draft)
-    if name in OF_LAYOUTS:
+    if name in (*OF_ONE_ARRAY, *OF_MESHES):
         is_named = name in OF_ONE_ARRAY and arguments
         arrays = (array_named(resolved, arguments[0]),) if is_named else resolved.problem.arguments
         yield from _of_arrays(key, resolved, arrays, is_of_answer=True)
-    elif name == "result" or name in OF_ROUNDS:
+    elif name in ("result", "rounds", "held"):  # of rounds JAX knows only where they lead
         yield from _of_run(key, collective_of(resolved), is_of_answer=name == "result")
     elif name in OF_TIMES and resolved.collective is not None:
         yield from _of_run(key, resolved.collective)
-    elif name == "result_spec" or (
-        name in (OF_STEPS if resolved.problem.training is not None else (*OF_PLANS, *OF_TIMES))
-        and resolved.collective is None
-    ):
-        is_of_answer = name in (*OF_PLANS, "result_spec")
-        yield PlanQuestion(key=key, plan=resolved.plan, ask=ask, is_of_answer=is_of_answer)
+    else:
+        # In a train step compilers may send other things beside.
+        of_plans = (*OF_PLANS, *OF_TIMES) if resolved.problem.training is None else ("collectives", "count")
+        if name == "result_spec" or (name in of_plans and resolved.collective is None):
+            is_of_answer = name in (*OF_PLANS, "result_spec")
+            yield PlanQuestion(key=key, plan=resolved.plan, ask=ask, is_of_answer=is_of_answer)
 
 
 def _of_arrays(

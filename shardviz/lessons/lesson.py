@@ -117,6 +117,11 @@ class Lesson:
     writing: Writing | None = None
 
     @property
+    def full_title(self) -> str:
+        """The title with the number in the course."""
+        return f"Lesson {self.number}: {self.title}" if self.number else self.title
+
+    @property
     def questions(self) -> dict[str, Prediction]:
         """All questions, by their keys in the file: ``predict.1``, ``predict.1.again``, ``predict.2``, …"""
         found = {}

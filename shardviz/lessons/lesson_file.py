@@ -65,8 +65,7 @@ def read_lesson(text: str, name: str, number: int = 0) -> Lesson:
         raise LessonError(name, "", f"a line has more than {MAX_DOTS:,} dots", "break it")
     whole = parsed_table(text, tomllib.loads, "TOML", "look at that line", partial(LessonError, name))
     whole.only(_KEYS + _KEYS_OF_TABLES)
-    title = whole.text("title")
-    see = whole.text("see", words=MAX_WORDS, lines=True)
+    title, see = whole.text("title"), whole.text("see", words=MAX_WORDS, lines=True)
     screen = whole.choice("screen", SCREENS)
     setup = _options(whole.table("setup"))
     draft = _draft(whole, "setup", setup)
@@ -125,7 +124,9 @@ def _wrong(table: StrictTable, least: int) -> dict[str, str]:
     wrong = table.table("wrong", None if least else {})
     if not least <= len(wrong.values) <= MAX_WRONG:
         table.fail("wrong", f"it has {len(wrong.values)} answers", f"there are 1 to {MAX_WRONG} likely ones")
-    return {key: _reason(wrong, key) for key in wrong.values}
+    for answer in wrong.values:
+        wrong.check_shown(answer, answer.replace("\n", "\0"))
+    return {answer: wrong.text(answer) for answer in wrong.values}
 
 
 def _tolerance(table: StrictTable, default: Fraction | None) -> Fraction | None:
@@ -151,11 +152,6 @@ def _figure(table: StrictTable, setup: Options, asked: Sequence[StrictTable]) ->
     return TextFigure(table.text("says"), table.text("ask"), draft)
 
 
-def _reason(wrong: StrictTable, answer: str) -> str:
-    wrong.check_shown(answer, answer.replace("\n", "\0"))
-    return wrong.text(answer)
-
-
 def _goal(table: StrictTable, setup: Options) -> Goal:
     table.only(_GOAL)
     if not any(key in table for key in _CONDITIONS):
@@ -165,12 +161,16 @@ def _goal(table: StrictTable, setup: Options) -> Goal:
     for name in may_change:
         if name not in known:
             table.fail("may_change", f"a problem has no field {name}", closest(name, known))
+    ends = None
+    if "ends" in table:
+        over = {"op": CollectiveFields.op} | _collective(table.table("ends"))
+        ends = _draft(table, "ends", _put_over({"collective": over}, setup))
     return Goal(
         text=table.text("text"),
         mesh=_mesh(table) if "mesh" in table else None,
         holds=table.settings("holds") if "holds" in table else None,
         collectives=_collectives(table) if "collectives" in table else None,
-        ends=_ends(table, setup) if "ends" in table else None,
+        ends=ends,
         at_most=table.settings("at_most") if "at_most" in table else None,
         axis_types=table.choice("axis_types", ("auto", "explicit")) if "axis_types" in table else None,
         may_change=may_change or (("collective",) if "collective" in setup else ("specs",)),
@@ -195,13 +195,6 @@ def _collectives(table: StrictTable) -> tuple[str, ...]:
         if words[0] not in OPS:
             table.fail(f"collectives.{number}", f"no plan has {words[0]}", closest(words[0], OPS))
     return found
-
-
-def _ends(table: StrictTable, setup: Options) -> ProblemForm:
-    ends = table.table("ends")
-    over = _collective(ends)
-    over.setdefault("op", CollectiveFields().op)
-    return _draft(table, "ends", _put_over({"collective": over}, setup))
 
 
 def _options(table: StrictTable) -> Options:
@@ -231,8 +224,7 @@ def _varied(table: StrictTable, key: str, setup: Options) -> ProblemForm:
 
 
 def _put_over(over: Options, setup: Options) -> Options:
-    """A collective's keys, too, are put over those of the setup's; its parameters stay or go together. An
-    einsum brings its own specs where it has subscripts."""
+    """A table's keys over those of the setup, those of a collective too; an einsum may bring its specs."""
     found = setup | over
     if "collective" in setup and "collective" in over:
         found["collective"] = setup["collective"] | over["collective"]

@@ -94,7 +94,13 @@ class CourseProgress:
         self._entries[key] = entry = {"solved": solved, "attempt": _document(attempt), "seconds": seconds}
         if self.path is None:
             return
-        entries, damage = _read_again(self.path, self._entries)
+        damage = None
+        try:
+            entries = _read(self.path)
+        except _Unusable:
+            raise
+        except StateError as error:
+            entries, damage = dict(self._entries), error
         entries[key] = entry | {"solved": solved or bool(entries.get(key, {}).get("solved"))}
         write_state(self.path, {"schema": SCHEMA, "lessons": entries})
         self._entries = entries
@@ -102,8 +108,7 @@ class CourseProgress:
             raise damage
 
     def begun(self, lessons: Iterable[Lesson]) -> dict[str, Entry]:
-        """The entries of those of the lessons that were begun. A lesson file has its name there, not its
-        path."""
+        """The entries of the lessons that were begun; a lesson file has its name there, not its path."""
         return {
             lesson_key(replace(lesson, source="")): self._entries[lesson_key(lesson)]
             for lesson in lessons
@@ -136,16 +141,6 @@ def _read(path: Path) -> dict[str, Entry]:
         if before and not path.exists():
             raise
         raise _Unusable(error.message, error.hint) from None
-
-
-def _read_again(path: Path, known: dict[str, Entry]) -> tuple[dict[str, Entry], StateError | None]:
-    """The entries of the file now; those known where it was damaged meanwhile, and the error that says so."""
-    try:
-        return _read(path), None
-    except _Unusable:
-        raise
-    except StateError as error:
-        return dict(known), error
 
 
 def read_entries(document: StrictTable) -> dict[str, Entry]:
@@ -191,27 +186,22 @@ def _attempt(document: Mapping[str, Any], lesson: Lesson, is_solved: bool) -> At
         table.fail("of", "the lesson has changed since")
     answers = table.listed("answers", len(lesson.predictions))
     given, again = answers.values, table.listed("again", len(lesson.predictions))
+    last = len(given) - 1
     if len(given) < len(lesson.predictions):
         table.fail("answers", "there are other questions")
     return Attempt(
         lesson,
         table.count("stage", len(stages(lesson)) - 1),
-        tuple(
-            None if text is None else answers.line(key, MAX_ANSWER) for key, text in answers.values.items()
-        ),
+        tuple(text if text is None else answers.line(key, MAX_ANSWER) for key, text in given.items()),
         from_document(table.table("draft")),
         table.count("hints", len(lesson.hints)),
         is_solved,
         None if table.values["met"] is None else from_document(table.table("met")),
         tuple(
-            Try(
-                tried.count("number", len(given) - 1),
-                tried.line("said", MAX_ANSWER),
-                tried.typed("is_again", bool),
-            )
-            for tried in table.tables("tries")[:MAX_TRIES]
+            Try(each.count("number", last), each.line("said", MAX_ANSWER), each.typed("is_again", bool))
+            for each in table.tables("tries")[:MAX_TRIES]
         ),
-        frozenset(again.count(key, len(given) - 1) for key in again.values),
+        frozenset(again.count(key, last) for key in again.values),
         table.typed("written", str),
         table.typed("passes", bool),
     )

@@ -1,5 +1,4 @@
-"""The check of what a learner has written: code, compiled for the lesson's target, by its result and what it
-sends; a spec or an einsum by a goal."""
+"""The check of what a learner writes: code by its result and what it sends; a spec or einsum by a goal."""
 
 from __future__ import annotations
 
@@ -54,11 +53,9 @@ class WritingCheck:
 
 
 def starter_file(lesson: Lesson) -> str:
-    """The file to begin with: the task in comments, then the starter. Raises `QuestionError` for a lesson in
-    which nothing is written."""
+    """The file to begin with: the task in comments, then the starter. Raises `QuestionError` for none."""
     writing = writing_of(lesson)
-    number = f"Lesson {lesson.number}: " if lesson.number else ""
-    paragraphs = [f"{number}{lesson.title}", *writing.task.split("\n")]
+    paragraphs = [lesson.full_title, *writing.task.split("\n")]
     lines = [line for each in paragraphs for line in (*textwrap.wrap(each, COLUMNS), "")]
     return "\n".join([*(f"# {line}".rstrip() for line in lines[:-1]), "", writing.starter])
 
@@ -71,8 +68,7 @@ class SavedFile:
         self._seen: tuple[int, ...] = ()
 
     def saved(self) -> str | None:
-        """The text, where it was saved since the last call; None where it was not, or is away. Raises
-        `QuestionError` for what is not a text."""
+        """The text, where it was saved since the last call, else None. Raises `QuestionError` for no text."""
         try:
             if not self._seen and not self.path.exists():
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,5 +1,4 @@
-"""Assertions on a program: how often each collective runs and over which axes, bytes, seconds,
-memory; of a model, that it fits the memory of a chip."""
+"""Assertions on a program's collectives, bytes, seconds and memory, and that a model fits a chip."""
 
 from __future__ import annotations
 
@@ -111,9 +110,7 @@ def assert_collectives(
         raise QuestionError("seconds are those of a machine, and none is named", "give target='v5e:4x4'")
     timeline = None if most_seconds is None else report.timeline().timeline
     cost = report_of(report.module, timeline)
-    problem, memory = "", None
-    if most_bytes is not None:
-        problem = _too_many_bytes(cost, most_bytes)
+    problem, memory = "" if most_bytes is None else _too_many_bytes(cost, most_bytes), None
     if most_seconds is not None and timeline is not None:
         problem = problem or _too_many_seconds(timeline, most_seconds)
     if most_memory is not None and not problem:

@@ -18,9 +18,8 @@ from shardviz.testing.assertions import TIMEOUT, report_on
 from shardviz.testing.outcomes import RENEWED, UPDATE, BaselineChanged
 
 WIDTH = 80
-LIMITS = "seconds+1%,memory+1%"
-"""Those of a check that names none: the figures are estimates."""
 SLACK = 1.01
+"""A check that names no limits allows for so much: the figures are estimates."""
 
 
 def check_baseline(
@@ -52,7 +51,7 @@ def check_baseline(
     """
     __tracebackhide__ = True
 
-    limits = parse_limits(LIMITS if fail_on is None else fail_on)
+    limits = parse_limits("seconds+1%,memory+1%" if fail_on is None else fail_on)
     caller = Path(sys._getframe(1).f_code.co_filename)
     # A notebook has no folder, and starts at the current one.
     file = ((caller.parent if caller.exists() else Path.cwd()) / path).resolve()
@@ -101,8 +100,7 @@ def _write(after: ReportSummary, file: Path, renews: bool) -> None:
 
 
 def _differs(changes: ReportChanges) -> bool:
-    """Return whether a collective or the split of an array has changed, or a figure has fallen; what rises
-    breaks a limit."""
+    """Return whether collectives or splits have changed, or a figure fell; what rises breaks a limit."""
     before, after = changes.before, changes.after
     figures = (before.seconds, after.seconds), (before.memory, after.memory)
     has_fallen = (old is not None and new is not None and new * SLACK < old for old, new in figures)

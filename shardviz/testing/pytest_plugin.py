@@ -1,7 +1,5 @@
 """The pytest plugin: the changes of a program as a section of the failure, and a list of renewed baselines.
-
-Every start of pytest loads it where shardviz is installed, so it imports nothing that takes time.
-"""
+Every start of pytest loads it where shardviz is installed, so it imports nothing that takes time."""
 
 from __future__ import annotations
 

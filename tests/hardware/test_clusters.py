@@ -10,9 +10,9 @@ from itertools import product
 
 import pytest
 
-from shardviz.api.explaining import DEFAULT_MESH
 from shardviz.compiler.child_process import environment_for
 from shardviz.errors import TargetError
+from shardviz.forms.form import ProblemForm
 from shardviz.hardware.chips import TPUS
 from shardviz.hardware.clusters import machines_of_size
 from shardviz.notation.mesh import parse_mesh
@@ -164,7 +164,7 @@ def test_a_mesh_of_another_size_says_what_would_fit(name, mesh, message, hints):
 
 
 def test_every_name_that_is_listed_fits_the_mesh_of_a_question_without_one():
-    mesh = parse_mesh(DEFAULT_MESH)
+    mesh = parse_mesh(ProblemForm.mesh)
     for group in target_groups():
         for choice in group.choices:
             check_mesh(parse_targets(choice.name)[0], mesh)

@@ -15,7 +15,7 @@ from shardviz.forms.resolve import resolve
 from shardviz.lessons.course import find
 from shardviz.lessons.lesson import Prediction
 from shardviz.lessons.measures import MEASURES, answer_location, choices, compute
-from shardviz.lessons.measures.program import compiled_timeline
+from shardviz.lessons.measures.shipped import compiled_timeline
 from shardviz.timeline.of_program import timed_program
 
 MATMUL = form_from_table(

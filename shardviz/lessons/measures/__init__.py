@@ -2,7 +2,7 @@
 
 answers     computed answers and their kinds: numbers, bytes, shapes, …
 subject     the arrays, devices and collectives that measures are about
-layout, plan, collective, model, program  the measures
+layout, plan, collective, shipped  the measures
 """
 
 from __future__ import annotations
@@ -14,95 +14,122 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardviz.forms.form import ProblemForm
 from shardviz.errors import QuestionError, ShardvizError, quote
 from shardviz.lessons.lesson import Prediction
-from shardviz.lessons.measures import collective, layout, model, plan, program
-from shardviz.lessons.measures.answers import ComputedAnswer, check, numeral, percent, whole_number
-from shardviz.lessons.measures.subject import position_of, resolve_once
+from shardviz.lessons.measures import collective, layout, plan, shipped
+from shardviz.lessons.measures.answers import (
+    BYTES,
+    COLLECTIVES,
+    COORDINATES,
+    DEVICES,
+    FLOPS,
+    NAMES,
+    NUMBER,
+    NUMBERS,
+    PERCENT,
+    SECONDS,
+    SHAPE,
+    SLICES,
+    AnswerKind,
+    ComputedAnswer,
+    check,
+    numeral,
+    one_of,
+    percent,
+    whole_number,
+)
+from shardviz.lessons.measures.subject import array_named, layout_named, position_of, resolve_once, walk_of
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
 
 
-MEASURES: dict[str, tuple[Callable[..., ComputedAnswer], str]] = {
-    "devices": (layout.devices, ""),
-    "device": (layout.device, "X=1,Y=2"),
-    "coordinates": (layout.coordinates_of, "6"),
-    "shard_shape": (layout.shard_shape, "A"),
-    "slices": (layout.slices, "A 5"),
-    "holders": (layout.holders, "A 5"),
-    "replicas": (layout.replicas, "A"),
-    "bytes": (layout.whole_bytes, "A"),
-    "shard_bytes": (layout.shard_bytes, "A"),
-    "spelled": (layout.spelled, "A book"),
-    "result_spec": (layout.result_spec, ""),
-    "collectives": (plan.collectives, ""),
-    "count": (plan.count, "all_gather"),
-    "case": (plan.case, ""),
-    "line": (plan.line, "all_gather"),
-    "sent": (plan.sent, ""),
-    "longer": (plan.longer, "197e12 45e9"),
-    "seconds": (plan.seconds, "all_gather"),
-    "flops": (plan.flops, "forward"),
-    "overlapped": (plan.overlapped, ""),
-    "step": (plan.step, ""),
-    "exposed": (plan.exposed, ""),
-    "bound": (plan.bound, ""),
-    "threshold": (plan.threshold, "b"),
-    "fastest": (plan.fastest, "X=4,Y=2 X=2,Y=4"),
-    "compiled": (program.compiled, "four-layers exposed"),
-    "peak": (plan.peak, ""),
-    "memory": (plan.memory, "optimizer"),
-    "size": (layout.size, "c"),
-    "dropped": (layout.dropped, "c 9,3,2,2"),
-    "ticks": (layout.ticks, "stage m"),
-    "bubble": (layout.bubble, "stage m"),
-    "kept": (layout.kept, "stage m 0"),
-    "links": (layout.links, "X"),
-    "crossing": (layout.crossing, "X 4"),
-    "loads": (layout.loads, "A 1 4"),
-    "model": (model.model, "llama-3-8b token batch=32"),
-    "carried": (program.carried, "mlp all-reduce"),
-    "along": (program.along, "[2,4]<=[8]"),
-    "ran": (program.ran, "step longest all-reduce.4"),
-    "rounds": (collective.rounds, ""),
-    "hops": (collective.hops, ""),
-    "held": (collective.held, "2 1"),
-    "result": (collective.result, "2"),
+class Measure(NamedTuple):
+    """A measure: the `kind` of its answers, None where it makes its own; its value `of` a problem, from
+    arguments that are separated by spaces; and an `example` of these. Parameters that are called array,
+    device, round and op say where the answer is to be seen."""
+
+    kind: AnswerKind | None
+    of: Callable[..., Any]
+    example: str = ""
+
+
+MEASURES = {
+    "devices": Measure(NUMBER, lambda of: of.problem.mesh.size),
+    "device": Measure(NUMBER, layout.device, "X=1,Y=2"),
+    "coordinates": Measure(COORDINATES, layout.coordinates_of, "6"),
+    "shard_shape": Measure(SHAPE, lambda of, array: layout_named(of, array).shard_shape, "A"),
+    "slices": Measure(SLICES, layout.slices, "A 5"),
+    "holders": Measure(DEVICES, layout.holders, "A 5"),
+    "replicas": Measure(NUMBER, lambda of, array: layout_named(of, array).replicas, "A"),
+    "bytes": Measure(BYTES, lambda of, array: array_named(of, array).nbytes, "A"),
+    "shard_bytes": Measure(BYTES, layout.shard_bytes, "A"),
+    "spelled": Measure(None, layout.spelled, "A book"),
+    "result_spec": Measure(None, layout.result_spec),
+    "collectives": Measure(COLLECTIVES, lambda of: plan.sent_by(of.plan)),
+    "count": Measure(NUMBER, plan.count, "all_gather"),
+    "case": Measure(NUMBER, plan.case),
+    "line": Measure(NUMBER, plan.line, "all_gather"),
+    "sent": Measure(BYTES, plan.sent),
+    "longer": Measure(one_of(plan.LONGER), plan.longer, "197e12 45e9"),
+    "seconds": Measure(SECONDS, plan.seconds, "all_gather"),
+    "flops": Measure(FLOPS, plan.flops, "forward"),
+    "overlapped": Measure(SECONDS, plan.overlapped),
+    "step": Measure(SECONDS, plan.step),
+    "exposed": Measure(SECONDS, lambda of: plan.overlapped(of) - of.cost.compute_seconds * of.cost.layers),
+    "bound": Measure(one_of(plan.BOUNDS), plan.bound),
+    "threshold": Measure(NUMBER, plan.threshold, "b"),
+    "fastest": Measure(None, plan.fastest, "X=4,Y=2 X=2,Y=4"),
+    "compiled": Measure(SECONDS, shipped.compiled, "four-layers exposed"),
+    "peak": Measure(BYTES, lambda of: of.cost.layers_peak_bytes),
+    "memory": Measure(BYTES, plan.memory, "optimizer"),
+    "size": Measure(NUMBER, layout.size_of, "c"),
+    "dropped": Measure(NUMBER, layout.dropped, "c 9,3,2,2"),
+    "ticks": Measure(NUMBER, layout.ticks, "stage m"),
+    "bubble": Measure(PERCENT, layout.bubble, "stage m"),
+    "kept": Measure(NUMBER, layout.kept, "stage m 0"),
+    "links": Measure(NAMES, layout.links, "X"),
+    "crossing": Measure(NUMBER, layout.crossing, "X 4"),
+    "loads": Measure(SLICES, layout.loads, "A 1 4"),
+    "model": Measure(None, shipped.model, "llama-3-8b token batch=32"),
+    "carried": Measure(BYTES, shipped.carried, "mlp all-reduce"),
+    "along": Measure(NAMES, shipped.along, "[2,4]<=[8]"),
+    "ran": Measure(None, shipped.ran, "step longest all-reduce.4"),
+    "rounds": Measure(NUMBER, lambda of: walk_of(of).schedule.rounds),
+    "hops": Measure(NUMBER, collective.hops),
+    "held": Measure(NUMBERS, collective.held, "2 1"),
+    "result": Measure(NUMBERS, collective.result, "2"),
 }
-"""Each measure with an example of its arguments, which are separated by spaces. Parameters that are called
-array, device, round and op say where the answer is to be seen."""
+"""Each measure by its name."""
 
 
 @lru_cache(maxsize=64)  # the predictions of a lesson or two
 def compute(ask: str, draft: ProblemForm) -> ComputedAnswer:
-    """The answer to a measure with its arguments: ``"shard_shape A"``. Raises `QuestionError` for a measure
-    that there is not, for arguments that it does not take, and where it does not apply to the draft;
-    `ShardvizError` for the draft's first fault."""
+    """The answer to a measure with its arguments: ``"shard_shape A"``. Raises `QuestionError` for one that
+    does not exist or does not apply, and `ShardvizError` for the draft's first fault."""
     return measured(ask, resolve_once(draft))
 
 
 def measured(ask: str, resolved: ResolvedProblem) -> ComputedAnswer:
     """`compute`, of a problem that was resolved already."""
     measure, given = _bound(ask, resolved)
-    return measure(*given.args)
+    value = measure.of(*given.args)
+    return value if measure.kind is None else measure.kind.answer(value)
 
 
-def _bound(
-    ask: str, resolved: ResolvedProblem
-) -> tuple[Callable[..., ComputedAnswer], inspect.BoundArguments]:
+def _bound(ask: str, resolved: ResolvedProblem) -> tuple[Measure, inspect.BoundArguments]:
     name, *arguments = ask.split() or [""]
     check(name, MEASURES, "there is no measure {}")
-    measure, example = MEASURES[name]
+    measure = MEASURES[name]
     try:
-        return measure, inspect.signature(measure).bind(resolved, *arguments)
+        return measure, inspect.signature(measure.of).bind(resolved, *arguments)
     except TypeError:
         said = " ".join(arguments) or "nothing"
         problem = f"{name} does not take {quote(said, 40)}"
-        raise QuestionError(problem, f"write for example {f'{name} {example}'.strip()}") from None
+        raise QuestionError(problem, f"write for example {f'{name} {measure.example}'.strip()}") from None
 
 
 def answer_of(prediction: Prediction) -> ComputedAnswer:
@@ -111,8 +138,7 @@ def answer_of(prediction: Prediction) -> ComputedAnswer:
 
 
 def is_right(prediction: Prediction, said: str) -> bool:
-    """Return whether an answer says the same as the right one, of a typed number within its tolerance. Raises
-    as `answer_of` does."""
+    """Return whether an answer says the same as the right one, a typed number within its tolerance."""
     answer = answer_of(prediction)
     with suppress(QuestionError, ValueError):
         if prediction.tolerance is None:
@@ -123,8 +149,7 @@ def is_right(prediction: Prediction, said: str) -> bool:
 
 
 def typed_answer(prediction: Prediction, text: str) -> str:
-    """A typed answer in the form of the right one: of ``2^10 B``, ``1 KiB``. Raises `QuestionError` for text
-    that is not an answer of its kind."""
+    """A typed answer in the form of the right one: of ``2^10 B``, ``1 KiB``. Raises `QuestionError`."""
     return answer_of(prediction).shown(numeral(text))
 
 
@@ -151,10 +176,10 @@ def answer_location(prediction: Prediction) -> AnswerLocation:
     resolved = resolve_once(prediction.draft)
     measure, given = _bound(prediction.ask, resolved)
     of = given.arguments
-    device = answer_of(prediction).text if measure is layout.device else of.get("device", "")
+    device = answer_of(prediction).text if measure.of is layout.device else of.get("device", "")
     position = position_of(resolved.problem.mesh, device) if device else 0
     hardware = (target.name for target in resolved.targets if target.machine is not None)
-    target = next(hardware, "") if measure is program.compiled else ""
+    target = next(hardware, "") if measure.of is shipped.compiled else ""
     round_ = whole_number(of.get("round", "0"))
     return AnswerLocation(of.get("array", ""), position, of.get("op", ""), round_, target)
 

@@ -16,23 +16,31 @@ from shardviz.units import seconds as human_seconds
 
 
 @dataclass(frozen=True)
-class ComputedAnswer:
-    """`text` is the answer as it is shown among the choices. `read` makes of any text a value that is equal
-    for equal answers, and raises `QuestionError` for text that is not an answer of this kind; `write` shows
-    such a value."""
+class AnswerKind:
+    """`read` makes of any text a value that is equal for equal answers, and raises `QuestionError` for text
+    that is not an answer of this kind; `write` shows such a value."""
+
+    read: Callable[[str], Any]
+    write: Callable[[Any], str]
+
+    def answer(self, value: object) -> ComputedAnswer:
+        """The answer that is this value."""
+        return ComputedAnswer(self.read, self.write, self.write(value))
+
+    def shown(self, text: str) -> str:
+        """Any answer in the form of the right one, so that its form gives nothing away."""
+        return self.write(self.read(text))
+
+
+@dataclass(frozen=True)
+class ComputedAnswer(AnswerKind):
+    """The right answer of a kind: `text` as it is shown among the choices."""
 
     text: str
-    read: Callable[[str], object]
-    write: Callable[[object], str] = str
 
     def is_same(self, text: str) -> bool:
         """Return whether a text says the same. Raises `QuestionError` as `read` does."""
-        return self.read(text) == self.read(self.text)
-
-    def shown(self, text: str) -> str:
-        """Any answer of this kind in the form of `text`, so that its form gives nothing away. Raises
-        `QuestionError` as `read` does."""
-        return self.write(self.read(text))
+        return bool(self.read(text) == self.read(self.text))
 
 
 _UNITS = {"": 1, "b": 1, "byte": 1, "bytes": 1}
@@ -57,18 +65,6 @@ def check(word: str, known: Collection[str], problem: str) -> None:
     """Raise `QuestionError` for a word that is none of those known; the problem has its place: ``no {}``."""
     if word not in known:
         raise QuestionError(problem.format(quote(word, 30)), closest(word, tuple(known)))
-
-
-@dataclass(frozen=True)
-class AnswerKind:
-    """`read` makes a value of a text, or raises `QuestionError`; `write` makes the text that is shown."""
-
-    read: Callable[[str], Any]
-    write: Callable[[Any], str]
-
-    def answer(self, value: object) -> ComputedAnswer:
-        """The answer that is this value."""
-        return ComputedAnswer(self.write(value), self.read, self.write)
 
 
 def numeral(text: str) -> str:
@@ -104,8 +100,7 @@ def bytes_text(count: Fraction | int) -> str:
 
 
 def _quantity(units: Mapping[str, Fraction], what: str, example: str) -> Callable[[str], Fraction]:
-    """A reader of a number with one of some units, rounded to three digits: what is shown alike is the
-    same."""
+    """A reader of a number with one of some units, to three digits: what is shown alike is the same."""
 
     def read(text: str) -> Fraction:
         match = _QUANTITY.fullmatch(text.strip())
@@ -118,20 +113,10 @@ def _quantity(units: Mapping[str, Fraction], what: str, example: str) -> Callabl
 
 seconds = _quantity(_SCALES, "a time", "22 µs or 1.5 ms")
 """``22 µs``, ``1.5 ms`` → seconds."""
-flop_count = _quantity(_FLOPS, "a number of FLOPs", "4.29 GFLOP")
-"""``4.29 GFLOP`` → 4,290,000,000."""
-large_number = _quantity(_POWERS, "a number", "8.03 billion")
-"""``8.03 billion`` → 8,030,000,000."""
-
-
-def seconds_text(duration: Fraction) -> str:
-    """``22 µs``, ``1.24 s``, ``0 s``."""
-    return human_seconds(float(duration)) if duration else "0 s"
 
 
 def figures(text: str) -> dict[str, Fraction]:
-    """The times and numbers of bytes in a sentence, with the seconds or bytes of each: ``164 µs``, ``8 MiB``;
-    rates, ``45 GB/s``, are neither."""
+    """The times and bytes in a sentence, ``164 µs``, ``8 MiB``, with their seconds or bytes; no rates."""
     found = [match[0] for match in _FIGURE.finditer(text)]
     return {each: seconds(each) if each.split()[-1] in _SCALES else byte_count(each) for each in found}
 
@@ -142,11 +127,6 @@ def percent(text: str) -> Fraction:
     if match is None:
         raise QuestionError(f"{quote(text, 30)} is not a percentage", "write for example 61 %")
     return Fraction(match[1]) / 100
-
-
-def shape(text: str) -> tuple[int, ...]:
-    """``8x4``, ``8×4`` → (8, 4)."""
-    return parse_shape(text)
 
 
 def shape_text(sizes: tuple[int, ...]) -> str:
@@ -166,19 +146,11 @@ def slices(text: str) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def slices_text(bounds: tuple[tuple[int, int], ...]) -> str:
-    return ", ".join(f"{start}:{stop}" for start, stop in bounds) or "()"
-
-
 def devices(text: str) -> tuple[int, ...]:
     """``1, 5`` → (1, 5), in the order of their numbers; ``nobody`` → ()."""
     if text.strip().lower() in (NOBODY, "none"):
         return ()
     return tuple(sorted({whole_number(part) for part in text.replace(" and ", ",").split(",")}))
-
-
-def devices_text(ids: tuple[int, ...]) -> str:
-    return ", ".join(map(str, ids)) or NOBODY
 
 
 def coordinates(text: str) -> tuple[tuple[str, int], ...]:
@@ -191,10 +163,6 @@ def coordinates(text: str) -> tuple[tuple[str, int], ...]:
             raise QuestionError(problem, "write for example X=1, Y=2")
         found[axis] = whole_number(place)
     return tuple(sorted(found.items()))
-
-
-def coordinates_text(places: tuple[tuple[str, int], ...]) -> str:
-    return ", ".join(f"{axis}={index}" for axis, index in places)
 
 
 def numbers(text: str) -> tuple[float, ...]:
@@ -247,17 +215,19 @@ def one_of(choices: Sequence[str]) -> AnswerKind:
 
 NUMBER = AnswerKind(whole_number, "{:,}".format)
 BYTES = AnswerKind(byte_count, bytes_text)
-SECONDS = AnswerKind(seconds, seconds_text)
-FLOPS = AnswerKind(flop_count, lambda count: human_flops(float(count)))
+SECONDS = AnswerKind(seconds, lambda taken: human_seconds(float(taken)) if taken else "0 s")
+FLOPS = AnswerKind(
+    _quantity(_FLOPS, "a number of FLOPs", "4.29 GFLOP"), lambda count: human_flops(float(count))
+)
 LARGE_NUMBER = AnswerKind(
-    large_number,
+    _quantity(_POWERS, "a number", "8.03 billion"),
     lambda count: human_flops(float(count)).replace("MFLOP", "million").replace("GFLOP", "billion"),
 )
 PERCENT = AnswerKind(percent, lambda share: f"{float(share):.0%}".replace("%", " %"))
-SHAPE = AnswerKind(shape, shape_text)
-SLICES = AnswerKind(slices, slices_text)
-DEVICES = AnswerKind(devices, devices_text)
-COORDINATES = AnswerKind(coordinates, coordinates_text)
+SHAPE = AnswerKind(parse_shape, shape_text)
+SLICES = AnswerKind(slices, lambda bounds: ", ".join(f"{start}:{stop}" for start, stop in bounds) or "()")
+DEVICES = AnswerKind(devices, lambda ids: ", ".join(map(str, ids)) or NOBODY)
+COORDINATES = AnswerKind(coordinates, lambda at: ", ".join(f"{axis}={index}" for axis, index in at))
 NUMBERS = AnswerKind(numbers, numbers_text)
 COLLECTIVES = AnswerKind(collectives, collectives_text)
 NAMES = AnswerKind(

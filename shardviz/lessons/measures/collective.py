@@ -1,14 +1,11 @@
-"""A collective round by round: sends, values held, results and lower bounds.
-
-It is the form's own, or the only one of its plan.
-"""
+"""The form's own collective, or the only one of its plan, round by round: sends, values held, results."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from shardviz.errors import QuestionError
-from shardviz.lessons.measures.answers import NUMBER, NUMBERS, ComputedAnswer, whole_number
+from shardviz.lessons.measures.answers import whole_number
 from shardviz.lessons.measures.subject import position_of, walk_of
 
 if TYPE_CHECKING:
@@ -17,15 +14,9 @@ if TYPE_CHECKING:
 
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.sharding import Mesh
-    from shardviz.stepping.collective_run import CollectiveRun
 
 
-def rounds(resolved: ResolvedProblem) -> ComputedAnswer:
-    """The number of rounds."""
-    return NUMBER.answer(walk_of(resolved).schedule.rounds)
-
-
-def hops(resolved: ResolvedProblem) -> ComputedAnswer:
+def hops(resolved: ResolvedProblem) -> int:
     """The most links that a message crosses, where every axis of a group is a ring."""
     import numpy as np
 
@@ -37,42 +28,39 @@ def hops(resolved: ResolvedProblem) -> ComputedAnswer:
         ends = zip(np.unravel_index(sends.src, dims), np.unravel_index(sends.dst, dims), dims, strict=True)
         crossed = sum(np.minimum((dst - src) % size, (src - dst) % size) for src, dst, size in ends)
         farthest = max(farthest, int(np.max(crossed, initial=0)))
-    return NUMBER.answer(farthest)
+    return farthest
 
 
-def held(resolved: ResolvedProblem, device: str, round: str) -> ComputedAnswer:
+def held(resolved: ResolvedProblem, device: str, round: str) -> tuple[float, ...]:
     """The numbers that a device holds after a round and still needs, in the order of the chunks."""
     walk = walk_of(resolved)
     after = whole_number(round)
     if after:
         walk.schedule.phase(after)
-    _numbers(walk)
+    _followed(walk.frames.after)
     group, member = walk.places[position_of(walk.mesh, device)]
     pieces = [piece for piece in walk.frames[after].pieces(member, group) if piece.needed]
     found = [value for piece in pieces if piece.values is not None for value in _plain(piece.values).tolist()]
-    return NUMBERS.answer(tuple(found))
+    return tuple(found)
 
 
-def result(resolved: ResolvedProblem, device: str) -> ComputedAnswer:
+def result(resolved: ResolvedProblem, device: str) -> tuple[float, ...]:
     """The numbers with which a device ends."""
     mesh = walk_of(resolved).mesh
     number = mesh.device_id(position_of(mesh, device))
-    return NUMBERS.answer(tuple(results_of(resolved)[number].reshape(-1).tolist()))
+    return tuple(results_of(resolved)[number].reshape(-1).tolist())
 
 
 def results_of(resolved: ResolvedProblem) -> NDArray[np.float64]:
-    """The numbers with which every device ends, by the devices' numbers: (devices, *shape of a result).
-    Raises `QuestionError` where no numbers are followed."""
+    """The numbers with which every device, by its number, ends. Raises `QuestionError` without numbers."""
     walk = walk_of(resolved)
-    return _by_device(walk.mesh, _numbers(walk))
+    return _by_device(walk.mesh, _followed(walk.frames.after))
 
 
 def operands_of(resolved: ResolvedProblem) -> NDArray[np.float64]:
     """The numbers with which every device begins, as `results_of` has those with which it ends."""
     walk = walk_of(resolved)
-    if walk.question.shards is None:
-        raise _no_numbers()
-    return _by_device(walk.mesh, walk.question.shards)
+    return _by_device(walk.mesh, _followed(walk.question.shards))
 
 
 def _by_device(mesh: Mesh, by_position: NDArray[Any]) -> NDArray[np.float64]:
@@ -82,15 +70,10 @@ def _by_device(mesh: Mesh, by_position: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
-def _numbers(walk: CollectiveRun) -> NDArray[Any]:
-    after = walk.frames.after
-    if after is None:
-        raise _no_numbers()
-    return after
-
-
-def _no_numbers() -> QuestionError:
-    return QuestionError("no numbers are followed here", "give the collective data, or a smaller array")
+def _followed(numbers: NDArray[Any] | None) -> NDArray[Any]:
+    if numbers is None:
+        raise QuestionError("no numbers are followed here", "give the collective data, or a smaller array")
+    return numbers
 
 
 def _plain(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -1,31 +1,19 @@
-"""Meshes and arrays on them: devices, coordinates, shards, bytes, and shardings in any notation; hosts,
-experts and pipelines: groups that use the network between hosts, tokens without a place, stages that wait.
+"""Meshes and arrays on them, and shardings in any notation; hosts, experts and pipelines.
 
 A job has processes, one on each host, with so many devices each in the order of the devices' numbers. An
-expert has so many places; a token that chooses a full one is dropped. Of a pipeline the devices along a mesh
-axis are stages, and micro-batches go through them one after the other: in every tick a stage works on one
-micro-batch and hands it to the next stage, so stage s works on micro-batch t − s in tick t (Huang et al.,
-"GPipe", 2019). The backward pass goes the same way back, with the same share of time idle.
+expert has so many places; a token that chooses a full one is dropped. In tick t, stage s of a pipeline works
+on micro-batch t − s, and back in the same way (Huang et al., "GPipe", 2019).
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING
 
 from shardviz.devices.job import Job, group_span
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.lessons.measures.answers import (
-    BYTES,
-    COORDINATES,
-    DEVICES,
-    NAMES,
-    NUMBER,
-    PERCENT,
-    SHAPE,
-    SLICES,
     AnswerKind,
     ComputedAnswer,
     check,
@@ -56,12 +44,7 @@ KEYS = {
 Bounds = tuple[int, int]
 
 
-def devices(resolved: ResolvedProblem) -> ComputedAnswer:
-    """The number of devices of the mesh."""
-    return NUMBER.answer(resolved.problem.mesh.size)
-
-
-def device(resolved: ResolvedProblem, *places: str) -> ComputedAnswer:
+def device(resolved: ResolvedProblem, *places: str) -> int:
     """The number of the device at some coordinates."""
     mesh = resolved.problem.mesh
     at = dict(coordinates(" ".join(places)))
@@ -71,54 +54,36 @@ def device(resolved: ResolvedProblem, *places: str) -> ComputedAnswer:
             raise QuestionError(problem, f"{axis} has {plural(mesh.axis_size(axis), 'place')}")
     if len(at) != len(mesh.axis_names):
         raise QuestionError("a device has a place on every axis", f"name {', '.join(mesh.axis_names)}")
-    position = 0
-    for axis, size in mesh.shape.items():
-        position = position * size + at[axis]
-    return NUMBER.answer(mesh.device_id(position))
+    return mesh.device_id(sum(at[axis] * mesh.stride(axis) for axis in at))
 
 
-def coordinates_of(resolved: ResolvedProblem, device: str) -> ComputedAnswer:
+def coordinates_of(resolved: ResolvedProblem, device: str) -> tuple[tuple[str, int], ...]:
     """The coordinates of a device."""
     mesh = resolved.problem.mesh
     places = mesh.coords(position_of(mesh, device))
-    return COORDINATES.answer(tuple(sorted(zip(mesh.axis_names, places, strict=True))))
+    return tuple(sorted(zip(mesh.axis_names, places, strict=True)))
 
 
-def shard_shape(resolved: ResolvedProblem, array: str) -> ComputedAnswer:
-    """The shape of the part of an array that each device holds."""
-    return SHAPE.answer(layout_named(resolved, array).shard_shape)
-
-
-def slices(resolved: ResolvedProblem, array: str, device: str) -> ComputedAnswer:
+def slices(resolved: ResolvedProblem, array: str, device: str) -> tuple[Bounds, ...]:
     """The elements of an array that a device holds, start and stop of each dimension."""
     layout = layout_named(resolved, array)
-    return SLICES.answer(layout[position_of(layout.mesh, device)].slices)
+    return layout[position_of(layout.mesh, device)].slices
 
 
-def holders(resolved: ResolvedProblem, array: str, device: str) -> ComputedAnswer:
+def holders(resolved: ResolvedProblem, array: str, device: str) -> tuple[int, ...]:
     """The devices that hold the same data of an array as a device, that one among them."""
     layout = layout_named(resolved, array)
     mine = layout.mesh.device_id(position_of(layout.mesh, device))
     bounds = (bounds_by_device(layout, dim) for dim in range(layout.array.rank))
     held = list(zip(sums_by_device(layout), *bounds, strict=True))
-    return DEVICES.answer(tuple(number for number, each in enumerate(held) if each == held[mine]))
+    return tuple(number for number, each in enumerate(held) if each == held[mine])
 
 
-def replicas(resolved: ResolvedProblem, array: str) -> ComputedAnswer:
-    """The number of devices that hold each part of an array."""
-    return NUMBER.answer(layout_named(resolved, array).replicas)
-
-
-def whole_bytes(resolved: ResolvedProblem, array: str) -> ComputedAnswer:
-    """Bytes of one whole copy of an array."""
-    return BYTES.answer(array_named(resolved, array).nbytes)
-
-
-def shard_bytes(resolved: ResolvedProblem, array: str = "") -> ComputedAnswer:
+def shard_bytes(resolved: ResolvedProblem, array: str = "") -> int:
     """Bytes of an array on each device; of all operands together where none is named."""
     mesh = resolved.problem.mesh
     arrays = [array_named(resolved, array)] if array else resolved.problem.arguments
-    return BYTES.answer(sum(array.bytes_per_device(mesh) for array in arrays))
+    return sum(array.bytes_per_device(mesh) for array in arrays)
 
 
 def spelled(resolved: ResolvedProblem, array: str, notation: str) -> ComputedAnswer:
@@ -141,8 +106,7 @@ def bounds_by_device(layout: Layout, dim: int) -> list[Bounds]:
 
 
 def sums_by_device(layout: Layout) -> list[int]:
-    """The number of the partial sum that each device holds, from 1; 0 where the array is not a pending
-    sum. Raises `QuestionError` for too many."""
+    """Each device's partial sum, from 1; 0 without a pending sum. Raises `QuestionError` for too many."""
     pending = layout.mesh.group_size(layout.spec.unreduced) > 1
     return [number + pending for number in _by_device(layout.mesh, layout.spec.unreduced)]
 
@@ -170,58 +134,46 @@ def _by_device(mesh: Mesh, axes: tuple[str, ...]) -> list[int]:
 
 def _spec_answer(array: ShardedArray, mesh: Mesh, notation: str) -> ComputedAnswer:
     check(notation, KEYS, "there is no notation {}")
-    kind = AnswerKind(partial(_read, array, mesh), partial(_write, array, mesh, KEYS[notation]))
-    return kind.answer(array.decided_spec)
+    context = Context(mesh, array.rank, dict(zip(array.dims, array.shape, strict=True)))
+    name = array.name if notation == "book" else None
+
+    def write(spec: PartitionSpec) -> str:
+        reading = Reading(spec, dims=array.dims, shape=array.shape, dtype=array.dtype, name=name)
+        return find_notation(KEYS[notation]).write(reading, context)
+
+    return AnswerKind(lambda text: read_sharding(text, context).spec, write).answer(array.decided_spec)
 
 
-def _read(array: ShardedArray, mesh: Mesh, text: str) -> PartitionSpec:
-    return read_sharding(text, _context(array, mesh)).spec
-
-
-def _write(array: ShardedArray, mesh: Mesh, key: str, spec: PartitionSpec) -> str:
-    name = array.name if key == "book" else None
-    reading = Reading(spec, dims=array.dims, shape=array.shape, dtype=array.dtype, name=name)
-    return find_notation(key).write(reading, _context(array, mesh))
-
-
-def _context(array: ShardedArray, mesh: Mesh) -> Context:
-    return Context(mesh, array.rank, dict(zip(array.dims, array.shape, strict=True)))
-
-
-def size(resolved: ResolvedProblem, dim: str) -> ComputedAnswer:
-    """The size of a dimension, given or derived, such as that of an expert's places."""
-    return NUMBER.answer(_size_of(resolved, dim))
-
-
-def dropped(resolved: ResolvedProblem, dim: str, loads: str) -> ComputedAnswer:
+def dropped(resolved: ResolvedProblem, dim: str, loads: str) -> int:
     """The choices that find no place, where `loads` says how many tokens of a sequence choose each expert and
     each expert has as many places as `dim` is long."""
-    places = _size_of(resolved, dim)
+    places = size_of(resolved, dim)
     chosen = [whole_number(each) for each in loads.split(",")]
     if len(chosen) < 2:
         raise QuestionError(f"{quote(loads, 30)} is one load", "write one for each expert: 9,3,2,2")
-    return NUMBER.answer(sum(max(0, each - places) for each in chosen))
+    return sum(max(0, each - places) for each in chosen)
 
 
-def ticks(resolved: ResolvedProblem, axis: str, dim: str) -> ComputedAnswer:
+def ticks(resolved: ResolvedProblem, axis: str, dim: str) -> int:
     """The ticks until the last micro-batch has left the last stage."""
-    return NUMBER.answer(_size_of(resolved, dim) + resolved.problem.mesh.axis_size(axis) - 1)
+    return size_of(resolved, dim) + resolved.problem.mesh.axis_size(axis) - 1
 
 
-def bubble(resolved: ResolvedProblem, axis: str, dim: str) -> ComputedAnswer:
+def bubble(resolved: ResolvedProblem, axis: str, dim: str) -> Fraction:
     """The share of its time for which a stage has nothing to do."""
     waits = resolved.problem.mesh.axis_size(axis) - 1
-    return PERCENT.answer(Fraction(waits, _size_of(resolved, dim) + waits))
+    return Fraction(waits, size_of(resolved, dim) + waits)
 
 
-def kept(resolved: ResolvedProblem, axis: str, dim: str, stage: str) -> ComputedAnswer:
+def kept(resolved: ResolvedProblem, axis: str, dim: str, stage: str) -> int:
     """The micro-batches whose activations a stage holds at most with 1F1B: those that it sends forward before
     the first comes back (Narayanan et al., "PipeDream", 2019)."""
     ahead = resolved.problem.mesh.axis_size(axis) - whole_number(stage)
-    return NUMBER.answer(min(_size_of(resolved, dim), ahead))
+    return min(size_of(resolved, dim), ahead)
 
 
-def _size_of(resolved: ResolvedProblem, dim: str) -> int:
+def size_of(resolved: ResolvedProblem, dim: str) -> int:
+    """The size of a dimension, given or derived, such as that of an expert's places."""
     known = {
         name: extent
         for part in resolved.problem.forward
@@ -232,7 +184,7 @@ def _size_of(resolved: ResolvedProblem, dim: str) -> int:
     return known[dim]
 
 
-def loads(resolved: ResolvedProblem, array: str, holder: str, each: str) -> ComputedAnswer:
+def loads(resolved: ResolvedProblem, array: str, holder: str, each: str) -> tuple[Bounds, ...]:
     """The part of an array that a process gives to its devices, start and stop of each dimension."""
     layout = layout_named(resolved, array)
     job, number = _job(layout.mesh, each), whole_number(holder)
@@ -243,28 +195,25 @@ def loads(resolved: ResolvedProblem, array: str, holder: str, each: str) -> Comp
     own = {layout[index].slices for index in places if job.holder(layout.mesh, index) == number}
     sides = zip(*own, strict=True)
     bounds = tuple((min(start for start, _ in side), max(stop for _, stop in side)) for side in sides)
-    if sum(map(_elements, own)) != _elements(bounds):
+    elements = [math.prod(stop - start for start, stop in part) for part in (*own, bounds)]
+    if sum(elements[:-1]) != elements[-1]:
         problem = f"the parts of {array} on the devices of process {number} are apart"
         raise QuestionError(problem, "take another mesh, or another spec")
-    return SLICES.answer(bounds)
+    return bounds
 
 
-def crossing(resolved: ResolvedProblem, axis: str, each: str) -> ComputedAnswer:
+def crossing(resolved: ResolvedProblem, axis: str, each: str) -> int:
     """The number of groups along an axis whose devices are not all of one process."""
     mesh = resolved.problem.mesh
     mesh.axis_size(axis)
-    return NUMBER.answer(group_span(_job(mesh, each), mesh, (axis,)).across_hosts)
+    return group_span(_job(mesh, each), mesh, (axis,)).across_hosts
 
 
-def links(resolved: ResolvedProblem, axis: str) -> ComputedAnswer:
+def links(resolved: ResolvedProblem, axis: str) -> frozenset[str]:
     """The links that join the devices along an axis: DCN, NVLink, or axes of a torus (``x and y``)."""
     mesh, placed = resolved.problem.mesh, resolved.placed
     mesh.axis_size(axis)
-    return NAMES.answer(frozenset(word for level in placed.group_levels((axis,)) for word in level.words))
-
-
-def _elements(bounds: tuple[tuple[int, int], ...]) -> int:
-    return math.prod(stop - start for start, stop in bounds)
+    return frozenset(word for level in placed.group_levels((axis,)) for word in level.words)
 
 
 def _job(mesh: Mesh, each: str) -> Job:

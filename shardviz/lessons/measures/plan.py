@@ -7,21 +7,15 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, get_args
 
 from shardviz.errors import QuestionError, quote
 from shardviz.lessons.measures.answers import (
-    BYTES,
-    COLLECTIVES,
-    FLOPS,
-    NUMBER,
     SECONDS,
     AnswerKind,
     ComputedAnswer,
     Sent,
     check,
-    one_of,
 )
 from shardviz.lessons.measures.subject import resolve_once, walk_of
 from shardviz.notation.mesh import parse_mesh
@@ -53,27 +47,22 @@ def sent_by(plan: Plan) -> tuple[Sent, ...]:
     )
 
 
-def collectives(resolved: ResolvedProblem) -> ComputedAnswer:
-    """The collectives of the plan, in order."""
-    return COLLECTIVES.answer(sent_by(resolved.plan))
-
-
-def count(resolved: ResolvedProblem, op: str) -> ComputedAnswer:
+def count(resolved: ResolvedProblem, op: str) -> int:
     """The number of collectives of a kind in the plan."""
     check(op, OPS, "no plan has {}")
-    return NUMBER.answer(sum(step.op == op for step in resolved.plan.collectives))
+    return sum(step.op == op for step in resolved.plan.collectives)
 
 
-def case(resolved: ResolvedProblem) -> ComputedAnswer:
+def case(resolved: ResolvedProblem) -> int:
     """The number of the case, of four, that a matmul is."""
     match = re.fullmatch(r"case (\d)(?: over [^,]+(?:, \w+)*)?", resolved.plan.cases[0])
     if match is None or len(resolved.plan.cases) > 1 or ", case" in resolved.plan.cases[0]:
         several = "; ".join(resolved.plan.cases)
         raise QuestionError(f"this is not one case alone, but {several}", "take one einsum that is one case")
-    return NUMBER.answer(int(match[1]))
+    return int(match[1])
 
 
-def line(resolved: ResolvedProblem, op: str) -> ComputedAnswer:
+def line(resolved: ResolvedProblem, op: str) -> int:
     """The einsum of a chain, from 1, with the first collective of a kind: sums belong to the einsum that
     leaves them, any other collective to the einsum that uses the array next, if one does."""
     check(op, OPS, "no plan has {}")
@@ -82,24 +71,23 @@ def line(resolved: ResolvedProblem, op: str) -> ComputedAnswer:
         done += step.op == "einsum"
         if step.op == op:
             made_here = op in ("psum", "psum_scatter") or done == len(resolved.problem.parts)
-            return NUMBER.answer(done if made_here else done + 1)
+            return done if made_here else done + 1
     raise QuestionError(f"the plan has no {op}", "ask for another operation, or another problem")
 
 
-def sent(resolved: ResolvedProblem) -> ComputedAnswer:
+def sent(resolved: ResolvedProblem) -> int:
     """The bytes that one device sends: for the form's collective those of the device that sends most, by
     its algorithm; for a plan the lower bound."""
     if resolved.collective is not None:
-        return BYTES.answer(int(walk_of(resolved).timeline.device_bytes))
-    return BYTES.answer(resolved.plan.wire_bytes)
+        return int(walk_of(resolved).timeline.device_bytes)
+    return resolved.plan.wire_bytes
 
 
-def longer(resolved: ResolvedProblem, flops: str, bandwidth: str) -> ComputedAnswer:
-    """The larger of a device's two times, of the FLOPs and of the bytes sent, both at so many a second: the
-    two sides of the roofline, without latency."""
+def longer(resolved: ResolvedProblem, flops: str, bandwidth: str) -> str:
+    """The larger of a device's two times, of FLOPs and of bytes sent, both at so many a second."""
     work = sum(each.flops for each in _steps_of(resolved.cost, "einsum")) / _per_second(flops)
     wire = resolved.plan.wire_bytes / _per_second(bandwidth)
-    return _LONGER.answer(LONGER[0] if work > wire else LONGER[1] if work < wire else LONGER[2])
+    return LONGER[0] if work > wire else LONGER[1] if work < wire else LONGER[2]
 
 
 def _per_second(text: str) -> float:
@@ -112,21 +100,20 @@ def _per_second(text: str) -> float:
     return found
 
 
-def seconds(resolved: ResolvedProblem, part: str = "") -> ComputedAnswer:
+def seconds(resolved: ResolvedProblem, part: str = "") -> float:
     """The time of the form's collective, by its algorithm; else of the plan in all its layers, one step after
     the other: of all its steps, or of those of an operation or a phase."""
     if resolved.collective is not None and not part:
-        return SECONDS.answer(Fraction(walk_of(resolved).timeline.seconds))
+        return walk_of(resolved).timeline.seconds
     cost = priced(resolved)
     taken = math.fsum(each.seconds or 0.0 for each in _steps_of(cost, part))
-    return SECONDS.answer(Fraction(taken * cost.layers))
+    return taken * cost.layers
 
 
-def flops(resolved: ResolvedProblem, part: str = "") -> ComputedAnswer:
-    """The FLOPs of a device in all layers, or in the steps of an operation or a phase: two for each product
-    that is added up."""
+def flops(resolved: ResolvedProblem, part: str = "") -> float:
+    """The FLOPs of a device in all layers, or in some steps: two for each product that is added up."""
     cost = resolved.cost
-    return FLOPS.answer(Fraction(sum(each.flops for each in _steps_of(cost, part)) * cost.layers))
+    return sum(each.flops for each in _steps_of(cost, part)) * cost.layers
 
 
 def _steps_of(cost: PlanCost, part: str) -> Iterator[PricedStep]:
@@ -137,68 +124,57 @@ def _steps_of(cost: PlanCost, part: str) -> Iterator[PricedStep]:
             yield each
 
 
-def overlapped(resolved: ResolvedProblem) -> ComputedAnswer:
-    """The longer of computing and sending, in a train step of each pass: the time where one hides as much of
-    the other as it can."""
-    cost = priced(resolved)
-    return SECONDS.answer(Fraction(cost.overlapped_seconds * cost.layers))
+def overlapped(resolved: ResolvedProblem) -> float:
+    """The longer of computing and sending, in a train step of each pass: one hides most of the other."""
+    return priced(resolved).overlapped_seconds * resolved.cost.layers
 
 
-def step(resolved: ResolvedProblem) -> ComputedAnswer:
+def step(resolved: ResolvedProblem) -> float:
     """The time where only what parameters and their gradients send overlaps, as `search` has it."""
-    cost = priced(resolved)
-    return SECONDS.answer(Fraction(cost.step_seconds * cost.layers))
+    return priced(resolved).step_seconds * resolved.cost.layers
 
 
-def exposed(resolved: ResolvedProblem) -> ComputedAnswer:
-    """The time by which sending takes longer than computing, so that no overlap hides it."""
-    cost = priced(resolved)
-    return SECONDS.answer(Fraction((cost.overlapped_seconds - cost.compute_seconds) * cost.layers))
-
-
-def bound(resolved: ResolvedProblem) -> ComputedAnswer:
+def bound(resolved: ResolvedProblem) -> str:
     """The bound of the plan's longest step of the longer side: `BOUNDS`."""
-    found = priced(resolved).bound
-    own = {COMPUTE: "compute", HBM: "memory", LATENCY: "latency"}
-    return _BOUND.answer(own.get(found, "network"))
+    own, found = {COMPUTE: "compute", HBM: "memory", LATENCY: "latency"}, priced(resolved).bound
+    return own.get(found, "network")
 
 
-def threshold(resolved: ResolvedProblem, dim: str) -> ComputedAnswer:
+def threshold(resolved: ResolvedProblem, dim: str) -> int:
     """The least size of a dimension with which every step of the plan is compute bound."""
     known = {each.dim: each for each in priced(resolved).thresholds}
     check(dim, known, "dimension {} has no threshold")
     least = known[dim].least
     if least is None:
         raise QuestionError(f"the plan is not compute-bound at any size of {dim}", "take another problem")
-    return NUMBER.answer(least)
+    return least
 
 
 def fastest(resolved: ResolvedProblem, *meshes: str) -> ComputedAnswer:
-    """The mesh, of some, on which the plan takes the least time: of a train step with its overlap, as `step`
-    has it."""
+    """The mesh, of some, on which the plan takes the least time; a train step has its overlap."""
     if len(meshes) < 2:
         raise QuestionError("fastest compares meshes", "write for example fastest X=4,Y=2 X=2,Y=4")
-    taken = seconds if resolved.problem.training is None else step
-    times = [taken(resolve_once(replace(resolved.draft, mesh=mesh))) for mesh in meshes]
-    values = [SECONDS.read(time.text) for time in times]
+    drafts = [resolve_once(replace(resolved.draft, mesh=mesh)) for mesh in meshes]
+    times = [seconds(each) if each.problem.training is None else step(each) for each in drafts]
+    values = [SECONDS.read(SECONDS.write(time)) for time in times]
     best = min(values)
     if values.count(best) > 1:
         raise QuestionError("several meshes take the same time", "take other meshes")
-    return _MESH.answer(_mesh(meshes[values.index(best)]))
+    # With axes of one device: they tell what was chosen.
+    kind = AnswerKind(
+        lambda text: tuple(parse_mesh(text).shape.items()),
+        lambda axes: ", ".join(f"{name}={size}" for name, size in axes),
+    )
+    return kind.answer(kind.read(meshes[values.index(best)]))
 
 
-def peak(resolved: ResolvedProblem) -> ComputedAnswer:
-    """The most bytes that a device holds at once, in all layers."""
-    return BYTES.answer(resolved.cost.layers_peak_bytes)
-
-
-def memory(resolved: ResolvedProblem, purpose: str) -> ComputedAnswer:
+def memory(resolved: ResolvedProblem, purpose: str) -> int:
     """Bytes of a device in a train step that serve one of `PURPOSES`."""
     check(purpose, PURPOSES, "no memory is for {}")
     found = resolved.cost.training_memory
     if found is None:
         raise QuestionError("only a train step has this memory", 'write backward = "yes" in the setup')
-    return BYTES.answer(getattr(found, purpose))
+    return int(getattr(found, purpose))
 
 
 def priced(resolved: ResolvedProblem) -> PlanCost:
@@ -207,12 +183,3 @@ def priced(resolved: ResolvedProblem) -> PlanCost:
     if cost.unknown:
         raise QuestionError(cost.missing_figure, "take another machine, or another dtype")
     return cost
-
-
-def _mesh(text: str) -> str:
-    """A mesh as it is shown, axes of one device included: they tell what was chosen."""
-    return ", ".join(f"{name}={size}" for name, size in parse_mesh(text).shape.items())
-
-
-_LONGER, _BOUND = one_of(LONGER), one_of(BOUNDS)
-_MESH = AnswerKind(_mesh, str)
