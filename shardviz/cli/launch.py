@@ -6,11 +6,10 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from signal import Signals
-from typing import IO
+from tempfile import TemporaryFile
 
 import click
 
@@ -70,22 +69,16 @@ class _LaunchedJob:
             coordinator = f"localhost:{unused.getsockname()[1]}"
         environment = simulated_environment(os.environ) | {"JAX_NUM_CPU_DEVICES": str(devices)}
         job = ("--coordinator", coordinator, "--processes", str(number), "--process")
-        self._said: list[str] = []
-        self._readers: list[threading.Thread] = []
-        self._processes: list[subprocess.Popen[str]] = []
-        for process in range(number):
-            others = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-            started = subprocess.Popen(
+        self._said = TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+        others = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": self._said}
+        self._processes = [
+            subprocess.Popen(
                 [sys.executable, "-P", "-c", _PROCESS, *words, *job, str(process)],
                 env=environment,
-                text=True,
                 **(others if process else {}),  # type: ignore[call-overload]
             )
-            self._processes.append(started)
-            if started.stderr is not None:
-                reader = threading.Thread(target=self._keep, args=(started.stderr,), daemon=True)
-                reader.start()
-                self._readers.append(reader)
+            for process in range(number)
+        ]
 
     def terminate(self) -> None:
         for process in self._processes:
@@ -105,8 +98,6 @@ class _LaunchedJob:
                 for process in self._running():
                     process.kill()
             time.sleep(LOOK_S)
-        for reader in self._readers:
-            reader.join()
         lost = lost or self._first_that_failed()
         if lost is None:
             return ExitCode.FINE
@@ -115,8 +106,9 @@ class _LaunchedJob:
             return first if first >= 0 else stopped
         if first <= 0:
             # Process 0 was not able to say it.
-            if self._said:
-                sys.stderr.write("".join(dict.fromkeys(self._said)))
+            self._said.seek(0)
+            if said := "".join(dict.fromkeys(self._said)):
+                sys.stderr.write(said)
             elif lost[1] < 0:
                 number, code = lost
                 print_error(
@@ -126,12 +118,9 @@ class _LaunchedJob:
         code = first or lost[1]
         return code if code >= 0 else ExitCode.COMPILER
 
-    def _running(self) -> list[subprocess.Popen[str]]:
+    def _running(self) -> list[subprocess.Popen[bytes]]:
         return [process for process in self._processes if process.poll() is None]
 
     def _first_that_failed(self) -> tuple[int, int] | None:
         codes = enumerate(process.returncode for process in self._processes)
         return next(((number, code) for number, code in codes if code), None)
-
-    def _keep(self, stderr: IO[str]) -> None:
-        self._said += stderr

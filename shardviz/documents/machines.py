@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from shardviz.documents.fields import KINDS, Beside, Document, JsonField
 from shardviz.errors import ShardvizError
-from shardviz.hardware.matmuls import MATMULS
-from shardviz.hardware.nccl import NCCL, ways_over
+from shardviz.lazy_names import LazyImports
+
+with LazyImports():
+    from shardviz.hardware import matmuls, nccl
 
 if TYPE_CHECKING:
     from shardviz.devices.fitting import TimeFit
@@ -121,8 +123,12 @@ SOURCES = {
     "devices": iter,
     "is_ring": lambda axis: axis.kind == "ring",
     "node": lambda machine: next((one for one in machine.family.dimensions if one.kind == "switch"), None),
-    "collectives": lambda node: [(op, ways_over(node.nccl, op, node.size)) for op in NCCL.get(node.nccl, ())],
-    "matmuls": lambda device: [(dtype, *time) for dtype, time in MATMULS.get(device.matmuls, {}).items()],
+    "collectives": lambda node: [
+        (op, nccl.ways_over(node.nccl, op, node.size)) for op in nccl.NCCL.get(node.nccl, ())
+    ],
+    "matmuls": lambda device: [
+        (dtype, *time) for dtype, time in matmuls.MATMULS.get(device.matmuls, {}).items()
+    ],
     "cores": lambda machine: machine.family.links.get("chip"),
     "available": lambda group: not group.missing,
 }

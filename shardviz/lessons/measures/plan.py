@@ -134,6 +134,11 @@ def step(resolved: ResolvedProblem) -> float:
     return priced(resolved).step_seconds * resolved.cost.layers
 
 
+def exposed(resolved: ResolvedProblem) -> float:
+    """The time by which sending takes longer than computing, so that no overlap hides it."""
+    return overlapped(resolved) - resolved.cost.compute_seconds * resolved.cost.layers
+
+
 def bound(resolved: ResolvedProblem) -> str:
     """The bound of the plan's longest step of the longer side: `BOUNDS`."""
     own, found = {COMPUTE: "compute", HBM: "memory", LATENCY: "latency"}, priced(resolved).bound
