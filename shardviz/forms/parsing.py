@@ -136,7 +136,7 @@ class Einsums(NamedTuple):
 
 @contextmanager
 def reader_errors() -> Iterator[None]:
-    """Raise `QuestionError` in place of any exception of the block that is no `ShardvizError`."""
+    """Raise `QuestionError` for an exception of the block that is not a `ShardvizError`."""
     try:
         yield
     except ShardvizError:

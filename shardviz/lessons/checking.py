@@ -27,7 +27,7 @@ class Complaint:
 
 
 def unchecked_figures(lesson: Lesson) -> list[str]:
-    """The times and bytes in a valid lesson's text that are no figure, no answer and no limit of its goal."""
+    """The times and bytes in a valid lesson's text that no figure, answer or limit of its goal has."""
     said = [figure.says for figure in lesson.figures]
     said += [answer_of(prediction).text for prediction in lesson.questions.values()]
     said += (lesson.goal.at_most or {}).values()
