@@ -170,10 +170,10 @@ def test_help_and_schemas_load_no_room_that_answers(words: tuple[str, ...]) -> N
 
 
 def test_the_first_screen_loads_textual_and_no_other_screen() -> None:
-    opened = "from shardviz.tui.app import ShardvizApp; ShardvizApp(); import shardviz.tui.layout.pane, sys"
+    opened = "from shardviz.tui.app import ShardvizApp; ShardvizApp(); import shardviz.tui.layout_pane, sys"
     assert loaded_by(f"{opened}; assert 'shardviz.collectives' not in sys.modules") == {"textual", "rich"}
-    panes = "sorted(name for name in sys.modules if name.endswith('.pane'))"
-    assert loaded_by(f"{opened}; assert {panes} == ['shardviz.tui.layout.pane', 'shardviz.tui.pane']")
+    panes = "sorted(name for name in sys.modules if name.endswith('pane'))"
+    assert loaded_by(f"{opened}; assert {panes} == ['shardviz.tui.layout_pane', 'shardviz.tui.pane']")
 
 
 def test_the_compilers_are_not_loaded_here_even_when_they_are_asked() -> None:

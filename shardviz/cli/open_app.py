@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from textual.drivers.linux_driver import LinuxDriver
 
 from shardviz.cli.process import ExitCode, end_at_once, end_by, on_signal
-from shardviz.tui.terminal_input import NoParser, TerminalInput
+from shardviz.tui.terminal_input import TerminalInput
 
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -140,11 +140,7 @@ class TerminalDriver(LinuxDriver):
         super().stop_application_mode()
 
     def run_input_thread(self) -> None:
-        try:
-            typed = TerminalInput()
-        except NoParser:
-            super().run_input_thread()
-            return
+        typed = TerminalInput()
         while not self.exit_event.is_set():
             if select.select([self.fileno], [], [], LOOK_S)[0]:
                 for message in typed.feed(self._read()):

@@ -2,9 +2,7 @@
 
 server        the pages and the websockets, and what a page may send
 seats         who looks at which process: one of their own, or in a lecture the one for their size of window
-browser_page  a page: what it is told, and the picture that it is shown
-picture       what a process has drawn, for all who look at it
-session       a visitor's process, as the server sees it; notes on the server's terminal
+session       a visitor's process, as the server sees it, and what it draws; notes on the server's terminal
 fork_server   the process that has loaded everything, and forks the others
 visitor       a forked process: the application for a guest, kept from files and from starting programs
 apps          the application of each role: a visitor, those who follow, a pupil alone, a teacher who leads

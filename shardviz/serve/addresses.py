@@ -11,6 +11,7 @@ import errno
 import os
 import re
 import socket
+from contextlib import suppress
 from ipaddress import ip_address
 
 from shardviz.errors import QuestionError, quote
@@ -53,7 +54,9 @@ def is_our_host(host: str, served_as: str) -> bool:
     if named is None:
         return False
     name, own = (named["name"] or named["ipv6"]).lower(), socket.gethostname().lower()
-    return _is_address(name) or name in {"localhost", served_as.lower(), own, f"{own}.local"}
+    with suppress(ValueError):
+        return bool(ip_address(name))
+    return name in {"localhost", served_as.lower(), own, f"{own}.local"}
 
 
 def is_same_origin(origin: str, host: str) -> bool:
@@ -89,17 +92,7 @@ def _bound(family: int, address: tuple[str | int, int]) -> socket.socket:
 
 def _next_free(family: int, host: str, port: int) -> int | None:
     for other in range(port + 1, min(port + 1 + MAX_TRIED, 65_536)):
-        try:
+        with suppress(OSError):
             _bound(family, (host, other)).close()
-        except OSError:
-            continue
-        return other
+            return other
     return None
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
+from shardviz.compiler import Worker
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.form import OPEN
 from shardviz.forms.share import Shared, from_string, to_string
@@ -14,13 +14,10 @@ from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import UNKNOWN, attempt_of
 from shardviz.serve.lecture import PagePointer
 from shardviz.tui.app import ShardvizApp
-from shardviz.tui.layout.pane import LayoutPane, LayoutView
-from shardviz.tui.pane import Pane
+from shardviz.tui.layout_pane import LayoutPane, LayoutView
 from shardviz.tui.registry import TABLES, Command, bindings
+from shardviz.tui.step.pane import StepPane
 from shardviz.tui.themes import THEMES
-
-if TYPE_CHECKING:
-    from shardviz.compiler import Worker
 
 PAUSE_S = 0.05
 """The seconds between two looks at what is on screen: several keys that follow one another are one change."""
@@ -46,16 +43,13 @@ class VisitorApp(ShardvizApp):
         self.ask()  # Textual runs the application's own handler too.
 
     def tell(self, said: dict[str, object]) -> None:
-        """Tell the server something of what is on screen."""
         if self._driver is not None:
             self._driver.write_meta(said)  # type: ignore[attr-defined]
 
 
 class FollowerApp(VisitorApp):
     """Shows what the teacher's page shows, for all who follow in windows of one size; nobody types in it.
-
-    `led` is what that page shows, and its pointer. Of several changes while it draws, it shows the last.
-    """
+    `led` is what that page shows, and its pointer. Of several changes while it draws, it shows the last."""
 
     commands = ()  # type: ignore[assignment]
 
@@ -74,7 +68,6 @@ class FollowerApp(VisitorApp):
         await self.follow()
 
     async def follow(self) -> None:
-        """Go where the teacher is now, and look where the teacher looks."""
         string, pointer = self.led
         if self._followed is None:
             return  # it goes along as soon as it has begun
@@ -85,7 +78,8 @@ class FollowerApp(VisitorApp):
             self.state.set_lens(pointer.lens)
         self.state.set_step(pointer.step)
         for pane in self.workspace.shown:
-            pane.post_message(Pane.RoundOpened(pointer.round))
+            if isinstance(pane, StepPane):
+                pane.call_later(pane.show_round, pointer.round)
             if isinstance(pane, LayoutPane) and pointer.layout:
                 pane.call_after_refresh(pane.show_view, LayoutView(*pointer.layout))
 
@@ -137,7 +131,6 @@ class PupilApp(VisitorApp):
         await super().action_lesson(what)
 
     def _look(self) -> None:
-        """Tell the server where the pupil is."""
         shared = self.shared()
         here: dict[str, object] = {"type": "stands", "lesson": shared.lesson, "stage": shared.stage}
         if here != self._told:

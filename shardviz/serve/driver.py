@@ -16,7 +16,7 @@ from textual.drivers.web_driver import WebDriver
 from textual.message import Message
 
 from shardviz.serve.lecture import pointer_in
-from shardviz.tui.terminal_input import NoParser, TerminalInput
+from shardviz.tui.terminal_input import TerminalInput
 
 PATIENCE_S = 4.0
 """The longest that the application takes to end by itself."""
@@ -29,11 +29,7 @@ class VisitorDriver(WebDriver):
     the server's pipe, however the server ends."""
 
     def run_input_thread(self) -> None:
-        try:
-            packets, typed = ByteStream(), TerminalInput()
-        except NoParser:
-            super().run_input_thread()
-            return
+        packets, typed = ByteStream(), TerminalInput()
         with suppress(ConnectionError):  # of a server that died with pictures unread
             for data in self._input_reader:
                 for kind, payload in packets.feed(data) if data else ():
@@ -88,7 +84,6 @@ class VisitorDriver(WebDriver):
             self._app.call_later(what)
 
     def _end_soon(self) -> None:
-        """End the application, and the process where that takes too long."""
         self._ask(self._app.exit)
         timer = threading.Timer(PATIENCE_S, leave, (1,))
         timer.daemon = True

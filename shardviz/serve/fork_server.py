@@ -32,17 +32,16 @@ _OPEN_S, _THREADS_S = 1.0, 2.0
 
 
 class ForkServer:
-    """Forks processes, one after another; started with the first, and again where it has died."""
+    """Forks processes, one after another; started with the first, and again where it has died. `begin` is the
+    shared string with which most processes begin."""
 
     def __init__(self, begin: str) -> None:
-        """`begin` is the shared string with which most processes begin."""
         self._begin = begin
         self._turn = asyncio.Lock()
         self._process: Process | None = None
         self._control: socket.socket | None = None
 
     async def start(self) -> None:
-        """Start the process that forks."""
         if self._process is not None and self._process.returncode is None:
             return
         self.close()
@@ -112,7 +111,6 @@ def main(descriptor: int, begin: str, taught: str) -> None:
 
 
 def _become(descriptor: int, words: tuple[str, str, str], size: tuple[int, int], folder: str) -> NoReturn:
-    """Run a visitor's application in this process."""
     from shardviz.serve.visitor import run
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -126,7 +126,6 @@ class Lecture:
                     self._note(pupil, LessonPlace(name, number), choice)
 
     def predict(self, seat: str, choice: str) -> None:
-        """Note the prediction of a pupil who follows, where it is one of the choices."""
         if self.asked is not None and choice in self.asked["choices"] and seat in self._pupils:
             self._note(self._pupils[seat], self._place, choice)
 
@@ -137,7 +136,6 @@ class Lecture:
 
     @property
     def _place(self) -> LessonPlace:
-        """The prediction that is asked."""
         return LessonPlace(self.shared.lesson, self.asked["number"])
 
     def question_for(self, seat: str) -> dict[str, object] | None:
@@ -157,7 +155,6 @@ class Lecture:
         self._pupils[seat] = self._pupils.get(seat) or self._left.pop(seat, None) or _Pupil()
 
     def follow(self, seat: str) -> None:
-        """Note that a pupil follows again."""
         if seat in self._pupils:
             self._pupils[seat].place = None
 
@@ -209,10 +206,10 @@ def _stages(lesson: Lesson, led: Shared, counts: ClassCounts) -> str:
 
 def _elsewhere(led: Shared, counts: ClassCounts) -> str:
     """A row for each other lesson that a pupil has open, and for problems of their own."""
-    found: dict[str, int] = {}
+    found: Counter[str] = Counter()
     for place, count in counts.places.items():
         if place.lesson != led.lesson:
-            found[place.lesson] = found.get(place.lesson, 0) + count
+            found[place.lesson] += count
     rows = [(_title(name), count) for name, count in sorted(found.items())]
     return _table("Elsewhere", rows, counts.pupils) if rows else ""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 
-from shardviz.serve.browser_page import BrowserPage
+from aiohttp.web import WebSocketResponse
+
 from shardviz.serve.fork_server import ForkServer
 from shardviz.serve.lecture import Lecture
-from shardviz.serve.session import LEFT, Notes, Session
+from shardviz.serve.session import LEFT, NOTHING, Notes, Session
 
 REPLACED = 4003
 """The code with which a page is closed whose seat is opened again elsewhere."""
@@ -22,6 +24,58 @@ SIZES = ((46, 24), (100, 30), (160, 45))
 screen. A page scales its picture to its window."""
 _SHRUNK = 1.2
 """The most by which a picture is larger than its window, but the smallest."""
+
+
+class BrowserPage:
+    """A page: the process whose picture it shows, and what it is told. `seat` is the name that the page gives
+    its tab, the same after a reload; `size` the columns and lines for which its window has room."""
+
+    def __init__(self, websocket: WebSocketResponse, seat: str, size: tuple[int, int]) -> None:
+        self.websocket = websocket
+        self.seat = seat
+        self.size = size
+        self.session: Session | None = None
+        self._state: dict[str, object] = {}
+        self._has = NOTHING
+        self._wake = asyncio.Event()
+
+    def look_at(self, session: Session | None) -> None:
+        if session is self.session:
+            return
+        if self.session is not None:
+            self.session.picture.watchers.discard(self._wake.set)
+        self.session, self._has = session, NOTHING
+        if session is not None:
+            session.picture.watchers.add(self._wake.set)
+        self._wake.set()
+
+    def tell(self, state: dict[str, object]) -> None:
+        """Say what the page is at; of several that follow one another it gets the last."""
+        self._state = state
+        self._wake.set()
+
+    async def show(self) -> None:
+        """Send what the page lacks, until it is gone. One that reads slowly delays no other."""
+        with suppress(ConnectionError):
+            await self._show()
+
+    async def _show(self) -> None:
+        told: dict[str, object] = {}
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            if self._state != told:
+                told = self._state
+                await self.websocket.send_json(["page", told])
+            if self.session is not None:
+                had = self._has
+                data, self._has = self.session.picture.since(had)
+                if self._has != had:
+                    await self.websocket.send_bytes(data)
+
+    async def close(self, code: int) -> None:
+        self.look_at(None)
+        await self.websocket.close(code=code)
 
 
 class Seats:
@@ -38,7 +92,6 @@ class Seats:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Start what the first visitors need."""
         await self._forks.start()
         if self._lecture is not None:
             for size in SIZES:
@@ -79,20 +132,20 @@ class Seats:
         self._end(seat)
 
     def take_over(self, page: BrowserPage) -> None:
-        """Give a page a process of its own, as soon as a place is free."""
         if page.seat not in (*self._own, *self._waiting):
             self._waiting.append(page.seat)
             self._admit()
 
-    def follow(self, page: BrowserPage) -> None:
-        """Have a pupil's page follow the teacher's; its own process ends."""
+    def follow(self, page: BrowserPage) -> bool:
+        """Have a pupil's page follow the teacher's, and its own process end; False for any other page."""
         if self._lecture is None or page.seat == TEACHER:
-            return
+            return False
         if page.seat in self._waiting:
             self._waiting.remove(page.seat)
         self._lecture.follow(page.seat)
         self._end(page.seat)
         self._admit()
+        return True
 
     def predict(self, page: BrowserPage, choice: str) -> None:
         """Count what a pupil who follows predicts."""
@@ -112,14 +165,6 @@ class Seats:
     def typed_in(self, page: BrowserPage) -> Session | None:
         """The process in which a page types; None where nobody does."""
         return page.session if page.session is self._own.get(page.seat) else None
-
-    def end_idle(self, page: BrowserPage) -> bool:
-        """End the process of a page that nobody has typed in for long; return whether the page stays: a
-        pupil's follows again."""
-        if self._lecture is None or page.seat == TEACHER:
-            return False
-        self.follow(page)
-        return True
 
     async def close(self, code: int) -> None:
         """Close all pages with a code that says why, and end all processes."""
@@ -177,9 +222,7 @@ class Seats:
         if size is not None:
             del self._shown[size]
         for page in pages:
-            if size is None and self._lecture is not None and page.seat != TEACHER and code == LEFT:
-                self.follow(page)
-            else:
+            if size is not None or code != LEFT or not self.follow(page):
                 self._run(page.close(code))
                 self._end(page.seat)
 
@@ -216,7 +259,6 @@ class Seats:
             page.tell(state)
 
     def _show(self, lecture: Lecture, size: tuple[int, int]) -> Session:
-        """Start the process that shows the teacher's page in windows of a size."""
         session = self._shown[size] = self._session(lecture.string, "follower")
         session.start(*size)
         session.follow(lecture.string, lecture.pointer)

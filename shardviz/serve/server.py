@@ -20,9 +20,8 @@ import textual_serve
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from shardviz.serve.addresses import is_our_host, is_same_origin
-from shardviz.serve.browser_page import BrowserPage
 from shardviz.serve.lecture import Lecture, class_page
-from shardviz.serve.seats import SIZES, TEACHER, Seats
+from shardviz.serve.seats import SIZES, TEACHER, BrowserPage, Seats
 from shardviz.serve.session import Notes, within
 
 MAX_MESSAGE = 256 * 1024
@@ -118,7 +117,6 @@ class Server:
 
     @asynccontextmanager
     async def serving(self, listening: socket.socket) -> AsyncIterator[None]:
-        """Serve as long as the context lasts."""
         logging.getLogger("aiohttp").addHandler(logging.NullHandler())
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._notes.say_of_loop)
@@ -163,13 +161,15 @@ class Server:
         """Refuse what comes from another page, or under a name that is not this machine's."""
         if not is_our_host(request.host, self._rules.host):
             return web.Response(status=421, text=_UNKNOWN_NAME)
-        if request.path.endswith("/ws") and not is_same_origin(
-            request.headers.get("Origin", ""), request.host
-        ):
+        origin = request.headers.get("Origin", "")
+        if request.path.endswith("/ws") and not is_same_origin(origin, request.host):
             return web.Response(status=403, text="Only the server's own page may open a session.\n")
         try:
-            is_unknown = request.path.startswith(TEACHERS) and not self._is_teacher(request)
-            if is_unknown or len(request.rel_url.raw_path) > MAX_PATH:
+            key = request.cookies.get(COOKIE, "").encode()
+            is_known = not request.path.startswith(TEACHERS) or secrets.compare_digest(
+                key, self._rules.key.encode()
+            )
+            if not is_known or len(request.rel_url.raw_path) > MAX_PATH:
                 raise web.HTTPNotFound()
             response = await handler(request)
         except web.HTTPException as error:
@@ -178,9 +178,6 @@ class Server:
             response.headers.update(_HEADERS)
             response.headers["Content-Security-Policy"] = _POLICY.format(host=request.host)
         return response
-
-    def _is_teacher(self, request: web.Request) -> bool:
-        return secrets.compare_digest(request.cookies.get(COOKIE, "").encode(), self._rules.key.encode())
 
     async def _know(self, page: str, _request: web.Request) -> web.StreamResponse:
         """Give the teacher's browser the key, which its address shows no longer."""
@@ -223,8 +220,8 @@ class Server:
         return websocket
 
     async def _listen(self, page: BrowserPage) -> bool:
-        """Pass on what a page sends, until its visitor leaves, sends what no page does, or nothing for long.
-        Return whether the page may come back to its seat."""
+        """Pass on what a page sends, until its visitor leaves, sends what no page does, or nothing for long;
+        return whether the page may come back to its seat."""
         loop, seats, websocket = asyncio.get_running_loop(), self._seats, page.websocket
         budget, counted = float(BYTES_AHEAD), loop.time()
         due = counted + self._rules.idle_s
@@ -233,7 +230,7 @@ class Server:
                 message = await websocket.receive(timeout=max(0.0, due - loop.time()))
             except TimeoutError:
                 due = loop.time() + self._rules.idle_s
-                if seats.end_idle(page):
+                if seats.follow(page):  # a pupil in whose page nobody types
                     continue
                 await websocket.close(code=IDLE)
                 return False

@@ -16,20 +16,17 @@ import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import shardviz
+from shardviz.compiler import CompilerRequest
 from shardviz.compiler.child_process import COMPILERS_CHILD, PROGRAM
 from shardviz.compiler.worker import Worker
 from shardviz.errors import TargetError
 from shardviz.forms.share import from_string
 from shardviz.serve.apps import APPS
+from shardviz.targets import Target
 from shardviz.tui.planning import PLANNERS_CHILD
-
-if TYPE_CHECKING:
-    from shardviz.compiler import CompilerRequest
-    from shardviz.targets import Target
-
 
 CHILDREN = (COMPILERS_CHILD, PLANNERS_CHILD)
 """The modules that a process of a visitor's session may run."""

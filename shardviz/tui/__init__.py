@@ -4,14 +4,14 @@ app        the application: undo, dialogs, lessons, and which key does what ever
 registry   all commands, lines of commands.txt: they feed keys, footer, palette, help and the table in docs/
 state      the form with undo and the problem that it states, which all parts are given; session: kept on disk
 workspace  the problem beside one of the panes; bars: the lines above and below
-plans      the plans of what is on screen; planning: the process that makes those that take long
+planning   the plans of what is on screen, and the process that makes those that take long
 compiler_queries  the queries to the compilers, and their answers as they arrive
 pane       the base of the panes; targets_pane: of those about one of the targets
 lines_view a view of many lines; themes: colours
 own_keys   keys that a person has chosen, from a file
 problem/   the fields: mesh, einsum, sizes, specs
-layout/    1  which device holds what
-plan/      2  the steps, and what each target inserted
+layout_pane  1  which device holds what
+plan_pane  2  the steps, and what each target inserted
 step/      3  the player
 compiler/  4  the targets' programs and passes
 time/      5  what runs when, what waits, and the memory

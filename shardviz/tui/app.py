@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.message import Message
+from textual.screen import Screen
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
@@ -23,55 +23,42 @@ from shardviz.tui.problem.panel import ProblemPanel
 from shardviz.tui.registry import APP, COMMANDS, Command, bindings, keymap
 from shardviz.tui.resilient_app import ResilientApp, is_input
 from shardviz.tui.session import KeptSession
-from shardviz.tui.state import EditorState
+from shardviz.tui.state import EditorState, OpenedProfile
 from shardviz.tui.themes import THEMES, palette_of, set_up_themes
 from shardviz.tui.workspace import PANES, TooSmall, Workspace, is_too_small
 
 with LazyImports():
     from shardviz.forms import jumps, share
     from shardviz.lessons import attempt
-    from shardviz.tui import own_keys
-    from shardviz.tui.dialogs import (
-        commands,
-        dialog,
-        export,
-        lists,
-    )
+    from shardviz.tui import own_keys, targets_pane
+    from shardviz.tui.dialogs import commands, dialog, export, lists, tables
     from shardviz.tui.lesson import progress, view
     from shardviz.tui.opening import dialog as opening
     from shardviz.tui.opening import kinds, pages
     from shardviz.tui.step import pane as step_pane
-    from shardviz.tui.time import timelines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from textual.dom import DOMNode
     from textual.notifications import SeverityLevel
 
     from shardviz.compiler import Worker
-    from shardviz.forms.examples import Example
-    from shardviz.forms.jumps import Jump
+    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.forms.share import Shared
     from shardviz.lessons.attempt import Attempt
     from shardviz.lessons.lesson import Lesson
-    from shardviz.tui.dialogs.lists import RankingDialog, ShardingsDialog
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.lesson.view import LessonView
-    from shardviz.tui.opening.kinds import Openable
-    from shardviz.tui.time.timelines import OpenedProfile
 
 NO_FILES = "A visitor's session cannot write files; c shows the code, y copies it."
-NOT_KEPT = "A visitor's session is not kept; y copies it as a string."
 
 
 class ShardvizApp(ResilientApp):
     """The problem on the left, one of the screens on the right, above them the headline, below the keys.
-
     `lesson` is the lesson that is open; None where none is. `is_guest`: a visitor uses the application from
-    elsewhere, who may not touch the files of this machine.
-    """
+    elsewhere, who may not touch the files of this machine."""
 
     SUSPENDED_SCREEN_CLASS = "behind"
     CSS = """
@@ -99,24 +86,16 @@ class ShardvizApp(ResilientApp):
         warning: str = "",
         keys: Path | None = None,
     ) -> None:
-        """Open on a draft, alone or with its steps, or in a lesson, where it was left or to `present` it
-        to a class.
-
-        An attempt that was sent opens at its stage, with its sandbox. A `warning` is shown first. `keys`
-        is the file with keys of one's own.
-        """
+        """Open on a draft, alone or with its steps, or in a lesson: where it was left, at the stage of an
+        attempt that was sent, or to `present` it to a class. A `warning` is shown first. `keys` is the file
+        with keys of one's own."""
         # Without colours the terminal's own are taken, since shades of grey would show nothing either.
         super().__init__(ansi_color="NO_COLOR" in os.environ or None)
         set_up_themes(self)
         if lesson is not None:
             screen = (lesson.lesson if isinstance(lesson, attempt.Attempt) else lesson).screen
-        self.state = EditorState(
-            self,
-            draft or ProblemForm(),
-            screen,
-            worker,
-            draws_first=screen == "layout" and lesson is None,
-        )
+        draws_first = screen == "layout" and lesson is None
+        self.state = EditorState(self, draft or ProblemForm(), screen, worker, draws_first)
         self.workspace = Workspace(self.state)
         self.is_guest = is_guest
         self.lesson: LessonView | None = None
@@ -134,12 +113,10 @@ class ShardvizApp(ResilientApp):
 
     @property
     def pane(self) -> Pane:
-        """The pane that is shown."""
         return self.workspace.pane
 
     @property
     def panel(self) -> ProblemPanel:
-        """The problem's fields."""
         return self.workspace.panel
 
     def compose(self) -> ComposeResult:
@@ -149,12 +126,14 @@ class ShardvizApp(ResilientApp):
         yield headline
         yield ScreenTabs()
         yield self.workspace
-        if self._keys is not None:
-            yield own_keys.OwnKeys(self._keys)
         yield KeyFooter()
 
     async def on_mount(self) -> None:
+        if self._keys is not None and (refused := own_keys.use_own_keys(self._keys)) is not None:
+            self._warning = f"{error_words(refused)} The default keys apply."
+        self.set_keymap(keymap())
         self.theme_changed_signal.subscribe(self, lambda _theme: self.show_problem())
+        self.screen.bindings_updated_signal.subscribe(self, lambda _bindings: self._show_keys())
         self.workspace.is_left = not self.workspace.is_narrow and self.state.area == "layout"
         self.workspace.show_parts()
         self.show_problem(is_first=True)
@@ -163,12 +142,6 @@ class ShardvizApp(ResilientApp):
         if self._warning:
             self.notify(self._warning, severity="warning", timeout=15)
         self.call_after_refresh(self.begin)
-
-    def on_own_keys_reloaded(self) -> None:
-        self.set_keymap(keymap())
-        self._show_keys()
-        for screen in self.screen_stack:
-            screen.query("KeyFooter, ScreenTabs").refresh()
 
     async def begin(self) -> None:
         """After the first frame: the plan, what else belongs on screen, and the compilers' process."""
@@ -184,13 +157,12 @@ class ShardvizApp(ResilientApp):
         if self.state.find_first_plan():
             self.show_problem()
 
-    async def _take(self, message: Message) -> None:
+    async def take(self, message: Message) -> None:
         if is_input(message):
             self._find_first_plan()  # a key may come before the first frame
-        await super()._take(message)
+        await super().take(message)
 
     def ask(self) -> None:
-        """Ask the compilers about what is on screen."""
         if not self.state.is_empty:
             self.state.queries.ask(self.state.resolved)
             self.state.follow_shardy()
@@ -220,12 +192,12 @@ class ShardvizApp(ResilientApp):
     def on_workspace_pane_shown(self) -> None:
         self._show_headline()
 
-    def on_plans_found(self) -> None:
-        self.state.look_again()
+    def plans_found(self) -> None:
+        self.call_later(self.state.look_again)
 
     def on_compiler_queries_changed(self) -> None:
         self.state.follow_shardy()
-        self.workspace.draw_each(lambda pane: pane.show_answers(self.state.queries.answers))
+        self.workspace.draw_each(lambda pane: pane.draw())
 
     def lens_changed(self) -> None:
         self.workspace.draw_each(lambda pane: pane.show_lens())
@@ -236,24 +208,18 @@ class ShardvizApp(ResilientApp):
 
     @property
     def commands(self) -> list[Command]:
-        """The commands that work now: help, the lesson's, those of the part with the keys, those that work
-        everywhere."""
+        """The commands that work now."""
         part = self.workspace.part
         if part.typing:
             return list(part.typing)
         letters = self.panel.letters.keys() if part is self.panel else set()
         may_not = {"export", "model", "restore"} if self.is_guest else set()
-        if not self.workspace.has_room:
+        if self.workspace.no_room:
             may_not.add("alone")
-        everywhere = [
-            APP[0],
-            *part.commands,
-            *(command for command in APP[1:] if command.name not in may_not),
-        ]
+        everywhere = [APP[0], *part.commands, *(each for each in APP[1:] if each.name not in may_not)]
         if self.lesson is not None:
             everywhere = self.lesson.commands_among(everywhere)
-        free = (command.without(letters) for command in everywhere)
-        return [command for command in free if command is not None]
+        return [free for each in everywhere if (free := each.without(letters)) is not None]
 
     def _show_keys(self) -> None:
         main, workspace = self.screen_stack[0], self.workspace
@@ -263,9 +229,6 @@ class ShardvizApp(ResilientApp):
         tabs.lens = lens_text(mesh, self.state.lens, palette_of(self))
         main.query_one(KeyFooter).commands = self.commands
 
-    def on_commands_changed(self) -> None:
-        self._show_keys()
-
     async def on_key(self, event: events.Key) -> None:
         """A letter may name an axis; a key that means nothing to the problem goes to the pane beside it."""
         if len(self.screen_stack) > 1:
@@ -274,23 +237,20 @@ class ShardvizApp(ResilientApp):
         if part is self.panel and self.panel.takes(event):
             event.prevent_default()
             return
-        if self.lesson is not None and not part.typing and self.lesson.takes(event):
-            event.prevent_default()
-            return
-        meant = self.lesson.command_of(event) if self.lesson is not None and not part.typing else None
-        if meant is not None:
-            event.prevent_default()
-            await self.run_action(meant.name, self)
-            return
+        if self.lesson is not None and not part.typing:
+            if self.lesson.takes(event):
+                event.prevent_default()
+                return
+            if (meant := self.lesson.command_of(event)) is not None:
+                event.prevent_default()
+                await self.run_action(meant.name, self)
+                return
         if not self.workspace.is_left or self.panel.is_typing or event.key in self.screen.active_bindings:
             return
-        if not self.pane.display:
-            return
-        for command in COMMANDS:
-            if command.area == self.state.area and event.key in command.keys:
-                event.prevent_default()
-                await self.run_action(command.name, self.pane)
-                return
+        own = (each for each in COMMANDS if each.area == self.state.area and event.key in each.keys)
+        if self.pane.display and (command := next(own, None)) is not None:
+            event.prevent_default()
+            await self.run_action(command.name, self.pane)
 
     def on_resize(self, event: events.Resize) -> None:
         if not is_too_small(*event.size):
@@ -307,13 +267,12 @@ class ShardvizApp(ResilientApp):
         self.refresh(layout=True)
 
     def on_paste(self) -> None:
-        """No field was open for the pasted text."""
         self.notify("No field is open: press enter on a field, then paste.")
 
     async def on_pane_step_opened(self, event: Pane.StepOpened) -> None:
         await self._show_step(event.number)
         if isinstance(self.pane, step_pane.StepPane) and not self.pane.player.playing:
-            self.pane.action_play()
+            self.pane.page.rounds.play()
 
     async def _show_step(self, number: int) -> None:
         self.state.set_step(number)
@@ -323,11 +282,8 @@ class ShardvizApp(ResilientApp):
 
     async def on_pane_instruction_opened(self, event: Pane.InstructionOpened) -> None:
         await self.action_show(event.area)
-        if self.pane.area == event.area:
-            self.pane.post_message(replace(event))
-
-    def on_pane_failed(self, event: Pane.Failed) -> None:
-        self.say_failure(event.error, event.area.capitalize())
+        if self.state.area == event.area and isinstance(self.pane, targets_pane.TargetsPane):
+            self.pane.open_instruction(event.target, event.name)
 
     async def action_show(self, area: str) -> None:
         if self._is_kept_back(area):
@@ -340,7 +296,7 @@ class ShardvizApp(ResilientApp):
             self.workspace.face(not self.workspace.is_left)
 
     async def action_alone(self) -> None:
-        if not self.workspace.has_room:
+        if self.workspace.no_room:
             self.notify(self.workspace.no_room)
             return
         self.workspace.is_alone = not self.workspace.is_alone
@@ -348,15 +304,13 @@ class ShardvizApp(ResilientApp):
         self._show_keys()
 
     def _is_kept_back(self, area: str = "") -> bool:
-        """Return whether a lesson keeps a pane back for now, or, without one, what would show the answer, and
-        notify why."""
+        """Return whether a lesson keeps a pane back, or, without one, what shows the answer; notify why."""
         why = self.lesson.refusal(area) if self.lesson is not None else ""
         if why:
             self.notify(why)
         return bool(why)
 
     async def action_run_command(self, command: Command | None) -> None:
-        """Run a command from wherever one is, on its own screen."""
         widget: DOMNode = self
         if command is None:
             return
@@ -378,31 +332,60 @@ class ShardvizApp(ResilientApp):
         await self.run_action(command.name, widget)
 
     def action_jump(self) -> None:
-        if self._is_kept_back():
-            return
-        self.push_screen(lists.JumpDialog(self.state, palette_of(self)), self.jump)
+        if not self._is_kept_back():
+            self.push_screen(lists.JumpDialog(self.state), self.open)
 
-    async def jump(self, to: Jump | None) -> None:
-        """Mark a device everywhere, or go to a step of the plan or to an instruction."""
-        if isinstance(to, jumps.DeviceJump):
-            self.state.set_lens(to.position)
-        elif isinstance(to, jumps.InstructionJump):
-            area = "time" if self.state.area == "time" else "compiler"
-            await self.on_pane_instruction_opened(Pane.InstructionOpened(area, to.target, to.name))
-        elif isinstance(to, jumps.StepJump) and self.state.area == "step":
-            await self._show_step(to.number)
-        elif isinstance(to, jumps.StepJump):
-            await self.action_show("plan")
-            self.state.set_step(to.number)
+    async def open(self, found: object) -> None:
+        """Put on screen what a dialog was left with: a problem, as one step of undo, a place of it, a lesson,
+        a window, or what a file or a text is."""
+        try:
+            match found:
+                case None:
+                    pass
+                case jumps.DeviceJump():
+                    self.state.set_lens(found.position)
+                case jumps.InstructionJump():
+                    area = "time" if self.state.area == "time" else "compiler"
+                    await self.on_pane_instruction_opened(
+                        Pane.InstructionOpened(area, found.target, found.name)
+                    )
+                case jumps.StepJump() if self.state.area == "step":
+                    await self._show_step(found.number)
+                case jumps.StepJump():
+                    await self.action_show("plan")
+                    self.state.set_step(found.number)
+                case ProblemForm():
+                    if self.lesson is not None and not self.lesson.is_sandbox:
+                        await self.leave_lesson()
+                    self.state.edit(found)
+                case OpenedProfile():
+                    self.state.profile = found
+                    await self.action_show("time")
+                case kinds.Openable():
+                    await self.open(pages.shown_by(found, self.state))
+                case share.Shared() if found.lesson:
+                    await self.open_lesson(attempt.attempt_of(found))
+                case share.Shared():
+                    await self._open_problem(found.draft, found.screen)
+                case Screen():
+                    self.push_screen(found)
+        except ShardvizError as error:
+            self.notify(error_words(error), severity="error")
+
+    async def _open_problem(self, form: ProblemForm, screen: str) -> None:
+        """Put a problem on a screen, empty for the one that is shown; a lesson ends."""
+        await self.leave_lesson()
+        self.state.edit(form)
+        if screen:
+            await self.action_show(screen)
 
     def action_help(self) -> None:
         if isinstance(self.screen, dialog.Dialog):
-            self.push_screen(commands.WindowHelp(self.screen))
+            self.push_screen(commands.help_of_window(self.screen))
             return
-        areas = (self.state.area, "problem")
-        lesson = ("lesson",) if self.lesson is not None else ()
-        areas = areas[::-1] if self.workspace.is_left else areas
-        self.push_screen(commands.HelpDialog((*lesson, *areas), self.own_commands))
+        areas = ["problem", self.state.area] if self.workspace.is_left else [self.state.area, "problem"]
+        areas = ["lesson", *areas] if self.lesson is not None else areas
+        self.push_screen(commands.help_of_areas(areas, self.own_commands))
 
     def action_command_palette(self) -> None:
         """The commands of the window that is open, but for those of its fields, or of all screens."""
@@ -422,60 +405,28 @@ class ShardvizApp(ResilientApp):
         self.push_screen(commands.PaletteDialog(works), run)
 
     def action_examples(self) -> None:
-        self.push_screen(lists.ExamplesDialog(), self.open_example)
-
-    async def open_example(self, example: Example | None) -> None:
-        """Put an example on the screen that shows it best."""
-        if example is not None:
-            await self._open_problem(example.draft, example.screen)
-
-    async def _open_problem(self, form: ProblemForm, screen: str) -> None:
-        """Put a problem on a screen, empty for the one that is shown, as one step of undo; a lesson ends."""
-        await self.leave_lesson()
-        self.state.edit(form)
-        if screen:
-            await self.action_show(screen)
+        self.push_screen(lists.ExamplesDialog(), self.open)
 
     def action_history(self) -> None:
-        if self._is_kept_back():
-            return
-        self.push_screen(lists.QuestionsDialog(self.state, palette_of(self)), self.open_form)
+        if not self._is_kept_back():
+            self.push_screen(tables.QuestionsDialog(self.state), self.open)
 
     async def action_model(self) -> None:
         if self.is_guest:
             self.notify(NO_FILES, severity="warning")
         else:
-            await self.show_opened(kinds.Openable("llama-3-8b", "model"))
+            await self.open(kinds.Openable("llama-3-8b", "model"))
 
     def action_open_file(self) -> None:
-        self.push_screen(opening.OpenDialog(self.state, not self.is_guest), self.show_opened)
-
-    async def show_opened(self, found: Openable | OpenedProfile | None) -> None:
-        """Show what the dialog was left with: in a window of its own, or on a screen that is there."""
-        try:
-            if isinstance(found, timelines.OpenedProfile):
-                self.state.profile = found
-                await self.action_show("time")
-            elif found is not None:
-                shown = pages.shown_by(found, self.state)
-                if isinstance(shown, dialog.Dialog):
-                    self.push_screen(shown)
-                elif isinstance(shown, ProblemForm):
-                    self.state.edit(shown)
-                elif shown.lesson:
-                    await self.open_lesson(attempt.attempt_of(shown))
-                else:
-                    await self._open_problem(shown.draft, shown.screen)
-        except ShardvizError as error:
-            self.notify(error_words(error), severity="error")
+        self.push_screen(opening.OpenDialog(self.state, not self.is_guest), self.open)
 
     def action_shardings(self) -> None:
-        self._rank(lists.ShardingsDialog)
+        self._rank(tables.ShardingsDialog)
 
     def action_ranking(self) -> None:
-        self._rank(lists.RankingDialog)
+        self._rank(tables.RankingDialog)
 
-    def _rank(self, dialog: type[ShardingsDialog | RankingDialog]) -> None:
+    def _rank(self, table: Callable[[ResolvedProblem], Screen[object]]) -> None:
         if self._is_kept_back():
             return
         resolved = self.state.resolved
@@ -485,22 +436,14 @@ class ShardvizApp(ResilientApp):
         elif resolved.planning is not None:
             self.notify("Your problem is still being planned; try again in a moment.")
         else:
-            self.push_screen(dialog(resolved, palette_of(self)), self.open_form)
-
-    async def open_form(self, form: ProblemForm | None) -> None:
-        """Put the problem of a list's row on screen, as one step of undo; a lesson goes on in its sandbox."""
-        if form is not None:
-            if self.lesson is not None and not self.lesson.is_sandbox:
-                await self.leave_lesson()
-            self.state.edit(form)
+            self.push_screen(table(resolved), self.open)
 
     def action_lessons(self) -> None:
         open_now = self.lesson.controller.lesson if self.lesson is not None else None
         self.push_screen(lists.LessonsDialog(self.progress, open_now), self.open_lesson)
 
     async def open_lesson(self, lesson: Lesson | Attempt | None) -> None:
-        """Continue a lesson where it was left, or open an attempt as it is, in place of the open lesson.
-        Who presents one presents all."""
+        """Continue a lesson where it was left, or open an attempt as it is, in place of the open lesson."""
         if lesson is None:
             return
         try:
@@ -537,7 +480,6 @@ class ShardvizApp(ResilientApp):
         await lesson.leave()
 
     def shared(self) -> Shared:
-        """The form or lesson on screen, for others to open."""
         if self.lesson is not None:
             return self.lesson.shared()
         return share.Shared(self.state.resolved.draft, self.state.area)
@@ -579,9 +521,7 @@ class ShardvizApp(ResilientApp):
         self.state.redo()
 
     def action_cancel(self) -> None:
-        if refused := [line for line in self.query("OwnKeys") if line.display]:
-            refused[0].display = False
-        elif self.state.resolved.faults:
+        if self.state.resolved.faults:
             self.state.restore()
         elif self.state.queries.cancel():
             self.notify("The compilers are stopped; r recompiles.")
@@ -590,7 +530,7 @@ class ShardvizApp(ResilientApp):
 
     async def action_restore(self) -> None:
         if self.is_guest:
-            self.notify(NOT_KEPT, severity="warning")
+            self.notify("A visitor's session is not kept; y copies it as a string.", severity="warning")
             return
         last = await self._session.last()
         if last is None:

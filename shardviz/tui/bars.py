@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 import rich.style
 from rich.text import Text
@@ -14,12 +13,10 @@ from textual.style import Style
 from textual.widget import Widget
 
 from shardviz.forms.form import SCREENS
+from shardviz.forms.resolve import ResolvedProblem
 from shardviz.render.problem_picture import headline
 from shardviz.tui.registry import APP, Command
 from shardviz.tui.themes import palette_of
-
-if TYPE_CHECKING:
-    from shardviz.forms.resolve import ResolvedProblem
 
 
 class Headline(Widget):
@@ -47,11 +44,8 @@ PROBLEM_WIDTH = 37
 
 
 class ScreenTabs(Widget):
-    """``p Problem   1 Layout  2 Plan  3 Step …``: what is shown stands out, a click leads there.
-
-    Where there is little room, first the blanks around the tabs go, then the problem's name, then the
-    blanks within.
-    """
+    """``p Problem 1 Layout 2 Plan 3 Step …``: what is shown stands out, a click leads there. Where there is
+    little room, first the blanks around the tabs go, then the problem's name, then the blanks within."""
 
     DEFAULT_CSS = """
     ScreenTabs { height: 1; background: $panel; }

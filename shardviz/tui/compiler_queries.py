@@ -6,7 +6,8 @@ import math
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from textual.message import Message
 
@@ -33,25 +34,19 @@ if TYPE_CHECKING:
     from shardviz.stepping.collective_run import Verdict
     from shardviz.stepping.plan_run import PlanRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.tui.plans import MessageReceiver
 
 
 State = Literal["waiting", "asked", "answered", "failed", "cancelled"]
 """Waiting for a pause in typing, or for its turn; asked; answered; failed; or cancelled before that."""
 
-CANCELLED = "cancelled; r recompiles"
-NEXT = "queued"
-LATER = "waits for a pause in typing; r compiles now"
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class ShownReply(Generic[T]):
-    """A reply of a target about the problem on screen, as far as it is known.
-
-    `state`: "waiting" until asked (a pause in typing, or a key), "asked" since `since` (`time.monotonic`),
-    with the compiler's `stage`; "answered" with an `answer`; "failed" with an `error`; "cancelled".
-    """
+    """A reply of a target about the problem on screen, as far as it is known. `state`: "waiting" until asked
+    (a pause in typing, or a key), "asked" since `since` (`time.monotonic`), with the compiler's `stage`;
+    "answered" with an `answer`; "failed" with an `error`; "cancelled"."""
 
     target: Target
     state: State = "waiting"
@@ -76,13 +71,13 @@ class ShownAnswer(ShownReply["TargetResult"]):
 
 
 def wait_of(answer: ShownReply[Any]) -> Wait:
-    """An answer that is not here, as it stands now."""
     name = answer.target.name
     if answer.state == "asked":
         return Wait(name, answer.stage or "asked", max(0.0, time.monotonic() - answer.since))
     if answer.state == "cancelled":
-        return Wait(name, CANCELLED)
-    return Wait(name, NEXT if answer.target.process == "simulated" else LATER)
+        return Wait(name, "cancelled; r recompiles")
+    is_next = answer.target.process == "simulated"
+    return Wait(name, "queued" if is_next else "waits for a pause in typing; r compiles now")
 
 
 def reworded(compiled: TargetResult) -> TargetResult:
@@ -106,7 +101,7 @@ Known = TypeVar("Known", bound=ShownReply[Any])
 
 class _Query(Generic[Known]):
     """One question. `send` asks it, and `read` makes of a reply what is then known; of an error too, where
-    `without` makes a reply of it. `is_settled`: the child has replied, and would reply the same again."""
+    `without` makes a reply of it. `is_settled`: it would be replied the same again."""
 
     def __init__(
         self,
@@ -131,7 +126,6 @@ class _Query(Generic[Known]):
 
     @property
     def known(self) -> Known:
-        """The answer as far as it is known now."""
         known, request = self._known, self.request
         if known.state == "waiting" and request is not None and request.began is not None:
             return replace(known, state="asked", stage=request.stage, since=request.began)
@@ -151,7 +145,6 @@ class _Query(Generic[Known]):
         self._notify()
 
     def _fail(self, error: Exception) -> None:
-        """Note that there is no answer: each error is said, as somebody waits."""
         if isinstance(error, Cancelled):
             self._known = replace(self._known, state="cancelled")
             return
@@ -163,13 +156,19 @@ class _Query(Generic[Known]):
             self._known = self._read(self._without(error))
 
 
+class MessageReceiver(Protocol):
+    """The application, as what works beside the screen knows it."""
+
+    def post_message(self, message: Message, /) -> bool:
+        """Send a message, from any thread."""
+
+
 class CompilerQueries:
     """Shardy is asked at once, the CPU's compiler next, slower targets after a pause or on demand.
 
-    Targets with a machine are asked for their schedule and memory as well, so that Time has them at once.
-
-    The application is sent `Changed` after each change of `answers`, `traced` or `verified`. A `worker` that
-    is given is left open by `close`. The methods are for the screen's thread, and none waits for a compiler.
+    Targets with a machine are asked for their schedule and memory as well, so that Time has them at once. The
+    application is sent `Changed` when more is known. A `worker` that is given is left open by `close`. The
+    methods are for the screen's thread, and none waits for a compiler.
     """
 
     class Changed(Message):
@@ -212,11 +211,10 @@ class CompilerQueries:
         return {name: query.known for name, query in queries.items()}
 
     def start(self) -> None:
-        """Start the compilers' process behind the first screen."""
         self.worker.start()
 
     def ask(self, scene: ResolvedProblem) -> None:
-        """The scene has changed: ask about its problem, and forget what is no longer asked."""
+        """Ask about the problem of another scene, and forget what is no longer asked."""
         self._scene, self._edited = scene, time.monotonic()
         names = [target.name for target in scene.targets]
         for what, subject, name in [*self._wanted]:
@@ -224,7 +222,9 @@ class CompilerQueries:
                 self._drop((what, subject, name))
         for target in scene.targets:
             self._ask(scene, target)
-        self._forget()
+        for what, kept in KEPT.items():
+            for key in [key for key in self._queries if key[0] == what and key not in self._wanted][:-kept]:
+                del self._queries[key]
         self._notify()
 
     def ask_now(self, target: str = "") -> None:
@@ -244,10 +244,8 @@ class CompilerQueries:
         self._notify()
 
     def traced(self, target: str) -> ShownReply[PassTrace]:
-        """The passes of one of the scene's targets; they are asked for where nobody has.
-
-        What was cancelled or has failed is asked again after `ask_now`.
-        """
+        """The passes of one of the scene's targets; they are asked for where nobody has. What was
+        cancelled or has failed is asked again after `ask_now`, as is a verdict."""
         scene = self._scene
         asked = next((each for each in scene.targets if each.name == target), None) if scene else None
         if scene is None or asked is None:
@@ -261,10 +259,8 @@ class CompilerQueries:
         )
 
     def verified(self, question: CollectiveQuestion | PlanRun) -> ShownReply[Verdict]:
-        """JAX's verdict on a collective or a plan; it is asked for where nobody has, and another is dropped.
-
-        A question is known by its identity. What was cancelled is asked again after `ask_now`.
-        """
+        """JAX's verdict on a collective or a plan, known by its identity; it is asked for where nobody has,
+        and another is dropped."""
         key = ("verdict", id(question), "")
         for other in [*self._wanted]:
             if other[0] == "verdict" and other != key:
@@ -272,12 +268,8 @@ class CompilerQueries:
         waiting: ShownReply[Verdict] = ShownReply(TARGETS["cpu"])
 
         def send(on_progress: Callable[[str], None]) -> CompilerRequest[ExecutionResult]:
-            turn = self._due("cpu"), 2
-            run = getattr(self.worker, question.jax_call)
-            request: CompilerRequest[ExecutionResult] = run(
-                *question.for_jax(), waiting.target, on_progress, turn=turn
-            )
-            return request
+            run: Callable[..., CompilerRequest[ExecutionResult]] = getattr(self.worker, question.jax_call)
+            return run(*question.for_jax(), waiting.target, on_progress, turn=(self._due("cpu"), 2))
 
         def read(ran: ExecutionResult) -> ShownReply[Verdict]:
             if isinstance(question, plan_run.PlanRun):
@@ -303,7 +295,6 @@ class CompilerQueries:
             self._worker.kill()
 
     def close(self) -> None:
-        """Cancel what is under way, and end the compilers' processes."""
         self._is_closed = True
         self.cancel()
         if self._worker is not None and self._is_ours:
@@ -325,10 +316,8 @@ class CompilerQueries:
             found = differences(plan, compiled)
             return ShownAnswer(target, "answered", answer=compiled, differences=found, plan=plan)
 
-        def without(error: ShardvizError) -> TargetResult:
-            return without_answer(name, error)
-
-        self._want(("answer", problem, name), ShownAnswer(target), send, read, without)
+        key = "answer", problem, name
+        self._want(key, ShownAnswer(target), send, read, partial(without_answer, name))
 
     def _want(
         self,
@@ -353,12 +342,6 @@ class CompilerQueries:
         self._wanted.remove(key)
         if (request := self._queries[key].request) is not None:
             request.drop()
-
-    def _forget(self) -> None:
-        for what, kept in KEPT.items():
-            keys = [key for key in self._queries if key[0] == what and key not in self._wanted]
-            for key in keys[:-kept]:
-                del self._queries[key]
 
     def _due(self, target: str) -> float:
         """When a target may be asked: after a pause for another edit."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.segment import Segment
@@ -16,8 +15,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-if TYPE_CHECKING:
-    from shardviz.render.canvas import Canvas
+from shardviz.render.canvas import Canvas
 
 
 class TextLines:
@@ -49,10 +47,6 @@ class LinesView(ScrollView, can_focus=True):
         line: int
         is_double: bool
 
-        @property
-        def control(self) -> LinesView:
-            return self.view
-
     def __init__(self, canvas: Canvas | None = None, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.canvas: Canvas = canvas or TextLines(())
@@ -61,7 +55,6 @@ class LinesView(ScrollView, can_focus=True):
         """The widget's own style, which takes as long to find as a line to draw."""
         self._on_screen: dict[int, Text | None] = {}
         """The lines that were drawn last; None for one below the canvas."""
-        self._is_blank = False
         self._ahead: tuple[Canvas, tuple[Offset, int], dict[int, Text | None]] = (
             self.canvas,
             (Offset(), 0),
@@ -81,7 +74,7 @@ class LinesView(ScrollView, can_focus=True):
 
     def show(self, canvas: Canvas) -> None:
         """Show another canvas in place of this one, or one that looks different now."""
-        self.canvas, self._is_blank = canvas, False
+        self.canvas = canvas
         size = Size(canvas.width, canvas.height)
         if self._bars(size) != (self.show_horizontal_scrollbar, self.show_vertical_scrollbar):
             self.virtual_size = size
@@ -95,13 +88,6 @@ class LinesView(ScrollView, can_focus=True):
         self._ahead = canvas, self._window, {y: lines[y] for y in changed}
         if changed:
             self.refresh(*(Region(0, y, width, 1) for y in changed))
-
-    def blank(self) -> None:
-        """Show no line until `show` is called: without a size a pane draws nothing, and would come back with
-        what it drew last."""
-        self._is_blank = True
-        self._ahead[2].clear()
-        self.refresh()
 
     @property
     def _window(self) -> tuple[Offset, int]:
@@ -140,14 +126,12 @@ class LinesView(ScrollView, can_focus=True):
         return self._ground.strip(text, width, self.app.console)
 
     def _draw(self, y: int) -> Text | None:
-        """Line `y` of what is seen; None below the canvas, and where nothing is."""
+        """Line `y` of what is seen; None below the canvas."""
         left, top = self.scroll_offset
         row = top + y
-        is_there = row < self.canvas.height and not self._is_blank
-        return self.draw_line(row, left, left + self.size.width) if is_there else None
+        return self.draw_line(row, left, left + self.size.width) if row < self.canvas.height else None
 
     def draw_line(self, row: int, left: int, right: int) -> Text:
-        """Columns `left` to `right` of a line of the canvas."""
         return self.canvas.line(row, left, right)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import Vertical
 from textual.message import Message
-from textual.worker import Worker, WorkerState
 
 from shardviz.lazy_names import LazyImports
-from shardviz.tui.registry import AREAS, COMMANDS, Command, CommandsChanged
+from shardviz.tui.registry import AREAS, COMMANDS, Command
 from shardviz.tui.themes import palette_of
 
 with LazyImports():
@@ -22,17 +21,17 @@ with LazyImports():
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
-    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
     from shardviz.render.palette import Palette
     from shardviz.stepping.collective_run import CollectiveRun
     from shardviz.timeline.program_timeline import ProgramTimeline
-    from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.state import EditorState
 
 
+TICK_S = 0.1
+"""Seconds between two pictures of something under way."""
 BESIDE, GAP = 110, 3
 """From so many columns a pane has its second part beside the first, these columns apart; else below it."""
 
@@ -42,20 +41,16 @@ class Side(Vertical):
 
     @property
     def commands(self) -> Sequence[Command]:
-        """Those of the part's commands that do something now; `CommandsChanged` says when they change."""
+        """Those of the part's commands that do something now; after a change it calls `refresh_bindings`."""
         return ()
 
     @property
     def typing(self) -> Sequence[Command]:
-        """The commands that work while text is typed in the part; empty while none is.
-
-        Every other key is text then. Moving the focus into a field and out of it needs no `CommandsChanged`.
-        """
+        """The commands that work while text is typed in the part, when every other key is text."""
         return ()
 
     @property
     def palette(self) -> Palette:
-        """The colours of the terminal and the theme."""
         return palette_of(self.app)
 
     def is_beside(self, part: str) -> bool:
@@ -66,20 +61,12 @@ class Side(Vertical):
 class Pane(Side):
     """One of the screens. `area` is its name in the registry.
 
-    `show_problem` and `show_answers` are called when the pane comes on screen, and, while it is there,
-    whenever something has changed; there it may have others beside it. With them, `state.lens` may have
-    changed too; where nothing else has, `show_lens` is called. What is exported is the problem of `state`,
-    unless the pane shows something else.
+    `show_problem` is called when the pane comes on screen, and, while it is there, for each change of the
+    problem or the lens; `draw` where answers of targets have changed; `show_lens` where nothing but the lens
+    has. What is exported is the problem of `state`, unless the pane shows something else.
     """
 
     area: ClassVar[str]
-
-    @dataclass
-    class Failed(Message):
-        """A thread of a pane has failed unforeseen."""
-
-        area: str
-        error: BaseException
 
     @dataclass
     class StepOpened(Message):
@@ -88,15 +75,8 @@ class Pane(Side):
         number: int
 
     @dataclass
-    class RoundOpened(Message, bubble=False):
-        """A round of the collective that is played is to be shown: sent to the pane that may play one."""
-
-        number: int
-
-    @dataclass
-    class InstructionOpened(Message, bubble=False):
-        """An instruction of a target's program is to be shown on the screen of that area: sent to the
-        application, and from there to the pane."""
+    class InstructionOpened(Message):
+        """An instruction of a target's program is to be shown on the screen of that area."""
 
         area: str
         target: str
@@ -106,13 +86,25 @@ class Pane(Side):
         super().__init__(id=self.area)
         self.border_title = AREAS[self.area]
         self.state = state
-        self._commands_before: Sequence[Command] = ()
 
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A thread that fails ends its own work, not the application."""
-        if event.state is WorkerState.ERROR:
-            assert event.worker.error is not None
-            self.post_message(self.Failed(self.area, event.worker.error))
+    def on_mount(self) -> None:
+        self._clock = self.set_interval(TICK_S if self.is_moving else 1.0, self._tick, pause=True)
+
+    @property
+    def is_moving(self) -> bool:
+        """True where something under way may turn."""
+        return self.app.animation_level != "none"
+
+    def keep_time(self, is_under_way: bool = False) -> None:
+        """Call `draw_status` again and again while a target is asked, or something else is under way."""
+        is_asked = any(answer.state == "asked" for answer in self.state.queries.answers.values())
+        self._clock.resume() if is_under_way or is_asked else self._clock.pause()
+
+    def _tick(self) -> None:
+        self.draw_status() if self.display else self._clock.pause()
+
+    def draw_status(self) -> None:
+        """Draw what changes while a target is asked."""
 
     def draw(self) -> None:
         """Draw what the state says now, and have worked out what that needs."""
@@ -120,7 +112,7 @@ class Pane(Side):
     def on_show(self) -> None:
         self.draw()
 
-    def show_problem(self, _resolved: ResolvedProblem) -> None:
+    def show_problem(self) -> None:
         """Draw another problem."""
         self.draw()
 
@@ -134,10 +126,6 @@ class Pane(Side):
     def begin(self, place: AnswerLocation) -> None:
         """Begin at the location of a lesson's answer."""
 
-    def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
-        """Draw the targets' answers, by target name, in the order of the form."""
-        self.draw()
-
     @property
     def idle(self) -> Collection[str]:
         """Actions of the pane that do nothing now, such as "round"."""
@@ -146,15 +134,7 @@ class Pane(Side):
     @property
     def commands(self) -> Sequence[Command]:
         idle = self.idle
-        own = [command for command in COMMANDS if command.area == self.area]
-        return [command for command in own if command.action not in idle]
-
-    def update_commands(self) -> None:
-        """Send `CommandsChanged` where `commands` are others than last time."""
-        commands = self.commands
-        if commands != self._commands_before:
-            self._commands_before = commands
-            self.post_message(CommandsChanged())
+        return [each for each in COMMANDS if each.area == self.area and each.action not in idle]
 
     def command_line(self) -> str:
         """The command line that shows the same."""

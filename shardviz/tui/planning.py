@@ -1,7 +1,5 @@
-"""The process that makes plans which take long.
-
-A thread that plans would hold the interpreter lock, so that each key waits for it, and could not be stopped.
-"""
+"""Plans of the problems on screen: quick ones at once, others when another process has made them. A thread
+that plans would hold the interpreter lock, so that each key waits for it, and could not be stopped."""
 
 from __future__ import annotations
 
@@ -11,20 +9,27 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from shardviz.errors import CompilerError, ShardvizError
+from shardviz.forms.resolve import planned
 from shardviz.lazy_names import LazyImports
 
 with LazyImports():
     from shardviz.compiler import child_process, messages
     from shardviz.compiler.child import main as child_main
+    from shardviz.planner import planner
     from shardviz.planner.pricing import costs
 
 if TYPE_CHECKING:
     from shardviz.hardware.machine import PlacedMesh
     from shardviz.planner.plan import Plan
     from shardviz.planner.pricing.costs import PlanCost
+    from shardviz.planner.problem import Problem
+    from shardviz.reports.target_result import TargetResult
+
+    Key = tuple[Problem, PlacedMesh]
 
 T = TypeVar("T")
 
@@ -144,3 +149,97 @@ def priced(plan: Plan, placed: PlacedMesh) -> PlanCost:
     cost = costs.price(plan, placed)
     _ = cost.alternatives
     return cost
+
+
+KEPT = 64
+"""Plans that are kept: after an undo they are here at once."""
+PAUSE_S = 0.15
+"""Seconds without an edit until a plan that takes long is begun."""
+
+
+class Plans:
+    """For the screen's thread; no method waits. `on_found` is called, from any thread, when a plan is here
+    that was not: `plan` returns it then."""
+
+    def __init__(self, on_found: Callable[[], object]) -> None:
+        self._on_found = on_found
+        self._found: dict[Key, Plan | ShardvizError] = {}
+        self._followed: set[Key] = set()
+        self._calls: dict[str, tuple[Key, Future[Plan]]] = {}
+        """What is under way, by what it does: "plan" or "follow"."""
+        self._pricing: Future[PlanCost] | None = None
+
+    @cached_property
+    def _process(self) -> PlanningProcess:
+        return PlanningProcess()
+
+    def plan(self, problem: Problem, placed: PlacedMesh) -> Plan | None:
+        """The plan of the problem that is on screen now; None while it is made, in place of what was asked
+        before. Raises `ShardvizError`."""
+        key = problem, placed
+        for what, (other, call) in [*self._calls.items()]:
+            if call.done():
+                self._take(what)
+            elif other != key:
+                call.cancel()
+                del self._calls[what]
+                self._followed.discard(other)
+        found = self._found.pop(key, None)
+        if found is None and planner.is_planned_quickly(problem):
+            try:
+                found = planned(problem, placed)
+            except ShardvizError as error:
+                found = error
+        if found is None:
+            if "plan" not in self._calls:
+                self._begin("plan", key, self._process.submit(planned, problem, placed, pause_s=PAUSE_S))
+            return None
+        self._found[key] = found
+        for old in [*self._found][:-KEPT]:
+            del self._found[old]
+            self._followed.discard(old)
+        if isinstance(found, CompilerError):
+            del self._found[key]  # its process has died: asked again, it may not
+        if isinstance(found, ShardvizError):
+            raise found
+        return found
+
+    def follow(self, plan: Plan, placed: PlacedMesh, answer: TargetResult) -> None:
+        """Shardy answers so: have the plan replaced by one that does the same, if that costs less."""
+        from shardviz.compare import adoption  # a package that the first frame does not need
+
+        key, said = (plan.question, placed), (plan, answer.splits, answer.moves)
+        if key in self._found and key not in self._followed and adoption.may_be_beaten(*said):
+            self._followed.add(key)
+            self._begin("follow", key, self._process.submit(adoption.cheaper_if_split, *said, placed))
+
+    def price(self, plan: Plan, placed: PlacedMesh, on_cost: Callable[[PlanCost], object]) -> None:
+        """Call a function, in another thread, with what a plan costs and its alternatives, unless another
+        plan is priced before that is known."""
+        if self._pricing is not None:
+            self._pricing.cancel()
+        self._pricing = self._process.submit(priced, plan, placed)
+        self._pricing.add_done_callback(
+            lambda call: None if call.cancelled() or call.exception() else on_cost(call.result())
+        )
+
+    def kill(self) -> None:
+        if "_process" in vars(self):
+            self._process.kill()
+
+    def close(self) -> None:
+        if "_process" in vars(self):
+            self._process.close()
+
+    def _begin(self, what: str, key: Key, call: Future[Plan]) -> None:
+        self._calls[what] = key, call
+        call.add_done_callback(lambda call: None if call.cancelled() else self._on_found())
+
+    def _take(self, what: str) -> None:
+        """Keep the plan of a call that is done, or its error; of one that followed Shardy, a cheaper plan."""
+        key, call = self._calls.pop(what)
+        error = call.exception()
+        if what == "plan":
+            self._found[key] = error if isinstance(error, ShardvizError) else call.result()
+        elif error is None and call.result().teller == "shardy":
+            self._found[key] = call.result()

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 
 from textual.binding import Binding, BindingType
-from textual.message import Message
 
 EVERYWHERE = ("ctrl+q", "ctrl+z")
 """Keys that mean their command in fields and dialogs as well, whatever else a person has chosen for it."""
@@ -119,10 +118,6 @@ def textual_name(key: str) -> str:
         return key
     name = unicodedata.name(key, key).lower().replace("-", "_").replace(" ", "_")
     return _NAMES.get(name, name)
-
-
-class CommandsChanged(Message):
-    """Other commands of a part work now than before: sent by the part."""
 
 
 def bindings(commands: Iterable[Command]) -> list[BindingType]:

@@ -1,9 +1,8 @@
 """An application that outlives a handler that fails, and in which nothing that is typed comes too late.
 
-Textual (8.2.8) ends with the first handler that fails, whosever it is, and hands a key to the part with the
-focus while the one before is still at work: keys typed ahead of a dialog miss it, and `ctrl+u` deletes what
-was typed behind it. Both are decided where messages are dispatched and failures end, which is Textual's own
-part: this is the one place that has a hand in it. A Textual that does it by other names does it by itself.
+Textual 8.2.8 ends with the first handler that fails, and hands a key to the part with the focus while the one
+before is still at work: keys typed ahead of a dialog miss it, and `ctrl+u` deletes what was typed behind it.
+Both are decided where messages are dispatched and failures end, which is Textual's own part.
 """
 
 from __future__ import annotations
@@ -16,36 +15,19 @@ from math import inf
 from pathlib import Path
 from time import monotonic
 from traceback import walk_tb
-from typing import TYPE_CHECKING
 
+from rich.console import RenderableType
 from textual import events
 from textual.app import App, ScreenStackError
-from textual.dom import NoScreen
+from textual.dom import DOMNode, NoScreen
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import WorkerError, WorkerFailed
 
 from shardviz.forms.form import one_line
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from textual.dom import DOMNode
-    from textual.message import Message
-    from textual.message_pump import MessagePump
-    from textual.screen import Screen
-
-
-NAMES = (
-    "_dispatch_message",
-    "_display",
-    "_exception",
-    "_exception_event",
-    "_exit",
-    "_handle_exception",
-    "_process_messages_loop",
-    "_register_child",
-    "_running",
-)
-"""Textual's private names that are used here."""
 ROUNDS = 3
 """Times to wait for all widgets from the focus up: for a key, for the messages of the widget that handles it,
 and for the messages that answer those."""
@@ -57,19 +39,15 @@ QUIT = "ctrl+q"
 
 
 class ResilientApp(App[None]):
-    """A failure after the start is shown as a notification, and the rest goes on.
-
-    Input is handed over in its order, to what has the focus when its turn comes. What is pointed at is meant
-    on the screen that was seen then, and on no other; so are keys where too many wait. After the application
-    was left all is dropped.
-    """
+    """A failure after the start is notified, and the rest goes on. Input is handed over in its order, to what
+    has the focus when its turn comes. What is pointed at is meant on the screen that was seen then, and on no
+    other; so are keys where too many wait."""
 
     _is_up = False
 
     def __init__(self, ansi_color: bool | None = None) -> None:
         super().__init__(ansi_color=ansi_color)
         self._failures: set[str] = set()
-        self._is_known = all(hasattr(self, name) for name in NAMES)
         self._waiting: asyncio.Queue[tuple[Message, Screen[object]]] = asyncio.Queue()
         self._typing_ends = inf
         self._held = ExitStack()
@@ -92,25 +70,26 @@ class ResilientApp(App[None]):
 
     def _register_child(self, parent: DOMNode, child: Widget, *indexes: int | None) -> None:
         """Have a hand in what a widget is sent: screens and Textual's own pass here too, before all of it."""
-        if self._is_known and "_dispatch_message" not in vars(child):
+        if "_dispatch_message" not in vars(child):
             dispatch = partial(self._dispatch, child, child._dispatch_message)
             child._dispatch_message = dispatch  # type: ignore[method-assign]
         super()._register_child(parent, child, *indexes)
 
     async def _dispatch_message(self, message: Message) -> None:
         if not self._is_up or not is_input(message) or message.is_forwarded:
-            await self._take(message)
+            await self.take(message)
             return
         if _quits(message):
             self._typing_ends = min(self._typing_ends, monotonic() + PATIENCE_S)
         self._waiting.put_nowait((message, self.screen))
 
-    async def _take(self, message: Message) -> None:
+    async def take(self, message: Message) -> None:
+        """Have the application's own handlers take a message; after it was left, no input."""
         if not (is_input(message) and self._exit):
             await self._dispatch(self, super()._dispatch_message, message)
 
     async def _process_messages_loop(self) -> None:
-        self._is_up = self._is_known
+        self._is_up = True
         typed = asyncio.create_task(self._hand_over_all())
         await super()._process_messages_loop()
         typed.cancel()
@@ -130,7 +109,6 @@ class ResilientApp(App[None]):
                     self._handle_exception(error)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Report a failure while the application runs."""
         if not self._is_up:
             super()._handle_exception(error)
             return
@@ -139,14 +117,11 @@ class ResilientApp(App[None]):
         if self._exception is None:  # for tests, which end with it
             self._exception = error
             self._exception_event.set()
-        self.say_failure(error.error if isinstance(error, WorkerFailed) else error)
-
-    def say_failure(self, error: BaseException, what: str = "That") -> None:
-        """Notify, once, that something has failed unexpectedly, and where."""
-        frame, line = [*walk_tb(error.__traceback__)][-1]
+        cause = error.error if isinstance(error, WorkerFailed) else error
+        frame, line = [*walk_tb(cause.__traceback__)][-1]
         place = f"{Path(frame.f_code.co_filename).name}, line {line}"
-        said = one_line(f"{type(error).__name__}: {error}")
-        words = f"{what} failed: {said} ({place}). This is a bug in shardviz; everything else continues."
+        said = one_line(f"{type(cause).__name__}: {cause}")
+        words = f"That failed: {said} ({place}). This is a bug in shardviz; everything else continues."
         if words not in self._failures:
             self._failures.add(words)
             self.notify(words, severity="error", timeout=30, markup=False)
@@ -171,7 +146,7 @@ class ResilientApp(App[None]):
             with suppress(WorkerError):
                 await self.workers.wait_for_complete(searches)
         target = self.focused or self.screen
-        self.call_later(self._take, message)
+        self.call_later(self.take, message)
         await _caught_up(self)
         rounds = 0 if not isinstance(message, events.MouseMove) else ROUNDS
         while rounds < ROUNDS:
@@ -182,7 +157,6 @@ class ResilientApp(App[None]):
 
 
 def is_input(message: Message) -> bool:
-    """Return whether a message is a key, a paste or a mouse event."""
     return isinstance(message, (events.InputEvent, events.Paste))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -10,21 +11,29 @@ from shardviz.forms.resolve import ResolvedProblem, resolve, resolve_as_given, r
 from shardviz.forms.summary import AskedQuestions
 from shardviz.lazy_names import LazyImports
 from shardviz.planner.plan import LOCAL_OPS
-from shardviz.tui.plans import MessageReceiver, Plans
+from shardviz.tui.planning import Plans
 
 with LazyImports():
     from shardviz.tui import compiler_queries
 
 if TYPE_CHECKING:
+    from textual.message import Message
+
     from shardviz.compiler import Worker
     from shardviz.forms.state_file import SavedSession
     from shardviz.planner.plan import Plan
     from shardviz.planner.problem import Problem
-    from shardviz.tui.time.timelines import OpenedProfile
+    from shardviz.profiles.profile import Profile
 
 
-class StateOwner(MessageReceiver, Protocol):
+class StateOwner(Protocol):
     """The application, as its state knows it."""
+
+    def post_message(self, message: Message, /) -> bool:
+        """Send a message, from any thread."""
+
+    def plans_found(self) -> None:
+        """A plan is here that was not; called from any thread."""
 
     def problem_changed(self, is_other: bool) -> None:
         """Another problem is on screen, or the same one is wrong now; `is_other`: it has another plan, or
@@ -35,6 +44,14 @@ class StateOwner(MessageReceiver, Protocol):
 
     def step_changed(self) -> None:
         """Another step of the plan is under the cursor of every pane."""
+
+
+@dataclass(frozen=True)
+class OpenedProfile:
+    """A profile to look at, and the command that shows it."""
+
+    profile: Profile
+    command: str
 
 
 class SetAside(NamedTuple):
@@ -72,7 +89,7 @@ class EditorState:
         self._app = app
         self.history = draft if isinstance(draft, History) else History(draft)
         draft = self.history.draft
-        self.plans = Plans(app)
+        self.plans = Plans(app.plans_found)
         self.questions = AskedQuestions()
         self._stopgap: Problem | None = None
         given = resolve_as_given(draft) if draws_first else None
@@ -106,7 +123,6 @@ class EditorState:
 
     @cached_property
     def queries(self) -> compiler_queries.CompilerQueries:
-        """The queries to the compilers: loaded behind the first frame."""
         return compiler_queries.CompilerQueries(self._app, self._worker)
 
     @property
@@ -122,7 +138,6 @@ class EditorState:
             self.queries.kill()
 
     def close(self) -> None:
-        """End these processes."""
         self.plans.close()
         self.queries.close()
 
@@ -206,7 +221,6 @@ class EditorState:
             self._app.step_changed()
 
     def look_again(self) -> None:
-        """Show the plan of what is on screen that was not here before."""
         self.show(*self._asked)
 
     def follow_shardy(self) -> None:

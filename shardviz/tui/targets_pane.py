@@ -32,16 +32,10 @@ from shardviz.units import human_bytes, seconds
 with LazyImports():
     from shardviz.codegen import problem as problem_program
 
-TICK_S = 0.1
-"""Seconds between two pictures of something under way."""
-
 
 class TargetsPane(Pane):
-    """Shows one of the targets, or of what else has a `tab` among them: the first line names them all, and a
-    key or a click chooses another.
-
-    Subclasses draw the rest: `draw` all of it, `_draw_status` again and again while a target is asked.
-    """
+    """Shows one of the targets, or of what else has a `_tab` among them: the first line names them all, and a
+    key or a click chooses another. `draw_status` is called again and again while a target is asked."""
 
     _chosen: str = ""
     """The name of what is shown."""
@@ -54,45 +48,33 @@ class TargetsPane(Pane):
 
     @property
     def _names(self) -> list[str]:
-        """All that can be chosen, in order."""
         return [*self._answers]
 
-    @property
-    def _moving(self) -> bool:
-        return self.app.animation_level != "none"
-
     def _tab(self, name: str) -> TargetTab:
-        return tab(self._answers[name], self._moving)
+        """A target with its state, for the first line."""
+        answer = self._answers[name]
+        if (compiled := answer.compiled) is not None:
+            if compiled.status != "ok":
+                return TargetTab(name, "✗")
+            return TargetTab(name, "✓", seconds(compiled.elapsed_s) if compiled.elapsed_s else "")
+        wait = wait_of(answer)
+        if wait.seconds is not None:
+            return TargetTab(name, spinner(wait.seconds, self.is_moving), f"{wait.seconds:.1f} s")
+        return TargetTab(name, "·", "cancelled" if answer.state == "cancelled" else "waits")
 
-    def on_mount(self) -> None:
-        self._clock = self.set_interval(TICK_S if self._moving else 1.0, self._tick, pause=True)
-
-    def _draw_status(self) -> None:
-        names = self._names
-        strip = Text()
+    def draw_status(self) -> None:
+        names, strip = self._names, Text()
         if self._chosen in names:
-            tabs = [self._tab(name) for name in names]
-            strip = target_strip(tabs, names.index(self._chosen), self.size.width)
+            strip = target_strip([*map(self._tab, names)], names.index(self._chosen), self.size.width)
         self.query_one("#targets", Static).update(strip, layout=False)
-
-    def _tick(self) -> None:
-        if self.display:
-            self._draw_status()
-        else:
-            self._clock.pause()
-
-    def _keep_time(self, is_under_way: bool) -> None:
-        is_asked = any(answer.state == "asked" for answer in self._answers.values())
-        self._clock.resume() if is_under_way or is_asked else self._clock.pause()
 
     def _choose(self, name: str) -> None:
         self._chosen, self._wanted = name, ""
         self.draw()
 
-    def on_pane_instruction_opened(self, event: Pane.InstructionOpened) -> None:
-        """Go to an instruction, now or as soon as its program is here. Textual runs a subclass's own handler
-        before this one."""
-        self._chosen, self._wanted = event.target, event.name
+    def open_instruction(self, target: str, name: str) -> None:
+        """Go to an instruction, now or as soon as its program is here."""
+        self._chosen, self._wanted = target, name
         self.draw()
 
     def chosen_command(self, name: str, *flags: str) -> str:
@@ -127,22 +109,6 @@ class TargetsPane(Pane):
         self.state.queries.ask_now(self._chosen if self._chosen in self._answers else "")
 
 
-NO_TARGETS = "No targets: add some to the problem, such as shardy,cpu."
-
-
-def tab(answer: ShownAnswer, moving: bool) -> TargetTab:
-    """A target with its state, for the strip."""
-    name, compiled = answer.target.name, answer.compiled
-    if compiled is not None:
-        if compiled.status != "ok":
-            return TargetTab(name, "✗")
-        return TargetTab(name, "✓", seconds(compiled.elapsed_s) if compiled.elapsed_s else "")
-    wait = wait_of(answer)
-    if wait.seconds is not None:
-        return TargetTab(name, spinner(wait.seconds, moving), f"{wait.seconds:.1f} s")
-    return TargetTab(name, "·", "cancelled" if answer.state == "cancelled" else "waits")
-
-
 def state_words(answer: ShownReply[Any]) -> str:
     """``compiling, 3.2 s``, ``cancelled; r recompiles``; empty where the answer is there."""
     if answer.state in ("answered", "failed"):
@@ -154,10 +120,8 @@ def state_words(answer: ShownReply[Any]) -> str:
 def program_heading(
     answer: ShownAnswer, program: ListedProgram | ShardvizError | None, folded: bool, width: int
 ) -> Text:
-    """``cpu  1 collective  192 KiB sent  on each device``; of the previous problem, how it is now.
-
-    What does not fit is left out.
-    """
+    """``cpu 1 collective 192 KiB sent on each device``; of the previous problem, how it is now. What does not
+    fit is left out."""
     compiled = answer.compiled
     state = state_words(answer)
     if compiled is not None and compiled.status != "ok":
@@ -179,16 +143,14 @@ def program_heading(
 
 
 def notice(answer: ShownAnswer | None, width: int) -> list[Text]:
-    """The reason why a target shows no program."""
     if answer is None:
-        return sentence(NO_TARGETS, width)
+        return sentence("No targets: add some to the problem, such as shardy,cpu.", width)
     if answer.compiled is not None and answer.compiled.status != "ok":
         return [printable_line(line) for line in error_lines(reworded(answer.compiled), width, 0)]
     return sentence(answer.target.description, width, style="dim")
 
 
 def fault_lines(fault: ShardvizError, width: int) -> list[Text]:
-    """A sentence and its hint."""
     said, hint = as_sentence(fault.message), as_sentence(fault.hint)
     lead = "" if isinstance(fault, NoMachineError) else "✗ "
     lines = [*sentence(said, width, lead=lead), *sentence(hint, width, len(lead), style="dim")]

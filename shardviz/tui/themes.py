@@ -100,7 +100,6 @@ def set_up_themes(app: App[None]) -> None:
 
 
 def palette_of(app: App[None]) -> Palette:
-    """The colours of pictures under the application's theme."""
     return PLAIN if app.no_color else _PALETTES.get(app.theme, TRUECOLOR)
 
 

@@ -8,7 +8,6 @@ from asyncio import Lock, to_thread
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import events
@@ -19,23 +18,19 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from shardviz.tui.bars import WIDE
-from shardviz.tui.lines_view import LinesView
+from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane, Side
 from shardviz.tui.problem.panel import ProblemPanel
-from shardviz.tui.registry import CommandsChanged
-
-if TYPE_CHECKING:
-    from shardviz.tui.state import EditorState
-
+from shardviz.tui.state import EditorState
 
 PANES = {
-    "layout": "LayoutPane",
-    "plan": "PlanPane",
-    "step": "StepPane",
-    "compiler": "CompilerPane",
-    "time": "TimePane",
+    "layout": "layout_pane.LayoutPane",
+    "plan": "plan_pane.PlanPane",
+    "step": "step.pane.StepPane",
+    "compiler": "compiler.pane.CompilerPane",
+    "time": "time.pane.TimePane",
 }
-"""The panes' classes by area, each in the module `pane` of its folder, loaded when it is first shown."""
+"""The panes' modules and classes by area, loaded when they are first shown."""
 TALL = 30
 """From so many lines there is room for blank ones around both."""
 DASHBOARD = (140, 30)
@@ -75,7 +70,7 @@ class Workspace(Horizontal):
         self.is_alone = False
         """True if the pane with the keys is to be seen alone where there is room for others."""
         self.covers: tuple[Side | None, Side | None] | None = None
-        """What a lesson has in the places of left and right; None while none is open."""
+        """What a lesson has in the places of problem and pane; None while none is open."""
         self.panel = ProblemPanel(state)
         self.room = Container(id="panes")
         """The right side: the panes, and what covers them."""
@@ -99,13 +94,12 @@ class Workspace(Horizontal):
 
     def _pane(self, area: str) -> Pane:
         if area not in self._panes:
-            module = import_module(f"shardviz.tui.{area}.pane")
-            self._panes[area] = getattr(module, PANES[area])(self.state)
+            module, _, name = f"shardviz.tui.{PANES[area]}".rpartition(".")
+            self._panes[area] = getattr(import_module(module), name)(self.state)
         return self._panes[area]
 
     @property
     def pane(self) -> Pane:
-        """The pane that has the keys, or had them last."""
         return self._pane(self.state.area)
 
     @property
@@ -114,12 +108,7 @@ class Workspace(Horizontal):
         area = self.state.area
         if area in LAST:
             self._last = area
-        return (ABOVE, BESIDE, self._last) if self.has_room and not self.is_alone else (area,)
-
-    @property
-    def has_room(self) -> bool:
-        """True if other panes have room beside the one with the keys, and may be seen."""
-        return not self.no_room
+        return (ABOVE, BESIDE, self._last) if not self.no_room and not self.is_alone else (area,)
 
     @property
     def no_room(self) -> str:
@@ -142,12 +131,10 @@ class Workspace(Horizontal):
 
     @property
     def left(self) -> Side:
-        """The problem, or what a lesson has in its place."""
         return (self.covers and self.covers[0]) or self.panel
 
     @property
     def right(self) -> Side:
-        """The pane that has the keys, or what a lesson has in its place."""
         return (self.covers and self.covers[1]) or self.pane
 
     @property
@@ -157,7 +144,6 @@ class Workspace(Horizontal):
 
     @property
     def is_narrow(self) -> bool:
-        """True where there is no room for the problem beside the pane."""
         return self.app.size.width < WIDE
 
     async def put_on(self, area: str) -> None:
@@ -165,7 +151,7 @@ class Workspace(Horizontal):
         second to load: the screen goes on meanwhile, and a pane that is asked for later is what is shown."""
         self.state.find_first_plan()
         self._wanted = area
-        if (module := f"shardviz.tui.{area}.pane") not in sys.modules:
+        if (module := f"shardviz.tui.{PANES[area]}".rpartition(".")[0]) not in sys.modules:
             await to_thread(import_module, module)
         if area != self._wanted:
             return
@@ -191,8 +177,7 @@ class Workspace(Horizontal):
                 self._draw(pane)
 
     def _draw(self, pane: Pane) -> None:
-        pane.show_problem(self.state.resolved)
-        pane.show_answers(self.state.queries.answers)
+        pane.show_problem()
         if pane in self._behind:
             self._behind.discard(pane)
             if self.state.step_number <= len(self.state.resolved.plan.steps):
@@ -212,13 +197,14 @@ class Workspace(Horizontal):
         """
         is_back = not (self.room.visible or self.state.is_empty)
         for view in self.room.query(LinesView) if is_back else ():
-            view.blank()
+            view.show(TextLines(()))  # a pane without a size draws nothing, and would come back with it
         self.room.visible = not self.state.is_empty
         self.room.set_class(bool(self.state.resolved.faults), "of-before")
         self.mark_size(self.screen)
         self._waiting.clear()  # what they waited to draw is of the previous problem
-        pane, *others = self._drawings(lambda pane: pane.show_problem(self.state.resolved))
-        first, second = (self._draw_fields, pane) if self.is_left else (pane, self._draw_fields)
+        pane, *others = self._drawings(lambda pane: pane.show_problem())
+        fields = self.panel.show_problem
+        first, second = (fields, pane) if self.is_left else (pane, fields)
         first()
         if is_first or is_back:
             for draw in (second, *(others if is_back else ())):
@@ -226,9 +212,6 @@ class Workspace(Horizontal):
             self._draw_later(self.panel.draw_figures)
         else:
             self._draw_later(second, self.panel.draw_figures, *others)
-
-    def _draw_fields(self) -> None:
-        self.panel.show_problem(self.state.resolved)
 
     def draw_each(self, draw: Callable[[Pane], None]) -> None:
         """Draw all panes, the one with the keys at once, each other in a frame of its own."""
@@ -257,10 +240,9 @@ class Workspace(Horizontal):
         self._draw_later()
 
     def face(self, is_left: bool) -> None:
-        """Have the keys go to the left or to the right."""
         self.is_left = is_left
         self.show_parts()
-        self.post_message(CommandsChanged())
+        self.refresh_bindings()
 
     def mark_size(self, screen: Screen[object]) -> None:
         """Give the screen and the right side the classes of the window's size. Done before anything is on the
@@ -298,13 +280,10 @@ class Workspace(Horizontal):
             self.state.area = pane.area
             self.post_message(self.PaneShown())
         self._mark_pane()
-        self.post_message(CommandsChanged())
 
     def _mark_pane(self) -> None:
-        """Mark the pane of a dashboard that has the keys.
-
-        `:focus-within` would do it, and find all its widgets' styles anew at each move of the keys within it.
-        """
+        """Mark the pane of a dashboard that has the keys. `:focus-within` would do it, and find all its
+        widgets' styles anew at each move of the keys within it."""
         for pane in self._panes.values():
             pane.set_class(len(self.areas) > 1 and not self.is_left and pane is self.pane, "-with-keys")
 
@@ -314,7 +293,6 @@ LEAST = (40, 10)
 
 
 def is_too_small(width: int, height: int) -> bool:
-    """True where nothing useful fits."""
     return width < LEAST[0] or height < LEAST[1]
 
 

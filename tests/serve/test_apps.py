@@ -11,7 +11,7 @@ from shardviz.lessons.course import course
 from shardviz.serve.apps import FollowerApp, PupilApp, TeacherApp
 from shardviz.serve.lecture import PagePointer, pointer_in
 from shardviz.serve.visitor import VisitorsWorker
-from shardviz.tui.layout.pane import LayoutView
+from shardviz.tui.layout_pane import LayoutView
 from shardviz.tui.lines_view import LinesView
 
 FIRST, SECOND = course()[3], course()[4]
@@ -163,9 +163,9 @@ def test_a_follower_looks_at_the_teachers_device_and_step():
         led = Shared(PLAN, "plan")
         await app.go(led, PagePointer(5, 2))
         await pilot.pause()
-        assert (app.state.lens, app.pane.chosen) == (5, 2)
+        assert (app.state.lens, app.state.step_number) == (5, 2)
         await app.go(led, PagePointer(None, 99))
-        assert (app.state.lens, app.pane.chosen) == (None, 2)
+        assert (app.state.lens, app.state.step_number) == (None, 2)
 
     drive(HeardFollower, Shared(PLAN, "plan"), script)
 

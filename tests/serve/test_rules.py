@@ -12,7 +12,6 @@ import pytest
 from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.serve.addresses import listen
-from shardviz.serve.picture import Picture
 from shardviz.serve.seats import REPLACED
 from shardviz.serve.server import (
     BYTES_AHEAD,
@@ -23,6 +22,7 @@ from shardviz.serve.server import (
     Rules,
     Server,
 )
+from shardviz.serve.session import Picture
 from tests.serve.conftest import PATIENCE_S, visit
 
 

@@ -21,7 +21,7 @@ from shardviz.compiler.messages import ChildCall
 from shardviz.compiler.requests import CompilerRequest
 from shardviz.forms import resolve
 from shardviz.forms.form import ProblemForm
-from shardviz.tui import plans, workspace
+from shardviz.tui import planning, workspace
 from shardviz.tui.app import ShardvizApp
 from shardviz.tui.dialogs.export import strips_of
 
@@ -70,7 +70,7 @@ def parsed_once(self: Stylesheet, *where: Any, **more: Any) -> list[RuleSet]:
 
 Stylesheet._parse_rules = parsed_once
 # Nor is a problem that another test has shown planned again.
-resolve.planned = plans.planned = cache(resolve.planned)
+resolve.planned = planning.planned = cache(resolve.planned)
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 SIZES = {"small": (40, 15), "usual": (80, 24), "wide": (120, 36)}

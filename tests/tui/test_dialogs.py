@@ -17,7 +17,7 @@ from shardviz.forms.form import CollectiveFields, ProblemForm
 from shardviz.forms.options import form_from_options
 from shardviz.forms.share import Shared, from_string
 from shardviz.lessons.course import course
-from shardviz.tui.dialogs.commands import help_lines
+from shardviz.tui.dialogs.commands import help_of_areas
 from shardviz.tui.dialogs.export import exports_of
 from shardviz.tui.opening.dialog import OpenDialog
 from shardviz.tui.opening.pages import CommandDialog, LineEntry, TranslationDialog
@@ -70,7 +70,7 @@ def test_dialogs_as_they_look(size, monkeypatch):
 
 
 def test_help_has_every_key_of_the_screen_and_scrolls():
-    said = "\n".join(line.plain for line in help_lines(("plan", "problem"), 100))
+    said = "\n".join(line.plain for line in help_of_areas(("plan", "problem")).lines(100))
     for command in COMMANDS:
         if command.area in ("plan", "problem", "app"):
             assert f"  {command.title}" in said

@@ -72,7 +72,7 @@ def test_a_collective_of_the_plan():
         await pilot.press("2", "up", "up", "1", ":", *"psum", "enter")
         await pilot.pause()
         assert app.state.area == "plan"
-        assert app.pane.chosen == 2
+        assert app.state.step_number == 2
         await pilot.press("3", ":", *"psum", "enter")
         await pilot.pause()
         assert app.state.area == "step"
@@ -101,12 +101,12 @@ def test_with_three_panes_every_cursor_follows():
         await until(pilot, lambda: time.chart.parts)
         await pilot.press(":", *"psum", "enter")
         await pilot.pause()
-        assert (plan.chosen, time.chart.selected, layout.cursor.array) == (2, 1, 2)
+        assert (plan.state.step_number, time.chart.selected, layout.cursor.array) == (2, 1, 2)
         await pilot.press("5", "up")
         await pilot.pause()
-        assert (plan.chosen, time.chart.selected) == (1, 0)
+        assert (plan.state.step_number, time.chart.selected) == (1, 0)
         await pilot.press("2", "down")
         await pilot.pause()
-        assert (plan.chosen, time.chart.selected) == (2, 1)
+        assert (plan.state.step_number, time.chart.selected) == (2, 1)
 
     drive(script, (160, 45), NONE)

@@ -10,7 +10,7 @@ import pytest
 from shardviz.forms.enter import enter
 from shardviz.forms.form import ProblemForm
 from shardviz.render.layouts.cells import CellIndex
-from shardviz.tui.layout.pane import LayoutPane
+from shardviz.tui.layout_pane import LayoutPane
 from shardviz.tui.registry import LAYOUT
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of

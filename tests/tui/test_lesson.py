@@ -19,7 +19,7 @@ from shardviz.lessons.lesson_file import read_lesson
 from shardviz.lessons.measures.subject import resolve_once
 from shardviz.lessons.progress import load
 from shardviz.render.lesson_view import WAYS, stage_facts
-from shardviz.tui.dialogs.commands import help_lines
+from shardviz.tui.dialogs.commands import help_of_areas
 from shardviz.tui.lesson.controller import LessonController
 from shardviz.tui.registry import APP, COMMANDS, LESSON
 from tests.conftest import one_in, one_row_in
@@ -272,7 +272,7 @@ def test_an_answer_begins_where_it_is_to_be_seen():
         if pane.area == "step":
             return "", 0, pane.player.number
         if pane.area == "plan":
-            return app.state.resolved.plan.steps[pane.chosen - 1].op, 0, 0
+            return app.state.resolved.plan.steps[pane.state.step_number - 1].op, 0, 0
         return "", pane.cursor.array, pane.canvas.cells(pane.cursor).position(pane.cursor.cell)
 
     async def script(pilot):
@@ -422,11 +422,11 @@ def test_another_problem_from_a_list_ends_the_lesson_except_in_its_sandbox():
         app = pilot.app
         other = replace(ROWS.setup, mesh="X=4,Y=4")
         await app.open_lesson(at("change", ROWS))
-        await app.open_form(other)
+        await app.open(other)
         await pilot.pause()
         assert app.lesson.controller.attempt.draft == other
         await app.open_lesson(at("explain", ROWS))
-        await app.open_form(other)
+        await app.open(other)
         await pilot.pause()
         assert app.lesson is None
         assert app.state.resolved.draft == other
@@ -469,7 +469,8 @@ def test_a_lesson_that_somebody_sent_opens_at_its_stage_and_an_example_ends_it()
         assert app.state.resolved.draft.specs[0] == "__"
         assert app.shared() == shared
         assert "columns 0:16 of A" in text_of(app)
-        await app.open_example(examples()[0])
+        example = examples()[0]
+        await app.open(Shared(example.draft, example.screen))
         assert app.lesson is None
         await press(pilot, "u")
         assert app.state.resolved.draft == ProblemForm()
@@ -520,7 +521,7 @@ def test_a_guest_leaves_no_trace(state_home):
 
 
 def test_help_has_every_key_of_a_lesson():
-    said = "\n".join(line.plain for line in help_lines(("lesson", "layout"), 100))
+    said = "\n".join(line.plain for line in help_of_areas(("lesson", "layout")).lines(100))
     for command in LESSON:
         assert f"  {command.title}" in said
 

@@ -22,10 +22,9 @@ from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, to_string
 from shardviz.hlo import read
 from shardviz.lessons.course import course
-from shardviz.render.palette import PLAIN
 from shardviz.reports.changes import summary
 from shardviz.reports.program_report import report_of
-from shardviz.tui.opening.arrays import ArraysDialog
+from shardviz.tui.dialogs.tables import ArraysDialog
 from shardviz.tui.opening.dialog import OpenDialog
 from shardviz.tui.opening.kinds import openables, option_words, read_options, typed, words_of
 from shardviz.tui.opening.pages import CommandDialog, LineEntry, TranslationDialog
@@ -211,7 +210,7 @@ def test_a_key_lists_every_array_of_a_function(folder, size):
 @pytest.mark.usefixtures("folder")
 def test_arrays_of_a_program_that_is_none_are_its_error():
     async def script(pilot):
-        pilot.app.push_screen(ArraysDialog(["program", "nowhere.py:step", "--mesh", "X=4"], PLAIN))
+        pilot.app.push_screen(ArraysDialog(["program", "nowhere.py:step", "--mesh", "X=4"]))
         await until(pilot, lambda: "'nowhere.py' does not exist" in text_of(pilot.app))
         await pilot.press("escape")
 

@@ -78,11 +78,11 @@ def test_the_arrows_choose_a_step_and_bring_it_on_screen(size):
     async def script(pilot):
         pane = pilot.app.pane
         pane.query_one("#steps").focus()
-        assert pane.chosen == 1
+        assert pane.state.step_number == 1
         for number in (2, 3, 4):
             await pilot.press("down")
             await until(pilot, lambda number=number: f"▌{number}  " in text_of(pilot.app))
-            assert pane.chosen == number
+            assert pane.state.step_number == number
         await pilot.press("up", "up", "up")
         await until(pilot, lambda: "▌1  all_gather A" in text_of(pilot.app))
         await pilot.press("enter", "home")
@@ -100,7 +100,7 @@ def test_down_at_the_last_step_goes_on_to_the_targets(worker):
             assert pilot.app.pane.query_one("#steps").max_scroll_y > 0
             await pilot.press("down")
         await pilot.press("up")
-        assert pilot.app.pane.chosen == 2
+        assert pilot.app.state.step_number == 2
 
     drive(script, SIZES["small"], ProblemForm(targets="shardy,cpu"), "plan", Timeless(worker))
 
@@ -114,7 +114,7 @@ def test_below_the_last_step_a_target_is_selected_with_its_reason(worker):
         await until(pilot, lambda: "≠ all_reduce_and_slice: cpu" in text_of(pilot.app))
         await pilot.press("up", "up")
         await until(pilot, lambda: "all_reduce_and_slice" not in text_of(pilot.app))
-        assert pilot.app.pane.chosen == 2
+        assert pilot.app.state.step_number == 2
 
     drive(script, (120, 50), ProblemForm(specs=("XY", "Y_", "XY")), "plan", Timeless(worker))
 
@@ -123,12 +123,12 @@ def test_the_first_collective_is_chosen_and_stays_so_while_its_plan_does():
     async def script(pilot):
         app = pilot.app
         pane = app.pane
-        assert (pane.chosen, app.state.resolved.plan.steps[1].op) == (2, "psum")
+        assert (pane.state.step_number, app.state.resolved.plan.steps[1].op) == (2, "psum")
         app.state.edit(enter(app.state.history.draft, "sizes", "b=64,d=64,f=64"))
         await pilot.pause()
-        assert pane.chosen == 2
+        assert pane.state.step_number == 2
         app.state.edit(replace(app.state.history.draft, specs=("_X", "__", "__")))
-        await until(pilot, lambda: pane.chosen == 1)
+        await until(pilot, lambda: pane.state.step_number == 1)
         assert app.state.resolved.plan.steps[0].op == "all_gather"
 
     drive(script, draft=ProblemForm(), screen="plan")

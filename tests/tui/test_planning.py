@@ -24,10 +24,9 @@ from shardviz.lessons.course import find
 from shardviz.planner import planner
 from shardviz.planner.planner import is_planned_quickly, plan
 from shardviz.sharding import Mesh, PartitionSpec
-from shardviz.tui import planning, plans
+from shardviz.tui import planning
 from shardviz.tui.app import ShardvizApp
-from shardviz.tui.planning import PlanningProcess
-from shardviz.tui.plans import Plans
+from shardviz.tui.planning import PlanningProcess, Plans
 from tests.tui.conftest import drive, text_of, until
 
 TRAINED = replace(ProblemForm(), backward="yes", targets="shardy")
@@ -64,7 +63,7 @@ def gate(tmp_path, monkeypatch):
     """A file; while it is there, no plan is made, and none follows Shardy. A fast machine would have the plan
     before a test has looked."""
     closed = tmp_path / "closed"
-    monkeypatch.setattr(plans, "planned", partial(planned_once_open, closed))
+    monkeypatch.setattr(planning, "planned", partial(planned_once_open, closed))
     monkeypatch.setattr(adoption, "cheaper_if_split", partial(followed_once_open, closed))
     return closed
 
@@ -191,7 +190,7 @@ def test_the_alternatives_of_a_train_step_follow_its_plan():
 def test_quick_problems_are_planned_at_once():
     assert is_planned_quickly(resolve(ProblemForm()).problem)
     assert not is_planned_quickly(resolve(TRAINED).problem)
-    found = Plans(SimpleNamespace())
+    found = Plans(print)
     assert found.plan(resolve(ProblemForm()).problem, PLACED) is not None
     assert "_process" not in vars(found)
 
@@ -251,10 +250,10 @@ def test_a_plan_follows_shardy_where_that_costs_less(worse):
     problem, dear = worse
     splits = (("H", PartitionSpec((("X",), ("Y",)))), ("G", PartitionSpec((("X",), ("Y",)))))
     sent = queue.Queue()
-    found = Plans(SimpleNamespace(post_message=sent.put))
+    found = Plans(partial(sent.put, "found"))
     found._found[problem, PLACED] = dear
     found.follow(dear, PLACED, SimpleNamespace(target="shardy", splits=splits, moves=()))
-    assert isinstance(sent.get(timeout=60), Plans.Found)
+    assert sent.get(timeout=60)
     assert found.plan(problem, PLACED).teller == "shardy"
     assert found.plan(problem, PLACED).wire_bytes < dear.wire_bytes
     found.close()
@@ -264,7 +263,7 @@ def test_the_screen_says_that_a_plan_is_shardys(worse, worker, gate, monkeypatch
     problem, dear = worse
     gate.touch()
     monkeypatch.setattr(planner, "is_planned_quickly", lambda _: True)
-    monkeypatch.setattr(plans, "planned", lambda *asked: dear if asked[0] == problem else planned(*asked))
+    monkeypatch.setattr(planning, "planned", lambda *asked: dear if asked[0] == problem else planned(*asked))
 
     async def script(pilot):
         app = pilot.app

@@ -8,7 +8,7 @@ import pytest
 from textual.widgets import OptionList
 
 from shardviz.forms.form import ProblemForm
-from shardviz.tui.dialogs.lists import QuestionsDialog
+from shardviz.tui.dialogs.tables import QuestionsDialog
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
 

@@ -9,7 +9,7 @@ from shardviz.forms.form import ProblemForm
 from shardviz.planner.pricing.costs import price
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.planner.ranking import rank
-from shardviz.tui.dialogs.lists import RankingDialog
+from shardviz.tui.dialogs.tables import RankingDialog
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, drive, text_of, until
 

@@ -6,7 +6,7 @@ import pytest
 from textual.widgets import OptionList
 
 from shardviz.forms.options import form_from_options
-from shardviz.tui.dialogs.lists import ShardingsDialog
+from shardviz.tui.dialogs.tables import ShardingsDialog
 from tests.conftest import one_in
 from tests.tui.conftest import SIZES, drive, text_of, until
 

@@ -14,8 +14,8 @@ from shardviz.hardware.timelines import NotCompared
 from shardviz.hardware.topology import Switch
 from shardviz.stepping import collective_run
 from shardviz.stepping.collective_run import compare_with_jax, prepare_run
+from shardviz.tui.dialogs.tables import AlgorithmsDialog
 from shardviz.tui.registry import STEP
-from shardviz.tui.step.dialogs import AlgorithmsDialog
 from shardviz.tui.step.pane import StepPane
 from shardviz.tui.step.player import Rounds
 from tests.conftest import one_in

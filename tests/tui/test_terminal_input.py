@@ -7,7 +7,7 @@ import random
 import pytest
 from textual import events
 
-from shardviz.tui.terminal_input import NoParser, TerminalInput
+from shardviz.tui.terminal_input import TerminalInput
 
 MALFORMED = [
     b"\x1b[97:65;1u",
@@ -72,16 +72,3 @@ def test_no_sequence_stops_the_reading():
         [*typed.feed(sequence.encode())]
     [*typed.feed(b"\x1b[201~" + b" " * 40)]
     assert [*typed.feed(b"x")][-1].key == "x"
-
-
-@pytest.mark.parametrize("name", ["_parser.Parser.tick", "_xterm_parser.XTermParser"])
-def test_a_parser_with_other_names_is_left_to_textual(name, monkeypatch):
-    monkeypatch.delattr(f"textual.{name}")
-    with pytest.raises(NoParser):
-        TerminalInput()
-
-
-def test_a_parser_that_takes_more_is_left_to_textual(monkeypatch):
-    monkeypatch.setattr("textual._xterm_parser.XTermParser.__init__", lambda _self, _more: None)
-    with pytest.raises(NoParser):
-        TerminalInput()

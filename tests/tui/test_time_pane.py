@@ -14,8 +14,9 @@ from shardviz.errors import NoMachineError, QuestionError
 from shardviz.forms.form import ProblemForm
 from shardviz.reports.target_result import TargetResult
 from shardviz.tui.dialogs.export import exports_of
-from shardviz.tui.time import shown_timelines, timelines
-from shardviz.tui.time.timelines import OpenedProfile, ToldTimelines
+from shardviz.tui.state import OpenedProfile
+from shardviz.tui.time import timelines
+from shardviz.tui.time.timelines import ToldTimelines
 from tests.conftest import one_in
 from tests.tui import hand_made
 from tests.tui.conftest import SIZES, check_snapshot, drive, text_of, until
@@ -212,8 +213,8 @@ def test_what_stands_below_may_be_of_the_problem_before(monkeypatch):
     async def script(pilot):
         await settle(pilot, "a")
         assert "below: 35 × the time" in text_of(pilot.app)
-        monkeypatch.setattr(shown_timelines.ShownTimelines, "is_current", lambda _, name: name == "plan")
-        pilot.app.pane.show_answers({})
+        monkeypatch.setattr(timelines.ShownTimelines, "is_current", lambda _, name: name == "plan")
+        pilot.app.pane.draw()
         await settle(pilot)
         assert "below: of the previous problem" in text_of(pilot.app)
         assert "35 ×" not in text_of(pilot.app)
@@ -392,7 +393,7 @@ def test_a_profile_stands_above_what_was_predicted_of_it():
     opened = OpenedProfile(profile, "shardviz profile traces --machine v5e:2x4")
 
     async def script(pilot):
-        await pilot.app.show_opened(opened)
+        await pilot.app.open(opened)
         pane = pilot.app.pane
         await until(pilot, lambda: len(pane.chart.parts) == 2)
         assert [part.name for part in pane.chart.parts] == ["measured", "predicted"]

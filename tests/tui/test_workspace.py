@@ -233,7 +233,10 @@ def test_a_plan_that_is_drawn_anew_has_one_step_under_all_cursors():
     async def script(pilot):
         panes = {pane.area: pane for pane in pilot.app.workspace.shown}
         plan, time = panes["plan"], panes["time"]
-        await until(pilot, lambda: time.chart.selected is not None and time.chart.selected + 1 == plan.chosen)
+        await until(
+            pilot,
+            lambda: time.chart.selected is not None and time.chart.selected + 1 == plan.state.step_number,
+        )
 
     on_dashboard(script, draft=chain)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import work
@@ -12,25 +11,21 @@ from textual.events import Click
 from textual.widgets import Static
 
 from shardviz.errors import ShardvizError
+from shardviz.hlo.pass_stages import PassStage
+from shardviz.lessons.measures import AnswerLocation
+from shardviz.planner.problem import Problem
 from shardviz.render.programs.program_pages import ListedProgram, read_program
+from shardviz.reports.target_result import TargetResult
 from shardviz.tui.compiler.passes import Passes
 from shardviz.tui.compiler.program_box import ProgramBox
 from shardviz.tui.registry import COMPILER, SEARCHING, Command, bindings
+from shardviz.tui.state import EditorState
 from shardviz.tui.targets_pane import TargetsPane, fault_lines, notice, program_heading
-
-if TYPE_CHECKING:
-    from shardviz.hlo.pass_stages import PassStage
-    from shardviz.lessons.measures import AnswerLocation
-    from shardviz.planner.problem import Problem
-    from shardviz.reports.target_result import TargetResult
-    from shardviz.tui.state import EditorState
 
 
 class CompilerPane(TargetsPane):
-    """The targets, the slider, and below them what they choose: a program, or a stage of the passes.
-
-    An answer to the problem before stays, dim, until there is one to the problem on screen.
-    """
+    """The targets, the slider, and below them what they choose: a program, or a stage of the passes. An
+    answer to the problem before stays, dim, until there is one to the problem on screen."""
 
     area = "compiler"
     BINDINGS = bindings(COMPILER)
@@ -44,20 +39,12 @@ class CompilerPane(TargetsPane):
         self._reading: TargetResult | None = None
         self._passes: dict[str, Passes] = {}
         self._with_diff = False
+        self.box = ProgramBox()
 
     def compose(self) -> ComposeResult:
         yield Static(id="targets")
         yield Static(id="slider")
-        yield ProgramBox()
-
-    @property
-    def _problem(self) -> Problem:
-        return self.state.resolved.problem
-
-    @property
-    def box(self) -> ProgramBox:
-        """The page below targets and slider."""
-        return self.query_one(ProgramBox)
+        yield self.box
 
     @property
     def passes(self) -> Passes:
@@ -87,8 +74,9 @@ class CompilerPane(TargetsPane):
             return super().command_line()
         return self.chosen_command("passes") if self.passes.back else self.chosen_command("explain", "--hlo")
 
-    def on_pane_instruction_opened(self, event: TargetsPane.InstructionOpened) -> None:
-        self._passes.setdefault(event.target, Passes()).back = 0
+    def open_instruction(self, target: str, name: str) -> None:
+        self._passes.setdefault(target, Passes()).back = 0
+        super().open_instruction(target, name)
 
     def begin(self, _place: AnswerLocation) -> None:
         self._with_diff = False
@@ -111,27 +99,21 @@ class CompilerPane(TargetsPane):
         self._programs = {name: each for name, each in self._programs.items() if name in answers}
         self._passes = {name: passes for name, passes in self._passes.items() if name in answers}
         if self._chosen in answers and self.passes.back:
-            self.passes.follow(self.state.queries.traced(self._chosen), self._problem)
+            self.passes.follow(self.state.queries.traced(self._chosen), self.state.resolved.problem)
         self._read_what_is_new()
         self.box.mark_device(self.state.lens)
-        self._draw_status()
-        self._draw_box()
-        self.update_commands()
-        self._keep_time(self.passes.is_under_way)
+        self.draw_status()
+        self.refresh_bindings()
+        self.keep_time(self.passes.is_under_way)
 
-    def _tick(self) -> None:
-        super()._tick()
-        if self.display and not self.box.is_program:
-            self._draw_box()
-
-    def _draw_status(self) -> None:
-        super()._draw_status()
-        width = self.size.width
-        slider = self.passes.slider(width, self._moving)
-        slider.truncate(width, overflow="ellipsis")
+    def draw_status(self) -> None:
+        super().draw_status()
+        slider = self.passes.slider(self.size.width, self.is_moving)
+        slider.truncate(self.size.width, overflow="ellipsis")
         self.query_one("#slider", Static).update(slider, layout=False)
         self.query_one("#slider").display = bool(self._answers)
         self.box.title(self._heading())
+        self._draw_box()
 
     def _heading(self) -> Text:
         """The subject of the page below, and what is not yet there."""
@@ -139,12 +121,12 @@ class CompilerPane(TargetsPane):
         if answer is None:
             return Text()
         if self.passes.back:
-            words = self.passes.words(self._problem)
+            words = self.passes.words(self.state.resolved.problem)
             return Text.assemble((f"the passes of {self._chosen}", "bold"), ("  " + words, "dim"))
         return program_heading(answer, self._programs.get(self._chosen), self.box.folded, self.size.width)
 
     def _draw_box(self) -> None:
-        box, width, palette, problem = self.box, self.box.view.room, self.palette, self._problem
+        box, width, palette, problem = self.box, self.box.view.room, self.palette, self.state.resolved.problem
         answer = self._answers.get(self._chosen)
         if self.passes.back:
             stage = self.passes.stage
@@ -175,9 +157,9 @@ class CompilerPane(TargetsPane):
         known = program.compiled if isinstance(program, ListedProgram) else None
         if compiled is not known and compiled is not self._reading:
             self._reading = compiled
-            self._read(compiled, self._problem)
+            self._read(compiled, self.state.resolved.problem)
 
-    @work(thread=True, exit_on_error=False, exclusive=True, group="read")
+    @work(thread=True, exclusive=True, group="read")
     def _read(self, compiled: TargetResult, problem: Problem) -> None:
         try:
             program: ListedProgram | ShardvizError = read_program(compiled, problem.mesh)
@@ -193,7 +175,7 @@ class CompilerPane(TargetsPane):
 
         self.call_later(take)
 
-    @work(thread=True, exit_on_error=False, exclusive=True, group="compare")
+    @work(thread=True, exclusive=True, group="compare")
     def _compare(self, passes: Passes, stage: PassStage) -> None:
         diff = stage.diff()
 
@@ -219,7 +201,7 @@ class CompilerPane(TargetsPane):
 
     def action_open_time(self) -> None:
         if self.to_program():
-            self.app.post_message(self.InstructionOpened("time", self._chosen, self.box.instruction))
+            self.post_message(self.InstructionOpened("time", self._chosen, self.box.instruction))
 
     def to_program(self) -> bool:
         """Show the program in place of a stage; False where there is none."""
@@ -228,14 +210,8 @@ class CompilerPane(TargetsPane):
             self.draw()
         return self.box.is_program
 
-    def action_first(self) -> None:
-        self.box.view.move_to(0)
-
-    def action_last(self) -> None:
-        self.box.view.move_to(self.box.view.canvas.height - 1)
-
-    def action_sideways(self, step: int) -> None:
-        self.box.view.sideways(step)
+    def action_view(self, what: str, *places: int) -> None:
+        getattr(self.box.view, what)(*places)
 
     def action_collective(self, step: int) -> None:
         if self.to_program():
@@ -249,9 +225,3 @@ class CompilerPane(TargetsPane):
         self.to_program()
         self.box.folded = not self.box.folded
         self.draw()
-
-    def action_move(self, step: int) -> None:
-        self.box.view.move(step)
-
-    def action_page(self, step: int) -> None:
-        self.box.view.move(step * max(1, self.box.view.size.height - 1))

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from shardviz.hlo.pass_stages import PassStage
+from shardviz.planner.problem import Problem
 from shardviz.render.lines import sentence
+from shardviz.render.palette import Palette
 from shardviz.render.programs.passes_view import AHEAD, NOW, PAST, diff_lines, pass_slider, stage_list
 from shardviz.render.programs.target_answers import error_lines, spinner
 from shardviz.reports.target_result import PassTrace, without_answer
 from shardviz.tui.compiler_queries import ShownReply, reworded
 from shardviz.tui.targets_pane import state_words
 
-if TYPE_CHECKING:
-    from shardviz.hlo.pass_stages import PassStage
-    from shardviz.planner.problem import Problem
-    from shardviz.render.palette import Palette
-
-ONCE_MORE = "Compiling again to record each pass."
-FROM_HERE = Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))
-
 
 class Passes:
-    """The passes of one target. `back` counts stages from the program, where the slider begins.
-
-    `diffs` has the differences that were made so far, by stage. The stages of the previous problem stay until
-    there are others.
-    """
+    """The passes of one target. `back` counts stages from the program, where the slider begins. `diffs` has
+    the differences that were made so far, by stage. The stages of the previous problem stay until there are
+    others."""
 
     def __init__(self) -> None:
         self.back = 0
@@ -65,20 +57,17 @@ class Passes:
 
     @property
     def is_under_way(self) -> bool:
-        """True while the compiler is being asked."""
         return self._known is not None and self._known.state == "asked"
 
     def slider(self, width: int, moving: bool) -> Text:
-        """The line of dots."""
         if self._stages:
             return pass_slider([stage.kind for stage in self._stages], len(self._stages) - self.back, width)
         if self.is_under_way and self._known is not None:
             sign = spinner(monotonic() - self._known.since, moving)
             return Text.assemble(f"{sign} following the passes", ("   ○ program", "dim"))
-        return FROM_HERE.copy()
+        return Text.assemble(("← its passes   ", "dim"), ("◉ program", "bold"))
 
     def is_old(self, problem: Problem) -> bool:
-        """True if the stages are those of another problem."""
         return bool(self._stages) and problem != self._problem
 
     def words(self, problem: Problem) -> str:
@@ -109,4 +98,4 @@ class Passes:
             return error_lines(reworded(known.answer.compiled), width, 0)
         if known.answer is not None:
             return sentence("No passes to follow: the program has one device.", width)
-        return sentence(ONCE_MORE, width, style="dim")
+        return sentence("Compiling again to record each pass.", width, style="dim")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rich.text import Text
 from textual import work
@@ -13,6 +13,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
+from shardviz.render.palette import Palette
 from shardviz.render.programs.program_pages import (
     ListedProgram,
     ProgramPage,
@@ -23,10 +24,6 @@ from shardviz.render.programs.program_pages import (
 from shardviz.tui.compiler.program_view import ProgramView
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import SEARCHING, bindings
-
-if TYPE_CHECKING:
-    from shardviz.render.palette import Palette
-
 
 Drawn = tuple["ListedProgram", bool, int, "Palette"]
 """The source of a page: the program, whether folded, the width, and the colours."""
@@ -73,9 +70,7 @@ class Search(NamedTuple):
 
 class ProgramBox(Vertical):
     """Shows a program, or other lines in its place. `folded`: the lines for people, not all of the text.
-
-    While it is searched, a line above it has the text: ``/ all-red  2 of 7``.
-    """
+    While it is searched, a line above it has the text: ``/ all-red 2 of 7``."""
 
     BINDINGS = bindings(SEARCHING)
     DEFAULT_CSS = """
@@ -97,6 +92,7 @@ class ProgramBox(Vertical):
         self._drawn: Drawn | None = None
         self._cursor = 0
         self._search: Search | None = None
+        self.view = ProgramView()
 
     def compose(self) -> ComposeResult:
         yield Static(id="heading")
@@ -105,22 +101,15 @@ class ProgramBox(Vertical):
             # What is not shown is not to get the focus either.
             yield Input(compact=True, select_on_focus=False, disabled=True)
             yield Static(id="count")
-        yield ProgramView()
+        yield self.view
         yield LinesView(id="details")
 
     @property
-    def view(self) -> ProgramView:
-        """The lines."""
-        return self.query_one(ProgramView)
-
-    @property
     def is_program(self) -> bool:
-        """True if a program is shown, and not other lines."""
         return self._page is not None and not self.has_class("other")
 
     @property
     def is_searching(self) -> bool:
-        """True while the text of a search is being typed."""
         return self._search is not None
 
     def title(self, text: Text) -> None:
@@ -128,11 +117,8 @@ class ProgramBox(Vertical):
         self.query_one("#heading", Static).update(text, layout=False)
 
     def show_program(self, program: ListedProgram, palette: Palette, is_old: bool) -> None:
-        """Show a program.
-
-        The cursor is on the collective with the same number as before, at first on the first; in the same
-        program it is where it was.
-        """
+        """Show a program. The cursor is on the collective with the same number as before, at first on the
+        first; in the same program it is where it was."""
         self.remove_class("other")
         drawn = program, self.folded, self.view.room, palette
         before = self._drawn
@@ -157,13 +143,11 @@ class ProgramBox(Vertical):
         self.view.show_lines(lines, subject, pointed, is_old)
 
     def mark_device(self, lens: int | None) -> None:
-        """Mark the device at a position of the mesh, or none."""
         if lens != self._lens:
             self._lens = lens
             self._explain()
 
     def to_collective(self, step: int) -> None:
-        """To the next collective, or the one before."""
         if self._page is not None:
             line = next_of(self._page.collectives, self._cursor, step)
             if line is not None:
@@ -193,7 +177,6 @@ class ProgramBox(Vertical):
         return self._cursor if type(page) is type(before) else page.number_at(before.place(self._cursor))
 
     def open_search(self) -> None:
-        """Begin to search."""
         self._search = Search("", self._cursor)
         self.add_class("searching")
         field = self.query_one(Input)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.style import Style
 from rich.text import Text
-from textual.events import Click
 from textual.message import Message
 
+from shardviz.render.canvas import Canvas
 from shardviz.tui.lines_view import LinesView, TextLines
-
-if TYPE_CHECKING:
-    from shardviz.render.canvas import Canvas
-
 
 CURSOR, MATCH = "❯", "•"
 MARGIN = 1
@@ -24,14 +20,11 @@ CONTEXT = 2
 """Lines that stay in sight before and behind the cursor."""
 SIDEWAYS = 16
 """Columns of one step to the side."""
-FOUND = Style(reverse=True)
 
 
 class ProgramView(LinesView, inherit_bindings=False):
-    """Shows a canvas with a margin. The keys are the pane's.
-
-    `cursor` is the number of a line, None where there is none to move: then lines are scrolled.
-    """
+    """Shows a canvas with a margin. `cursor` is the number of a line, None where lines are scrolled instead;
+    the keys are the pane's."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"program--cursor"}
     DEFAULT_CSS = """
@@ -60,18 +53,18 @@ class ProgramView(LinesView, inherit_bindings=False):
         """Show a canvas with the cursor on a line. What was marked is marked no longer."""
         self._subject = canvas
         self.cursor = max(0, min(cursor, canvas.height - 1))
-        self._put(canvas, range(0), is_old)
+        self._pointed = range(0)
+        self.show(_Marked(self, canvas, is_old))
         self._to_sight(range(self.cursor, self.cursor + 1))
 
     def show_lines(
         self, lines: Sequence[Text], subject: object, pointed: range = range(0), is_old: bool = False
     ) -> None:
-        """Show lines without a cursor; the margin points to the first of some.
-
-        The same subject stays where it was scrolled to.
-        """
+        """Show lines without a cursor; the margin points to the first of some. The same subject stays where
+        it was scrolled to."""
         self.cursor = None
-        self._put(TextLines(lines), pointed, is_old)
+        self._pointed = pointed
+        self.show(_Marked(self, TextLines(lines), is_old))
         if subject != self._subject:
             self._subject = subject
             self.scroll_to(0, None if pointed else 0, animate=False, immediate=True)
@@ -79,10 +72,10 @@ class ProgramView(LinesView, inherit_bindings=False):
 
     def mark(self, query: str, matches: Collection[int]) -> None:
         """Mark the lines of a search's matches, and in what is seen of them the text itself."""
-        assert isinstance(self.canvas, _Marked)
-        self.canvas.query = re.compile(re.escape(query), re.IGNORECASE) if query else None
-        self.canvas.matches = frozenset(matches)
-        self.refresh()
+        if isinstance(self.canvas, _Marked):
+            self.canvas.query = re.compile(re.escape(query), re.IGNORECASE) if query else None
+            self.canvas.matches = frozenset(matches)
+            self.refresh()
 
     def move_to(self, line: int) -> None:
         """Put the cursor on a line, or scroll to it where there is no cursor."""
@@ -97,29 +90,27 @@ class ProgramView(LinesView, inherit_bindings=False):
             self.refresh_lines(line - top, 1)
             self.post_message(self.Moved())
 
-    def move(self, step: int) -> None:
-        """So many lines down."""
-        index = round(self.scroll_y) if self.cursor is None else self.cursor
-        self.move_to(index + step)
+    def move(self, lines: int) -> None:
+        self.move_to((round(self.scroll_y) if self.cursor is None else self.cursor) + lines)
+
+    def page(self, pages: int) -> None:
+        self.move(pages * max(1, self.size.height - 1))
+
+    def to_end(self) -> None:
+        self.move_to(self.canvas.height - 1)
 
     def sideways(self, step: int) -> None:
-        """So many steps to the right."""
         self.scroll_to(x=max(0, round(self.scroll_x) + step * SIDEWAYS), animate=False, immediate=True)
 
     def is_marked(self, line: int) -> bool:
-        return line == self.cursor or (self.cursor is None and line in self._pointed[:1])
+        return line == self.cursor if self.cursor is not None else line in self._pointed[:1]
 
-    def on_click(self, event: Click) -> None:
-        offset = event.get_content_offset(self)
-        if offset is not None and self.cursor is not None:
-            self.move_to(round(self.scroll_y) + offset.y)
+    def on_lines_view_clicked(self, event: LinesView.Clicked) -> None:
+        if self.cursor is not None:
+            self.move_to(event.line)
 
     def on_resize(self) -> None:
         self.post_message(self.Resized())
-
-    def _put(self, canvas: Canvas, pointed: range, is_old: bool) -> None:
-        self._pointed = pointed
-        self.show(_Marked(self, canvas, is_old))
 
     def _to_sight(self, lines: range) -> None:
         """Scroll no further than needed for the lines, and some around them, to be seen."""
@@ -153,7 +144,7 @@ class _Marked:
             line.stylize("dim")
         if is_match and self.query is not None:
             for match in self.query.finditer(line.plain):
-                line.stylize(FOUND, match.start(), match.end())
+                line.stylize(Style(reverse=True), match.start(), match.end())
         margin = CURSOR if is_here else MATCH if is_match else " "
         text = Text.assemble((margin, "bold"), line)
         if is_here and self._view.cursor is not None:

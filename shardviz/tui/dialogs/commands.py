@@ -13,62 +13,41 @@ from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
 from shardviz.tui.registry import AREAS, COMMANDS, READING, TABLES, Command, bindings
 
 KEYS = TABLES["HELP"]
+Section = tuple[str, Sequence[Command]]
+"""A heading and its commands."""
 
 
 class HelpDialog(LinesDialog):
-    """The keys of some areas, first of that which has the focus, then those that work everywhere, of which
-    `more` are the application's own."""
+    """Words on reading a part of the application, and commands under headings, with their keys."""
 
     commands = KEYS
     BINDINGS = bindings(KEYS)
 
-    def __init__(self, areas: Sequence[str], more: Sequence[Command] = ()) -> None:
+    def __init__(self, title: str, sections: Sequence[Section], reading: str = "") -> None:
         super().__init__()
-        self._areas, self._more = areas, more
-        self.title_text = f"Help: {AREAS[areas[0]]}"
+        self.title_text, self._sections, self._reading = f"Help: {title}", sections, reading
 
     def lines(self, width: int) -> list[Text]:
-        return help_lines(self._areas, width, self._more)
+        lines = [*sentence(self._reading, width), Text()] if self._reading else []
+        for number, section in enumerate(self._sections):
+            lines += [Text()] * bool(number) + _section(*section, width)
+        return lines
 
     async def action_help(self) -> None:
         """Help has no help of its own: its key closes it."""
         self.dismiss()
 
 
-class WindowHelp(HelpDialog):
-    """The keys of a window."""
-
-    def __init__(self, window: Dialog) -> None:
-        super().__init__(("app",))
-        self.title_text = f"Help: {window.title_text}"
-        self._commands = window.all_commands
-
-    def lines(self, width: int) -> list[Text]:
-        return key_list([("This window", self._commands)], width)
+def help_of_areas(areas: Sequence[str], more: Sequence[Command] = ()) -> HelpDialog:
+    """The keys of some areas, first of that which has the focus, then those that work everywhere, of which
+    `more` are the application's own."""
+    every = (*COMMANDS, *more)
+    sections = [(AREAS[area], [each for each in every if each.area == area]) for area in (*areas, "app")]
+    return HelpDialog(AREAS[areas[0]], [each for each in sections if each[1]], READING[areas[0]])
 
 
-def help_lines(areas: Sequence[str], width: int, more: Sequence[Command] = ()) -> list[Text]:
-    """The dialog's text, in lines of `width` columns."""
-    sections = [
-        (AREAS[area], [command for command in (*COMMANDS, *more) if command.area == area])
-        for area in (*areas, "app")
-    ]
-    return [
-        *sentence(READING[areas[0]], width),
-        Text(),
-        *key_list([section for section in sections if section[1]], width),
-    ]
-
-
-Section = tuple[str, Sequence[Command]]
-
-
-def key_list(sections: Sequence[Section], width: int) -> list[Text]:
-    """Titled commands with their keys and what they do, the sections below one another."""
-    lines: list[Text] = []
-    for section in sections:
-        lines += [Text()] * bool(lines) + _section(*section, width)
-    return lines
+def help_of_window(window: Dialog) -> HelpDialog:
+    return HelpDialog(window.title_text, [("This window", window.all_commands)])
 
 
 def _section(heading: str, commands: Sequence[Command], width: int) -> list[Text]:

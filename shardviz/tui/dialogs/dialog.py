@@ -15,9 +15,11 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from shardviz.render.lines import printable
+from shardviz.render.palette import Palette
 from shardviz.tui.bars import KeyFooter
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.registry import TABLES, Command, bindings
+from shardviz.tui.themes import palette_of
 
 CLOSE, HELP, PALETTE = TABLES["WINDOW"]
 
@@ -27,12 +29,8 @@ HEIGHTS = [(0, "-low"), (20, "-high")]
 
 
 class Dialog(ModalScreen[Any]):
-    """A window that `esc` closes; on a small terminal it takes all of it.
-
-    Subclasses say what is in it (`content`) and which commands it has. One of the class `fitted` is as high
-    as its content and lets the screen below be seen; the others hide it, which spares drawing it with each
-    key.
-    """
+    """A window that `esc` closes; on a small terminal it takes all of it. One of the class `fitted` is as
+    high as its content and lets the screen below be seen; the others spare drawing that with each key."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings([CLOSE, HELP, PALETTE])
     HORIZONTAL_BREAKPOINTS = WIDTHS
@@ -63,6 +61,10 @@ class Dialog(ModalScreen[Any]):
             yield from self.content()
             yield KeyFooter(self.commands)
 
+    @property
+    def palette(self) -> Palette:
+        return palette_of(self.app)
+
     def content(self) -> Sequence[Widget]:
         """The widgets between the title and the keys."""
         return ()
@@ -73,7 +75,7 @@ class Dialog(ModalScreen[Any]):
 
     @property
     def all_commands(self) -> Sequence[Command]:
-        """The commands of help and palette, also those without a word in the line of keys."""
+        """The commands of help and palette."""
         return self.commands
 
     def action_close(self) -> None:
@@ -109,21 +111,15 @@ class LinesDialog(Dialog):
 
 
 class CommandPage(LinesDialog):
-    """The lines that a command prints."""
+    """The lines that a command line prints, which `y` copies."""
 
     commands = (HELP, *TABLES["PAGE"], CLOSE)
     BINDINGS = bindings(TABLES["PAGE"])
 
-    @property
-    def line(self) -> str:
-        """The command line that prints the same."""
-        raise NotImplementedError
+    def __init__(self, line: str) -> None:
+        super().__init__()
+        self.line = line
 
     def action_copy(self) -> None:
-        copy_line(self, self.line)
-
-
-def copy_line(dialog: Dialog, line: str) -> None:
-    """Copy a command line, and notify that."""
-    dialog.app.copy_to_clipboard(line)
-    dialog.notify("Command line copied, if the terminal allows it.", markup=False)
+        self.app.copy_to_clipboard(self.line)
+        self.notify("Command line copied, if the terminal allows it.", markup=False)

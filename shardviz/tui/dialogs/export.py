@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.segment import Segment, Segments
 from rich.text import Text
 from textual import on
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -30,17 +31,13 @@ from shardviz.render.lines import sentence
 from shardviz.render.page import highlighted, recorder
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog, LinesDialog
 from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.pane import Pane
 from shardviz.tui.registry import TABLES, bindings
 from shardviz.tui.themes import code_style_of
 from shardviz.user_files import free_name, target_path, write_file
 
 with LazyImports():
     from shardviz.render.times import timeline_rows
-
-if TYPE_CHECKING:
-    from textual.screen import Screen
-
-    from shardviz.tui.pane import Pane
 
 
 WRITE, *KEYS = TABLES["EXPORT"]
@@ -60,8 +57,8 @@ class ExportDialog(Dialog):
 
     def __init__(self, exports: Sequence[Export], stem: str, suffix: str = "svg") -> None:
         super().__init__(classes="fitted")
-        self._exports, self._stem = exports, stem
-        self._suffix = suffix
+        self._exports = {export.suffix: export for export in exports}
+        self._stem, self._suffix = stem, suffix
         self._confirmed: Path | None = None
 
     def content(self) -> Sequence[Widget]:
@@ -76,7 +73,7 @@ class ExportDialog(Dialog):
         self.query_one(Input).focus()
 
     def action_form(self, step: int) -> None:
-        suffixes = [export.suffix for export in self._exports]
+        suffixes = [*self._exports]
         index = suffixes.index(self._suffix) + step
         self._suffix = suffixes[index % len(suffixes)]
         field = self.query_one(Input)
@@ -91,7 +88,7 @@ class ExportDialog(Dialog):
     def _typed(self, event: Input.Changed) -> None:
         """The ending that is typed chooses the form."""
         ending = event.value.rpartition(".")[2]
-        if ending in [export.suffix for export in self._exports]:
+        if ending in self._exports:
             self._suffix = ending
         self._confirmed = None
         self._say("")
@@ -105,7 +102,7 @@ class ExportDialog(Dialog):
                 self._confirmed = path
                 self._say(f"{path} already exists: press enter again to overwrite it.", "$warning")
                 return
-            export = next(export for export in self._exports if export.suffix == self._suffix)
+            export = self._exports[self._suffix]
             write_file(path, export.text())
         except ShardvizError as error:
             self._say(f"✗ {error_words(error)}", "$error")
@@ -120,10 +117,9 @@ class ExportDialog(Dialog):
 
     def _draw(self) -> None:
         lines = Text(no_wrap=True, overflow="ellipsis")
-        for export in self._exports:
-            chosen = export.suffix == self._suffix
-            style = "bold" if chosen else ""
-            lines.append(f"{'▸' if chosen else ' '} {export.name:<10}", style)
+        for suffix, export in self._exports.items():
+            chosen = suffix == self._suffix
+            lines.append(f"{'▸' if chosen else ' '} {export.name:<10}", "bold" if chosen else "")
             lines.append(f"{export.about}\n", "" if chosen else "dim")
         lines.rstrip()
         self.query_one("#forms", Static).update(lines)
@@ -131,10 +127,8 @@ class ExportDialog(Dialog):
 
 @dataclass(frozen=True)
 class Export:
-    """One form: the ending of its files, its name, a description, and the text on demand.
-
-    `text` raises `ShardvizError` where the screen has no such form.
-    """
+    """One form: the ending of its files, its name, a description, and the text on demand, which raises
+    `ShardvizError` where the screen has no such form."""
 
     suffix: str
     name: str
@@ -143,37 +137,31 @@ class Export:
 
 
 def exports_of(screen: Screen[Any], pane: Pane, jax_code: Callable[[], str]) -> tuple[Export, ...]:
-    """All forms of the screen as it stands now, without dialogs and notifications.
-
-    `jax_code` is the program of what is on screen.
-    """
+    """All forms of a screen as it stands, without dialogs and notifications; `jax_code` is its program."""
     said = screen.query("ToastRack").set(display=False)
     screen._compositor.reflow(screen, screen.size)
     strips = strips_of(screen)
     said.set(display=True)
 
-    def subject() -> Subject:
-        shown = pane.exported()
-        return Subject(shown, title_of(shown), pane.command_line())
-
     def page() -> str:
-        if not pane.timelines:
-            return html(subject())
-        title = f"{title_of(pane.exported())}: what runs when"
-        return html(Subject(Timelines(tuple(pane.timelines)), title, pane.command_line()))
+        shown: Any = pane.exported()
+        title = title_of(shown)
+        if pane.timelines:
+            shown, title = Timelines(tuple(pane.timelines)), f"{title}: what runs when"
+        return html(Subject(shown, title, pane.command_line()))
 
-    def plain() -> str:
-        return "\n".join(strip.text.rstrip() for strip in strips).rstrip() + "\n"
+    def jupyter() -> str:
+        program = JaxProgram(jax_code())
+        return notebook(Subject(program, title_of(pane.exported()), pane.command_line()))
+
+    plain = "\n".join(strip.text.rstrip() for strip in strips).rstrip() + "\n"
 
     def data() -> str:
         return json.dumps(pane.document(), indent=2, ensure_ascii=False) + "\n"
 
-    def jupyter() -> str:
-        return notebook(replace(subject(), shown=JaxProgram(jax_code())))
-
     forms = [
         Export("svg", "SVG", "the screen, in colour", lambda: screen_svg(strips, pane.area)),
-        Export("txt", "Text", "the screen, as text", plain),
+        Export("txt", "Text", "the screen, as text", lambda: plain),
         Export("html", "HTML", "a page for browsers", page),
     ]
     if pane.timelines:

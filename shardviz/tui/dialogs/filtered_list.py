@@ -24,10 +24,8 @@ OPEN, *MOVES, CLOSE = TABLES["LIST"]
 
 @dataclass(frozen=True)
 class ListRow:
-    """A line of a list, and the `value` with which the dialog is left.
-
-    It is found by `words`, and stands below its `heading`, which is shown once for the rows that share it.
-    """
+    """A line of a list, and the `value` with which the dialog is left. It is found by `words`, and stands
+    below its `heading`, which is shown once for the rows that share it."""
 
     line: Text
     words: str
@@ -36,11 +34,8 @@ class ListRow:
 
 
 class FilterField(Input):
-    """The field above a list.
-
-    `taken` are commands of the dialog whose keys are not for the text; those of the ends of a line are, once
-    there is one.
-    """
+    """The field above a list. `taken` are commands of the dialog whose keys are not for the text; those of
+    the ends of a line are, once there is one."""
 
     def __init__(self, placeholder: str, taken: Sequence[Command]) -> None:
         super().__init__(placeholder=placeholder, select_on_focus=False, compact=True)
@@ -56,10 +51,8 @@ class FilterField(Input):
 
 class FilteredList(Dialog):
     """A field to find lines by words, the list, and a description of the line under the cursor: beside the
-    list in a broad window, else below it.
-
-    `taken` are commands whose keys would else be text. The rows of a `table` have all columns of the window.
-    """
+    list in a broad window, else below it. `taken` are commands whose keys would else be text. The rows of a
+    `table` have all columns of the window."""
 
     commands: ClassVar[Sequence[Command]] = (OPEN, MOVES[0], CLOSE)
     taken: ClassVar[Sequence[Command]] = ()
@@ -117,7 +110,6 @@ class FilteredList(Dialog):
 
     @property
     def chosen(self) -> ListRow | None:
-        """The row under the cursor."""
         index = self.choices.highlighted
         if index is None or not self._shown:
             return None
@@ -207,7 +199,6 @@ class FilteredList(Dialog):
 
     @on(OptionList.OptionHighlighted)
     def describe_chosen(self) -> None:
-        """Describe the row under the cursor."""
         row = self.chosen
         if row is None and self.rows:
             self.describe(Text(self.nothing))

@@ -1,52 +1,46 @@
-"""The lists of what can be put on screen: examples, lessons, places to go to, questions, and shardings."""
+"""The lists to choose from: examples, lessons, places to go to, and values of a field of the problem."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 from textual.widgets import Input
 
-from shardviz.errors import ShardvizError
+from shardviz.errors import ShardvizError, plural
 from shardviz.forms.examples import Example, examples
+from shardviz.forms.form import PROBLEM_FIELDS
 from shardviz.forms.jumps import DeviceJump, InstructionJump, StepJump, device_at, instruction_names
-from shardviz.forms.options import with_shardings
-from shardviz.forms.summary import is_same_question, what_differs
+from shardviz.forms.share import Shared
 from shardviz.forms.wording import error_words
+from shardviz.hardware.chips import CHIPS
+from shardviz.hardware.clusters import cluster_named, machines_of_size
+from shardviz.hardware.machine import Machine
 from shardviz.lazy_names import LazyImports
-from shardviz.render.caption import collectives_text, coordinates
-from shardviz.render.cost_view import comparison_words, machine_words, total_words
-from shardviz.render.lines import READABLE, sentence
-from shardviz.render.plans_compared import ranking_rows, versus_table
-from shardviz.render.questions_view import question_rows
+from shardviz.render.caption import coordinates
+from shardviz.render.cost_view import peak_words
+from shardviz.render.machine_view import machine_words
+from shardviz.sharding.array import BITS, other_names
 from shardviz.stepping.plan_step import collective_steps
-from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
-from shardviz.tui.registry import AREAS, TABLES
+from shardviz.targets import EXTRAS, TARGETS, parse_targets
+from shardviz.tui.dialogs.filtered_list import FilteredList, ListRow
+from shardviz.tui.registry import AREAS
 
 with LazyImports():
-    from shardviz.answers import search
-    from shardviz.hardware import machine as machines
     from shardviz.lessons import course
-    from shardviz.planner import ranking
-    from shardviz.planner.pricing import costs as pricing
-    from shardviz.planner.problem import reading
-    from shardviz.planner.search import mesh_ranking
-    from shardviz.render import lesson_view, search_view
+    from shardviz.render import lesson_view
 
 if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.lesson import Lesson
-    from shardviz.planner.ranking import Candidate
-    from shardviz.planner.search.mesh_ranking import MeshRanking
-    from shardviz.render.palette import Palette
     from shardviz.tui.lesson.progress import LessonProgress
     from shardviz.tui.state import EditorState
 
 
 class ExamplesDialog(FilteredList):
-    """Leaves with an example."""
+    """Leaves with the problem of an example, and the screen that shows it best."""
 
     title_text = "Examples"
     nothing = "No example matches; remove some words."
@@ -66,6 +60,9 @@ class ExamplesDialog(FilteredList):
             what = draft.collective.op
         line = f"{what}   {draft.mesh.replace(',', ' ')}\n"
         return Text.assemble((line, "bold"), f"{example.look}", (f"\nOpens {place}.", "dim"))
+
+    def leave_with(self, row: ListRow) -> None:
+        self.dismiss(Shared(row.value.draft, row.value.screen))
 
 
 class LessonsDialog(FilteredList):
@@ -119,16 +116,15 @@ class JumpDialog(FilteredList):
     JumpDialog.nothing #about { display: block; }
     """
 
-    def __init__(self, state: EditorState, palette: Palette) -> None:
+    def __init__(self, state: EditorState) -> None:
         super().__init__(classes="fitted")
-        self._resolved, self._answers, self._palette = state.resolved, state.queries.answers, palette
+        self._resolved, self._answers = state.resolved, state.queries.answers
 
     def on_mount(self) -> None:
         self.show_rows([*self._devices(), *self._steps(), *self._instructions()])
 
     @property
     def nothing(self) -> str:  # type: ignore[override]
-        """Why nothing is found."""
         try:
             device_at(self.query_one(Input).value, self._resolved.problem.mesh)
         except ShardvizError as error:
@@ -152,7 +148,7 @@ class JumpDialog(FilteredList):
 
     def _device(self, position: int) -> ListRow:
         mesh = self._resolved.problem.mesh
-        words = coordinates(mesh, position, self._palette)
+        words = coordinates(mesh, position, self.palette)
         line = Text.assemble(f"  device {mesh.device_id(position)}  ", words)
         return ListRow(line, line.plain, DeviceJump(position), Text(f"devices of {mesh}", "bold"))
 
@@ -180,168 +176,132 @@ class JumpDialog(FilteredList):
                 yield ListRow(line, line.plain, InstructionJump(name, instruction), heading)
 
 
-(COMPARE,) = TABLES["QUESTIONS"]
+NAME_WIDTH = 14
+"""Columns of a name before what it is."""
+JAX = Text("JAX alone", "bold")
+KINDS = {"tpu": Text("TPUs, none needed here", "bold"), "cuda": Text("NVIDIA GPUs, none needed here", "bold")}
+"""The headings of hardware."""
 
 
-class QuestionsDialog(FilteredList):
-    """`=` puts the line beside the question that is shown, or no longer, `enter` leaves with its form."""
+class FieldPicker(FilteredList):
+    """Leaves with the text of a field of the problem."""
 
-    title_text = "Questions"
-    nothing = "No question matches; remove some words."
-    commands = (OPEN, MOVES[0], COMPARE, CLOSE)
-    taken = (COMPARE,)
-    is_table = True
-    DEFAULT_CSS = """
-    QuestionsDialog #about, QuestionsDialog.-broad.-high #about { max-height: 60%; }
-    QuestionsDialog.comparing #about, QuestionsDialog.comparing.-broad.-high #about { max-height: 75%; }
-    """
-
-    def __init__(self, state: EditorState, palette: Palette) -> None:
+    def __init__(self, resolved: ResolvedProblem) -> None:
         super().__init__()
-        self._asked, self._now = state.questions, state.resolved
-        self._palette = palette
-        self._compares = False
+        self.resolved = resolved
+
+
+class DtypePicker(FieldPicker):
+    """Every dtype, the usual ones first."""
+
+    title_text = "Dtype of the arrays"
+    nothing = "No dtype has this name."
 
     def on_mount(self) -> None:
-        self.describe(Text("No question has been answered yet."))
-        self.call_after_refresh(self._list)
+        usual = PROBLEM_FIELDS["dtype"].usual
+        others = [name for name, bits in BITS.items() if bits and name not in usual]
+        rows = [self._row(name, "usual") for name in usual]
+        rows += [self._row(name, "all others") for name in others]
+        self.show_rows(rows, self.resolved.draft.dtype)
 
-    def _list(self) -> None:
-        """The questions, the cursor where it is, or on the newest that is not shown now."""
-        questions = self._asked.newest_first
-        if not questions or not self.is_attached:
-            return
-        width = self.choices.content_size.width - 2
-        first = next((question for question in questions if not is_same_question(question, self._now)), None)
-        if self.chosen is not None:
-            first = self.chosen.value
-        self.show_table(question_rows(questions, self._now, width, self._palette), questions, first)
+    def _row(self, name: str, heading: str) -> ListRow:
+        size = plural(BITS[name], "bit") if BITS[name] % 8 else plural(BITS[name] // 8, "byte")
+        line = _named(name, size)
+        return ListRow(line, f"{line.plain} {' '.join(other_names(name))}", name, Text(heading, "bold"))
 
     def about(self, row: ListRow) -> Text:
-        chosen: ResolvedProblem = row.value
-        width = min(self.query_one("#choice").content_size.width, READABLE)
-        if self._compares and is_same_question(chosen, self._now):
-            lines = sentence("This question is on screen: choose another to compare with it.", width)
-        elif self._compares:
-            names = [
-                "  ".join(part.text for part in what_differs(*pair))
-                for pair in ((chosen, self._now), (self._now, chosen))
-            ]
-            lines = versus_table(chosen.cost, self._now.cost, width, (names[0], names[1]))
-        else:
-            lines = sentence(machine_words(chosen.cost), width, lead="time  ")
-            lines += [line for words in total_words(chosen.cost) for line in sentence(words, width, 1)]
-        return Text("\n").join(lines)
-
-    def action_compare(self) -> None:
-        self._compares = not self._compares
-        self.set_class(self._compares, "comparing")
-        self.describe_chosen()
-
-    def leave_with(self, row: ListRow) -> None:
-        self.dismiss(row.value.draft)
+        machine, name = self.resolved.machine, row.value
+        said = Text.assemble((f"{name}\n", "bold"), f"{machine.chip}: {peak_words(machine, name)}.")
+        if names := other_names(name):
+            said.append(f"\nAlso {', '.join(names)}.")
+        return said
 
 
-HIGH = 20
-"""Lines of a window that has room for the figures that the table leaves out."""
+class MachinePicker(FieldPicker):
+    """All hardware with as many devices as the mesh; what is typed may be any other, or a machine file."""
 
-
-class ShardingsDialog(FilteredList):
-    """Leaves with the form of a line."""
-
-    title_text = "Meshes and their best shardings"
-    nothing = "No mesh matches; remove some words."
-    is_table = True
-
-    def __init__(self, resolved: ResolvedProblem, palette: Palette) -> None:
-        super().__init__()
-        self._resolved, self._palette = resolved, palette
-        self._answer: MeshRanking | None = None
-        self._columns: int | None = None
+    title_text = "Machine for the times"
+    placeholder = "type to find, or another: 2*v5e:4x4, FILE.toml"
+    nothing = "No machine has this name."
 
     def on_mount(self) -> None:
-        self.describe(Text("searching the meshes …", "dim"))
-        self.beside(self._search)
+        own = _named("by target", "that of the first target, else v5e rings")
+        rows = [_machine_row(machine) for machine in machines_of_size(self.resolved.problem.mesh.size)]
+        self.show_rows([ListRow(own, own.plain, ""), *rows], self.resolved.draft.machine)
 
-    def _search(self) -> Iterator[Callable[[], object]]:
-        """The problem with all shardings open, on any mesh with its axes of the same machine."""
-        form, mesh, machine = self._resolved.shown, self._resolved.problem.mesh, self._resolved.machine
-        if machine.assumed:
-            machine = machines.assumed_machine(machine.chip, mesh.size)
-        question = search.search_question(
-            form.einsum,
-            machine,
-            ",".join(mesh.axis_names),
-            sizes=form.sizes,
-            dtype=form.dtype,
-            backward=form.backward == "yes",
-            remat=form.remat,
-            optimizer=form.optimizer,
-        )
-        for answer in mesh_ranking.search_meshes(question):
-            words = f"{answer.looked_at:,} of {answer.meshes:,} meshes …"
-            yield partial(self.describe, Text(words, "dim"))
-            if answer.is_complete:
-                yield partial(self._show, mesh_ranking.with_smallest_machine(answer))
-
-    def _show(self, answer: MeshRanking) -> None:
-        self._answer = answer
-        if not answer.found:
-            self.describe(
-                Text(
-                    f"{search_view.infeasible_words(answer)}\n{search_view.larger_machine_words(answer)}".strip()
-                )
-            )
-            return
-        room = self.size.width - 8
-        lines, columns = search_view.found_rows(answer.found, room, self._palette)
-        if self.size.height >= HIGH:
-            self._columns = columns
-        self.show_table(lines, answer.found)
+    def row_of(self, typed: str) -> ListRow | None:
+        if typed.endswith(".toml"):
+            return ListRow(_named(typed, "a machine file"), typed, typed)
+        return _typed_machine(typed)
 
     def about(self, row: ListRow) -> Text:
-        assert self._answer is not None
-        width = min(self.query_one("#choice").content_size.width, READABLE)
-        lines = search_view.sharding_lines(self._answer, row.value, width, self._palette, self._columns)
-        return Text("\n").join(lines)
-
-    def leave_with(self, row: ListRow) -> None:
-        assert self._answer is not None
-        mesh = mesh_ranking.shown_mesh(self._answer.question, row.value)
-        self.dismiss(with_shardings(self._resolved.shown, mesh, dict(row.value.specs)))
+        named = cluster_named(row.value) if row.value and not row.value.endswith(".toml") else None
+        return machine_words(named or self.resolved.machine)
 
 
-class RankingDialog(FilteredList):
-    """Leaves with the form of a sharding. A train step is ranked by its forward pass."""
+class TargetPicker(FieldPicker):
+    """The compilers to ask: `enter` asks one more, or one that is asked no longer."""
 
-    title_text = "Shardings over this mesh, fastest first"
-    nothing = "No sharding matches; remove some words."
-    is_table = True
+    title_text = "Compilers to ask"
+    placeholder = "type to find, or another: v5p:4x4x8, h100:2x8"
+    nothing = "No compiler has this name."
 
-    def __init__(self, resolved: ResolvedProblem, palette: Palette) -> None:
-        super().__init__()
-        self._resolved, self._palette = resolved, palette
+    def __init__(self, resolved: ResolvedProblem) -> None:
+        super().__init__(resolved)
+        self._asked = [target.name for target in resolved.targets]
 
     def on_mount(self) -> None:
-        self.describe(Text("planning each sharding …", "dim"))
-        self.beside(self._rank)
+        hardware = [target.machine for target in self.resolved.targets if target.machine is not None]
+        machines = [*hardware, *machines_of_size(self.resolved.problem.mesh.size)]
+        plain = [
+            ListRow(_named(target.name, target.description), target.name, target.name, JAX)
+            for target in TARGETS.values()
+        ]
+        rows = {row.value: self._with_mark(row) for row in (*plain, *map(_machine_row, machines))}
+        self.show_rows([*rows.values()], next((name for name in rows if name not in self._asked), None))
 
-    def _rank(self) -> Iterator[Callable[[], object]]:
-        form, problem = self._resolved.shown, self._resolved.problem
-        question = reading.problem_from_text(
-            form.einsum, mesh=problem.mesh, sizes=form.sizes, dtype=form.dtype, ranked=True
-        )
-        candidates = ranking.rank(question, self._resolved.placed)
-        lines = ranking_rows(candidates, self.size.width - 8, self._palette)
-        yield partial(self.show_table, lines, candidates)
+    def _with_mark(self, row: ListRow) -> ListRow:
+        mark = "✓ " if row.value in self._asked else "  "
+        return replace(row, line=Text.assemble(mark, row.line), words=f"{row.words} {row.line.plain}")
+
+    def row_of(self, typed: str) -> ListRow | None:
+        row = _typed_machine(typed)
+        return None if row is None else self._with_mark(row)
 
     def about(self, row: ListRow) -> Text:
-        candidate: Candidate = row.value
-        beside = comparison_words(candidate.cost, pricing.price(self._resolved.plan, self._resolved.placed))
-        moves = collectives_text(candidate.plan, self._palette)
-        return Text.assemble("collectives: ", moves, f"\nbeside the plan on screen: {beside}")
+        (target,) = parse_targets(row.value)
+        if target.machine is None:
+            return Text.assemble((f"{target.name}\n", "bold"), f"{target.description}.")
+        said = machine_words(target.machine)
+        size, extra = self.resolved.problem.mesh.size, EXTRAS[target.process]
+        if target.machine.devices != size:
+            said.append(f"\nThe mesh has {plural(size, 'device')}.")
+        if not extra.installed:
+            said.append(f"\nNot installed: {extra.command}" if extra.installable else "\nNot on this system.")
+        return said
 
     def leave_with(self, row: ListRow) -> None:
-        plan = row.value.plan
-        specs = {array.name: array.spec for array in plan.problem.arguments if array.spec is not None}
-        self.dismiss(with_shardings(self._resolved.shown, plan.problem.mesh, specs))
+        others = [name for name in self._asked if name != row.value]
+        self.dismiss(",".join(others if row.value in self._asked else [*others, row.value]) or "none")
+
+
+PICKERS: dict[str, type[FieldPicker]] = {
+    "dtype": DtypePicker,
+    "machine": MachinePicker,
+    "targets": TargetPicker,
+}
+"""The lists by the field whose values they are."""
+
+
+def _named(name: str, what: str) -> Text:
+    return Text.assemble((f"{name:<{NAME_WIDTH}} ", "bold"), (what, "dim"))
+
+
+def _machine_row(machine: Machine) -> ListRow:
+    line, kind = _named(machine.name, machine.family.size_words()), KINDS[machine.family.process]
+    return ListRow(line, f"{line.plain} {CHIPS[machine.chip].device_kind}", machine.name, kind)
+
+
+def _typed_machine(typed: str) -> ListRow | None:
+    named = cluster_named(typed)
+    return None if named is None else _machine_row(named)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
-from typing import TYPE_CHECKING
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.form import History, ProblemForm
+from shardviz.forms.resolve import ResolvedProblem
 from shardviz.lessons.attempt import UNKNOWN, Attempt, stages
 from shardviz.lessons.course import following
 from shardviz.lessons.goal import first_difference
@@ -19,28 +19,20 @@ from shardviz.lessons.writing import WritingCheck, form_of
 from shardviz.render.lesson_view import StageFacts, stage_facts
 from shardviz.tui.registry import LESSON, Command
 
-if TYPE_CHECKING:
-    from shardviz.forms.resolve import ResolvedProblem
-
-NOT_ANSWERED = f"Choose an answer first, such as “{UNKNOWN}”."
 NOT_REVEALED = "space shows the answer."
-NOT_MET = "The goal is not met yet; h gives a hint."
-NO_MORE = "This is the last lesson; L lists all lessons."
 MAX_TYPED = 40
 """Characters of a typed answer."""
-SANDBOX = ("change", "code")
-"""The stages that show the learner's own work."""
 
 
 class LessonController:
     """A learner's attempt at a lesson, or a teacher's presentation of one to a class; without any widgets.
 
-    `attempt` and the other values say what is to be seen. `chosen` is the choice under the cursor. `hint` is
-    the number of the hint that is shown, from 1; 0 for none; it was requested after the last edit if
-    `is_hint_new`. `difference` is what the sandbox still lacks, None where it meets the goal. `after` is the
-    next lesson. `is_presented`: nobody chooses. `draft_before` is the sandbox to which undo leads. Choices
-    are in the order of `seed`, the learner's. `typed` is the answer as far as it is typed. `check` is that of
-    what was written last, None while it runs, and `file` is where it stands.
+    `chosen` is the choice under the cursor, `typed` the answer as far as it is typed. `hint` is the number of
+    the hint that is shown, from 1, 0 for none; it was requested after the last edit if `is_hint_new`.
+    `difference` is what the sandbox still lacks, None where it meets the goal. `after` is the next lesson.
+    `is_presented`: nobody chooses. `draft_before` is the sandbox to which undo leads. Choices are in the
+    order of `seed`, the learner's. `check` is that of what was written last, None while it runs, and `file`
+    is where it stands.
 
     The answers to a lesson of the course are computed when a stage needs them, or by `compute_answers`.
     Raises `ShardvizError` for a lesson of one's own that asks for what cannot be computed.
@@ -97,24 +89,15 @@ class LessonController:
 
     @property
     def screen(self) -> str:
-        """The screen that the stage begins with; while the answer is hidden, the one that shows it."""
-        prediction = self.attempt.prediction
-        if prediction is None:
-            return self._goal_screen if self.kind == "change" else self.lesson.screen
-        return prediction.before if self.kind == "predict" and prediction.before else prediction.screen
-
-    @property
-    def _goal_screen(self) -> str:
-        """The screen that shows how far the goal is: the plan where it is about what that sends."""
-        goal = self.lesson.goal
+        """The screen that the stage begins with; while the answer is hidden, the one that shows it; of a goal
+        about what the plan sends, the plan."""
+        prediction, goal = self.attempt.prediction, self.lesson.goal
+        if prediction is not None:
+            is_before = self.kind == "predict" and prediction.before
+            return prediction.before if is_before else prediction.screen
         limited = {ask.split()[0] for ask in goal.at_most or ()}
         is_about_plan = goal.collectives or (goal.ends is None and limited & {"sent", "count"})
-        return "plan" if is_about_plan else self.lesson.screen
-
-    @property
-    def is_about_collective(self) -> bool:
-        """True where the sandbox is a collective of its own: nothing of the problem may change."""
-        return self.lesson.goal.may_change == ("collective",)
+        return "plan" if self.kind == "change" and is_about_plan else self.lesson.screen
 
     @property
     def place(self) -> AnswerLocation:
@@ -173,7 +156,7 @@ class LessonController:
             for text in (self.written, writing.starter):
                 with suppress(ShardvizError):
                     return History(form_of(writing, text))
-        return self._sandbox if self.kind in SANDBOX else History(self.attempt.shown)
+        return self._sandbox if self.kind in ("change", "code") else History(self.attempt.shown)
 
     @property
     def is_field(self) -> bool:
@@ -203,23 +186,22 @@ class LessonController:
     def refusal(self) -> str:
         """The reason why `next` does not lead on."""
         if self.kind == "predict":
-            return NOT_REVEALED if self.is_presented else NOT_ANSWERED
-        return NOT_MET if self.kind == "change" else NO_MORE
+            return NOT_REVEALED if self.is_presented else f"Choose an answer first, such as “{UNKNOWN}”."
+        if self.kind == "change":
+            return "The goal is not met yet; h gives a hint."
+        return "This is the last lesson; L lists all lessons."
 
     @property
     def commands(self) -> list[Command]:
-        """Those that do something now."""
         return [command for command in LESSON if self.does(command.name.split("'")[1])]
 
     def does(self, word: str) -> bool:
-        """Return whether a command does something now."""
-        asks = self.kind == "predict"
-        change = self.kind == "change"
+        asks, change = self.kind == "predict" and not self.is_presented, self.kind == "change"
         return {
-            "answer": asks and not self.is_presented,
-            "down": asks and not self.is_presented and not self.is_typed,
-            "up": asks and not self.is_presented and not self.is_typed,
-            "reveal": asks and self.is_presented,
+            "answer": asks,
+            "down": asks and not self.is_typed,
+            "up": asks and not self.is_typed,
+            "reveal": self.kind == "predict" and self.is_presented,
             "next": self.may_go_on,
             "back": self.attempt.place > 0,
             "hint": (change and bool(self.lesson.hints)) or self.kind == "write",

@@ -6,7 +6,9 @@ import asyncio
 import platform
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+
+from textual.app import App
 
 from shardviz.errors import ShardvizError
 from shardviz.forms.state_file import state_path
@@ -14,9 +16,6 @@ from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import Attempt
 from shardviz.lessons.lesson import Lesson
 from shardviz.lessons.progress import NAME, CourseEntry, CourseProgress, load
-
-if TYPE_CHECKING:
-    from textual.app import App
 
 T = TypeVar("T")
 
@@ -28,10 +27,8 @@ def own_seed() -> str:
 
 class LessonProgress:
     """Reads and writes beside the screen, in the order of the keys; `close` waits for the last write.
-
     `problem` says what the learner has to know: of a damaged file, or one that cannot be written. `seed` is
-    the learner's own, for the order of choices: that of a guest is the guest's seat.
-    """
+    the learner's own, for the order of choices: that of a guest is the guest's seat."""
 
     def __init__(self, is_guest: bool) -> None:
         self.problem = ""
@@ -46,11 +43,9 @@ class LessonProgress:
         return await self._ask(lambda progress: progress.attempt(lesson))
 
     async def entries(self, lessons: tuple[Lesson, ...]) -> list[CourseEntry]:
-        """The lines of lessons in the list."""
         return await self._ask(lambda progress: [progress.entry(lesson) for lesson in lessons])
 
     def keep(self, attempt: Attempt) -> None:
-        """Write where an attempt stands."""
         self._waiting[attempt.lesson.source or attempt.lesson.name] = attempt
         self._thread.submit(self._save)
 

@@ -3,160 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from threading import Thread
 
-from rich.text import Text
-from textual.app import ComposeResult
-from textual.widget import Widget
-from textual.widgets import Static
+from textual import events
+from textual.timer import Timer
 
 from shardviz.errors import QuestionError, ShardvizError
-from shardviz.forms.wording import as_sentence, error_words
+from shardviz.forms.resolve import ResolvedProblem
+from shardviz.forms.share import Shared
+from shardviz.forms.state_file import state_path
+from shardviz.forms.wording import error_words
 from shardviz.lessons.attempt import Attempt, afresh, begin, shared_of, with_own
-from shardviz.render.lesson_view import bar, guide_page, strip_lines
-from shardviz.render.page import highlighted
+from shardviz.lessons.lesson import Lesson
+from shardviz.lessons.writing import SavedFile, WritingCheck, check_written, starter_file
 from shardviz.render.problem_picture import chain_lines
 from shardviz.tui.lesson.controller import NOT_REVEALED, LessonController
-from shardviz.tui.lesson.written import LearnersText
-from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.lesson.progress import LessonProgress
+from shardviz.tui.lesson.sides import CodePage, GoalStrip, Guide, HiddenPane, LessonBar
 from shardviz.tui.opening.pages import LineEntry
 from shardviz.tui.pane import Side
 from shardviz.tui.registry import LESSON, Command
-from shardviz.tui.themes import PROJECTOR, code_style_of
+from shardviz.tui.themes import PROJECTOR
+from shardviz.tui.workspace import Workspace
 
-if TYPE_CHECKING:
-    from textual import events
-
-    from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.forms.share import Shared
-    from shardviz.lessons.lesson import Lesson
-    from shardviz.lessons.writing import WritingCheck
-    from shardviz.tui.lesson.progress import LessonProgress
-    from shardviz.tui.workspace import Workspace
-
-
-PREDICT_FIRST = "Predict first: the answer shows here."
-HIDDEN_FROM_CLASS = "The answer shows here."
-LOW, TALL = 20, 30
-"""From so many lines of the terminal there is room for the tabs, and for a long goal with its hint."""
-
-
-class LessonBar(Widget):
-    """``3  Rows, columns, replicas      ●●◉○○○○○  Predict``."""
-
-    DEFAULT_CSS = """
-    LessonBar { height: 1; padding: 0 1 0 2; background: $panel; color: $primary; }
-    """
-
-    def __init__(self, controller: LessonController) -> None:
-        super().__init__()
-        self.controller = controller
-
-    def render(self) -> Text:
-        return bar(self.controller.attempt, self.content_size.width)
-
-
-class GoalStrip(Static):
-    """The goal above the sandbox, what is still different, and a hint."""
-
-    DEFAULT_CSS = """
-    GoalStrip { height: auto; padding: 0 1 0 2; background: $surface; }
-    """
-
-    def __init__(self, controller: LessonController) -> None:
-        super().__init__(markup=False)
-        self.controller = controller
-
-    def draw(self) -> None:
-        """For the terminal's size; its own is not known before it is drawn."""
-        controller, height = self.controller, self.app.size.height
-        most = 8 if height >= TALL else 5
-        difference = controller.difference and as_sentence(controller.difference)
-        width = self.app.size.width - 3
-        lines = strip_lines(
-            controller.attempt,
-            difference,
-            controller.hint,
-            controller.is_hint_new,
-            width,
-            most,
-        )
-        self.update(Text("\n").join(lines))
-
-
-class Guide(Side):
-    """The words beside the picture."""
-
-    DEFAULT_CSS = """
-    Guide { padding: 0 0 0 2; }
-    Guide.presented { padding: 1 2 0 3; }
-    """
-
-    def __init__(self, controller: LessonController) -> None:
-        super().__init__(classes="presented" if controller.is_presented else "")
-        self.controller = controller
-
-    def compose(self) -> ComposeResult:
-        yield LinesView()
-
-    def on_resize(self) -> None:
-        self.draw()
-
-    def draw(self) -> None:
-        """The words of the stage; of a page that does not fit, the part that matters."""
-        view, controller = self.query_one(LinesView), self.controller
-        width, height = self.content_size
-        if width < 2:
-            return
-        for columns in (width, width - 1):  # the last column may be the scrollbar's
-            lines, seen = guide_page(
-                controller.attempt, controller.told, columns, height, controller.is_presented
-            )
-            is_long = len(lines) > height
-            if not is_long:
-                break
-        view.show(TextLines(lines))
-        view.scroll_to(y=seen if is_long else 0, animate=False, force=True)
-
-
-class HiddenPane(Side):
-    """Hides what would give the answer away; shows a chain of einsums, which the line above cuts."""
-
-    DEFAULT_CSS = """
-    HiddenPane { align: center middle; background: $surface; }
-    HiddenPane Static { width: auto; max-width: 100%; text-wrap: nowrap; text-overflow: ellipsis; }
-    """
-
-    def __init__(self, is_presented: bool) -> None:
-        super().__init__()
-        self._words = Text(HIDDEN_FROM_CLASS if is_presented else PREDICT_FIRST, "dim")
-
-    def compose(self) -> ComposeResult:
-        yield Static()
-
-    def show(self, chain: list[Text]) -> None:
-        self.query_one(Static).update(Text("\n").join([*chain, *[Text()] * bool(chain), self._words]))
-
-
-class CodePage(Side):
-    """The JAX code of what was made, in the place of the screen."""
-
-    def compose(self) -> ComposeResult:
-        yield LinesView()
-
-    def show(self, code: str) -> None:
-        self.query_one(LinesView).show(TextLines(highlighted(code, code_style_of(self.app))))
-
-
+LOW = 20
+"""From so many lines of the terminal there is room for the tabs."""
+POLL_S = 0.5
+"""Seconds between two looks at whether a learner's file was saved."""
 HIDDEN = "That would show the answer: predict first."
-AFTER_SANDBOX = "B goes back to the sandbox and its screens."
-WITHOUT_SECONDS = "This lesson counts bytes; seconds come with the roofline, in a later lesson."
 SENT = "You continue at the sender's stage. Your answers stay; u in the sandbox restores yours."
 ALWAYS = {f"lesson('{what}')" for what in ("next", "back", "hint", "reset", "leave")}
 """The commands whose keys mean them even where they do nothing, so that no pane takes them for its own."""
 LEADING_BACK = {"lesson('back')", "lesson('leave')"}
-CHOOSING = {f"lesson('{what}')" for what in ("answer", "down", "up")}
 TELLING = {"code", "export", "history", "jump", "ranking", "shardings"}
 """Those that would show the answer."""
 
@@ -171,7 +52,10 @@ class LessonView:
         self.state.set_all_aside()
         self._bar, self._strip, self._guide = LessonBar(controller), GoalStrip(controller), Guide(controller)
         self._hidden, self._code = HiddenPane(controller.is_presented), CodePage()
-        self._writing = LearnersText(self.app, self.state, self._show_written, self._code.show)
+        self._saves: Timer | None = None
+        """Looks at whether the learner's file was saved."""
+        self._written = ""
+        """The text that was checked last."""
 
     def refusal(self, area: str = "") -> str:
         """The reason why a screen cannot be shown now, or, without one, why the problem cannot be given out;
@@ -182,12 +66,11 @@ class LessonView:
             is_open = area and prediction is not None and area == prediction.before
             return "" if is_open else NOT_REVEALED if controller.is_presented else HIDDEN
         if area == "time" and self.state.is_quiet:
-            return WITHOUT_SECONDS
-        return AFTER_SANDBOX if area and controller.kind == "code" else ""
+            return "This lesson counts bytes; seconds come with the roofline, in a later lesson."
+        return "B goes back to the sandbox and its screens." if area and controller.kind == "code" else ""
 
     @property
     def is_sandbox(self) -> bool:
-        """True where the problem is the learner's to change."""
         return self.controller.kind == "change"
 
     @property
@@ -202,17 +85,15 @@ class LessonView:
         return self.controller.lesson.program if self.controller.kind == "code" else ""
 
     def shared(self) -> Shared:
-        """The lesson at its stage."""
         return shared_of(self.controller.attempt, self.state.area)
 
     @property
     def commands(self) -> list[Command]:
-        """The lesson's commands that do something now.
-
-        Arrows and enter choose an answer, unless the pane has the keys.
-        """
+        """The lesson's commands that do something now; those that choose an answer, unless the pane has the
+        keys."""
         chooses = self.workspace.is_left or self.controller.is_hidden
-        return [command for command in self.controller.commands if chooses or command.name not in CHOOSING]
+        choosing = () if chooses else ("lesson('answer')", "lesson('down')", "lesson('up')")
+        return [command for command in self.controller.commands if command.name not in choosing]
 
     @property
     def turn(self) -> str:
@@ -228,17 +109,14 @@ class LessonView:
         own = self.commands
         ahead = [command for command in own if command.name not in LEADING_BACK]
         keys = {key for command in LESSON if command in own or command.name in ALWAYS for key in command.keys}
-        others = [
-            replace(command, footer=self.turn) if command.name == "problem" else command for command in others
-        ]
-        free = filter(None, (command.without(keys) for command in others))
-        first, *rest = [command for command in free if command.name != "problem" or self.turn]
-        pane = [command for command in rest if command.area != "app"]
-        kept_back = TELLING if self.refusal() else ()
-        app = [command for command in rest if command.area == "app" and command.name not in kept_back]
-        turn = [command for command in app if command.name == "problem" and self.workspace.is_narrow]
-        back = [command for command in own if command.name in LEADING_BACK]
-        return [first, *ahead, *turn, *pane, *back, *(command for command in app if command not in turn)]
+        named = (replace(each, footer=self.turn) if each.name == "problem" else each for each in others)
+        free = filter(None, (each.without(keys) for each in named))
+        kept_back = {*(TELLING if self.refusal() else ()), *([] if self.turn else ["problem"])}
+        first, *rest = [each for each in free if each.area != "app" or each.name not in kept_back]
+        pane = [each for each in rest if each.area != "app"]
+        turn = [each for each in rest if each.name == "problem" and self.workspace.is_narrow]
+        back = [each for each in own if each.name in LEADING_BACK]
+        return [first, *ahead, *turn, *pane, *back, *(each for each in rest if each not in (*pane, *turn))]
 
     def command_of(self, event: events.Key) -> Command | None:
         """The lesson's command that a key means, before it means anything else."""
@@ -273,8 +151,7 @@ class LessonView:
         self.app.call_after_refresh(self.app.run_worker, answers, thread=True, exit_on_error=False)
 
     async def leave(self) -> None:
-        """Take the widgets away, and put back what was there before."""
-        self._writing.end()
+        self._end_writing()
         self.workspace.screen.remove_class("lesson")
         for widget in (self._bar, self._strip, self._guide, self._hidden, self._code):
             await widget.remove()
@@ -285,7 +162,6 @@ class LessonView:
         self.workspace.face(self._own_side)
 
     async def do(self, what: str) -> None:
-        """Run one of the lesson's commands, where it does something now."""
         controller, before = self.controller, self.controller.attempt
         if what == "next" and not controller.may_go_on:
             self.app.notify(controller.refusal)
@@ -295,7 +171,7 @@ class LessonView:
             self.state.edit(controller.lesson.setup)
         elif what == "write":
             entry = LineEntry(controller.written, controller.lesson.title)
-            self.app.push_screen(entry, self._typed)
+            self.app.push_screen(entry, self._check)
         elif what in ("up", "down"):
             controller.move(1 if what == "down" else -1)
         else:
@@ -318,13 +194,54 @@ class LessonView:
         self._keep(before)
         self.draw()
 
-    def _typed(self, text: str | None) -> None:
-        """Check what the field has now; None where it was left as it is."""
+    def _begin_writing(self) -> None:
+        """Check what was written before, and look for saves of a file. A visitor's code does not run here."""
+        controller, lesson = self.controller, self.controller.lesson
+        if controller.is_field:
+            self._check(controller.written)
+            return
+        self._code.show(starter_file(lesson))
+        if not self.progress.is_guest:
+            file = SavedFile(state_path(f"{lesson.name.replace('-', '_')}.py"), starter_file(lesson))
+            controller.file = str(file.path).replace(str(Path.home()), "~", 1)
+            self._saves = self.app.set_interval(POLL_S, lambda: self._look(file))
+            self._look(file)
+
+    def _end_writing(self) -> None:
+        if self._saves is not None:
+            self._saves.stop()
+
+    def _look(self, file: SavedFile) -> None:
+        try:
+            text = file.saved()
+        except ShardvizError as error:
+            self.app.notify(error_words(error), severity="warning")
+            return
         if text is not None:
-            self._writing.check(self.controller.lesson, text)
+            self._code.show(text)
+            self._check(text, file.path)
+
+    def _check(self, text: str | None, file: Path | None = None) -> None:
+        """Show what was written, and its check as soon as that is made; None where it was left as it is."""
+        if text is None:
+            return
+        self._written = text
+        self._show_written(text, None)
+        lesson, worker = self.controller.lesson, self.state.queries.worker
+
+        def show(check: WritingCheck) -> None:
+            if text == self._written:
+                self._show_written(text, check)
+
+        def wait() -> None:
+            check = check_written(lesson, text, worker, file)
+            with suppress(RuntimeError):  # the application has ended
+                self.app.call_later(show, check)
+
+        # A daemon: whoever quits need not wait for a loop that does not end.
+        Thread(target=wait, daemon=True).start()
 
     def _show_written(self, text: str, check: WritingCheck | None) -> None:
-        """Show what was written, and its check, None while that runs."""
         before = self.controller.attempt
         self.controller.wrote(text, check)
         if self.controller.kind == "write" and self.controller.is_field:
@@ -333,7 +250,6 @@ class LessonView:
         self.draw()
 
     def draw(self) -> None:
-        """Draw what the lesson has on screen, for the size of the terminal."""
         self._bar.refresh()
         self._strip.display = self.is_sandbox
         self._strip.draw()
@@ -352,10 +268,9 @@ class LessonView:
     def _covers(self) -> tuple[Side | None, Side | None]:
         """The widgets in the places of the problem and of the pane."""
         controller = self.controller
-        left = None if controller.kind == "change" and not controller.is_about_collective else self._guide
-        if controller.kind == "code":
-            return left, self._code
-        if controller.kind == "write" and not controller.is_field:
+        is_free = controller.kind == "change" and controller.lesson.goal.may_change != ("collective",)
+        left = None if is_free else self._guide
+        if controller.kind == "code" or (controller.kind == "write" and not controller.is_field):
             return left, self._code
         return left, self._hidden if controller.is_hidden else None
 
@@ -365,32 +280,27 @@ class LessonView:
         self.state.is_quiet = not controller.attempt.shown.machine and controller.screen != "time"
         self.state.open(controller.history)
         await workspace.put_on(controller.screen)
-        workspace.panel.show_problem(self.state.resolved)  # in the first frame already
+        workspace.panel.show_problem()  # in the first frame already
         if controller.kind == "code":
-            self._code.show(self._program())
-        self._writing.end()
+            try:
+                self._code.show(self.program or workspace.pane.jax_code())
+            except ShardvizError as error:
+                self._code.show(f"# {error_words(error)}")
+        self._end_writing()
         if controller.kind == "write":
-            self._writing.begin(controller, self.progress.is_guest)
+            self._begin_writing()
         is_left = workspace.covers[0] is None or controller.kind == "predict"
         workspace.face(is_left or (workspace.is_narrow and controller.kind != "change"))
         workspace.pane.begin(controller.place)
         self.draw()
-
-    def _program(self) -> str:
-        try:
-            return self.program or self.workspace.pane.jax_code()
-        except ShardvizError as error:
-            return f"# {error_words(error)}"
 
 
 async def controller_of(
     lesson: Lesson | Attempt, progress: LessonProgress, is_presented: bool
 ) -> tuple[LessonController, str]:
     """A lesson at the stage where it was left, or where an attempt that was sent is, and what to say of it.
-
-    Of an attempt that was sent, stage and sandbox count: what the learner has done stays, and the sandbox as
-    the learner left it is a step of undo away. Raises `ShardvizError` where the lesson cannot be opened.
-    """
+    What the learner has done stays, and the sandbox as the learner left it is a step of undo away. Raises
+    `ShardvizError` where the lesson cannot be opened."""
     sent, lesson = (lesson, lesson.lesson) if isinstance(lesson, Attempt) else (None, lesson)
     own = begin(lesson) if is_presented else await progress.resumed(lesson)
     attempt = afresh(own) if sent is None else with_own(sent, own)

@@ -7,12 +7,11 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import work
 from textual.widgets import Input
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
 from shardviz.compiler.requests import Cancelled
 from shardviz.errors import CompilerError, QuestionError, ShardvizError, quote
@@ -32,7 +31,7 @@ from shardviz.tui.opening.kinds import (
     words_of,
 )
 from shardviz.tui.registry import TABLES
-from shardviz.tui.time.timelines import OpenedProfile
+from shardviz.tui.state import EditorState, OpenedProfile
 from shardviz.units import human_bytes
 
 with LazyImports():
@@ -41,10 +40,6 @@ with LazyImports():
     from shardviz.hlo import text_file
     from shardviz.profiles import trace_files
 
-if TYPE_CHECKING:
-    from textual.worker import Worker
-
-    from shardviz.tui.state import EditorState
 
 HELP = (
     "A compiled program (HLO, StableHLO, Shardy), a folder of XLA's dumps, a function of a Python file, a "
@@ -52,15 +47,12 @@ HELP = (
     "safetensors, a machine's TOML file, with options after it as after its command; or a sharding in any "
     "notation, a shardviz command line, a string that somebody has sent."
 )
-GUEST = "Type a sharding in any notation, a shardviz command line, or a string that somebody has sent."
 (COMPLETE,) = TABLES["OPEN"]
 
 
 class OpenDialog(FilteredList):
-    """Leaves with what was chosen, or with the profile that was read.
-
-    Without `has_files` only texts are opened.
-    """
+    """Leaves with what was chosen, or with the profile that was read. Without `has_files` only texts are
+    opened."""
 
     title_text = "Open"
     placeholder = "a file, a folder/, a sharding, a command line"
@@ -82,7 +74,6 @@ class OpenDialog(FilteredList):
 
     @property
     def nothing(self) -> str:  # type: ignore[override]
-        """Why nothing is listed."""
         name = self.query_one(Input).value.strip()
         if self._has_files and Openable(name, "program").is_device:
             return f"{quote(name)} is a device or a pipe, not a file."
@@ -90,8 +81,11 @@ class OpenDialog(FilteredList):
 
     def on_mount(self) -> None:
         self.show_rows(self._rows_of(""))
+        guest = (
+            "Type a sharding in any notation, a shardviz command line, or a string that somebody has sent."
+        )
         if not self.rows:
-            self.describe(Text(HELP if self._has_files else GUEST, "dim"))
+            self.describe(Text(HELP if self._has_files else guest, "dim"))
 
     def _rows_of(self, folder: str) -> tuple[ListRow, ...]:
         found = openables(folder) if self._has_files else ()
@@ -167,7 +161,6 @@ class OpenDialog(FilteredList):
             self.app.call_from_thread(end)
 
     def _stop(self) -> bool:
-        """Stop what is being read; False where nothing is."""
         if self._reading is None or self._reading.is_finished:
             return False
         self._reading.cancel()

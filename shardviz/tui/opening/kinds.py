@@ -48,10 +48,8 @@ def option_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def read_options(words: Sequence[str], allowed: Collection[str]) -> Options:
-    """The options in words such as ``--mesh X=4`` or ``--mesh=X=4``.
-
-    Raises `QuestionError` for others than the `allowed`, and for one without its value.
-    """
+    """The options in words such as ``--mesh X=4`` or ``--mesh=X=4``. Raises `QuestionError` for others than
+    the `allowed`, and for one without its value."""
     found: dict[str, str] = {}
     left = [*words]
     known = {_option(each): each for each in allowed}
@@ -140,8 +138,6 @@ PAGES: dict[Kind, tuple[str, Options]] = {
     "model": ("model", {"rules": "fsdp+tensor", "mesh": "data=4,tensor=2"}),
 }
 """The command whose page shows a kind, with the options that it has unless others stand after the path."""
-PROFILES = Path("plugins", "profile")
-"""Where jax.profiler puts profiles within its folder."""
 SIGNS = frozenset("()[]{}<>,_*")
 """What every sharding but the plainest has one of."""
 MOST = 2000
@@ -173,7 +169,6 @@ class Openable:
 
     @property
     def label(self) -> str:
-        """The name, and the words after it."""
         return " ".join((self.name, shlex.join(self.options))).rstrip()
 
     def command(self, mesh: str, target: str) -> str:
@@ -237,11 +232,8 @@ def listed_folder(text: str) -> str:
 
 def openables(folder: str) -> list[Openable]:
     """The contents of a folder that can be opened, folders last, or the functions of a Python file; none of
-    what cannot be read.
-
-    `folder` is as it is typed, empty or with a slash or a colon at its end, and the names begin with it. What
-    all files of a folder make together comes first.
-    """
+    what cannot be read. `folder` is as it is typed, empty or with a slash or a colon at its end, and the
+    names begin with it. What all files of a folder make together comes first."""
     here = _path(folder.removesuffix(":") or ".")
     if folder.endswith(":"):
         return [Openable(f"{folder}{name}", "function") for name in functions_of(here, of_mesh=True)]
@@ -251,7 +243,7 @@ def openables(folder: str) -> list[Openable]:
     except (OSError, ValueError):
         return []
     kinds = [Openable(folder or "./", "modules")] if final_files(name for name, _ in kept) else []
-    if is_folder(here / PROFILES):
+    if is_folder(here / "plugins" / "profile"):  # where jax.profiler puts them
         kinds.append(Openable(folder or "./", "profile"))
     if checkpoint.is_checkpoint(here):
         kinds.append(Openable(folder or "./", "checkpoint"))

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from rich.ansi import AnsiDecoder
 from rich.text import Text
@@ -18,20 +17,17 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from shardviz.forms import enter as entering
+from shardviz.forms.form import ProblemForm
 from shardviz.forms.share import Shared, from_string
 from shardviz.notation.notations import write_all
 from shardviz.render.caption import translate_view
 from shardviz.render.lines import printable
 from shardviz.tui.dialogs.dialog import CLOSE, HELP, CommandPage, Dialog
+from shardviz.tui.dialogs.tables import ArraysDialog
 from shardviz.tui.lines_view import LinesView
-from shardviz.tui.opening.arrays import ArraysDialog
+from shardviz.tui.opening.kinds import Openable
 from shardviz.tui.registry import TABLES, bindings
-from shardviz.tui.themes import palette_of
-
-if TYPE_CHECKING:
-    from shardviz.forms.form import ProblemForm
-    from shardviz.tui.opening.kinds import Openable
-    from shardviz.tui.state import EditorState
+from shardviz.tui.state import EditorState
 
 AGAIN, KEEP, ARRAYS = TABLES["COMMAND"]
 
@@ -59,17 +55,13 @@ class TranslationDialog(CommandPage):
     title_text = "In every notation"
 
     def __init__(self, text: str) -> None:
-        super().__init__()
+        super().__init__(shlex.join(["shardviz", "translate", text]))
         self._text = text
 
     def lines(self, width: int) -> list[Text]:
         notation, readings, context = entering.read_any(self._text)
         written = [write_all(reading, context) for reading in readings]
-        return translate_view(readings, notation, written, context.mesh, width, palette_of(self.app))
-
-    @property
-    def line(self) -> str:
-        return shlex.join(["shardviz", "translate", self._text])
+        return translate_view(readings, notation, written, context.mesh, width, self.palette)
 
 
 class CommandDialog(CommandPage):
@@ -80,38 +72,32 @@ class CommandDialog(CommandPage):
     BINDINGS = bindings([AGAIN])
 
     def __init__(self, line: str) -> None:
-        super().__init__()
-        self._line, self._printed = line, [Text()]
+        super().__init__(line)
+        self._printed = [Text()]
         self._process: subprocess.Popen[bytes] | None = None
 
-    @property
-    def line(self) -> str:
-        return self._line
-
     def lines(self, width: int) -> list[Text]:
-        head = Text(printable(self._line), "bold", overflow="ellipsis", no_wrap=True)
+        head = Text(printable(self.line), "bold", overflow="ellipsis", no_wrap=True)
         head.truncate(width, overflow="ellipsis")
         lines = (line.wrap(self.app.console, width) for line in self._printed)
         return [head, Text(), *chain.from_iterable(lines)]
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.call_after_refresh(self._begin)
+        self.call_after_refresh(self._run, self.line)
 
     def action_again(self) -> None:
-        def take(line: str | None) -> None:
-            if line is not None:
-                self._line = line
-                self._begin()
+        self.app.push_screen(LineEntry(self.line), self._run)
 
-        self.app.push_screen(LineEntry(self._line), take)
-
-    def _begin(self) -> None:
-        """Run the line, and no longer the one before."""
+    def _run(self, line: str | None) -> None:
+        """Run a line, and no longer the one before."""
+        if line is None:
+            return
+        self.line = line
         self._stop()
         self._show("running …")
         try:
-            words = shlex.split(self._line)
+            words = shlex.split(self.line)
         except ValueError as error:
             self._show(f"✗ The command line cannot be read: {error}.")
             return
@@ -127,7 +113,7 @@ class CommandDialog(CommandPage):
         )
         self._wait(self._process)
 
-    @work(thread=True, exit_on_error=False)
+    @work(thread=True)
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
         said = [text.decode("utf-8", "replace").rstrip() for text in process.communicate() if text]
         if process is self._process:
@@ -153,7 +139,7 @@ class ProgramDialog(CommandDialog):
     BINDINGS = bindings([ARRAYS])
 
     def action_arrays(self) -> None:
-        self.app.push_screen(ArraysDialog(shlex.split(self._line)[1:], palette_of(self.app)))
+        self.app.push_screen(ArraysDialog(shlex.split(self.line)[1:]))
 
 
 class LineEntry(Dialog):

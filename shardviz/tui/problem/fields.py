@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from shardviz.forms.resolve import ResolvedProblem
     from shardviz.sharding import PartitionSpec
 
-MAX_LETTERS = 4
-"""Letters of axes that the footer names."""
 WORKS_ON: dict[str, tuple[Kind, ...]] = {
     "edit": ("text", "axis", "array", "dim", "sums", "choice"),
     "cycle": ("dim", "array", "choice", "text"),
@@ -49,7 +47,6 @@ LISTED = ("dtype", "targets", "machine")
 
 
 def works_on(command: str, cell: FieldCell, resolved: ResolvedProblem) -> bool:
-    """Return whether a command does something to a cell."""
     command = command.partition("(")[0]
     if command in WORKS_ON and cell.kind not in WORKS_ON[command]:
         return False
@@ -76,7 +73,6 @@ def text_of(cell: FieldCell, resolved: ResolvedProblem) -> str:
 
 
 def entered(draft: ProblemForm, cell: FieldCell, text: str) -> ProblemForm:
-    """Another text in place of that of a cell; an axis without a text is removed."""
     if cell.kind != "axis" or looks_like_command(text):
         return entering.enter(draft, cell.field, text)
     if not text.strip():
@@ -85,22 +81,19 @@ def entered(draft: ProblemForm, cell: FieldCell, text: str) -> ProblemForm:
 
 
 def cycled(draft: ProblemForm, cell: FieldCell, resolved: ResolvedProblem) -> ProblemForm:
-    """The next choice for a cell."""
     if cell.kind == "dim":
         return axis_edits.cycle(draft, cell.row, cell.number)
     if cell.kind in ("array", "choice"):
-        return axis_edits.toggle_open(draft, cell.row, planned_spec(cell.row, resolved))
+        planned: PartitionSpec | None = None
+        if not resolved.faults:  # else the plan is not that of the form
+            arrays = [
+                each for operands, result in decided_parts(resolved.plan) for each in (*operands, result)
+            ]
+            planned = arrays[cell.row].spec
+        return axis_edits.toggle_open(draft, cell.row, planned)
     choices = PROBLEM_FIELDS[cell.field].usual
     index = choices.index(cell.text) + 1 if cell.text in choices else 0
     return entering.enter(draft, cell.field, choices[index % len(choices)])
-
-
-def planned_spec(row: int, resolved: ResolvedProblem) -> PartitionSpec | None:
-    """The spec of an array in the plan; None where the plan is not that of the form."""
-    if resolved.faults:
-        return None
-    arrays = [array for operands, result in decided_parts(resolved.plan) for array in (*operands, result)]
-    return arrays[row].spec
 
 
 def assigned(draft: ProblemForm, cell: FieldCell, axis: str) -> ProblemForm:
@@ -123,7 +116,6 @@ def moved_from(rows: Sequence[FieldRow], cell: FieldCell, axis: str) -> str:
 
 
 def cleared(draft: ProblemForm, cell: FieldCell) -> ProblemForm:
-    """No axis for a dimension, or no pending sum."""
     if cell.kind == "dim":
         return axis_edits.clear(draft, cell.row, cell.number)
     for axis in cell.axes:
@@ -140,21 +132,17 @@ def letters_of(axis_names: Sequence[str]) -> dict[str, str]:
 
 def letters_text(letters: Collection[str]) -> str:
     """Letters for the footer: ``X Y``, or, where there are many, ``S T U V …``."""
-    shown = [*letters][:MAX_LETTERS]
+    shown = [*letters][:4]
     return " ".join(shown if len(shown) == len(letters) else [*shown, "…"])
 
 
 MAX_TEXT = 20_000
 """Characters that a field takes."""
-AXIS_HINT = "a name, a size, or both: X=4; all axes: X=2,Y=4; empty removes the axis"
-SPEC_HINT = "X_, P('X', None), A[b_X, d] …; all arrays: X_,__->X_; ? where the compiler may choose"
 
 
 class Entry(Input):
-    """One line of text in place of a field's value: enter keeps it, esc leaves the field as it was.
-
-    It is there for one field after another, and hidden between.
-    """
+    """One line of text in place of a field's value: enter keeps it, esc leaves the field as it was. It is
+    there for one field after another, and hidden between."""
 
     @dataclass
     class Ended(Message):
@@ -201,7 +189,11 @@ class Entry(Input):
         cell = self.cell
         faults = tuple(fault for fault in resolved.faults if fault.field == cell.field)
         own = PROBLEM_FIELDS.get(cell.field)
-        hint = AXIS_HINT if cell.kind == "axis" else SPEC_HINT if own is None else own.hint
+        hint = "X_, P('X', None), A[b_X, d] …; all arrays: X_,__->X_; ? where the compiler may choose"
+        if cell.kind == "axis":
+            hint = "a name, a size, or both: X=4; all axes: X=2,Y=4; empty removes the axis"
+        elif own is not None:
+            hint = own.hint
         return Typing(cell.field, faults, hint, self.notes)
 
     async def _on_key(self, event: events.Key) -> None:
@@ -254,10 +246,8 @@ def cursor_on(rows: Sequence[FieldRow], cell: FieldCell) -> Cursor:
 
 
 def moved(places: Sequence[FieldPlace], cell: FieldCell, direction: str) -> FieldCell:
-    """The cell next to another: "up" and "down" the nearest on another line, "left" and "right" in its field.
-
-    At the edge it is the same cell.
-    """
+    """The cell next to another: "up" and "down" the nearest on another line, "left" and "right" in its field;
+    at the edge the same cell."""
     if direction in ("left", "right"):
         cells = list(dict.fromkeys(place.cell for place in places if place.cell.field == cell.field))
         number = cells.index(cell) + (1 if direction == "right" else -1)

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import events
@@ -21,16 +20,13 @@ from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Side
 from shardviz.tui.problem import fields
 from shardviz.tui.problem.fields import Cursor, Entry
-from shardviz.tui.registry import PROBLEM, TYPING, Command, CommandsChanged, bindings
+from shardviz.tui.registry import PROBLEM, TYPING, Command, bindings
+from shardviz.tui.state import EditorState
 
 with LazyImports():
     from shardviz.forms import enter as entering
     from shardviz.render import questions_view
-    from shardviz.tui.dialogs import pickers
-
-if TYPE_CHECKING:
-    from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.tui.state import EditorState
+    from shardviz.tui.dialogs import lists
 
 
 class FieldsView(LinesView, inherit_bindings=False):
@@ -53,27 +49,20 @@ class ProblemPanel(Side):
         self._rows: list[FieldRow] = []
         self.picture: FieldsPicture | None = None
         self._figures: list[Text] = []
-        self._entry = Entry()
+        self.view, self._entry = FieldsView(), Entry()
 
     def compose(self) -> ComposeResult:
-        yield FieldsView()
+        yield self.view
 
     def on_mount(self) -> None:
         self.watch(self.view, "scroll_y", self._place_entry, init=False)
 
     @property
-    def view(self) -> FieldsView:
-        """The picture, which has the focus when no text is typed."""
-        return self.query_one(FieldsView)
-
-    @property
     def is_typing(self) -> bool:
-        """True while the text of a field is typed."""
         return self._entry.is_open
 
     @property
     def cell(self) -> FieldCell:
-        """The cell under the cursor."""
         return fields.cell_at(self._rows or field_rows(self.state.resolved), self.cursor)
 
     @property
@@ -100,10 +89,9 @@ class ProblemPanel(Side):
             return {}
         return fields.letters_of(mesh_in(self.state.resolved).axis_names)
 
-    def show_problem(self, resolved: ResolvedProblem) -> None:
-        """Draw the fields of another problem."""
+    def show_problem(self) -> None:
         hidden, self._figures = (fields.PRICED, []) if self.state.is_quiet else ((), self._figures)
-        self._rows = [row for row in field_rows(resolved) if row.field not in hidden]
+        self._rows = [row for row in field_rows(self.state.resolved) if row.field not in hidden]
         self._draw()
 
     def on_resize(self) -> None:
@@ -164,7 +152,7 @@ class ProblemPanel(Side):
         self._show()
         self.view.scroll_to_region(region, animate=False, force=True)
         self._place_entry()
-        self.post_message(CommandsChanged())
+        self.refresh_bindings()
 
     def _place_entry(self) -> None:
         if self.is_typing and self.picture:
@@ -209,7 +197,7 @@ class ProblemPanel(Side):
     def action_cycle(self) -> None:
         field = self.cell.field
         if field in fields.LISTED:
-            self.app.push_screen(pickers.PICKERS[field](self.state.resolved), partial(self._picked, field))
+            self.app.push_screen(lists.PICKERS[field](self.state.resolved), partial(self._picked, field))
             return
         self.state.edit(fields.cycled(self.state.resolved.draft, self.cell, self.state.resolved))
 
@@ -255,11 +243,8 @@ class ProblemPanel(Side):
             self._draw()
 
     def on_input_changed(self) -> None:
-        """Each key: the draft is tried, and shown if it can be read and planned, else what was there before
-        the text.
-
-        No step of undo yet.
-        """
+        """Show the draft at each key, or what was there before the text where it cannot be read and planned:
+        no step of undo yet."""
         if self._entry.is_open:
             self.state.show(self._entry.draft, self._entry.before)
 

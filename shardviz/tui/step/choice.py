@@ -52,7 +52,6 @@ class CollectiveChoice:
 
     @property
     def collectives(self) -> list[int]:
-        """The steps of the plan that have rounds."""
         return collective_steps(self._resolved.plan)
 
     @property
@@ -61,11 +60,9 @@ class CollectiveChoice:
         return self._resolved.collective is not None
 
     def look(self, resolved: ResolvedProblem) -> Literal["same", "alike", "other"]:
-        """Find the collective of a problem.
-
-        "same": it is the one before; "alike": the same operation on the same array, otherwise split or
-        sized; "other": another one, by its usual algorithm. The kind of links stays as it was chosen.
-        """
+        """Find the collective of a problem: "same" as before; "alike", the same operation on the same array,
+        otherwise split or sized or on other links; or an "other" one, by its usual algorithm. The kind of
+        links stays as it was chosen."""
         self._resolved = resolved
         numbers = self.collectives
         if self.step not in numbers:
@@ -75,7 +72,7 @@ class CollectiveChoice:
         if resolved.collective is None:
             of = resolved.plan, self.step, resolved.placed.machine
         if of == self._of:
-            return "same"
+            return "alike" if self._find_links() else "same"
         before, self._of, self.base, self.fault, self._questions = self.base, of, None, None, {}
         try:
             if resolved.collective is not None:
@@ -84,17 +81,17 @@ class CollectiveChoice:
                 self.base = question_of_step(resolved.plan, self.step, None, resolved.placed)
         except ShardvizError as error:
             self.fault = error
-        if before is not None and self.base is not None and _alike(before, self.base):
+        self._find_links()
+        names = [(each.operation, each.layout.array.name) for each in (before, self.base) if each is not None]
+        if len(names) == 2 and names[0] == names[1]:
             return "alike"
         self.algorithm = None
         return "other"
 
     @property
     def question(self) -> CollectiveQuestion | None:
-        """The collective by the chosen algorithm; by the usual one where that does not suit it any more.
-
-        It is the same object every time, since that is how a verdict on it is found.
-        """
+        """The collective by the chosen algorithm; by the usual one where that does not suit it any more. It
+        is the same object every time, since that is how a verdict on it is found."""
         if self.base is None:
             return None
         if self.algorithm not in self._questions:
@@ -133,12 +130,10 @@ class CollectiveChoice:
         kept = tuple(parameter for parameter in own.parameters if parameter[0] != "pieces")
         return replace(draft, collective=replace(own, algorithm=algorithm, parameters=kept))
 
-    def find_links(self) -> bool:
+    def _find_links(self) -> bool:
         """Take the links of the machine; whether they are others than before."""
-        before = self._levels
-        self._levels = (
-            () if self.base is None else self._resolved.placed.published_levels(self.base.operation.axes)
-        )
+        before, placed = self._levels, self._resolved.placed
+        self._levels = () if self.base is None else placed.published_levels(self.base.operation.axes)
         return self._levels != before
 
     def forget(self) -> bool:
@@ -173,7 +168,6 @@ class CollectiveChoice:
         return group_links(self._resolved.placed, axes, dims, kind)
 
     def next_step(self, steps: int) -> None:
-        """Choose the collective of the plan so many further on."""
         numbers = self.collectives
         if numbers:
             index = numbers.index(self.step) if self.step in numbers else 0
@@ -232,7 +226,6 @@ def is_large(question: CollectiveQuestion) -> bool:
 
 
 def worked_out(question: CollectiveQuestion, links: Links) -> PreparedRun | ShardvizError:
-    """A collective ready to be played, or why it cannot be."""
     try:
         return collective_run.prepare_run(question, links)
     except ShardvizError as error:
@@ -247,7 +240,3 @@ def with_algorithm(question: CollectiveQuestion, algorithm: str | None) -> Colle
         return question
     pattern = question.schedule.pattern
     return replace(question, schedule=schedule_for(algorithm, pattern, None, question.operation.name))
-
-
-def _alike(one: CollectiveQuestion, other: CollectiveQuestion) -> bool:
-    return one.operation == other.operation and one.layout.array.name == other.layout.array.name

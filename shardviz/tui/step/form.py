@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from rich.text import Text
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, VerticalScroll
@@ -17,20 +18,15 @@ from shardviz.errors import ShardvizError
 from shardviz.forms.collective import CollectiveFieldError, collective_question
 from shardviz.forms.form import COLLECTIVE_FIELDS, CollectiveFields
 from shardviz.forms.wording import as_sentence
-
-if TYPE_CHECKING:
-    from shardviz.forms.resolve import ResolvedProblem
-    from shardviz.sharding import Mesh
-    from shardviz.tui.state import EditorState
+from shardviz.sharding import Mesh
+from shardviz.tui.state import EditorState
 
 FIELDS = tuple(COLLECTIVE_FIELDS)
 SETTINGS = ("pieces", *(name for name in PARAMETERS if name != "untiled"), "untiled")
 """Fields that only some algorithms or operations take."""
-CHOSEN = ("op", "algorithm")
-"""Fields below which stands what can be chosen for them."""
-HINTS = {name: field.hint for name, field in COLLECTIVE_FIELDS.items()} | {
-    "pieces": "the algorithm's default"
-}
+HINTS = {name: field.hint for name, field in COLLECTIVE_FIELDS.items()}
+HINTS |= {name: parameter.example for name, parameter in PARAMETERS.items()}
+HINTS |= {"pieces": "the algorithm's default"}
 
 
 class CollectiveForm(VerticalScroll):
@@ -62,78 +58,65 @@ class CollectiveForm(VerticalScroll):
     def compose(self) -> ComposeResult:
         yield Static(Text("Another collective", "bold"), id="form-title")
         for name in (*FIELDS, *SETTINGS):
-            hint = PARAMETERS[name].example if name in PARAMETERS else HINTS[name]
             with Horizontal(id=f"row-{name}"):
                 yield Static(Text(name.replace("_", " ")))
-                yield Input(id=f"field-{name}", placeholder=hint, compact=True)
-            if name in CHOSEN:
+                yield Input(id=f"field-{name}", placeholder=HINTS[name], compact=True)
+            if name in ("op", "algorithm"):
                 yield Static(id=f"choices-{name}", classes="choices", markup=False)
             fault = Static(id=f"fault-{name}", classes="fault", markup=False)
             fault.display = False
             yield fault
 
-    @property
-    def first_field(self) -> Input:
-        return self.query_one("#field-op", Input)
-
-    def show_problem(self, resolved: ResolvedProblem) -> None:
-        """The collective of a problem; what somebody is writing stays while that is the same."""
-        collective = resolved.draft.collective or CollectiveFields()
+    def show_problem(self) -> None:
+        """Show the problem's collective; what somebody is writing stays while that is the same."""
+        collective = self._state.resolved.draft.collective or CollectiveFields()
         if collective != self._filled:
             self._filled = collective
             values = {name: getattr(collective, name) for name in FIELDS} | dict(collective.parameters)
             with self.prevent(Input.Changed):
                 for name in (*FIELDS, *SETTINGS):
-                    self.query_one(f"#field-{name}", Input).value = values.get(name, "")
+                    self._field(name).value = values.get(name, "")
         self._check()
 
     @property
     def collective(self) -> CollectiveFields:
-        """The collective that the fields describe."""
-        texts = {name: self.query_one(f"#field-{name}", Input).value.strip() for name in FIELDS}
-        parameters = [(name, self.query_one(f"#field-{name}", Input).value.strip()) for name in SETTINGS]
-        return CollectiveFields(
-            **texts, parameters=tuple(parameter for parameter in parameters if parameter[1])
-        )
+        texts = {name: self._field(name).value.strip() for name in (*FIELDS, *SETTINGS)}
+        parameters = tuple((name, texts.pop(name)) for name in SETTINGS)
+        return CollectiveFields(**texts, parameters=tuple(each for each in parameters if each[1]))
 
-    def on_input_changed(self, _event: Input.Changed) -> None:
-        self._check()
+    def _field(self, name: str) -> Input:
+        return self.query_one(f"#field-{name}", Input)
 
-    def on_input_submitted(self, _event: Input.Submitted) -> None:
+    @on(Input.Changed)
+    def _check(self) -> bool:
+        """Say what is wrong, at its field; whether nothing is."""
+        collective, mesh = self.collective, self._state.resolved.problem.mesh
+        for name, parameter in PARAMETERS.items():
+            only, written = takers(parameter), bool(self._field(name).value)
+            self.query_one(f"#row-{name}").display = len(only) > 1 or collective.op in only or written
+        for name, choices in (("op", [*OPERATIONS]), ("algorithm", _algorithms(collective, mesh))):
+            offered = self.query_one(f"#choices-{name}", Static)
+            offered.update(Text("  ".join(choices)))
+            offered.display = bool(choices)
+        wrong, error = "", _error(collective, mesh)
+        if error is not None:
+            wrong, reason = _culprit(collective, mesh), error.message
+            if isinstance(error, CollectiveFieldError):
+                wrong, reason = error.field, error.reason
+            said = f"✗ {as_sentence(reason)} {as_sentence(error.hint)}".rstrip()
+            self.query_one(f"#fault-{wrong}", Static).update(Text(said))
+        for name in (*FIELDS, *SETTINGS):
+            self.query_one(f"#fault-{name}").display = name == wrong
+        return not wrong
+
+    @on(Input.Submitted)
+    def _submit(self) -> None:
         if self._check():
             self._state.edit(replace(self._state.history.draft, collective=self.collective))
             self.post_message(self.Done())
 
     def action_leave(self) -> None:
         self.post_message(self.Done())
-
-    def _offer(self, name: str, choices: list[str]) -> None:
-        shown = self.query_one(f"#choices-{name}", Static)
-        shown.update(Text("  ".join(choices)))
-        shown.display = bool(choices)
-
-    def _check(self) -> bool:
-        """Say what is wrong, at its field; whether nothing is."""
-        collective = self.collective
-        for name, parameter in PARAMETERS.items():
-            only, written = takers(parameter), bool(self.query_one(f"#field-{name}", Input).value)
-            self.query_one(f"#row-{name}").display = len(only) > 1 or collective.op in only or written
-        wrong = ""
-        mesh = self._state.resolved.problem.mesh
-        self._offer("op", [*OPERATIONS])
-        self._offer("algorithm", _algorithms(collective, mesh))
-        error = _error(collective, mesh)
-        if error is not None:
-            if isinstance(error, CollectiveFieldError):
-                wrong, reason = error.field, error.reason
-            else:
-                wrong, reason = _culprit(collective, mesh), error.message
-            self.query_one(f"#fault-{wrong}", Static).update(
-                Text(f"✗ {as_sentence(reason)} {as_sentence(error.hint)}".rstrip())
-            )
-        for name in (*FIELDS, *SETTINGS):
-            self.query_one(f"#fault-{name}").display = name == wrong
-        return not wrong
 
 
 def _algorithms(collective: CollectiveFields, mesh: Mesh) -> list[str]:

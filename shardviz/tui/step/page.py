@@ -3,29 +3,25 @@ JAX's verdict."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
+from shardviz.errors import ShardvizError
 from shardviz.forms.wording import as_sentence
 from shardviz.render.lines import sentence
 from shardviz.render.rounds import player as player_page
 from shardviz.render.rounds import step_notes
+from shardviz.render.rounds.player import View
+from shardviz.stepping.collective_matmul import BlockwiseMatmul
+from shardviz.stepping.collective_run import PreparedRun
+from shardviz.stepping.plan_run import PlanRun
+from shardviz.stepping.question import CollectiveQuestion
 from shardviz.tui.lines_view import LinesView, TextLines
+from shardviz.tui.state import EditorState
+from shardviz.tui.step.choice import CollectiveChoice
 from shardviz.tui.step.player import PlanPage, Player, Rounds
 from shardviz.tui.themes import palette_of
-
-if TYPE_CHECKING:
-    from shardviz.errors import ShardvizError
-    from shardviz.render.rounds.player import View
-    from shardviz.stepping.collective_matmul import BlockwiseMatmul
-    from shardviz.stepping.collective_run import PreparedRun
-    from shardviz.stepping.plan_run import PlanRun
-    from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.tui.state import EditorState
-    from shardviz.tui.step.choice import CollectiveChoice
 
 VERDICT_LINES = 2
 """The most lines for JAX's verdict."""
@@ -70,14 +66,12 @@ class CollectivePage(Vertical):
 
     @property
     def matmul(self) -> BlockwiseMatmul | None:
-        """The matmul that can run beside the collective; None where there is none."""
         return None if self.prepared is None else self.chosen.matmul(self.prepared.run)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw_anew)
 
     def show_prepared(self, prepared: PreparedRun | None) -> None:
-        """Show a collective, or why there is none."""
         self.prepared = prepared
         if prepared is not None:
             self.group = min(self.group, len(prepared.run.groups) - 1)
@@ -122,37 +116,30 @@ class CollectivePage(Vertical):
         if not self.size.width:
             return
         if self.fault is not None or (self.prepared is None and self.view != "values"):
-            self._draw_words()
+            words = ["Computing the sends …"]
+            if self.fault is not None:
+                words = [as_sentence(self.fault.message), as_sentence(self.fault.hint)]
+            self.foot.put([])
+            self.head.put([])
+            self.rounds.show(TextLines([line for each in words for line in sentence(each, self.size.width)]))
             return
         if self.prepared is not None:
-            self._follow_lens(self.prepared)
+            if self.state.lens is not None and self.state.lens != self._followed:
+                group, _ = self.prepared.run.places.get(self.state.lens, (self.group, 0))
+                if group != self.group:
+                    self.group, self.rounds.page = group, None
+            self._followed = self.state.lens
         if self.rounds.page is None or self.rounds.page.palette is not palette_of(self.app):
             self.rounds.page = self._new_page()
         self.rounds.page.lens = self.state.lens
         speed = f"{self.player.speed:g}/s" if self.player.playing else ""
         self.head.put(self.rounds.page.head(self.player.number, speed))
-        self.draw_foot()
-        self.rounds.draw()
-
-    def draw_foot(self) -> None:
-        """Draw the lines below the picture, which makes room for a longer verdict."""
-        if self.rounds.page is None or not self.size.width:
-            return  # A pane that a lesson hides has no room, and draws itself again when it is shown.
         verdict = self._verdict()
-        lines = self.rounds.page.foot(self.player.number, verdict)
-        if len(verdict) != self.rounds.page.verdict_lines:
+        self.foot.put(self.rounds.page.foot(self.player.number, verdict))
+        if len(verdict) != self.rounds.page.verdict_lines:  # the picture makes room for a longer one
             self.rounds.page = self._new_page(len(verdict))
             self.rounds.page.lens = self.state.lens
-            self.rounds.draw()
-        self.foot.put(lines)
-
-    def _follow_lens(self, prepared: PreparedRun) -> None:
-        """Show the group of the marked device, wherever that was marked."""
-        if self.state.lens is not None and self.state.lens != self._followed:
-            group, _ = prepared.run.places.get(self.state.lens, (self.group, 0))
-            if group != self.group:
-                self.group, self.rounds.page = group, None
-        self._followed = self.state.lens
+        self.rounds.draw()
 
     def _new_page(self, verdict: int = 1) -> player_page.PlayerPage | PlanPage:
         if self.view == "values":
@@ -194,13 +181,3 @@ class CollectivePage(Vertical):
             else:
                 said = "… JAX verifies"
         return sentence(said, width, style="dim")[:VERDICT_LINES]
-
-    def _draw_words(self) -> None:
-        self.foot.put([])
-        self.head.put([])
-        if self.fault is not None:
-            words = [as_sentence(self.fault.message), as_sentence(self.fault.hint)]
-        else:
-            words = ["Computing the sends …"]
-        lines = [line for word in words for line in sentence(word, self.size.width)]
-        self.rounds.show(TextLines(lines))

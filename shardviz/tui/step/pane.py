@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,33 +15,29 @@ from shardviz.forms.wording import error_words
 from shardviz.lazy_names import LazyImports
 from shardviz.stepping.plan_step import collective_steps
 from shardviz.tui.pane import Pane
-from shardviz.tui.registry import FORM, STEP, Command, CommandsChanged, bindings
+from shardviz.tui.registry import FORM, STEP, Command, bindings
 from shardviz.tui.step.choice import CollectiveChoice, is_large, worked_out
 from shardviz.tui.step.form import CollectiveForm
 from shardviz.tui.step.page import CollectivePage
-from shardviz.tui.step.player import Player
+from shardviz.tui.step.player import Player, Rounds
 
 with LazyImports():
     from shardviz.codegen import collective as collective_program
     from shardviz.documents import rounds
     from shardviz.documents.fields import KINDS
-    from shardviz.tui.step import dialogs
+    from shardviz.tui.dialogs import tables
 
 if TYPE_CHECKING:
     from shardviz.documents.fields import Document
-    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.hardware.group_links import Links
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner.problem import Problem
     from shardviz.stepping.collective_run import CollectiveRun, PreparedRun
     from shardviz.stepping.question import CollectiveQuestion
-    from shardviz.tui.compiler_queries import ShownAnswer
     from shardviz.tui.state import EditorState
 
 PAN = 16
 """Columns of one key press."""
-_OF_ROUNDS = ("play", "round", "algorithm", "compare", "view", "device", "links")
-"""Commands that do nothing where nothing is sent."""
 
 
 class StepPane(Pane):
@@ -68,14 +64,14 @@ class StepPane(Pane):
     def player(self) -> Player:
         return self.page.player
 
-    def show_problem(self, resolved: ResolvedProblem) -> None:
+    def show_problem(self) -> None:
         self.page.rounds.page = None
-        if self.state.step_number in collective_steps(resolved.plan):
+        if self.state.step_number in collective_steps(self.state.resolved.plan):
             self.chosen.step = self.state.step_number
         else:
             self.page.view = "values"
         if self.has_class("other"):
-            self._form.show_problem(resolved)
+            self._form.show_problem()
         self._choose()
 
     def show_step(self) -> None:
@@ -94,9 +90,9 @@ class StepPane(Pane):
         if self.page.view == "values":
             self.state.set_step(self.player.number)
 
-    def on_pane_round_opened(self, event: Pane.RoundOpened) -> None:
-        if event.number != self.player.number:
-            self.page.rounds.go(event.number)
+    def show_round(self, number: int) -> None:
+        if number != self.player.number:
+            self.page.rounds.go(number)
 
     def begin(self, location: AnswerLocation) -> None:
         self._show_form(False)
@@ -105,13 +101,12 @@ class StepPane(Pane):
             self._load(0.0)
         self.page.rounds.go(location.round)
 
-    def show_answers(self, _answers: Mapping[str, ShownAnswer]) -> None:
-        self.page.draw_foot()
-
     @property
     def idle(self) -> Collection[str]:
         question, is_own = self.chosen.question, self.chosen.is_own
-        idle = set() if question is not None else set(_OF_ROUNDS)
+        idle = set()
+        if question is None:  # nothing is sent
+            idle = {"rounds", "algorithm", "compare", "view", "device", "links"}
         if self.page.view == "values":
             idle = {"algorithm", "compare", "device", "links", "group", *["view"] * (question is None)}
         if question is None or question.layout.mesh.size == question.schedule.pattern.group_size:
@@ -159,20 +154,9 @@ class StepPane(Pane):
             raise QuestionError(f"the document would list {unlisted}", "use a smaller mesh or array")
         return rounds.step_document(run, None)
 
-    def action_play(self) -> None:
-        self.page.rounds.play()
-
-    def action_round(self, steps: int) -> None:
-        self.page.rounds.go(self.player.number + steps)
-
-    def action_first(self) -> None:
-        self.page.rounds.go(0)
-
-    def action_last(self) -> None:
-        self.page.rounds.go(self.player.rounds)
-
-    def action_speed(self, steps: int) -> None:
-        self.page.rounds.faster(steps)
+    def action_rounds(self, what: str, *places: int) -> None:
+        """Play, pause, or go to another round."""
+        getattr(self.page.rounds, what)(*places)
 
     def action_view(self) -> None:
         before = self.page.view
@@ -194,7 +178,7 @@ class StepPane(Pane):
 
     def action_compare(self) -> None:
         if self.page.prepared is not None:
-            self.app.push_screen(dialogs.AlgorithmsDialog(self.page.prepared.run), self._choose_algorithm)
+            self.app.push_screen(tables.AlgorithmsDialog(self.page.prepared.run), self._choose_algorithm)
 
     def _choose_algorithm(self, name: str | None) -> None:
         if name is not None:
@@ -250,8 +234,8 @@ class StepPane(Pane):
             await self.mount(self._form)
         self._show_form(not self.has_class("other"))
         if self._form.display:
-            self._form.show_problem(self.state.resolved)
-        (self._form.first_field if self._form.display else self.page.rounds).focus()
+            self._form.show_problem()
+        self.query_one("#field-op" if self._form.display else Rounds).focus()
 
     def _show_form(self, is_open: bool) -> None:
         self._form.display = is_open
@@ -266,14 +250,13 @@ class StepPane(Pane):
     def _choose(self, is_other_view: bool = False) -> None:
         """Play what the problem has of the choice; what is the same goes on."""
         found = self.chosen.look(self.state.resolved)
-        moved = self.chosen.find_links()
         if found == "other":
             self.page.begin()
         if self.chosen.is_own and self.page.view == "values":
             self.page.view = "devices"
         if self.chosen.base is None and not self.chosen.is_own and self.chosen.fault is None:
             self.page.view = "values"
-        if found != "same" or moved or is_other_view:
+        if found != "same" or is_other_view:
             self._load(0.0 if found == "other" else self.player.fraction)
         else:
             self.page.draw()
@@ -281,7 +264,7 @@ class StepPane(Pane):
     def _load(self, fraction: float) -> None:
         """Work out the chosen collective, at a part of its rounds; a large one beside the screen."""
         self._ticket += 1
-        self.post_message(CommandsChanged())
+        self.refresh_bindings()
         self.page.rounds.page, self.page.fault = None, self.chosen.fault
         question = self.chosen.question
         if self.page.view == "values":
@@ -293,20 +276,19 @@ class StepPane(Pane):
             self.page.show_prepared(None)
             return
         self.page.rounds.load(0 if question is None else question.schedule.rounds, fraction)
-        links = None
         if question is not None:
             try:
                 links = self.chosen.links
             except ShardvizError as error:
                 self.page.fault = error
-        if question is not None and links is not None and not is_large(question):
-            self._take(worked_out(question, links), self._ticket)
-            return
+            else:
+                if not is_large(question):
+                    self._take(worked_out(question, links), self._ticket)
+                    return
+                self._work_out(question, links, self._ticket)
         self.page.show_prepared(None)
-        if question is not None and links is not None:
-            self._work_out(question, links, self._ticket)
 
-    @work(thread=True, exit_on_error=False, group="step", exclusive=True)
+    @work(thread=True, group="step", exclusive=True)
     def _work_out(self, question: CollectiveQuestion, links: Links, ticket: int) -> None:
         self.call_later(self._take, worked_out(question, links), ticket)
 

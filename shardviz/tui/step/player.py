@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual.binding import BindingType
 from textual.message import Message
 from textual.timer import Timer
 
+from shardviz.render.palette import Palette
 from shardviz.render.rounds import plan_steps
-from shardviz.render.rounds.player import LOW
+from shardviz.render.rounds.player import LOW, PlayerPage
+from shardviz.stepping.plan_run import PlanRun
 from shardviz.tui.lines_view import LinesView, TextLines
-
-if TYPE_CHECKING:
-    from shardviz.render.palette import Palette
-    from shardviz.render.rounds.player import PlayerPage
-    from shardviz.stepping.plan_run import PlanRun
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Rounds a second."""
@@ -39,7 +36,6 @@ class Player:
         self.speed = 1.0
 
     def load(self, rounds: int, fraction: float = 0.0) -> None:
-        """Other rounds, at a part of their way."""
         self.rounds = rounds
         self.number = round(fraction * rounds)
         self.playing = self.playing and self.number < rounds
@@ -50,7 +46,6 @@ class Player:
         return self.number / self.rounds if self.rounds else 0.0
 
     def go(self, number: int) -> None:
-        """To a round, or the end that is nearer; playing stops."""
         self.playing = False
         self.number = min(max(number, 0), self.rounds)
 
@@ -61,7 +56,6 @@ class Player:
             self.number = 0
 
     def tick(self) -> None:
-        """One round on; playing stops at the last."""
         if self.playing:
             self.number += 1
             self.playing = self.number < self.rounds
@@ -128,13 +122,11 @@ class Rounds(LinesView, inherit_bindings=False):
         return self._clocks.get("play")
 
     def load(self, rounds: int, fraction: float) -> None:
-        """Other rounds, at a part of their way."""
         self.slides = ()
         self.player.load(rounds, fraction)
         self._keep_time()
 
     def play(self) -> None:
-        """Play, or pause."""
         self.player.toggle()
         self._keep_time()
         self.post_message(self.RoundChanged())
@@ -144,8 +136,13 @@ class Rounds(LinesView, inherit_bindings=False):
         self._keep_time()
         self.post_message(self.RoundChanged())
 
+    def step(self, steps: int) -> None:
+        self.go(self.player.number + steps)
+
+    def to_end(self) -> None:
+        self.go(self.player.rounds)
+
     def go(self, number: int) -> None:
-        """To a round; playing stops."""
         before = self.player.number
         self.player.go(number)
         self._send_off(before)
@@ -153,7 +150,6 @@ class Rounds(LinesView, inherit_bindings=False):
         self.post_message(self.RoundChanged())
 
     def tick(self) -> None:
-        """One round on, while it plays."""
         if self.player.playing and self.display and self.page is not None:
             before = self.player.number
             self.player.tick()
@@ -167,7 +163,6 @@ class Rounds(LinesView, inherit_bindings=False):
             self.show(self.page.canvas(self.player.number, next(iter(self.slides), None)))
 
     def slide(self) -> None:
-        """The next picture of chunks on their way."""
         self.slides = self.slides[1:]
         if not self.slides:
             self._set_timer("slide", 0.0)

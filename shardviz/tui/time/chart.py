@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import events
 from textual.message import Message
 
+from shardviz.render.palette import Palette
 from shardviz.render.times.gantt import Gantt, first_column, path_lines
 from shardviz.render.times.live_memory import memory_lines
 from shardviz.render.times.timeline_rows import TimeWindow
+from shardviz.timeline.program_timeline import ProgramTimeline
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.time.parts import ChartPart, StackedCharts
-
-if TYPE_CHECKING:
-    from shardviz.render.palette import Palette
-    from shardviz.timeline.program_timeline import ProgramTimeline
-
 
 ZOOM = 0.5
 """The share of the window that is left when zooming in by one step."""
 PAN = 0.25
-UNTOLD = "The compiler's scheduler does not report dependencies."
 
 
 class TimeChart(LinesView, inherit_bindings=False):
-    """One or two timelines above one another; the keys are the pane's.
-
-    `place` is the number of the part and the operation that is selected in it, None where nothing is.
-    """
+    """One or two timelines above one another; the keys are the pane's. `place` is the number of the part and
+    the operation that is selected in it, None where nothing is."""
 
     class Selected(Message):
         """Another operation is selected."""
@@ -56,14 +49,11 @@ class TimeChart(LinesView, inherit_bindings=False):
 
     @property
     def selected(self) -> int | None:
-        """The number of the selected operation in its part."""
         return self.place[1] if self.place else None
 
     def show_parts(self, parts: Sequence[ChartPart], palette: Palette, is_old: bool) -> None:
-        """Show one or two parts. The window stays where their length stays; else it is all of the time.
-
-        The operation of the same name stays selected, where there is one.
-        """
+        """Show one or two parts. The window stays where their length stays, else it is all of the time; the
+        operation of the same name stays selected."""
         if [part.timeline for part in parts] != [part.timeline for part in self.parts]:
             name = self.part.timeline.ops[self.place[1]].name if self.place else ""
             number = min(self.place[0], len(parts) - 1) if self.place else 0
@@ -107,14 +97,15 @@ class TimeChart(LinesView, inherit_bindings=False):
             self.select(self.part.index.at_end(self.selected, side))
 
     def follow(self) -> None:
-        """Select the operation for which the selected one waited."""
         if self.place is None:
             return
         found = self.part.index.waited_for(self.place[1])
         self.select(found)
         if found is None:
-            is_told = self.part.timeline.critical_path
-            self.notify("It waited for nothing: it was ready at the start." if is_told else UNTOLD)
+            said = "The compiler's scheduler does not report dependencies."
+            if self.part.timeline.critical_path:
+                said = "It waited for nothing: it was ready at the start."
+            self.notify(said)
 
     def select_named(self, name: str) -> None:
         """Select the operation of that name in the upper timeline, where it takes time."""
@@ -157,7 +148,7 @@ class TimeChart(LinesView, inherit_bindings=False):
 
     @property
     def _share(self) -> float:
-        """Where in the window the selected operation is; the middle where it is not seen."""
+        """The place of the selected operation in the window; the middle where it is not seen."""
         if self.selected is None:
             return 0.5
         op, window = self.part.timeline.ops[self.selected], self.window
@@ -192,15 +183,12 @@ class TimeChart(LinesView, inherit_bindings=False):
     def on_resize(self) -> None:
         self.draw()
 
-    def _spot(self, event: events.MouseEvent) -> tuple[int, int]:
-        return event.x + round(self.scroll_x), event.y + round(self.scroll_y)
-
-    def on_click(self, event: events.Click) -> None:
+    def on_lines_view_clicked(self, event: LinesView.Clicked) -> None:
         if isinstance(self.canvas, StackedCharts):
-            found = self.canvas.op_at(*self._spot(event))
+            found = self.canvas.op_at(event.column, event.line)
             if found is not None:
                 self.select(found[1], found[0])
-                if event.chain > 1:
+                if event.is_double:
                     self.post_message(self.Opened())
 
     def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
@@ -213,7 +201,7 @@ class TimeChart(LinesView, inherit_bindings=False):
         event.stop()
         event.prevent_default()
         if self.parts and isinstance(self.canvas, StackedCharts):
-            self.zoom(step, self.canvas.share_at(self._spot(event)[0]))
+            self.zoom(step, self.canvas.share_at(event.x + round(self.scroll_x)))
 
 
 def first_choice(timeline: ProgramTimeline) -> int | None:

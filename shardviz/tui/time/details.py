@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from shardviz.render.caption import group_along
 from shardviz.render.lines import printable, rule, sentence, sentences
+from shardviz.render.palette import Palette
 from shardviz.render.programs.collective_rows import members_with
 from shardviz.render.times.gantt import FIGURED
 from shardviz.render.times.live_memory import memory_report_lines, misfit_lines
@@ -21,18 +21,12 @@ from shardviz.render.times.report import (
     timeline_facts,
     timeline_heading,
 )
+from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
+from shardviz.tui.compiler_queries import ShownAnswer
+from shardviz.tui.state import EditorState
 from shardviz.tui.targets_pane import fault_lines, notice, state_words
-from shardviz.tui.time.timelines import PLAN
-
-if TYPE_CHECKING:
-    from shardviz.render.palette import Palette
-    from shardviz.timeline.program_timeline import ProgramTimeline, TimedOp
-    from shardviz.tui.compiler_queries import ShownAnswer
-    from shardviz.tui.state import EditorState
-    from shardviz.tui.time.chart import TimeChart
-    from shardviz.tui.time.shown_timelines import ShownTimelines
-    from shardviz.tui.time.timelines import ToldTimelines
-
+from shardviz.tui.time.chart import TimeChart
+from shardviz.tui.time.timelines import PLAN, ShownTimelines, ToldTimelines
 
 LEAST_WIDTH = 20
 """Columns of a notice in a view that has none yet."""

@@ -23,8 +23,7 @@ from shardviz.tui.targets_pane import TargetsPane
 from shardviz.tui.time import timelines
 from shardviz.tui.time.chart import TimeChart
 from shardviz.tui.time.details import heading, notice_lines, report_lines, selected_lines
-from shardviz.tui.time.shown_timelines import ShownTimelines
-from shardviz.tui.time.timelines import PLAN, PROFILE
+from shardviz.tui.time.timelines import PLAN, PROFILE, ShownTimelines
 from shardviz.units import seconds as human_seconds
 
 with LazyImports():
@@ -61,6 +60,7 @@ class TimePane(TargetsPane):
     def __init__(self, state: EditorState) -> None:
         super().__init__(state)
         self._shown = ShownTimelines(state)
+        self.chart = TimeChart()
         self._memory: bool | None = None
         """Whether the live memory is shown below the lanes; None: where there is room."""
         self._drawn: tuple[ProgramTimeline, tuple[object, ...], list[Text]] | None = None
@@ -71,13 +71,9 @@ class TimePane(TargetsPane):
         yield Static(id="heading")
         with Horizontal():
             with Vertical(id="lanes"):
-                yield TimeChart()
+                yield self.chart
                 yield LinesView(id="details")
             yield LinesView(id="report")
-
-    @property
-    def chart(self) -> TimeChart:
-        return self.query_one(TimeChart)
 
     @property
     def _names(self) -> list[str]:
@@ -116,8 +112,9 @@ class TimePane(TargetsPane):
     def begin(self, location: AnswerLocation) -> None:
         self._choose(location.target or PLAN)
 
-    def on_pane_instruction_opened(self, _event: TargetsPane.InstructionOpened) -> None:
+    def open_instruction(self, target: str, name: str) -> None:
         self.remove_class("report")
+        super().open_instruction(target, name)
 
     def draw(self) -> None:
         if not self.size.width:
@@ -126,14 +123,14 @@ class TimePane(TargetsPane):
             self._tell(name, question, self.state.resolved)
         self.query_one("#report").styles.width = self._rooms[1] or "1fr"
         self._draw_chart()
-        self._draw_status()
+        self.draw_status()
         if self._wanted and self.chart.parts and self._shown.is_current(self._chosen):
             self.chart.select_named(self._wanted)
             self._wanted = ""
-        self.update_commands()
-        self._keep_time(False)
+        self.refresh_bindings()
+        self.keep_time()
 
-    @work(thread=True, exit_on_error=False)
+    @work(thread=True)
     def _tell(self, name: str, question: TimelineQuestion, resolved: ResolvedProblem) -> None:
         self.call_later(self._take, name, timelines.tell(name, question, resolved))
 
@@ -141,8 +138,8 @@ class TimePane(TargetsPane):
         if self._shown.take(name, told):
             self.draw()
 
-    def _draw_status(self) -> None:
-        super()._draw_status()
+    def draw_status(self) -> None:
+        super().draw_status()
         line = self._heading()
         line.truncate(self.size.width, overflow="ellipsis")
         self.query_one("#heading", Static).update(line, layout=False)
@@ -237,7 +234,7 @@ class TimePane(TargetsPane):
                 self.state.set_step(number)
         self._explain()
         self.query_one("#details", LinesView).scroll_home(animate=False)
-        self.update_commands()
+        self.refresh_bindings()
 
     def on_time_chart_opened(self) -> None:
         self.action_open_line()
@@ -296,4 +293,4 @@ class TimePane(TargetsPane):
         if chart.part.name == PLAN:
             self.post_message(self.StepOpened(chart.place[1] + 1))
         else:
-            self.app.post_message(self.InstructionOpened("compiler", chart.part.name, op.name))
+            self.post_message(self.InstructionOpened("compiler", chart.part.name, op.name))

@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from shardviz.render.times.gantt import Gantt
 from shardviz.render.times.timeline_rows import TimelineRows
+from shardviz.timeline.program_timeline import ProgramTimeline
 from shardviz.units import seconds as human_seconds
-
-if TYPE_CHECKING:
-    from shardviz.render.times.gantt import Gantt
-    from shardviz.timeline.program_timeline import ProgramTimeline
 
 
 class LaneIndex:
@@ -130,7 +127,6 @@ class StackedCharts:
         return line
 
     def op_at(self, x: int, y: int) -> tuple[int, int] | None:
-        """The part and the operation under a cell."""
         if not 0 <= y < self.height:
             return None
         number, row = self._part_at(y)

@@ -32,14 +32,11 @@ with LazyImports():
     from shardviz.render.programs import target_answers
 
 if TYPE_CHECKING:
-    from shardviz.forms.resolve import ResolvedProblem
     from shardviz.lessons.measures import AnswerLocation
     from shardviz.planner.plan import Plan
     from shardviz.planner.pricing.costs import PlanCost
     from shardviz.render.plan_table import PlanTable
     from shardviz.tui.state import EditorState
-
-TICK_S = 0.1
 
 
 class StepsView(LinesView, inherit_bindings=False):
@@ -93,14 +90,6 @@ class PlanPane(Pane):
             idle.add("open_step")
         return idle
 
-    @property
-    def chosen(self) -> int:
-        """The number of the chosen step, from 1."""
-        return self.state.step_number
-
-    def on_mount(self) -> None:
-        self._clock = self.set_interval(TICK_S, self._tick, pause=True)
-
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width >= BESIDE, "beside")
         self.draw()
@@ -118,9 +107,9 @@ class PlanPane(Pane):
     def exported(self) -> Plan:
         return self.state.resolved.plan
 
-    def show_problem(self, resolved: ResolvedProblem) -> None:
-        before, plan = self._cost, resolved.plan
-        if before is None or before.plan is not plan or before.placed != resolved.placed:
+    def show_problem(self) -> None:
+        before, resolved = self._cost, self.state.resolved
+        if before is None or before.plan is not resolved.plan or before.placed != resolved.placed:
             self._cost, self._has_totals, self._has_alternatives = resolved.cost, False, False
             self._target = 0
             self._find_totals(resolved.cost)
@@ -129,7 +118,11 @@ class PlanPane(Pane):
     def begin(self, location: AnswerLocation) -> None:
         if self._cost is not None:
             self._begins = not self.size.width
-            self.state.set_step(_first_about(self._cost.plan, location))
+            plan, wanted = self._cost.plan, next(iter(collective_steps(self._cost.plan)), 1)
+            for number, step in reversed([*enumerate(plan.steps, 1)]):
+                if location.operation == step.op or (location.array and location.array == step.array):
+                    wanted = number
+            self.state.set_step(wanted)
             self.show_step()
 
     def _take_totals(self, asked: PlanCost, cost: PlanCost, has_alternatives: bool) -> None:
@@ -145,14 +138,14 @@ class PlanPane(Pane):
     def action_previous_step(self) -> None:
         if self._target:
             self._select_target(self._target - 1)
-        elif self.chosen > 1 and self.query_one(StepsView).scroll_offset.y <= self._place.start:
-            self.state.set_step(self.chosen - 1)
+        elif self.state.step_number > 1 and self.query_one(StepsView).scroll_offset.y <= self._place.start:
+            self.state.set_step(self.state.step_number - 1)
         else:
             self.query_one(StepsView).scroll_up(animate=False)
 
     def action_next_step(self) -> None:
-        if self._cost is not None and self.chosen < len(self._cost.steps):
-            self.state.set_step(self.chosen + 1)
+        if self._cost is not None and self.state.step_number < len(self._cost.steps):
+            self.state.set_step(self.state.step_number + 1)
         elif self._target < sum(one.compiled is not None for one in self.state.queries.answers.values()):
             self._select_target(self._target + 1)
         else:
@@ -164,7 +157,7 @@ class PlanPane(Pane):
         self.show_step()
 
     def action_open_step(self) -> None:
-        self.post_message(self.StepOpened(self.chosen))
+        self.post_message(self.StepOpened(self.state.step_number))
 
     def action_details(self) -> None:
         self._is_full = not self._is_full
@@ -185,7 +178,7 @@ class PlanPane(Pane):
 
         self.call_after_refresh(scroll)
 
-    @work(thread=True, exit_on_error=False, exclusive=True, group="totals")
+    @work(thread=True, exclusive=True, group="totals")
     def _find_totals(self, cost: PlanCost) -> None:
         """Work out above which sizes the plan is compute-bound, then make the plans beside it."""
         _ = cost.thresholds  # it keeps them, and is drawn with them
@@ -204,14 +197,14 @@ class PlanPane(Pane):
         if cost is self._cost:
             self.state.plans.price(cost.plan, cost.placed, take)
 
-    def _tick(self) -> None:
-        self.draw() if self.display else self._clock.pause()
+    def draw_status(self) -> None:
+        self.draw()
 
     def draw(self) -> None:
         width = self.size.width
         if self._cost is None or not width or self._cost.plan is not self.state.resolved.plan:
             return
-        self.update_commands()
+        self.refresh_bindings()
         beside = self.has_class("beside")
         room = ((width - GAP) // 2 if beside else width) - 2  # a gap and the scroll bar
         answers = self.state.queries.answers
@@ -223,11 +216,11 @@ class PlanPane(Pane):
         is_quiet = self.state.is_quiet
         above += [] if is_quiet else cost_view.fit_lines(self._cost, room)
         above += cost_view.padding_lines(self._cost, room)
-        lens, axes, group = self.state.lens, self._cost.steps[self.chosen - 1].step.axes, None
+        lens, axes, group = self.state.lens, self._cost.steps[self.state.step_number - 1].step.axes, None
         if lens is not None and axes:
             group = group_along(axes, self._cost.plan.problem.mesh, lens, self.palette)
         has_total = is_quiet or not self.is_beside("ProblemPanel")
-        lines, place = self._drawn(self._cost, room).lines(self.chosen, group, has_total)
+        lines, place = self._drawn(self._cost, room).lines(self.state.step_number, group, has_total)
         self._place = range(place.start + len(above), place.stop + len(above))
         known = self._is_full, self._has_totals, self._has_alternatives
         below = [] if is_quiet else plan_table.below_table(self._cost, room, self.palette, *known)
@@ -240,8 +233,7 @@ class PlanPane(Pane):
             if selected:
                 self._place = range(selected.start + len(above), selected.stop + len(above))
         self.query_one(StepsView).show(TextLines(lines))
-        is_asked = any(answer.state == "asked" for answer in answers.values())
-        self._clock.resume() if is_asked else self._clock.pause()
+        self.keep_time()
 
     def _drawn(self, cost: PlanCost, width: int) -> plan_table.PlanTable:
         """The table of a plan: what does not change with the choice is drawn once."""
@@ -280,13 +272,5 @@ class PlanPane(Pane):
             lines = [*lines[:row], marked, *lines[row + 1 : stop], *reasons, *lines[stop:]]
             place = range(row, stop + len(reasons))
         waits = [wait_of(answer) for answer in answers.values() if answer.compiled is None]
-        waiting = wait_lines(waits, width, self.app.animation_level != "none")
+        waiting = wait_lines(waits, width, self.is_moving)
         return [*lines, *[Text()] * bool(lines and waits), *waiting], place
-
-
-def _first_about(plan: Plan, location: AnswerLocation) -> int:
-    """The number of the first step with the operation or the array of a place, where there is one."""
-    for number, step in enumerate(plan.steps, 1):
-        if location.operation == step.op or (location.array and location.array == step.array):
-            return number
-    return next(iter(collective_steps(plan)), 1)

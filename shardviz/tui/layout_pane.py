@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
+from textual.geometry import Region
 
 from shardviz.errors import QuestionError, ShardvizError
 from shardviz.forms.wording import as_sentence
@@ -18,12 +19,12 @@ from shardviz.render.layouts.layout_canvas import (
     CellCursor,
     LayoutCanvas,
     Numbered,
+    PointedLayout,
     arrange,
     numbered_parts,
 )
 from shardviz.render.layouts.layout_view import DevicePlacement, cell_details, device_lines
 from shardviz.render.lines import sentence
-from shardviz.tui.layout.cells_view import CellsView
 from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import LAYOUT, bindings
@@ -48,7 +49,7 @@ ROOMY_WORDS = 8
 
 
 class LayoutView(NamedTuple):
-    """The array and the device's position in the mesh under the cursor; no array where nothing is shown."""
+    """The array and the device's position under the cursor; no array where nothing is shown."""
 
     array: str = ""
     position: int = 0
@@ -82,12 +83,16 @@ class LayoutPane(Pane):
         yield CellsView(id="cells")
         yield LinesView(id="words")
 
-    def show_problem(self, resolved: ResolvedProblem) -> None:
+    def show_problem(self) -> None:
+        resolved = self.state.resolved
         try:
             self._parts = numbered_parts(resolved.plan, einsum_parts if self._at_einsum else decided_parts)
         except ShardvizError as error:
-            self._parts = []
-            self._show_error(error)
+            self._parts, self.canvas, width = [], LayoutCanvas([], 0), max(self.size.width, 20)
+            said = sentence(as_sentence(error.message), width)
+            self._view.styles.height = "1fr"
+            self._view.show(TextLines([*said, *sentence(as_sentence(error.hint), width, style="dim")]))
+            self.query_one("#words", LinesView).show(TextLines(()))
             return
         self._placements = device_placements(resolved)
         self._arrange()
@@ -95,7 +100,7 @@ class LayoutPane(Pane):
     def begin(self, location: AnswerLocation) -> None:
         self._begins_at = location
         self._by_device = self._at_einsum = False
-        self.show_problem(self.state.resolved)
+        self.show_problem()
 
     def on_resize(self, _event: events.Resize) -> None:
         self._arrange()
@@ -117,7 +122,6 @@ class LayoutPane(Pane):
 
     @property
     def view(self) -> LayoutView:
-        """The cursor's place, and the way in which the arrays are shown."""
         if not self.canvas.arrays:
             return LayoutView()
         return LayoutView(self._cells.layout.array.name, self._position, self._by_device, self._at_einsum)
@@ -126,7 +130,7 @@ class LayoutPane(Pane):
         """Show the arrays as in another window, with the cursor where it is there."""
         if (self._by_device, self._at_einsum) != (view.by_device, view.at_einsum):
             self._by_device, self._at_einsum = view.by_device, view.at_einsum
-            self.show_problem(self.state.resolved)
+            self.show_problem()
         self._point_at(view.array, view.position)
 
     def _point_at(self, array: str, position: int) -> None:
@@ -147,7 +151,6 @@ class LayoutPane(Pane):
             self._point(self.canvas.cursor_at(message.column, message.line))
 
     def action_view(self) -> None:
-        """By array or by device; the cursor stays with its device."""
         if not self.canvas.arrays:
             return
         position = self._position
@@ -157,7 +160,7 @@ class LayoutPane(Pane):
 
     def action_moment(self) -> None:
         self._at_einsum = not self._at_einsum
-        self.show_problem(self.state.resolved)
+        self.show_problem()
 
     def action_next_array(self, step: int) -> None:
         if self.canvas.arrays:
@@ -242,41 +245,25 @@ class LayoutPane(Pane):
         self.query_one("#words", LinesView).show(TextLines(said))
 
     def _said(self, width: int) -> list[Text]:
-        """The cursor's cell, then the arrays."""
-        return [self._heading(width), *self._of_cell(width), *self._of_arrays(width)]
+        """The way of showing, ``by array, at the einsum ───── v by device``; the cursor's cell; by device,
+        also what the cursor's holds of the other arrays."""
+        now, other = ("by device", "by array") if self._by_device else ("by array", "by device")
+        now += ", at the einsum" * self._at_einsum
+        key = f"{' m as given ' * self._at_einsum} v {other}"
+        heading = Text.assemble((f"{now} ", "bold"), ("─" * (width - len(now) - 1 - len(key)) + key, "dim"))
+        lines = [heading, *self._of_cell(width)]
+        if self._by_device:
+            here = self._cells
+            others = {str(cells.layout): cells for cells in self.canvas.all_cells}
+            others.pop(str(here.layout))
+            if held := device_lines([*others.values()], here.position(self.cursor.cell), width):
+                lines += [Text(), Text("and of the other arrays", "dim"), *held]
+        return lines
 
     def _of_cell(self, width: int) -> list[Text]:
         # The fields of the problem have the bytes of each array.
         has_bytes = self._at_einsum or not self.is_beside("ProblemPanel")
         return cell_details(self._cells, self.cursor.cell, width, self._placements, has_bytes)
-
-    def _of_arrays(self, width: int) -> list[Text]:
-        """By device, what the cursor's holds of the other arrays."""
-        if not self._by_device:
-            return []
-        here = self._cells
-        others = {str(cells.layout): cells for cells in self.canvas.all_cells}
-        others.pop(str(here.layout))
-        lines = device_lines([*others.values()], here.position(self.cursor.cell), width)
-        return [Text(), Text("and of the other arrays", "dim"), *lines] if lines else []
-
-    def _heading(self, width: int) -> Text:
-        """``by array, at the einsum ───────── v by device``."""
-        now, other = ("by device", "by array") if self._by_device else ("by array", "by device")
-        now += ", at the einsum" * self._at_einsum
-        key = f"{' m as given ' * self._at_einsum} v {other}"
-        return Text.assemble((f"{now} ", "bold"), ("─" * (width - len(now) - 1 - len(key)) + key, "dim"))
-
-    def _show_error(self, error: ShardvizError) -> None:
-        self.canvas = LayoutCanvas([], 0)
-        width = max(self.size.width, 20)
-        lines = [
-            *sentence(as_sentence(error.message), width),
-            *sentence(as_sentence(error.hint), width, style="dim"),
-        ]
-        self._view.styles.height = "1fr"
-        self._view.show(TextLines(lines))
-        self.query_one("#words", LinesView).show(TextLines(()))
 
 
 def device_placements(resolved: ResolvedProblem) -> list[DevicePlacement]:
@@ -296,3 +283,47 @@ def device_placements(resolved: ResolvedProblem) -> list[DevicePlacement]:
         if placement is not None:
             found[target.name] = placement
     return [DevicePlacement(name, placement) for name, placement in found.items()]
+
+
+class CellsView(LinesView, inherit_bindings=False):
+    """Shows the canvas of a layout; the view follows the cursor."""
+
+    def point(self, layout: LayoutCanvas, cursor: CellCursor, lens: int | None) -> None:
+        """Show a layout with the cursor at a cell, bring that into view, and mark a device. Where only the
+        cursor has moved, its lines are drawn again, and all where it marks other cells."""
+        before = self.canvas
+        after = PointedLayout(layout, cursor, focused=self.has_focus, lens=lens)
+        if isinstance(before, PointedLayout) and before.canvas is layout and before.lens == lens:
+            self.canvas, old = after, before.cursor
+            is_by_device = isinstance(layout.cells(cursor), DeviceCells)
+            is_one_of_many = is_by_device and len(layout.arrays) > 1 and lens is None
+            same_data = layout.cells(old).data(old.cell) == layout.cells(cursor).data(cursor.cell)
+            if not is_one_of_many and (same_data or not (layout.repeats(old) or layout.repeats(cursor))):
+                self.refresh_lines(layout.place_of(old)[1])
+                self.refresh_lines(layout.place_of(cursor)[1])
+            else:
+                self.refresh()
+        else:
+            self.show(after)
+        self.on_resize()
+
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """The cursor stands out while keys move it."""
+        super().watch_has_focus(has_focus)
+        if isinstance(self.canvas, PointedLayout):
+            layout, cursor, lens = self.canvas.canvas, self.canvas.cursor, self.canvas.lens
+            self.canvas = PointedLayout(layout, cursor, focused=has_focus, lens=lens)
+            self.refresh_lines(layout.place_of(cursor)[1])
+
+    def draw_line(self, row: int, left: int, right: int) -> Text:
+        """The first line that is seen names the columns, where those above it are out of sight."""
+        if row == self.scroll_offset.y and isinstance(self.canvas, PointedLayout):
+            heading = self.canvas.canvas.heading(row, left, right)
+            if heading is not None:
+                return heading
+        return super().draw_line(row, left, right)
+
+    def on_resize(self) -> None:
+        if isinstance(self.canvas, PointedLayout):
+            around = Region(*self.canvas.canvas.around(self.canvas.cursor))
+            self.scroll_to_region(around, animate=False, force=True)

@@ -1,0 +1,334 @@
+"""The tables to choose from: questions so far, shardings, algorithms of a collective, arrays of a program."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+from textual.widgets import Static
+
+from shardviz.errors import QuestionError
+from shardviz.forms.options import with_shardings
+from shardviz.forms.summary import is_same_question, what_differs
+from shardviz.forms.wording import as_sentence
+from shardviz.lazy_names import LazyImports
+from shardviz.render.caption import collectives_text
+from shardviz.render.cost_view import comparison_words, machine_words, total_words
+from shardviz.render.lines import READABLE, sentence
+from shardviz.render.plans_compared import ranking_rows, versus_table
+from shardviz.render.questions_view import question_rows
+from shardviz.tui.dialogs.filtered_list import CLOSE, MOVES, OPEN, FilteredList, ListRow
+from shardviz.tui.registry import TABLES
+from shardviz.units import human_bytes
+
+with LazyImports():
+    from shardviz.answers import search
+    from shardviz.documents import programs as documents
+    from shardviz.hardware import machine as machines
+    from shardviz.hardware import timelines
+    from shardviz.planner import ranking
+    from shardviz.planner.pricing import costs as pricing
+    from shardviz.planner.problem import reading
+    from shardviz.planner.search import mesh_ranking
+    from shardviz.render import search_view
+    from shardviz.render.programs import array_table
+    from shardviz.render.rounds import step_notes
+    from shardviz.reports import arrays as program_arrays
+
+if TYPE_CHECKING:
+    from shardviz.forms.resolve import ResolvedProblem
+    from shardviz.planner.ranking import Candidate
+    from shardviz.planner.search.mesh_ranking import MeshRanking
+    from shardviz.reports.arrays import ProgramArray
+    from shardviz.stepping.collective_run import CollectiveRun
+    from shardviz.tui.state import EditorState
+
+
+(COMPARE,) = TABLES["QUESTIONS"]
+
+
+class QuestionsDialog(FilteredList):
+    """`=` puts the line beside the question that is shown, or no longer, `enter` leaves with its form."""
+
+    title_text = "Questions"
+    nothing = "No question matches; remove some words."
+    commands = (OPEN, MOVES[0], COMPARE, CLOSE)
+    taken = (COMPARE,)
+    is_table = True
+    DEFAULT_CSS = """
+    QuestionsDialog #about, QuestionsDialog.-broad.-high #about { max-height: 60%; }
+    QuestionsDialog.comparing #about, QuestionsDialog.comparing.-broad.-high #about { max-height: 75%; }
+    """
+
+    def __init__(self, state: EditorState) -> None:
+        super().__init__()
+        self._asked, self._now = state.questions, state.resolved
+        self._compares = False
+
+    def on_mount(self) -> None:
+        self.describe(Text("No question has been answered yet."))
+        self.call_after_refresh(self._list)
+
+    def _list(self) -> None:
+        """The questions, the cursor where it is, or on the newest that is not shown now."""
+        questions = self._asked.newest_first
+        if not questions or not self.is_attached:
+            return
+        width = self.choices.content_size.width - 2
+        first = next((question for question in questions if not is_same_question(question, self._now)), None)
+        if self.chosen is not None:
+            first = self.chosen.value
+        self.show_table(question_rows(questions, self._now, width, self.palette), questions, first)
+
+    def about(self, row: ListRow) -> Text:
+        chosen: ResolvedProblem = row.value
+        width = min(self.query_one("#choice").content_size.width, READABLE)
+        if self._compares and is_same_question(chosen, self._now):
+            lines = sentence("This question is on screen: choose another to compare with it.", width)
+        elif self._compares:
+            names = [
+                "  ".join(part.text for part in what_differs(*pair))
+                for pair in ((chosen, self._now), (self._now, chosen))
+            ]
+            lines = versus_table(chosen.cost, self._now.cost, width, (names[0], names[1]))
+        else:
+            lines = sentence(machine_words(chosen.cost), width, lead="time  ")
+            lines += [line for words in total_words(chosen.cost) for line in sentence(words, width, 1)]
+        return Text("\n").join(lines)
+
+    def action_compare(self) -> None:
+        self._compares = not self._compares
+        self.set_class(self._compares, "comparing")
+        self.describe_chosen()
+
+    def leave_with(self, row: ListRow) -> None:
+        self.dismiss(row.value.draft)
+
+
+HIGH = 20
+"""Lines of a window that has room for the figures that the table leaves out."""
+
+
+class ShardingsDialog(FilteredList):
+    """Leaves with the form of a line."""
+
+    title_text = "Meshes and their best shardings"
+    nothing = "No mesh matches; remove some words."
+    is_table = True
+
+    def __init__(self, resolved: ResolvedProblem) -> None:
+        super().__init__()
+        self._resolved = resolved
+        self._answer: MeshRanking | None = None
+        self._columns: int | None = None
+
+    def on_mount(self) -> None:
+        self.describe(Text("searching the meshes …", "dim"))
+        self.beside(self._search)
+
+    def _search(self) -> Iterator[Callable[[], object]]:
+        """The problem with all shardings open, on any mesh with its axes of the same machine."""
+        form, mesh, machine = self._resolved.shown, self._resolved.problem.mesh, self._resolved.machine
+        if machine.assumed:
+            machine = machines.assumed_machine(machine.chip, mesh.size)
+        question = search.search_question(
+            form.einsum,
+            machine,
+            ",".join(mesh.axis_names),
+            sizes=form.sizes,
+            dtype=form.dtype,
+            backward=form.backward == "yes",
+            remat=form.remat,
+            optimizer=form.optimizer,
+        )
+        for answer in mesh_ranking.search_meshes(question):
+            words = f"{answer.looked_at:,} of {answer.meshes:,} meshes …"
+            yield partial(self.describe, Text(words, "dim"))
+            if answer.is_complete:
+                yield partial(self._show, mesh_ranking.with_smallest_machine(answer))
+
+    def _show(self, answer: MeshRanking) -> None:
+        self._answer = answer
+        if not answer.found:
+            words = search_view.infeasible_words(answer), search_view.larger_machine_words(answer)
+            self.describe(Text("\n".join(words).strip()))
+            return
+        room = self.size.width - 8
+        lines, columns = search_view.found_rows(answer.found, room, self.palette)
+        if self.size.height >= HIGH:
+            self._columns = columns
+        self.show_table(lines, answer.found)
+
+    def about(self, row: ListRow) -> Text:
+        assert self._answer is not None
+        width = min(self.query_one("#choice").content_size.width, READABLE)
+        lines = search_view.sharding_lines(self._answer, row.value, width, self.palette, self._columns)
+        return Text("\n").join(lines)
+
+    def leave_with(self, row: ListRow) -> None:
+        assert self._answer is not None
+        mesh = mesh_ranking.shown_mesh(self._answer.question, row.value)
+        self.dismiss(with_shardings(self._resolved.shown, mesh, dict(row.value.specs)))
+
+
+class RankingDialog(FilteredList):
+    """Leaves with the form of a sharding. A train step is ranked by its forward pass."""
+
+    title_text = "Shardings over this mesh, fastest first"
+    nothing = "No sharding matches; remove some words."
+    is_table = True
+
+    def __init__(self, resolved: ResolvedProblem) -> None:
+        super().__init__()
+        self._resolved = resolved
+
+    def on_mount(self) -> None:
+        self.describe(Text("planning each sharding …", "dim"))
+        self.beside(self._rank)
+
+    def _rank(self) -> Iterator[Callable[[], object]]:
+        form, problem = self._resolved.shown, self._resolved.problem
+        question = reading.problem_from_text(
+            form.einsum, mesh=problem.mesh, sizes=form.sizes, dtype=form.dtype, ranked=True
+        )
+        candidates = ranking.rank(question, self._resolved.placed)
+        lines = ranking_rows(candidates, self.size.width - 8, self.palette)
+        yield partial(self.show_table, lines, candidates)
+
+    def about(self, row: ListRow) -> Text:
+        candidate: Candidate = row.value
+        beside = comparison_words(candidate.cost, pricing.price(self._resolved.plan, self._resolved.placed))
+        moves = collectives_text(candidate.plan, self.palette)
+        return Text.assemble("collectives: ", moves, f"\nbeside the plan on screen: {beside}")
+
+    def leave_with(self, row: ListRow) -> None:
+        plan = row.value.plan
+        specs = {array.name: array.spec for array in plan.problem.arguments if array.spec is not None}
+        self.dismiss(with_shardings(self._resolved.shown, plan.problem.mesh, specs))
+
+
+class AlgorithmsDialog(FilteredList):
+    """`enter` leaves with the name of an algorithm. They are compared beside the screen."""
+
+    nothing = "No algorithm has this name."
+    is_table = True
+
+    def __init__(self, run: CollectiveRun) -> None:
+        super().__init__()
+        self._run = run
+        what = f"{run.operation.name} over {', '.join(run.operation.axes)}"
+        self.title_text = f"Algorithms for {what}: {human_bytes(run.bytes)} on a {run.links.topology}"
+
+    def on_mount(self) -> None:
+        self.describe(Text("comparing …", "dim"))
+        self.beside(self._compare)
+
+    def _compare(self) -> Iterator[Callable[[], object]]:
+        for row in self._run.rows:
+            _ = isinstance(row, timelines.NotCompared) or (row.seconds, row.device_bytes)
+        yield self._show
+
+    def _show(self) -> None:
+        head, lines = step_notes.algorithm_lines(self._run, self.size.width - 8)
+        able = [row for row in self._run.rows if not isinstance(row, timelines.NotCompared)]
+        rows = [
+            ListRow(line, row.algorithm, row.algorithm, head) for line, row in zip(lines, able, strict=True)
+        ]
+        cannot = Text("not possible here")
+        rows += [
+            ListRow(Text(f"   {row.algorithm}", "dim"), row.algorithm, row.algorithm, cannot)
+            for row in self._run.rows
+            if isinstance(row, timelines.NotCompared)
+        ]
+        self.show_rows(rows, self._run.schedule.algorithm)
+
+    def about(self, row: ListRow) -> Text:
+        from shardviz.collectives.algorithms import ALGORITHMS
+
+        algorithm = ALGORITHMS[row.value]
+        said = Text.assemble((algorithm.name, "bold"), f": {as_sentence(algorithm.summary)}")
+        for line in step_notes.formula_lines(self._run, self.size.width):
+            said.append("\n").append_text(line)
+        if reason := self._reason(row):
+            said.append(f"\n✗ {as_sentence(reason)}")
+        return said
+
+    def leave_with(self, row: ListRow) -> None:
+        if not self._reason(row):
+            super().leave_with(row)
+
+    def _reason(self, row: ListRow) -> str:
+        """Why an algorithm cannot do it; empty where it can."""
+        reasons = dict(row for row in self._run.rows if isinstance(row, timelines.NotCompared))
+        return reasons.get(row.value, "")
+
+
+(SORT,) = TABLES["ARRAYS"]
+ORDERS: dict[str, Callable[[Sequence[ProgramArray]], Any]] = {
+    "bytes": lambda group: -sum(one.bytes for one in group),
+    "waste": lambda group: -sum(mark.bytes for one in group for mark in one.marks),
+    "copies": lambda group: -(group[0].copies or 0),
+    "kind": lambda group: group[0].kind,
+    "name": lambda group: group[0].name,
+}
+"""What rows are sorted by, in turn."""
+
+
+class ArraysDialog(FilteredList):
+    """Every array of the program of a command line, alike ones of several layers in one row."""
+
+    title_text = "Arrays"
+    placeholder = "a name, a spec, a dtype, replicated, padded, host, …"
+    nothing = "No array matches; remove some words."
+    commands = (MOVES[0], SORT, CLOSE)
+    taken = (SORT,)
+    is_table = True
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__()
+        self._words, self._orders = words, [*ORDERS]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._groups: Sequence[Sequence[ProgramArray]] = ()
+
+    def on_mount(self) -> None:
+        self.describe(Text("compiling …", "dim"))
+        self.beside(self._read)
+
+    def _read(self) -> Iterator[Callable[[], object]]:
+        pipe = subprocess.PIPE
+        command = [sys.executable, "-P", "-m", "shardviz", *self._words, "--arrays", "--json"]
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
+        out, error = self._process.communicate()
+        try:
+            arrays, self._mesh = documents.read_arrays(json.loads(out))
+        except (ValueError, StopIteration):
+            raise QuestionError(error.decode(errors="replace").strip() or "it has no program") from None
+        self._groups = program_arrays.alike_arrays(arrays)
+        yield self._show
+
+    def _show(self) -> None:
+        groups = sorted(self._groups, key=ORDERS[self._orders[0]])
+        self.query_one(".title", Static).update(Text(f"Arrays by {self._orders[0]}"))
+        lines = array_table.array_rows(groups, self._mesh, self.palette, self.size.width)
+        self.show_table(lines, groups, self.chosen and self.chosen.value)
+
+    def action_sort(self) -> None:
+        if self._groups:
+            self._orders.append(self._orders.pop(0))
+            self._show()
+
+    def about(self, row: ListRow) -> Text:
+        width = self.query_one("#choice").content_size.width
+        return Text("\n").join(array_table.array_details(row.value, width))
+
+    def leave_with(self, _row: ListRow) -> None:
+        """Stay: all of an array is shown."""
+
+    def on_unmount(self) -> None:
+        if self._process is not None:
+            self._process.kill()

@@ -1,1 +1,0 @@
-"""The layout screen: which device holds what."""
