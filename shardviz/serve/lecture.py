@@ -145,10 +145,7 @@ class Lecture:
             return None
         pupil, answer = self._pupils[seat], self.asked["answer"] if self.asked["is_shown"] else None
         asked = {name: self.asked[name] for name in ("question", "choices")} | {"answer": answer}
-        return asked | {
-            "chosen": pupil.predictions.get(self._place),
-            "looked": self._place in pupil.looked,
-        }
+        return asked | {"chosen": pupil.predictions.get(self._place), "looked": self._place in pupil.looked}
 
     def enter(self, seat: str) -> None:
         """Note a pupil at a seat, with what was predicted there before."""

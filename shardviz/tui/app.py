@@ -130,7 +130,7 @@ class ShardvizApp(ResilientApp):
 
     async def on_mount(self) -> None:
         if self._keys is not None and (refused := own_keys.use_own_keys(self._keys)) is not None:
-            self._warning = f"{error_words(refused)} The default keys apply."
+            self._warning = f"{self._warning} {error_words(refused)} The default keys apply.".strip()
         self.set_keymap(keymap())
         self.theme_changed_signal.subscribe(self, lambda _theme: self.show_problem())
         self.screen.bindings_updated_signal.subscribe(self, lambda _bindings: self._show_keys())

@@ -12,7 +12,6 @@ from shardviz.errors import QuestionError, did_you_mean, quote
 from shardviz.tui.registry import AREAS, COMMANDS, set_own_keys, table_of
 
 FILE = "keys.toml"
-MAX_BYTES = 100_000
 NAMED = (
     *("enter", "escape", "space", "tab", "shift+tab", "backspace", "delete", "insert"),
     *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
@@ -53,12 +52,8 @@ def _read(path: Path, where: str) -> dict[str, tuple[str, ...]]:
     """The keys in a file, as a person writes them, by the commands' ids."""
     import tomllib  # few people have such a file
 
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise QuestionError(f"{where} has more than {MAX_BYTES:,} bytes", "it is a file of keys")
     try:
-        document = tomllib.loads(content.decode("utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise QuestionError(f"{where} is not TOML: {error}", 'write [step] and below it play = "p"') from None
     tables = {table_of(area): area for area in AREAS}

@@ -18,13 +18,7 @@ from shardviz.forms.wording import as_sentence
 from shardviz.lazy_names import LazyImports
 from shardviz.render.lines import printable_line, sentence
 from shardviz.render.programs.program_pages import ListedProgram
-from shardviz.render.programs.target_answers import (
-    TargetTab,
-    error_lines,
-    spinner,
-    target_at,
-    target_strip,
-)
+from shardviz.render.programs.target_answers import TargetTab, error_lines, spinner, target_at, target_strip
 from shardviz.tui.compiler_queries import ShownAnswer, ShownReply, reworded, wait_of
 from shardviz.tui.pane import Pane
 from shardviz.units import human_bytes, seconds

@@ -40,13 +40,6 @@ class Search(NamedTuple):
     matches: Sequence[int] = ()
     is_done: bool = False
 
-    def first(self) -> int | None:
-        """The first match from the start on, round the end; None where there is none."""
-        if not self.matches:
-            return None
-        index = bisect_left(self.matches, self.start)
-        return self.matches[index % len(self.matches)]
-
     def next(self, line: int, step: int) -> int | None:
         """The match after a line, or the one before it, round the ends."""
         if not self.matches:
@@ -235,7 +228,7 @@ class ProgramBox(Vertical):
         if self._search is None or (page, query) != (self._page, self._search.query):
             return
         self._search = self._search._replace(matches=matches, is_done=True)
-        line = self._search.first()
+        line = self._search.next(self._search.start - 1, 1)
         if line is not None:
             self.view.move_to(line)
         self._mark()

@@ -70,7 +70,7 @@ class Dialog(ModalScreen[Any]):
         return ()
 
     def dismiss(self, result: Any = None) -> AwaitComplete:
-        """Leave the dialog once, and only it: Textual leaves the screen on top."""
+        """Leave the dialog once, and only it: Textual 8.2.8 leaves the screen on top."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
     @property

@@ -30,7 +30,6 @@ from shardviz.render.exports.svg import recorded_svg
 from shardviz.render.lines import sentence
 from shardviz.render.page import highlighted, recorder
 from shardviz.tui.dialogs.dialog import CLOSE, Dialog, LinesDialog
-from shardviz.tui.lines_view import LinesView, TextLines
 from shardviz.tui.pane import Pane
 from shardviz.tui.registry import TABLES, bindings
 from shardviz.tui.themes import code_style_of
@@ -195,7 +194,7 @@ STRING_COPIED = f"Command line with the string copied{WHERE}"
 OPENS = "shardviz tui --from"
 
 
-class CodeDialog(Dialog):
+class CodeDialog(LinesDialog):
     """A program that runs as it is; `y` copies it, `s` writes it to a file."""
 
     title_text = "JAX code: runs unchanged"
@@ -206,11 +205,8 @@ class CodeDialog(Dialog):
         super().__init__()
         self._code = code
 
-    def content(self) -> Sequence[Widget]:
-        return [LinesView(TextLines(highlighted(self._code, code_style_of(self.app))))]
-
-    def on_mount(self) -> None:
-        self.query_one(LinesView).focus()
+    def lines(self, _width: int) -> list[Text]:
+        return highlighted(self._code, code_style_of(self.app))
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._code)

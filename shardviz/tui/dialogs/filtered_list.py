@@ -57,6 +57,8 @@ class FilteredList(Dialog):
     commands: ClassVar[Sequence[Command]] = (OPEN, MOVES[0], CLOSE)
     taken: ClassVar[Sequence[Command]] = ()
     is_table: ClassVar = False
+    searching = ""
+    """Words while the rows are found."""
     placeholder = "type to find"
     nothing = "Nothing matches; remove some words."
     typed_first: ClassVar = True
@@ -127,13 +129,22 @@ class FilteredList(Dialog):
         rows = zip(others, values, strict=True)
         self.show_rows([ListRow(line, line.plain, value, head) for line, value in rows], first)
 
+    @on(events.Mount)
+    def _begin(self) -> None:
+        if self.searching:
+            self.describe(Text(self.searching, "dim"))
+            self._find()
+
+    def find(self) -> Iterator[Callable[[], object]]:
+        """Find the rows of a list that is `searching`, in a thread, until the list is left: what each step
+        gives is called on the screen's thread. An error takes the place of the description."""
+        raise NotImplementedError
+
     @work(thread=True, exit_on_error=False)
-    def beside(self, steps: Callable[[], Iterator[Callable[[], object]]]) -> None:
-        """Go through steps in a thread, until the list is left: what each gives is called on the screen's
-        thread. An error takes the place of the description."""
+    def _find(self) -> None:
         worker = get_current_worker()
         try:
-            for show in steps():
+            for show in self.find():
                 if worker.is_cancelled:
                     return
                 self.app.call_from_thread(show)

@@ -119,6 +119,7 @@ class ShardingsDialog(FilteredList):
 
     title_text = "Meshes and their best shardings"
     nothing = "No mesh matches; remove some words."
+    searching = "searching the meshes …"
     is_table = True
 
     def __init__(self, resolved: ResolvedProblem) -> None:
@@ -127,11 +128,7 @@ class ShardingsDialog(FilteredList):
         self._answer: MeshRanking | None = None
         self._columns: int | None = None
 
-    def on_mount(self) -> None:
-        self.describe(Text("searching the meshes …", "dim"))
-        self.beside(self._search)
-
-    def _search(self) -> Iterator[Callable[[], object]]:
+    def find(self) -> Iterator[Callable[[], object]]:
         """The problem with all shardings open, on any mesh with its axes of the same machine."""
         form, mesh, machine = self._resolved.shown, self._resolved.problem.mesh, self._resolved.machine
         if machine.assumed:
@@ -181,17 +178,14 @@ class RankingDialog(FilteredList):
 
     title_text = "Shardings over this mesh, fastest first"
     nothing = "No sharding matches; remove some words."
+    searching = "planning each sharding …"
     is_table = True
 
     def __init__(self, resolved: ResolvedProblem) -> None:
         super().__init__()
         self._resolved = resolved
 
-    def on_mount(self) -> None:
-        self.describe(Text("planning each sharding …", "dim"))
-        self.beside(self._rank)
-
-    def _rank(self) -> Iterator[Callable[[], object]]:
+    def find(self) -> Iterator[Callable[[], object]]:
         form, problem = self._resolved.shown, self._resolved.problem
         question = reading.problem_from_text(
             form.einsum, mesh=problem.mesh, sizes=form.sizes, dtype=form.dtype, ranked=True
@@ -213,9 +207,10 @@ class RankingDialog(FilteredList):
 
 
 class AlgorithmsDialog(FilteredList):
-    """`enter` leaves with the name of an algorithm. They are compared beside the screen."""
+    """`enter` leaves with the name of an algorithm."""
 
     nothing = "No algorithm has this name."
+    searching = "comparing …"
     is_table = True
 
     def __init__(self, run: CollectiveRun) -> None:
@@ -224,11 +219,7 @@ class AlgorithmsDialog(FilteredList):
         what = f"{run.operation.name} over {', '.join(run.operation.axes)}"
         self.title_text = f"Algorithms for {what}: {human_bytes(run.bytes)} on a {run.links.topology}"
 
-    def on_mount(self) -> None:
-        self.describe(Text("comparing …", "dim"))
-        self.beside(self._compare)
-
-    def _compare(self) -> Iterator[Callable[[], object]]:
+    def find(self) -> Iterator[Callable[[], object]]:
         for row in self._run.rows:
             _ = isinstance(row, timelines.NotCompared) or (row.seconds, row.device_bytes)
         yield self._show
@@ -285,6 +276,7 @@ class ArraysDialog(FilteredList):
     title_text = "Arrays"
     placeholder = "a name, a spec, a dtype, replicated, padded, host, …"
     nothing = "No array matches; remove some words."
+    searching = "compiling …"
     commands = (MOVES[0], SORT, CLOSE)
     taken = (SORT,)
     is_table = True
@@ -295,11 +287,7 @@ class ArraysDialog(FilteredList):
         self._process: subprocess.Popen[bytes] | None = None
         self._groups: Sequence[Sequence[ProgramArray]] = ()
 
-    def on_mount(self) -> None:
-        self.describe(Text("compiling …", "dim"))
-        self.beside(self._read)
-
-    def _read(self) -> Iterator[Callable[[], object]]:
+    def find(self) -> Iterator[Callable[[], object]]:
         pipe = subprocess.PIPE
         command = [sys.executable, "-P", "-m", "shardviz", *self._words, "--arrays", "--json"]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)

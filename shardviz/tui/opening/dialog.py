@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from rich.text import Text
 from textual import work
@@ -33,6 +34,7 @@ from shardviz.tui.opening.kinds import (
 from shardviz.tui.registry import TABLES
 from shardviz.tui.state import EditorState, OpenedProfile
 from shardviz.units import human_bytes
+from shardviz.user_files import is_folder, is_there
 
 with LazyImports():
     from shardviz.answers import profile as profile_answer
@@ -75,7 +77,8 @@ class OpenDialog(FilteredList):
     @property
     def nothing(self) -> str:  # type: ignore[override]
         name = self.query_one(Input).value.strip()
-        if self._has_files and Openable(name, "program").is_device:
+        path = Path(Openable(name, "program").path)
+        if self._has_files and is_there(path) and not (is_folder(path) or path.is_file()):
             return f"{quote(name)} is a device or a pipe, not a file."
         return "This is neither a file nor a known notation."
 

@@ -7,7 +7,6 @@ import math
 import os
 import re
 import shlex
-import stat
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,15 +156,6 @@ class Openable:
     def path(self) -> str:
         """The path that the name means, from the folder of a home where it begins with ``~``."""
         return str(_path(self.name))
-
-    @property
-    def is_device(self) -> bool:
-        """True if the path is there, and is neither a file nor a folder."""
-        try:
-            mode = Path(self.path).stat().st_mode
-        except (OSError, ValueError):
-            return False
-        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
     @property
     def label(self) -> str:

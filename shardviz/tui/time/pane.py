@@ -94,7 +94,24 @@ class TimePane(TargetsPane):
 
     @property
     def idle(self) -> Collection[str]:
-        return self._shown.idle
+        told, timeline, idle = self._shown.chosen_told, self.timeline, set()
+        if told is None or not told.timelines:
+            idle |= {command.action for command in TIME} - {"target", "ask"}
+        elif len(told.timelines) < 2 or self._chosen == PROFILE:
+            idle.add("teller")
+        if self._chosen == PROFILE:
+            idle |= {"open_line", "ask"}
+        if len(self._names) < 2:
+            idle |= {"target", "compare"}
+        if not self._answers:
+            idle.add("ask")
+        if timeline is None or not timeline.savings:
+            idle.add("saving")
+        if timeline is None or timeline.memory is None or not timeline.memory.curve:
+            idle.add("memory")
+        if timeline is None or not timeline.critical_path:
+            idle.add("follow")
+        return idle
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width >= BESIDE, "beside")

@@ -99,11 +99,7 @@ class StackedCharts:
     """A canvas: frames above one another, each with the lines that stand below it, several under titles."""
 
     def __init__(
-        self,
-        frames: Sequence[tuple[Gantt, Sequence[Text]]],
-        titles: Sequence[str],
-        width: int,
-        is_old: bool,
+        self, frames: Sequence[tuple[Gantt, Sequence[Text]]], titles: Sequence[str], width: int, is_old: bool
     ) -> None:
         self._frames = [frame for frame, _ in frames]
         self._below = [below for _, below in frames]

@@ -3,13 +3,12 @@ thread, and which of them are known and shown."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 from shardviz.errors import ShardvizError
 from shardviz.lazy_names import LazyImports
-from shardviz.tui.registry import TIME
 from shardviz.tui.time.parts import ChartPart
 
 with LazyImports():
@@ -135,27 +134,6 @@ class ShownTimelines:
         tellers = [teller for teller, _ in told.timelines] if told is not None else []
         own = [(self.chosen, teller) for teller in tellers if told and teller != told.teller(self.teller)]
         return [*own, *((name, self.teller) for name in self.names if name != self.chosen)]
-
-    @property
-    def idle(self) -> Collection[str]:
-        told, timeline, idle = self.chosen_told, self.timeline, set()
-        if told is None or not told.timelines:
-            idle |= {command.action for command in TIME} - {"target", "ask"}
-        elif len(told.timelines) < 2 or self.chosen == PROFILE:
-            idle.add("teller")
-        if self.chosen == PROFILE:
-            idle |= {"open_line", "ask"}
-        if len(self.names) < 2:
-            idle |= {"target", "compare"}
-        if not self._state.queries.answers:
-            idle.add("ask")
-        if timeline is None or not timeline.savings:
-            idle.add("saving")
-        if timeline is None or timeline.memory is None or not timeline.memory.curve:
-            idle.add("memory")
-        if timeline is None or not timeline.critical_path:
-            idle.add("follow")
-        return idle
 
     def next_teller(self) -> None:
         """The chosen one by its other teller; what is below goes along, or has the teller that was above."""
