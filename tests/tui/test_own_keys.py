@@ -134,7 +134,7 @@ def test_a_refused_file_leaves_the_usual_keys_and_says_why(path):
     async def script(pilot):
         app = pilot.app
         (note,) = app._notifications
-        assert "R is the key of [everywhere] quit and of [plan] recompile." in note.message
+        assert "r is the key of [everywhere] quit and of [plan] recompile." in note.message
         assert "The default keys apply." in note.message
         await pilot.press("2")
         assert app.pane.area == "plan"
