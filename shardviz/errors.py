@@ -42,10 +42,7 @@ class NoMachineError(QuestionError):
 
 
 class NotationError(QuestionError):
-    """Text that a notation cannot read.
-
-    `text` is all of the input, `start` and `stop` bound the offending piece (characters, from 0).
-    """
+    """Text that a notation cannot read: `start` and `stop` bound the offending piece of the `text`."""
 
     def __init__(self, problem: str, text: str, start: int, stop: int | None = None, hint: str = "") -> None:
         stop = start + 1 if stop is None else stop

@@ -20,11 +20,9 @@ ErrorAt = Callable[[str, str, str], ShardvizError]
 
 
 class StrictTable:
-    """The `values` under `path`, the dotted key of the table; empty for the whole.
-
-    Every method raises what `error_at` makes: for a key that is missing, unknown or of another type, and for
-    text that a terminal cannot show.
-    """
+    """The `values` under `path`, the dotted key of the table; empty for the whole. Every method raises what
+    `error_at` makes: for a key that is missing, unknown or of another type, and for text that a terminal
+    cannot show."""
 
     def __init__(self, values: object, error_at: ErrorAt, path: str = "") -> None:
         self.path, self._error_at = path, error_at
@@ -41,13 +39,11 @@ class StrictTable:
         raise self._error_at(self._path_of(key), reason, hint)
 
     def only(self, known: Sequence[str]) -> None:
-        """Refuse keys that are not known."""
         for key in self.values:
             if key not in known:
                 self.fail(key, "there is no such key", closest(key, known))
 
     def exactly(self, known: Sequence[str]) -> None:
-        """Refuse other keys, and the lack of one."""
         self.only(known)
         for key in known:
             self._value(key)
@@ -85,14 +81,12 @@ class StrictTable:
         return value
 
     def choice(self, key: str, known: Sequence[str], default: str | None = None) -> str:
-        """One of some words."""
         found = self.text(key, default)
         if found not in known and found != default:
             self.fail(key, f"{quote(found, 30)} is none of {', '.join(known)}", closest(found, known))
         return found
 
     def count(self, key: str, most: int) -> int:
-        """A whole number from 0 to `most`."""
         value = self.typed(key, int)
         if not 0 <= value <= most:
             hint = "give a smaller number" if value > most else "give 0 or more"
@@ -109,12 +103,10 @@ class StrictTable:
         return StrictTable(counted, self._error_at, self._path_of(key))
 
     def texts(self, key: str, most: int) -> tuple[str, ...]:
-        """A list of texts, at most `most`; an empty one where the key is not there."""
         inner = self.listed(key, most) if key in self.values else None
         return () if inner is None else tuple(map(inner.text, inner.values))
 
     def settings(self, key: str) -> dict[str, str]:
-        """A table of texts as they stand."""
         inner = self.table(key)
         return {name: inner.setting(name) for name in inner.values}
 
@@ -184,5 +176,4 @@ def shown_key(key: str) -> str:
 
 
 def kind_of(value: object) -> str:
-    """The name of a value's type in TOML and JSON."""
     return KINDS.get(type(value), "a date")

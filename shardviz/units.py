@@ -9,7 +9,6 @@ BINARY = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def exact_bytes(count: int) -> str:
-    """``65,536 bytes``."""
     return f"{count:,} byte{'' if count == 1 else 's'}"
 
 
@@ -35,10 +34,8 @@ def whole_bytes(count: int) -> str:
 
 
 def seconds(duration: float, digits: int = 3) -> str:
-    """``39.8 ms``, ``1.7 ms``, ``250 ns``, ``1.24 s``: so many digits, without zeros at the end.
-
-    A whole number of seconds has one, ``3.0 s``, as where seconds are counted while something runs.
-    """
+    """``39.8 ms``, ``1.7 ms``, ``250 ns``, ``1.24 s``: so many digits, without zeros at the end. A whole
+    number of seconds has one, ``3.0 s``, as where seconds are counted while something runs."""
     if not duration:
         return "0 s"
     scales = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
@@ -73,7 +70,6 @@ def _decimal(value: float, unit: str, digits: int) -> str:
 
 
 def times(shape: Sequence[int]) -> str:
-    """A shape as ``8×2048``; ``scalar`` for rank 0."""
     return "×".join(map(str, shape)) or "scalar"
 
 

@@ -29,11 +29,8 @@ def example_program(name: str) -> Path | None:
 
 
 def open_file(path: Path) -> BufferedReader:
-    """The file, opened to read bytes.
-
-    Raises `OSError`, also for an impossible name and for anything but a regular file: opening a pipe waits
-    for its writer, and a device may never end.
-    """
+    """The file, opened to read bytes. Raises `OSError`, also for an impossible name and for anything but a
+    regular file: opening a pipe waits for its writer, and a device may never end."""
     try:
         file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
     except ValueError as error:

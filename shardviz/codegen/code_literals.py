@@ -1,6 +1,5 @@
 """Names, specs, dtypes and meshes as JAX code writes them, with an axis for every part of one; lines that all
-programs have.
-"""
+programs have."""
 
 from __future__ import annotations
 
@@ -34,10 +33,8 @@ _TAKEN = (
 
 
 def program_text(title: str, parts: Iterable[Iterable[str]], environment: Iterable[str] = ()) -> str:
-    """A program of a docstring, the imports that its parts need, and these parts, lists of lines.
-
-    The lines of `environment` come before JAX is imported.
-    """
+    """A program of a docstring, the imports that its parts need, and these parts, lists of lines; those of
+    `environment` come before JAX is imported."""
     body, first = lines_text(parts), [*environment]
 
     def used(names: Iterable[str], suffix: str = "") -> list[str]:
@@ -64,12 +61,10 @@ _NAMES = {
 
 
 def lines_text(parts: Iterable[Iterable[str]]) -> str:
-    """The text of lists of lines."""
     return "".join(f"{line}\n" for lines in parts for line in lines)
 
 
 def spec_code(spec: PartitionSpec) -> str:
-    """``P("X", None)``."""
     return str(spec).replace("'", '"')
 
 
@@ -129,12 +124,10 @@ def stacked_shape(shape: tuple[int, ...], spec: PartitionSpec, mesh: Mesh) -> tu
 
 
 def wide_code(dtype: str) -> list[str]:
-    """The line that enables 64-bit types, where the dtype is one."""
     return ['jax.config.update("jax_enable_x64", True)'] if dtype in WIDE else []
 
 
 def devices_code(count: int, dtype: str) -> list[str]:
-    """Lines that set up so many simulated devices."""
     return [
         f"# {plural(count, 'simulated device')}. Where there are real ones, leave these lines out.",
         'jax.config.update("jax_platforms", "cpu")',
@@ -144,8 +137,7 @@ def devices_code(count: int, dtype: str) -> list[str]:
 
 
 def mesh_code(mesh: Mesh, axis_types: str, devices: str = "") -> list[str]:
-    """Lines that make the mesh; `axis_types` is "Auto" or "Explicit", `devices` the name of a list of them,
-    or empty for those that JAX finds."""
+    """Lines that make the mesh of the list called `devices`, or of those that JAX finds."""
     sizes, names = tuple_code(mesh.axis_sizes), tuple_code(mesh.axis_names)
     if mesh.device_order is None:
         given = f", devices={devices}" if devices else ""
@@ -158,12 +150,10 @@ def mesh_code(mesh: Mesh, axis_types: str, devices: str = "") -> list[str]:
 
 
 def placed_mesh_code(mesh: Mesh, axis_types: str) -> str:
-    """The line that makes a mesh of the devices as `placed` has them."""
     return f"mesh = jax.sharding.Mesh(placed, {tuple_code(mesh.axis_names)}, {types_code(mesh, axis_types)})"
 
 
 def types_code(mesh: Mesh, axis_types: str) -> str:
-    """The same type for all axes of a mesh."""
     return f"axis_types=(AxisType.{axis_types},) * {len(mesh.axis_names)}"
 
 
@@ -171,7 +161,6 @@ _COLLECTIVES = "all-gather|all-reduce|reduce-scatter|all-to-all|collective-permu
 
 
 def printed_code() -> list[str]:
-    """Lines that print every collective of `compiled`, as the compiler writes it."""
     return [
         f'collective = r" ({_COLLECTIVES})(-start)?\\("',
         "sent = [line for line in compiled.as_text().splitlines() if re.search(collective, line)]",
@@ -184,16 +173,13 @@ def printed_code() -> list[str]:
 @dataclass(frozen=True)
 class PartAxes:
     """A mesh with an axis for every part of its axes that some names mean, the devices in the same order.
-
-    `names` has the axis that stands for each of the finest parts: X1 and X2 for those of X.
-    """
+    `names` has the axis that stands for each of the finest parts: X1 and X2 for those of X."""
 
     mesh: Mesh
     names: Mapping[str, str]
 
     @classmethod
     def of(cls, mesh: Mesh, used: Iterable[str]) -> PartAxes:
-        """The axes for the parts among the names `used`."""
         taken = set(mesh.axis_names)
         names: dict[str, str] = {}
         for _, parts in groupby(finest_parts(mesh.shape, used), whole_axis):
@@ -227,7 +213,6 @@ class PartAxes:
         return array if array.spec is None else array.with_spec(self.spec(array.spec))
 
     def problem(self, problem: Problem) -> Problem:
-        """The problem on this mesh."""
         parts = tuple(
             replace(part, operands=tuple(map(self.array, part.operands)), result=self.array(part.result))
             for part in problem.parts

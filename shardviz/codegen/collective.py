@@ -55,12 +55,10 @@ Exchange = tuple[str, list[tuple[int, int, int]]]
 
 
 def collective_code(question: CollectiveQuestion, about: str = "") -> str:
-    """A complete program that runs the collective on its numbers.
-
-    It prints the collective that was compiled, and what is left on each device; `about` is a comment above
-    the numbers. The addends of a pending sum stand along an extra dimension in front. Raises `QuestionError`
-    for a mesh or an array too large for simulated devices.
-    """
+    """A complete program that runs the collective on its numbers, and prints the collective that was compiled
+    and what is left on each device. `about` is a comment above the numbers. The addends of a pending sum
+    stand along an extra dimension in front. Raises `QuestionError` for a mesh or an array too large for
+    simulated devices."""
     layout = question.layout
     mesh = layout.mesh
     if mesh.size > MAX_CPU_DEVICES or layout.bytes_per_device * mesh.size > MAX_BYTES:
@@ -116,7 +114,6 @@ def _distinct(dtype: str) -> int:
 
 
 def _given(question: CollectiveQuestion) -> list[object]:
-    """The whole array's numbers, in rows."""
     import numpy as np
 
     layout, shards = question.layout, question.shards
@@ -132,8 +129,8 @@ def _given(question: CollectiveQuestion) -> list[object]:
 def shard_code(
     operation: Operation, shape: tuple[int, ...], shard: str, axes: str
 ) -> tuple[list[str], list[str]]:
-    """The lines that the function of one device's shard needs before it, and its own, the last its result, as
-    JAX has the operation on all platforms."""
+    """The lines before the function of one device's shard, and its own, the last its result, for all
+    platforms."""
     if operation.name == "pbroadcast":
         before = ["# On GPUs this is jax.lax.pbroadcast, which JAX lacks on CPUs."]
         return before, [f"jax.lax.all_gather({shard}, {axes})[{operation.parameters['source']}]"]
@@ -146,7 +143,6 @@ def shard_code(
 
 
 def _program(question: CollectiveQuestion) -> list[str]:
-    """The function of one device's shard, and what it needs before it."""
     operation = question.operation
     before, (*first, last) = shard_code(
         operation, question.layout.shard_shape, _shard(question), axes_code(operation.axes)
@@ -231,12 +227,9 @@ def _rows_code(sizes: Sequence[Sequence[int]], height: int, receiver: int, tall:
 
 
 def rounds_code(run: CollectiveRun) -> str:
-    """The program of `collective_code`, then its rounds by `jax.lax.ppermute` and a check that both agree.
-
-    Of an array with many numbers, all of them counted, a smaller one takes the place. Only the first program
-    where there is too much to list, and of a collective that is a ppermute itself. Raises as
-    `collective_code` does.
-    """
+    """The program of `collective_code`, then its rounds by `jax.lax.ppermute` and a check that both agree: of
+    counted numbers on a smaller array, and only the first program where there is too much to list, and of a
+    collective that is a ppermute itself."""
     question, about = run.question, ""
     is_given = question.shards is not None and not question.counted
     if not _is_small(question) and not is_given:
@@ -336,7 +329,6 @@ def _listed(question: CollectiveQuestion, rounds: Sequence[tuple[str, list[Excha
 
 
 def _by_hand(question: CollectiveQuestion, start: str, end: str) -> list[str]:
-    """The function of one device."""
     axes = axes_code(question.operation.axes)
     members, chunks = question.schedule.pattern.group_size, question.schedule.chunks
     *first, made = start.split("\n")

@@ -87,13 +87,10 @@ def steps_code(plan: Plan) -> tuple[Plan, str]:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writes the parts of one plan's program."""
-
     plan: Plan
 
     @cached_property
     def function(self) -> ProgramFunction:
-        """The program on one device."""
         return ProgramFunction(self.plan.problem, is_split=False, name="on_one_device")
 
     @property
@@ -106,7 +103,6 @@ class _Writer:
 
     @cached_property
     def runs(self) -> bool:
-        """True if the arrays are small enough to be made."""
         devices = self.plan.problem.mesh.size
         # On all devices, and on one.
         return is_small(self.plan.problem, times=2) and all(
@@ -119,8 +115,7 @@ class _Writer:
         return {self.names[array.name]: array for array in self.plan.problem.arguments}
 
     def program(self, with_steps: bool = False) -> list[str]:
-        """The function of one device; `with_steps`, it returns what every step makes, and takes the addend of
-        a pending sum without a dimension in front."""
+        """The function of one device; `with_steps`, it returns what every step makes."""
         copies = self.copies
         lines = [f"def program({', '.join(self.arguments)}):"]
         lines += self._wrapped("Every device runs this on its own shards.")
@@ -272,7 +267,6 @@ class _Writer:
         return stacked_shape(array.shape, array.decided_spec, self.plan.problem.mesh)
 
     def compiled(self) -> list[str]:
-        """The lines that compile the program for the mesh, and print its collectives."""
         into = [shard_map_spec(array.decided_spec) for array in self.arguments.values()]
         out = [shard_map_spec(spec) for _, spec in self.copies.taken[-1]]
         specs = f"({into[0]},)" if len(into) == 1 else f"({', '.join(into)})"
@@ -305,7 +299,6 @@ class _Writer:
         return [*lines, f"compiled = jax.jit(mapped).lower({placed}).compile()", "", *printed_code()]
 
     def check(self) -> list[str]:
-        """The lines that compare with one device."""
         is_exact = self._is_linear and self.plan.problem.result.dtype in EXACT
         close = CLOSE if self.plan.problem.result.dtype not in EXACT else VERY_CLOSE
         same = ["    return np.array_equal(found, expected)"]

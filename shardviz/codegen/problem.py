@@ -1,6 +1,5 @@
 """A problem as a JAX program that compiles it and prints what the compiler made of it; the layout of one
-array as one that prints who holds what.
-"""
+array as one that prints who holds what."""
 
 from __future__ import annotations
 
@@ -45,12 +44,10 @@ MAX_LISTED = 16
 
 
 def problem_code(problem: Problem, target: Target | None = None) -> str:
-    """A complete program: mesh, arrays, the jitted einsums, their collectives, the result's layout.
-
-    It compiles for the hardware of `target`; without one for simulated devices, or, where the mesh is too
-    large for them, with Shardy alone, which needs none. Where the arrays are too large it compiles without
-    making them. Raises `TargetError` for a target of another size.
-    """
+    """A complete program: mesh, arrays, the jitted einsums, their collectives, the result's layout. It
+    compiles for the hardware of `target`; without one for simulated devices, or, where the mesh is too large
+    for them, with Shardy alone. Where the arrays are too large it compiles without making them. Raises
+    `TargetError` for a target of another size."""
     mesh = ", ".join(f"{name}={size}" for name, size in problem.mesh.shape.items())
     text = problem.text if _is_listed(problem) else title_of(problem).capitalize()
     problem, part_axes = problem_on_parts(problem)
@@ -140,7 +137,6 @@ def _placed(function: ProgramFunction, run: bool) -> list[str]:
 
 
 def _jitted(problem: Problem) -> list[str]:
-    """The jitted program, with the shardings that its results must have."""
     specs = [stacked(array, problem)[1] for array in problem.returned_arrays]
     if not any(specs):
         return ["jitted = jax.jit(program)"]
@@ -162,7 +158,6 @@ def _compiled(function: ProgramFunction) -> list[str]:
 
 
 def _passes(function: ProgramFunction) -> list[str]:
-    """Lines that run Shardy's passes on the lowered program, and print the collectives."""
     return [
         *_jitted(function.problem),
         f'lowered = jitted.trace({function.arguments}).lower(lowering_platforms=("tpu",))',
@@ -208,7 +203,6 @@ def _run(function: ProgramFunction) -> list[str]:
 
 
 def _mesh_for(target: Target, problem: Problem) -> list[str]:
-    """The lines that make `mesh` where a target compiles a problem."""
     mesh, types = problem.mesh, "Explicit" if problem.axis_types == "explicit" else "Auto"
     wide = wide_code(problem.arguments[0].dtype)
     host = 'jax.config.update("jax_platforms", "cpu")'
@@ -275,10 +269,8 @@ def _over_slices(machine: Machine, mesh: Mesh, axis_types: str) -> list[str]:
 
 
 def layout_code(layout: Layout) -> str:
-    """A complete program that asks JAX what every device holds, and makes no array for that.
-
-    Raises `QuestionError` for what JAX cannot say: uneven parts, pending sums, too many devices.
-    """
+    """A complete program that asks JAX what every device holds, and makes no array for that. Raises
+    `QuestionError` for what JAX cannot say: uneven parts, pending sums, too many devices."""
     mesh, array = layout.mesh, layout.array
     if mesh.size > MAX_CPU_DEVICES:
         problem = f"{mesh.size:,} devices are too many to simulate"

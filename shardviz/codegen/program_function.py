@@ -25,8 +25,7 @@ _REMAT = {
 
 
 def stacked_names(problem: Problem) -> frozenset[str]:
-    """The arrays of which each run of the program has one of its own: all but what the runs hand on, and the
-    gradients of that."""
+    """The arrays of which each run of the program has one of its own: all but what the runs hand on."""
     if problem.layers == 1:
         return frozenset()
     gradients = dict(problem.gradients)
@@ -46,10 +45,8 @@ def stacked(array: ShardedArray, problem: Problem) -> tuple[tuple[int, ...], Par
 
 @dataclass(frozen=True)
 class ProgramFunction:
-    """Writes the functions of a problem's program, the last of them called `name`.
-
-    With `is_split` they have the shardings that the problem wants in between.
-    """
+    """Writes the functions of a problem's program, the last of them called `name`. With `is_split` they have
+    the shardings that the problem wants in between."""
 
     problem: Problem
     is_split: bool = True
@@ -57,7 +54,6 @@ class ProgramFunction:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The Python names of the arrays."""
         return names_code(dict.fromkeys(array.name for array in self.problem.arrays))
 
     @property
@@ -69,7 +65,6 @@ class ProgramFunction:
         return self._listed([array.name for array in self.problem.returned_arrays])
 
     def lines(self) -> list[str]:
-        """The functions, with two blank lines between them."""
         if not self.problem.gradients:
             return self._forward(self.name)
         return [*self._forward("forward"), "", "", *self._train_step()]
@@ -79,13 +74,11 @@ class ProgramFunction:
 
     @cached_property
     def _taken(self) -> list[str]:
-        """The names of the arguments of the forward statements."""
         used = {operand.name for part in self.problem.forward for operand in part.operands}
         return [array.name for array in self.problem.arguments if array.name in used]
 
     @cached_property
     def _returned(self) -> list[str]:
-        """The names of the forward results that are returned, the last one's at the end."""
         made = {part.result.name for part in self.problem.forward}
         return [array.name for array in self.problem.returned_arrays if array.name in made]
 
@@ -123,7 +116,6 @@ class ProgramFunction:
         return _REMAT["none" if training is None else training.remat].format(name)
 
     def _packed(self, names: Sequence[str]) -> str:
-        """A tuple of arrays."""
         return f"({self._listed(names)},)" if len(names) == 1 else f"({self._listed(names)})"
 
     def _return(self, names: Sequence[str]) -> str:
@@ -188,7 +180,6 @@ class ProgramFunction:
         return lines
 
     def _after(self, part: Statement) -> list[str]:
-        """The lines that show how a result is split, or say how it must be."""
         name, spec = self.names[part.result.name], part.result.spec
         if self._is_explicit:
             told = spec is None or part.function == "multiply"

@@ -21,11 +21,9 @@ MAX_BYTES = 2**30
 
 @dataclass(slots=True, eq=False)
 class Piece:
-    """A member's piece of one chunk at one time. Equal `datum` means equal data.
-
-    `arrived`: it came in the last round, alone or added to what was there. `needed`: it is part of the
-    result, or will be sent or added to.
-    """
+    """A member's piece of one chunk at one time. Equal `datum` means equal data. `arrived`: it came in the
+    last round, alone or added to what was there. `needed`: it is part of the result, or will be sent or added
+    to."""
 
     _frames: Frames
     _group: int
@@ -36,12 +34,10 @@ class Piece:
 
     @property
     def values(self) -> Values | None:
-        """Its elements, in one dimension; None in frames without numbers."""
         return self._frames.values(self._group, self.chunk, self.datum)
 
     @property
     def count(self) -> int:
-        """The number of contributions that it contains."""
         return self._frames.trace.count(self.datum)
 
     @property
@@ -68,7 +64,6 @@ class Frame:
         self._frames = frames
 
     def needed(self, member: int) -> Ints:
-        """The chunks that one member holds and still needs, in order."""
         held = self._frames.trace.buffer(self.number, member)
         return held.chunk[held.needed]
 
@@ -94,9 +89,8 @@ class Frames:
     """Every state of a schedule: `frames[0]` before anything is sent, `frames[n]` after round n.
 
     With an operation, a mesh and `shards`, an array (devices in the mesh's row-major order, shape of a
-    shard), pieces have numbers, and every group of the operation's axes runs at the same time.
-
-    Raises `QuestionError` for shards that the operation cannot take, and for more numbers than fit.
+    shard), pieces have numbers, and every group of the operation's axes runs at the same time. Raises
+    `QuestionError` for shards that the operation cannot take, and for more numbers than fit.
     """
 
     def __init__(
@@ -113,7 +107,6 @@ class Frames:
 
     @cached_property
     def trace(self) -> Trace:
-        """The place of every datum; see `Trace`."""
         return Trace(self.schedule)
 
     def __len__(self) -> int:
@@ -126,17 +119,14 @@ class Frames:
 
     @property
     def before(self) -> Values | None:
-        """Every device's shard, by mesh position."""
         return None if self._numbers is None else self._numbers.shards
 
     @property
     def after(self) -> Values | None:
-        """Every device's result as JAX gives it, by mesh position."""
         return None if self._numbers is None else self._numbers.after
 
     @property
     def cuts(self) -> Cuts | None:
-        """The way in which shards are cut into chunks."""
         return None if self._numbers is None else self._numbers.cuts
 
     def values(self, group: int, chunk: int, datum: int) -> Values | None:
@@ -148,8 +138,6 @@ class Frames:
 
 
 class _Numbers:
-    """The numbers of a trace's data, for every group."""
-
     def __init__(
         self, trace: Trace, operation: Operation, groups: tuple[tuple[int, ...], ...], shards: Values
     ) -> None:

@@ -1,7 +1,5 @@
 """The meaning of a collective for arrays: its parameters, its pattern, and how shards are cut into chunks.
-
-Names, parameters and results are those of `jax.lax` inside `jax.shard_map`.
-"""
+Names, parameters and results are those of `jax.lax` inside `jax.shard_map`."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from shardviz.collectives.pattern import LowerBound, Pattern, lower_bound
+from shardviz.collectives.schedule import LowerBound, Pattern, lower_bound
 from shardviz.collectives.values import Ints, Values
 from shardviz.errors import QuestionError, plural
 from shardviz.lazy_names import LazyImports
@@ -26,9 +24,8 @@ with LazyImports("numpy"):
 class Parameter:
     """A parameter of operations as people give it: an option of `shardviz step`, a line of a form.
 
-    `name` is the option's and `field` JAX's. It is given as a `kind`: a bool by being there. `help` says what
-    it is, in a clause, and `example` how it is written; `metavar` stands for its value in a list of options.
-    `read` makes JAX's value from the given one and the size of the group; it raises `QuestionError`. One with
+    `name` is the option's and `field` JAX's. It is given as a `kind`: a bool by being there. `read` makes
+    JAX's value from the given one and the size of the group; it raises `QuestionError`. One with
     `example_for`, the example for a group of so many, has to be given.
     """
 
@@ -43,7 +40,6 @@ class Parameter:
 
     @property
     def flag(self) -> str:
-        """Its option on the command line."""
         return f"--{self.name.replace('_', '-')}"
 
 
@@ -62,9 +58,9 @@ class Cuts:
     """The place of every chunk at the start and at the end, for shards of one shape.
 
     `start` and `end` have the shape (chunks, elements of the largest chunk): flat indices into the shard on
-    which a chunk starts, and into the result on which it ends, in the same order; -1 where a smaller chunk
-    has no element. `shape` and `dtype` (HLO's name) are those of a member's result; elements of the result
-    that no chunk fills are 0. `sizes` are the chunks' elements.
+    which a chunk starts, and into the result on which it ends; -1 where a smaller chunk has no element.
+    `sizes` are the chunks' elements, `shape` and `dtype` those of a member's result, whose other elements are
+    0.
     """
 
     start: Ints
@@ -79,8 +75,8 @@ class Blocks:
     """The blocks that an operation moves: `start` and `end` have the shape (blocks, elements of the largest),
     flat indices into the shard on which a block starts and into the result, of `shape`, on which it ends.
 
-    `sizes` are the elements of each block, None where all are alike; what stands behind them does not matter.
-    Where one of `start` and `end` has a single row, it is that of every block.
+    `sizes` are the elements of each block, None where all are alike. Where one of `start` and `end` has a
+    single row, it is that of every block.
     """
 
     start: Ints
@@ -124,14 +120,11 @@ class Operation(ABC):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """JAX's parameters by name, beside the axes."""
         return {name: value for name, value in vars(self).items() if name != "axes"}
 
     def dims(self, mesh: Mesh) -> tuple[int, ...]:
-        """The sizes of `axes` in a mesh, which `pattern` takes.
-
-        Raises `QuestionError` for no axis, one that the mesh does not have, and one that is named twice.
-        """
+        """The sizes of `axes` in a mesh. Raises `QuestionError` for none, an unknown one and one named
+        twice."""
         if not self.axes:
             problem = f"{self.name} needs a mesh axis"
             raise QuestionError(problem, f"name one or more of {', '.join(mesh.axis_names)}")
@@ -153,12 +146,11 @@ class Operation(ABC):
         return shape
 
     def least(self, shape: tuple[int, ...], dtype: str, group_size: int) -> LowerBound:
-        """The fewest rounds and bytes for shards of a shape and a dtype."""
         size = array_bytes(self.larger(shape, group_size), self.moved_dtype(dtype))
         return lower_bound(self.pattern((group_size,)), size)
 
     def moved_dtype(self, dtype: str) -> str:
-        """The dtype in which chunks travel, of shards of a dtype: that of `prepared`."""
+        """The dtype in which chunks travel: that of `prepared`."""
         return dtype
 
     def chunk_sizes(self, shape: tuple[int, ...], group_size: int, chunks: int) -> int | Ints:
@@ -169,8 +161,7 @@ class Operation(ABC):
         return pieces_of(block, pattern.base_chunks, pattern.pieces(chunks))
 
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
-        """The shape of the smallest shard that the operation takes, and of which no chunk is empty where a
-        schedule cuts a block of it into so many `pieces`."""
+        """The shape of the smallest shard of which no chunk is empty when blocks are cut into `pieces`."""
         return (pieces,)
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
@@ -184,11 +175,9 @@ class Operation(ABC):
         return self.blocks(shape, group_size).cut(pieces, self.result_dtype(dtype))
 
     def result_dtype(self, dtype: str) -> str:
-        """The dtype of the result, for shards of a dtype."""
         return dtype
 
     def prepared(self, shards: Values) -> Values:
-        """The shards in the type in which the collective computes."""
         return shards
 
     def combined(self, mine: Values, received: Values) -> Values:
@@ -196,7 +185,6 @@ class Operation(ABC):
         raise NotImplementedError(f"{self.name} reduces nothing")
 
     def finished(self, result: Values, group_size: int) -> Values:
-        """The result as JAX gives it, from what the rounds have left (`group_size` members)."""
         return result
 
 
@@ -214,10 +202,8 @@ def split(shape: tuple[int, ...], dim: int, count: int) -> Ints:
 
 
 def pieces_of(blocks: int | Ints, count: int, pieces: int) -> int | Ints:
-    """Elements of every piece where each of `count` blocks is cut into `pieces`, the larger first.
-
-    `blocks` are the elements of a block, or of each; sizes within one differ by one at most.
-    """
+    """Elements of every piece where each of `count` blocks, of `blocks` elements, is cut, the larger
+    first."""
     if isinstance(blocks, int) and blocks % pieces == 0:
         return blocks // pieces
     least, more = np.divmod(np.broadcast_to(blocks, count)[:, None], pieces)
@@ -234,10 +220,7 @@ class UnfitShard(QuestionError):
 
 
 def dimension(number: int, rank: int, what: str) -> int:
-    """A dimension counted from 0; negative numbers count from the end.
-
-    `what` has the `rank` dimensions: "a shard". Raises `QuestionError` for a number beyond them.
-    """
+    """A dimension of `what` counted from 0; negative numbers count from the end. Raises `QuestionError`."""
     if not -rank <= number < rank:
         raise QuestionError(
             f"{what} of {plural(rank, 'dimension')} has no dimension {number}",

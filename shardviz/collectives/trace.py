@@ -28,7 +28,6 @@ class ScheduleError(ShardvizError):
 
 
 def can_be_kept(schedule: Schedule) -> bool:
-    """Few enough pieces for a trace."""
     pattern, chunks = schedule.pattern, schedule.chunks
     slots = pattern.group_size * chunks
     starts = slots if pattern.reduces else chunks
@@ -47,11 +46,8 @@ def arrivals(schedule: Schedule) -> int:
 
 @dataclass(frozen=True)
 class Buffer:
-    """The chunks that all members hold at one time, ordered by member, then chunk. Arrays of one length.
-
-    `arrived`: it came in the last round, alone or added to what was there. `needed`: it is part of the
-    result, or will be sent or added to.
-    """
+    """The chunks that all members hold at one time, ordered by member, then chunk: arrays of one length.
+    `arrived` and `needed` are those of a `Piece`."""
 
     member: Ints
     chunk: Ints
@@ -66,10 +62,8 @@ class Trace:
     A piece changes only when something arrives, so these changes, each with its round and its datum, say
     everything. Sums are kept as pairs, so that every partial sum can tell whose addends it contains, in the
     order in which they were added. A slot is a member and a chunk, `member * chunks + chunk`; the leaves are
-    the first data, in the order of `Pattern.starts`.
-
-    Raises `QuestionError` when there are too many pieces to keep, `ScheduleError` when a member sends what
-    it does not hold.
+    the first data, in the order of `Pattern.starts`. Raises `QuestionError` when there are too many pieces to
+    keep, `ScheduleError` when a member sends what it does not hold.
     """
 
     def __init__(self, schedule: Schedule) -> None:
@@ -114,7 +108,6 @@ class Trace:
         return Buffer(members, chunk, self._datum[change], arrived, needed)
 
     def final(self, member: Ints, chunk: Ints) -> Small:
-        """The data at the end; `ScheduleError` where there is none."""
         change = self._current[member * self._chunks + chunk]
         if (change < 0).any():
             raise ScheduleError(f"{self.schedule.algorithm} leaves a member without a chunk")
@@ -132,10 +125,8 @@ class Trace:
         return first if (final == first).all() else None
 
     def addends(self, datum: int) -> tuple[int, ...]:
-        """The leaves that a datum is the sum of, in the order of the additions: itself, if it is a leaf.
-
-        The longer of two sums comes first; of equals the received one.
-        """
+        """The leaves that a datum is the sum of, in the order of the additions: the longer of two sums
+        first."""
         order: list[int] = []
         stack = [datum]
         own, received = self._pairs
@@ -151,11 +142,9 @@ class Trace:
         return tuple(order)
 
     def count(self, datum: int) -> int:
-        """The number of leaves that a datum is the sum of: 1, if it is a leaf."""
         return int(self._sizes[datum])
 
     def _play(self, number: int, sends: Sends) -> None:
-        """One round: all is read before anything is changed."""
         source = self._current[sends.src * self._chunks + sends.chunk]
         if (source < 0).any():
             raise ScheduleError(f"{self.schedule.algorithm} sends what a member does not hold")
@@ -227,14 +216,12 @@ class Trace:
 
     @cached_property
     def _pairs(self) -> tuple[Small, Small]:
-        """The data that every sum is made of: the member's own, and what it received."""
         none = np.empty(0, dtype=np.int32)
         own = np.concatenate([none, *(batch for batch, _ in self.sums)])
         return own, np.concatenate([none, *(batch for _, batch in self.sums)])
 
     @cached_property
     def _sizes(self) -> Small:
-        """The number of leaves that every datum is the sum of."""
         sizes = np.ones(self.data, dtype=np.int32)
         done = self._leaves
         for own, received in self.sums:

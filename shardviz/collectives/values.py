@@ -28,7 +28,6 @@ _TRUTH = {"true": 1, "false": 0}
 
 
 def check_dtype(dtype: str) -> None:
-    """Raise `QuestionError` for an HLO name that is not a dtype of arrays."""
     if canonical_dtype(dtype) in _NO_NUMBERS:
         raise QuestionError(f"{dtype} is not a dtype of numbers", "use for example f32, bf16 or s32")
 
@@ -40,20 +39,15 @@ def check_zero(dtype: str, whose: str) -> None:
 
 
 def is_integer(dtype: str) -> bool:
-    """HLO's name is that of integers."""
     return dtype[0] in "su"
 
 
 def is_complex(dtype: str) -> bool:
-    """HLO's name is that of complex numbers."""
     return dtype[0] == "c"
 
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """NumPy's dtype for HLO's name; bf16, f8, f4 and the narrow integers are those of ml_dtypes.
-
-    Raises `QuestionError` for a name that is not a dtype of arrays.
-    """
+    """NumPy's dtype for HLO's name, or that of ml_dtypes. Raises `QuestionError`."""
     check_dtype(dtype)
     name = jax_name(canonical_dtype(dtype))
     return np.dtype(getattr(ml_dtypes, name, name.rstrip("_")))
@@ -65,11 +59,9 @@ def float_limits(kind: np.dtype[Any]) -> Any:
 
 
 def array_from_numbers(numbers: Sequence[str | int | float], dtype: str) -> Values:
-    """The numbers as a one-dimensional array; floats are rounded to the dtype, as NumPy rounds.
-
-    Raises `QuestionError` for the first text that is not a number, and for a number that the dtype cannot
-    hold: out of range, not whole for integers, not real, or infinite or NaN where there is none.
-    """
+    """The numbers as a one-dimensional array; floats are rounded to the dtype, as NumPy rounds. Raises
+    `QuestionError` for what is not a number, and for one that the dtype cannot hold: out of range, not whole
+    for integers, not real, or infinite or NaN where there is none."""
     kind = numpy_dtype(dtype)
     exact = is_integer(dtype) or dtype == "pred"
     read = [_number(number, index, dtype, exact) for index, number in enumerate(numbers)]
@@ -95,7 +87,6 @@ def array_from_numbers(numbers: Sequence[str | int | float], dtype: str) -> Valu
 
 
 def _number(number: str | int | float, index: int, dtype: str, exact: bool) -> Any:
-    """A Python number of the kind that the dtype takes."""
     value = _read(number, index) if isinstance(number, str) else number
     if isinstance(value, complex) and not is_complex(dtype):
         raise _unfit(number, index, dtype, "has real numbers only", "use --dtype c64")
@@ -115,7 +106,6 @@ def _number(number: str | int | float, index: int, dtype: str, exact: bool) -> A
 
 
 def _read(text: str, index: int) -> int | float | complex:
-    """A text as the narrowest Python number."""
     if text.strip().lower() in _TRUTH:
         return _TRUTH[text.strip().lower()]
     for read in (int, float, complex):

@@ -28,11 +28,10 @@ _NAN_NOTE = "XLA for CPU passes over NaN here, where StableHLO's maximum and min
 class VerificationResult:
     """A comparison of our result with JAX's.
 
-    `verdict` is "equal", "rounding" (every difference is within what another order of additions can make)
-    or "different". `values` were compared, `differing` of them differ. `ulps` is the largest difference
-    between finite values, counted in representable numbers. `device` (a mesh position), `index` (in its
-    result), `ours` and `theirs` are those of the first difference beyond rounding, else of the largest; None
-    and empty when all are equal. `note` says why values cannot agree, where that is known.
+    `verdict` is "equal", "rounding" (every difference is within what another order of additions can make) or
+    "different". Of the `values` compared `differing` differ, by `ulps` representable numbers at most.
+    `device` (a mesh position), `index` (in its result), `ours` and `theirs` are those of the first difference
+    beyond rounding, else of the largest. `note` says why values cannot agree, where that is known.
     """
 
     verdict: str
@@ -49,10 +48,8 @@ class VerificationResult:
 def verify(
     operation: Operation, mesh: Mesh, before: Values, ours: Values, theirs: Values
 ) -> VerificationResult:
-    """Compare two results of an operation.
-
-    All three arrays have the mesh's devices by position as their first dimension; `before` are the shards.
-    """
+    """Compare two results of an operation on the shards `before`; all have the mesh's devices as first
+    dimension."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return VerificationResult(
             "different", ours.size, note=f"ours is {_kind(ours)}, theirs {_kind(theirs)}"
@@ -170,10 +167,8 @@ def _finest(parts: Reals) -> Reals:
 
 
 def _over_groups(operation: Operation, mesh: Mesh, before: Values, parts: Reals, how: str) -> Reals:
-    """The sum, or the minimum, of all addends of each result: (values of the result, parts).
-
-    `parts` are numbers for those of `before`, in one dimension before their real and imaginary ones.
-    """
+    """The sum, or the minimum, of all addends of each result: (values of the result, parts). `parts` are
+    numbers for those of `before`, in one dimension before their real and imaginary ones."""
     dims = operation.dims(mesh)
     pattern = operation.pattern(dims)
     chunks = pattern.base_chunks

@@ -11,7 +11,7 @@ from shardviz.errors import ShardvizError
 from shardviz.lazy_names import LazyImports
 
 with LazyImports():
-    from shardviz.hardware import matmuls, nccl
+    from shardviz.hardware import gpu_times
 
 if TYPE_CHECKING:
     from shardviz.devices.fitting import TimeFit
@@ -124,10 +124,10 @@ SOURCES = {
     "is_ring": lambda axis: axis.kind == "ring",
     "node": lambda machine: next((one for one in machine.family.dimensions if one.kind == "switch"), None),
     "collectives": lambda node: [
-        (op, nccl.ways_over(node.nccl, op, node.size)) for op in nccl.NCCL.get(node.nccl, ())
+        (op, gpu_times.ways_over(node.nccl, op, node.size)) for op in gpu_times.NCCL.get(node.nccl, ())
     ],
     "matmuls": lambda device: [
-        (dtype, *time) for dtype, time in matmuls.MATMULS.get(device.matmuls, {}).items()
+        (dtype, *time) for dtype, time in gpu_times.MATMULS.get(device.matmuls, {}).items()
     ],
     "cores": lambda machine: machine.family.links.get("chip"),
     "available": lambda group: not group.missing,

@@ -18,7 +18,7 @@ from shardviz.forms.retain_fields import enter_einsum, enter_sizes, sizes_text
 from shardviz.lazy_names import LazyImports
 from shardviz.notation.book import parse_product
 from shardviz.notation.mesh import mesh_in_text, parse_mesh, spec_alone
-from shardviz.notation.problem_text import joined_lines
+from shardviz.notation.program import joined_lines
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.spec_string import is_named, parse_named_specs, parse_specs
 from shardviz.sharding import Mesh, PartitionSpec, canonical_dtype

@@ -13,7 +13,7 @@ from shardviz.forms.parsing import parsed, spec_texts
 from shardviz.forms.retain_fields import enter_einsum, sizes_text
 from shardviz.notation.mesh import ROW_MAJOR, parse_mesh
 from shardviz.notation.numbers import parse_sizes
-from shardviz.notation.problem_text import joined_lines
+from shardviz.notation.program import joined_lines
 from shardviz.notation.spec_string import is_named, parse_specs
 from shardviz.planner.problem.reading import problem_from_text
 from shardviz.sharding import Mesh, PartitionSpec

@@ -15,7 +15,7 @@ from shardviz.notation.book import Product, parse_product
 from shardviz.notation.einsum import Einsum, parse_chain
 from shardviz.notation.mesh import parse_mesh
 from shardviz.notation.numbers import parse_sizes
-from shardviz.notation.problem_text import is_program, split_layers
+from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.reading import Context, Reading
 from shardviz.notation.spec_string import read_spec_string, write_spec
 from shardviz.planner.problem.reading import Names, parts_of_product, read_program, usual_names, written_specs

@@ -29,16 +29,8 @@ from shardviz.hardware.quantities import count, figure
 from shardviz.sharding.digits import numbers, row_major
 from shardviz.strict_table import StrictTable
 
-_TWO_BY_TWO = (0, 1, 3, 2)
-_TRAY = (0, 1, 2, 3, 6, 7, 4, 5)
-_FOUR_BY_FOUR = (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)
-_TWO_BY_FOUR = (0, 1, 2, 3, 7, 6, 5, 4)
-_TWO_BY_TWO_BY_TWO = (0, 1, 3, 2, 6, 7, 5, 4)
 SPLIT = ("v5e",)
 """Chips of which `jax.make_mesh` splits an axis of the torus between two of the mesh."""
-_CHANGED = (0, 11, 1)
-"""The release of jax that changed rules: v5p:2x2x2 has an order of its own since then, tpu7x fills its cores
-first, and all prime factors are found."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +54,8 @@ class ChipTorus(Family):
         core_link: LinkSpec | None = None,
         network: LinkSpec | None = None,
     ) -> Self:
-        """Slices of the sizes `shape` in chips, whose axes close to rings where `wrap` says so, over a link
-        for each; `core_link` joins two devices of a chip, `network` is a device's part of that."""
+        """Slices of the sizes `shape` in chips, an axis with `wrap` a ring; `core_link` joins two devices of
+        a chip."""
         strides = [devices_per_chip * math.prod(shape[:number]) for number in range(len(shape) + 1)]
         kinds: list[LevelKind] = ["ring" if closes else "line" for closes in wrap]
         along = zip(AXES, shape, strides, kinds, axis_links, AXES, strict=False)
@@ -73,7 +65,6 @@ class ChipTorus(Family):
 
     @classmethod
     def published(cls, chip: TpuChip, torus: tuple[int, ...], slices: int = 1) -> Self:
-        """Slices of a chip with the published figures of its links."""
         return cls.of(
             chip.name,
             torus,
@@ -93,7 +84,7 @@ class ChipTorus(Family):
         shape = "×".join(map(str, self.torus_sizes))
         slices = f"{self.slices} slices of {shape}" if self.slices > 1 else shape
         cores = self.devices_per_chip
-        devices = f", {self.devices:,} devices, {cores} a chip" if cores > 1 else ""
+        devices = f", {self.devices:,} devices, {cores} a chip" * (cores > 1)
         return f"{plural(self.devices // cores, f'{self.chip} chip')}, {slices}{devices}"
 
     @classmethod
@@ -103,7 +94,7 @@ class ChipTorus(Family):
         rank = len(shape)
         known = TPUS.get(chip)
         wrap = known.wrap(shape) if known is not None and known.rank == rank else (False,) * rank
-        cores = slices = 1
+        cores, slices = 1, 1
         links: Mapping[str, LinkSpec] = {}
         axis_links: list[LinkSpec] = []
         if before is not None:
@@ -139,7 +130,11 @@ class ChipTorus(Family):
         shape = self.torus_sizes
         order = order_on_torus(self.chip, shape, within)
         if order is not None:
-            return _over_slices(order, within, across)
+            # Each slice has this order.
+            axes = zip(row_major(across), row_major(within), strict=True)
+            size = len(order)
+            nest = (digit for outer, inner in axes for digit in ((outer.size, outer.stride * size), inner))
+            return tuple(number - number % size + order[number % size] for number in numbers(nest))
         parts = parts_on_torus(self.chip, shape, self.devices_per_chip, within)
         if parts is None:
             return None
@@ -149,14 +144,6 @@ class ChipTorus(Family):
                 parts[axis].insert(0, (len(self.dimensions) - 1, across[axis], step))
                 step *= across[axis]
         return parts
-
-
-def _over_slices(order: Sequence[int], within: Sequence[int], across: Sequence[int]) -> tuple[int, ...]:
-    """The ids by mesh position where each slice has the `order`."""
-    size = len(order)
-    axes = zip(row_major(across), row_major(within), strict=True)
-    nest = (digit for outer, inner in axes for digit in ((outer.size, outer.stride * size), inner))
-    return tuple(number - number % size + order[number % size] for number in numbers(nest))
 
 
 def _shape(table: StrictTable) -> tuple[int, ...]:
@@ -212,28 +199,27 @@ def parts_by_slice(sizes: Sequence[int], slices: int) -> tuple[tuple[int, ...], 
 
 
 def order_on_torus(chip: str, shape: tuple[int, ...], sizes: Sequence[int]) -> tuple[int, ...] | None:
-    """The order that JAX gives the devices of some small slices of `shape`, by their ids: rings; None for all
-    others."""
+    """The order that JAX gives the devices of some small slices, by their ids: rings; None of all others."""
     torus = (*shape, *(1,) * (3 - len(shape)))
     devices = math.prod(sizes)
-    trays = tuple(first + index for first in range(0, devices, 8) for index in _TRAY)
+    trays = tuple(first + index for first in range(0, devices, 8) for index in (0, 1, 2, 3, 6, 7, 4, 5))
     if chip in ("v2", "v3"):
         return trays if devices == 8 or sizes[-1] == 8 else tuple(range(devices))
     if chip in ("v5e", "v6e"):
         if torus == (2, 2, 1):
-            return _TWO_BY_TWO
+            return 0, 1, 3, 2
         if devices == 8:
-            return _TWO_BY_FOUR
-        return _FOUR_BY_FOUR if torus == (4, 4, 1) and max(sizes) == devices else None
+            return 0, 1, 2, 3, 7, 6, 5, 4
+        around = (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)
+        return around if torus == (4, 4, 1) and max(sizes) == devices else None
     if chip == "v5p" and torus == (2, 2, 2) and _has_changed():
-        return _TWO_BY_TWO_BY_TWO
+        return 0, 1, 3, 2, 6, 7, 5, 4
     is_small = chip == "tpu7x" and devices % 8 == 0 and devices <= 32 and max(torus[:2]) <= 2
     return trays if is_small else None
 
 
 def parts_on_torus(chip: str, shape: tuple[int, ...], cores: int, sizes: Sequence[int]) -> Parts | None:
-    """The parts of x, y, z and, of chips with several, `cores` that each mesh axis gets; None where the
-    algorithm of `mesh_utils` fails."""
+    """The parts of the torus and of cores that each mesh axis gets; None where `mesh_utils` finds none."""
     dims = [*shape, cores] if cores > 1 else [*shape, *(1,) * (3 - len(shape))]
     left = list(dims)
     taken: list[tuple[int, ...]] = [() for _ in sizes]
@@ -264,12 +250,13 @@ def _subsets(rank: int) -> Iterator[tuple[int, ...]]:
 
 @cache
 def _has_changed() -> bool:
-    """Return whether the installed jax has the newer rules."""
+    """Return whether the installed jax is 0.11.1 or newer. Since then v5p:2x2x2 has an order of its own,
+    tpu7x fills its cores first, and all prime factors are found."""
     # Late, for it loads all that reads mail headers.
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return tuple(map(int, version("jax").split(".")[:3])) >= _CHANGED
+        return tuple(map(int, version("jax").split(".")[:3])) >= (0, 11, 1)
     except (PackageNotFoundError, ValueError):
         return True
 
@@ -281,9 +268,15 @@ def _split_parts(dims: Sequence[int], sizes: Sequence[int]) -> Parts | None:
     # the other factor of y, in steps of the two that Y has.
     used = [1] * len(dims)
     parts: Parts = []
+
+    def preference(share: tuple[int, ...]) -> tuple[int, int, int, tuple[int, ...]]:
+        """Most places on whole dimensions, most whole ones, most places on dimensions in use."""
+        whole = [part for part, dim in zip(share, dims, strict=True) if part == dim]
+        in_use = [part for part, taken in zip(share, used, strict=True) if taken > 1]
+        return math.prod(whole), sum(part > 1 for part in whole), math.prod(in_use), share
+
     for size in reversed(sizes):
-        shares = _shares(dims, used, size)
-        best = max(shares, key=lambda share: _preference(share, dims, used), default=())
+        best = max(_shares(dims, used, size), key=preference, default=())
         if math.prod(best) != size or not best:
             return None
         parts.insert(0, [(number, own, used[number]) for number, own in enumerate(best) if own > 1])
@@ -292,8 +285,8 @@ def _split_parts(dims: Sequence[int], sizes: Sequence[int]) -> Parts | None:
 
 
 def _shares(dims: Sequence[int], used: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
-    """All ways to make a mesh axis of parts of the dimensions that are left: which of them give each of its
-    prime factors."""
+    """All ways to make a mesh axis of what is left of the dimensions: which give each of its prime
+    factors."""
     factors = Counter(_prime_factors(size))
     holders: dict[int, list[int]] = {factor: [] for factor in factors}
     for number, (dim, taken) in enumerate(zip(dims, used, strict=True)):
@@ -319,12 +312,3 @@ def _prime_factors(number: int) -> list[int]:
         if number == 1:
             return factors
     return [*factors, number] if _has_changed() else [number]
-
-
-def _preference(
-    share: tuple[int, ...], dims: Sequence[int], used: Sequence[int]
-) -> tuple[int, int, int, tuple[int, ...]]:
-    """The rank of a share: most places on whole dimensions, most whole ones, most on dimensions in use."""
-    whole = [part for part, dim in zip(share, dims, strict=True) if part == dim]
-    in_use = [part for part, taken in zip(share, used, strict=True) if taken > 1]
-    return math.prod(whole), sum(part > 1 for part in whole), math.prod(in_use), share

@@ -1,8 +1,6 @@
-"""The chips of machines, TPU generations, GPUs and Trainium: their figures, and how many are linked.
-
-Every figure of a chip stands here, once, with its source. A peak is that of dense matrix products, in FLOP/s
-(OP/s of whole numbers), by HLO's dtype; a dtype without one is not published.
-"""
+"""The figures of chips, TPU generations, GPUs and Trainium, each once and with its source. A peak is that of
+dense matrix products, in FLOP/s (OP/s of whole numbers), by HLO's dtype; one that nobody publishes is not
+there."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from shardviz.hardware.matmuls import matmul_time
+from shardviz.hardware.gpu_times import matmul_time
 
 KIB, MIB, GIB, GB = 2**10, 2**20, 2**30, 10**9
 
@@ -32,7 +30,6 @@ SUGGESTED = 2
 
 Peak = tuple[tuple[str, float], ...]
 BOOK = '"How to Scale Your Model" (2025)'
-TPU_SOURCE = f"{BOOK}; on-chip memory: jax 0.10.2, tpu_info; clock and usable HBM: libtpu 0.0.52 (2026)"
 ICI_HOP = 1e-6
 """Seconds of one hop between chips ("How to Scale Your Model": about 1 µs)."""
 STARTS = {"v5e": 3e-6, "v5p": 4e-6, "v6e": 4.8e-6}
@@ -87,14 +84,13 @@ def nodes_name(gpu: str, nodes: int, gpus: int) -> str:
 class DeviceFigures:
     """The figures of one JAX device; one that nobody publishes is None.
 
-    `peak` has FLOP/s (OP/s of whole numbers) by HLO's dtype. `hbm_bytes` are those of the data sheet and
-    `usable_bytes` those that the compiler allows a program. `hbm_bandwidth` is bytes per second,
-    `host` that to the host's memory, one way, `on_chip_bytes` the memory next to the matrix units (VMEM; a
-    GPU's second-level cache), `clock` hertz, `launch` the seconds to launch a kernel. Matmuls take the time
-    of `matmuls`, a key of `matmuls.MATMULS`, or with "" that at the peak.
+    `peak` is by HLO's dtype. `hbm_bytes` are those of the data sheet, `usable_bytes` those that the compiler
+    allows a program, `host` the bytes per second to the host's memory, one way, `on_chip_bytes` the memory
+    next to the matrix units (VMEM; a GPU's second-level cache), `launch` the seconds to launch a kernel.
+    Matmuls take the time of `matmuls`, a key of `MATMULS`, or with "" that at the peak.
     """
 
-    peak: tuple[tuple[str, float], ...]
+    peak: Peak
     hbm_bytes: int | None = None
     usable_bytes: int | None = None
     hbm_bandwidth: float | None = None
@@ -106,21 +102,17 @@ class DeviceFigures:
 
     @property
     def limit_bytes(self) -> int | None:
-        """The bytes that a program may use, if known."""
         return self.hbm_bytes if self.usable_bytes is None else self.usable_bytes
 
     def flops_per_second(self, dtype: str, passes: int = 1) -> float | None:
-        """The peak in this dtype; None where none is known.
-
-        Matrix units without one in f32, as those of TPUs, multiply its parts in bf16: once by default,
-        `passes` times for a higher precision (`jax.lax.Precision`).
-        """
+        """The peak in a dtype, if known. Matrix units without one in f32, as those of TPUs, multiply its
+        parts in bf16: once by default, `passes` times for a higher precision (`jax.lax.Precision`)."""
         peaks = dict(self.peak)
         return peaks["bf16"] / passes if self.in_bf16_passes(dtype) else peaks.get(dtype)
 
     def matmul_seconds(self, flops: float, moved: float, dtype: str, passes: int = 1) -> float | None:
-        """Seconds of one matmul that moves so many bytes, beside those of HBM: as measured where it was, else
-        at the peak; None where none is known."""
+        """Seconds of one matmul that moves so many bytes, beside those of HBM; at the peak unless
+        measured."""
         peak = self.flops_per_second(dtype, passes)
         time = matmul_time(self.matmuls, dtype)
         if peak is None or time is None:
@@ -128,31 +120,28 @@ class DeviceFigures:
         return time.start + flops / (time.share * peak) + moved / time.bandwidth
 
     def pass_seconds(self, moved: float) -> float | None:
-        """Seconds of work other than a matmul that passes so many bytes through HBM; None where its bandwidth
-        is not known."""
+        """Seconds of other work, which passes so many bytes through HBM."""
         launch = (self.launch or 0.0) if moved else 0.0
         return None if self.hbm_bandwidth is None else launch + moved / self.hbm_bandwidth
 
     def in_bf16_passes(self, dtype: str) -> bool:
-        """Return whether products in this dtype are made of products in bf16."""
         peaks = dict(self.peak)
         return dtype == "f32" and dtype not in peaks and "bf16" in peaks
 
 
 @dataclass(frozen=True)
 class TpuChip:
-    """One generation of TPUs.
+    """One generation of TPUs: `name` is what the TPU compiler calls it and `device_kind` what JAX does.
 
-    `name` is what the TPU compiler calls it and `device_kind` what JAX does. A slice of it is a torus of
-    `rank` axes and at most `pod` chips. Under JAX a chip shows as `devices_per_chip` devices. `link` are the
-    bytes per second of a link to a neighbour, one way. `ring` is the size at which an axis closes to a ring
-    by itself; None where a slice closes once all its axes are multiples of `CUBE`. `cores` are the
-    TensorCores of a chip, which Cloud TPU's types count. `longest` gives for each x the largest y for which
-    the TPU compiler finds routes, where it does not find all (tried with libtpu 0.0.52).
+    A slice is a torus of `rank` axes and at most `pod` chips, each of `devices_per_chip` JAX devices and as
+    many `cores` as Cloud TPU's types count. An axis closes to a ring at the size `ring`, or where that is
+    None once all are multiples of `CUBE`. `longest` gives for each x the largest y for which the TPU compiler
+    finds routes, where it does not find all (tried with libtpu 0.0.52).
 
-    `network` is its part of the data-center network one way (bytes per second), `between_cores` what two
-    devices of a chip exchange one way: on TPU7x six times a link (Google's page on it); nobody publishes it
-    of v2 and v3, whose compiler sends a ring between the cores of a chip as between chips, so it is a link's.
+    In bytes per second, one way: `link` to a neighbour, `network` its part of the data-center network,
+    `between_cores` what two devices of a chip exchange. That is six links on TPU7x (Google's page on it);
+    nobody publishes it of v2 and v3, whose compiler sends a ring between cores as between chips, so it is a
+    link's.
     """
 
     name: str
@@ -166,12 +155,11 @@ class TpuChip:
     between_cores: float = 0.0
     ring: int | None = None
     cores: int = 2
-    source: str = TPU_SOURCE
+    source: str = f"{BOOK}; on-chip memory: jax 0.10.2, tpu_info; clock and usable HBM: libtpu 0.0.52 (2026)"
     longest: tuple[tuple[int, int], ...] = ()
 
     @property
     def start(self) -> float:
-        """Seconds to start a collective."""
         like = "v6e" if self.name == "tpu7x" else self.name
         return STARTS.get(like, min(STARTS.values()))
 
@@ -181,23 +169,19 @@ class TpuChip:
         return math.isqrt(self.pod) if self.rank == 2 else MAX_AXIS
 
     def split_host(self, torus: tuple[int, ...]) -> int | None:
-        """The axis of a slice that whole hosts, or a part of one, do not fill; None where all are filled.
-
-        So the TPU compiler has it in every generation: 1 or even along x and y, any number along z.
-        """
+        """The first axis that whole hosts do not fill: the compiler takes 1 or even along x and y, any along
+        z."""
         unfilled = (axis for axis, size in enumerate(torus) if size != 1 and size % HOST[axis])
         return next(unfilled, None)
 
     def fits_a_pod(self, torus: tuple[int, ...]) -> bool:
-        """A slice of these sizes can be a part of a pod."""
         return math.prod(torus) <= self.pod and max(torus) <= self.longest_axis
 
     def has_routes(self, torus: tuple[int, ...]) -> bool:
-        """The TPU compiler finds routes through a slice of these sizes."""
         return not self.longest or torus[1] <= dict(self.longest).get(torus[0], 0)
 
     def wrap(self, torus: tuple[int, ...]) -> tuple[bool, ...]:
-        """For each axis of a slice of the given sizes, True where it closes to a ring."""
+        """Return for each axis of a slice whether it closes to a ring."""
         if self.ring is not None:
             return tuple(size == self.ring for size in torus)
         return (all(size % CUBE == 0 for size in torus),) * len(torus)
@@ -218,8 +202,7 @@ class TpuChip:
         return sorted(compact, key=lambda torus: (max(torus), torus))
 
     def names_of_size(self, devices: int, slices: int = 1) -> list[str]:
-        """Names of so many slices, or one, with that many devices: the most compact, the whole pod at most;
-        none where nobody can be asked about so many."""
+        """Names of so many slices, or one, with that many devices, the most compact first."""
         names: list[str] = []
         for many in dict.fromkeys((slices, 1)) if devices <= MAX_DEVICES else ():
             chips, rest = divmod(devices, many * self.devices_per_chip)
@@ -232,18 +215,17 @@ class TpuChip:
 class Gpu:
     """One kind of GPU, as an SXM or OAM module, or another accelerator of which nodes are made.
 
-    `node` of them share a switch, or where that is `direct` each pair has a link, and `host` a host, 0 for
-    all of a node. The links are called `fabric`. `link` are the bytes per second of a GPU's links to the
-    switch, or of one to another GPU, None where nobody publishes them, and `network` its part of the network
-    between nodes, all one way ("How to Scale Your Model", the chapter on GPUs; A100: the data sheet of DGX
-    A100). `device_kind` is what JAX calls it. The times of its collectives are those of `nccl`
-    (`hardware.nccl`), with "" by formula, after `start`.
+    `node` of them share a switch, or where that is `direct` each pair has a link of the `fabric`, and `host`
+    of them a host, 0 for all of a node. In bytes per second, one way: `link` are a GPU's links to the switch,
+    or one to another GPU, and `network` its part of the network between nodes ("How to Scale Your Model", the
+    chapter on GPUs; A100: the data sheet of DGX A100). The times of its collectives are those of `nccl`, a
+    key of `NCCL`, with "" by formula, after `start`.
 
     `peak`: the data sheets; of f32 on NVIDIA's that of TF32, in which XLA multiplies f32 unless another
-    precision is asked for (`jax.lax.Precision`). `capability`, `cores`, `fpus` and `shared`, the bytes of a
-    core's shared memory, are for XLA's compiler; of the others none is here. The way to the host is PCIe 4 or
-    5, or with Grace NVLink-C2C. The clock is that at boost: the data sheets, the architecture whitepapers of
-    Ampere, Hopper and Blackwell, and the table of compute capabilities in the CUDA programming guide.
+    precision is asked for. `capability`, `cores`, `fpus` and `shared`, the bytes of a core's shared memory,
+    are for XLA's compiler; of the others none is here. The way to the host is PCIe 4 or 5, or with Grace
+    NVLink-C2C. The clock is that at boost: the data sheets, the architecture whitepapers of Ampere, Hopper
+    and Blackwell, and the table of compute capabilities in the CUDA programming guide.
     """
 
     name: str
@@ -264,7 +246,7 @@ class Gpu:
     host: int = 0
 
     def names_of_size(self, devices: int, _slices: int = 1) -> list[str]:
-        """The name with that many devices, in whole nodes; none where nobody can be asked about so many."""
+        """The name with that many devices, in whole nodes."""
         if devices > MAX_GPUS:
             return []
         if devices <= self.node:
@@ -273,21 +255,26 @@ class Gpu:
         return [] if rest else [nodes_name(self.name, nodes, self.node)]
 
 
-_V5E_LONGEST = ((1, 16), (2, 8), (4, 16), (6, 8), (8, 16), (10, 1), (12, 2), (14, 4), (16, 16))
-
-
 def _whole_numbers(peak: float) -> Peak:
     return (("s8", peak), ("u8", peak))
 
 
 def _part_of_chip(
-    devices: int, *, peak: Peak, hbm: int, hbm_bandwidth: float, usable: int, vmem: int, clock: float
+    devices: int,
+    *,
+    peak: Peak,
+    hbm: int,
+    hbm_bandwidth: float,
+    usable: int | None = None,
+    vmem: int | None = None,
+    clock: float | None = None,
 ) -> DeviceFigures:
-    """The figures of a device, of a chip's `peak`, `hbm` and `hbm_bandwidth` its part. Its own are `usable`,
-    the HBM that libtpu 0.0.52 allows a program, `vmem`, as JAX's `tpu_info` has it, and `clock`, by the
-    cycles a microsecond in libtpu's schedules."""
+    """The figures of a device, its part of a chip's `peak`, `hbm` and `hbm_bandwidth`. Of TPUs its own are
+    `usable`, the HBM that libtpu 0.0.52 allows a program, `vmem`, as JAX's `tpu_info` has it, and `clock`, by
+    the cycles a microsecond in libtpu's schedules."""
     own = tuple((dtype, each / devices) for dtype, each in peak)
-    return DeviceFigures(own, hbm // devices, usable, hbm_bandwidth / devices, vmem, clock, TPU_HOST)
+    host = TPU_HOST if vmem else None
+    return DeviceFigures(own, hbm // devices, usable, hbm_bandwidth / devices, vmem, clock, host)
 
 
 def _tensor_cores(
@@ -305,14 +292,7 @@ def _matrix_cores(half: float, f32: float, *f8: str) -> Peak:
 
 
 def _with_kernels(peak: Peak, **figures: Any) -> DeviceFigures:
-    """The figures of a GPU, which launches kernels."""
     return DeviceFigures(peak, launch=LAUNCH, **figures)
-
-
-def _part_of_neuron(devices: int, *, peak: Peak, hbm: int, hbm_bandwidth: float) -> DeviceFigures:
-    """A device of a Trainium chip, its part of the chip's figures; the others nobody publishes."""
-    own = tuple((dtype, each / devices) for dtype, each in peak)
-    return DeviceFigures(own, hbm // devices, hbm_bandwidth=hbm_bandwidth / devices)
 
 
 TPUS = {
@@ -337,7 +317,7 @@ TPUS = {
         ),
         TpuChip(
             "v5e", "TPU v5 lite", 2, 1, 256, network=3.125e9, link=4.5e10, ring=16, cores=1,
-            longest=_V5E_LONGEST,
+            longest=((1, 16), (2, 8), (4, 16), (6, 8), (8, 16), (10, 1), (12, 2), (14, 4), (16, 16)),
             device=_part_of_chip(1, peak=(("bf16", 1.97e14), *_whole_numbers(3.94e14)),
                 hbm=16 * GIB, hbm_bandwidth=8.2e11, usable=int(15.75 * GIB), vmem=128 * MIB, clock=1.5e9),
         ),
@@ -440,14 +420,14 @@ GPUS = {
         ),
         Gpu(
             "trn1", "AWS Trainium", 32, link=None, network=3.125e9,
-            device=_part_of_neuron(2, peak=(("bf16", 1.9e14), ("f16", 1.9e14), ("s8", 3.8e14),
+            device=_part_of_chip(2, peak=(("bf16", 1.9e14), ("f16", 1.9e14), ("s8", 3.8e14),
                 ("f32", 4.75e13)), hbm=32 * GIB, hbm_bandwidth=820 * GIB),
             source="AWS Neuron's documentation of Trainium and Trn1 (2025); a device is a NeuronCore",
             nccl="", fabric="NeuronLink",
         ),
         Gpu(
             "trn2", "AWS Trainium2", 64, link=None, network=6.25e9,
-            device=_part_of_neuron(4, peak=(("bf16", 6.67e14), ("f16", 6.67e14), ("f8e4m3fn", 1.299e15),
+            device=_part_of_chip(4, peak=(("bf16", 6.67e14), ("f16", 6.67e14), ("f8e4m3fn", 1.299e15),
                 ("f8e5m2", 1.299e15), ("f32", 1.81e14)), hbm=96 * GIB, hbm_bandwidth=2.9e12),
             source="AWS Neuron's documentation of Trainium2 and Trn2 (2025); a device is two NeuronCores, as "
             "JAX shows them by default",

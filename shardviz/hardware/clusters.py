@@ -34,8 +34,7 @@ from shardviz.hardware.machine import Machine, published_machine
 
 
 def machines_of_size(devices: int) -> list[Machine]:
-    """Hardware that has a compiler, with so many devices, TPUs first and the newest of them: of every chip
-    the most compact slices of one pod, or whole nodes."""
+    """Hardware that has a compiler, with so many devices, TPUs first and the newest of them."""
     chips: list[TpuChip | Gpu] = [*reversed(TPUS.values()), *reversed(GPUS.values())]
     names = (name for chip in chips if chip.name in COMPILED for name in chip.names_of_size(devices))
     return [machine for name in names if (machine := parse_cluster(name)) is not None]
@@ -73,15 +72,14 @@ _LIKELY = re.compile(
 )
 """Names that look like a chip's."""
 _OTHERS = ", ".join(name for name in GPUS if name in COMPILED and name != "h100")
-_A_GPU = f"GPU and how many: h100:8 (also {_OTHERS})"
-_A_TPU = f"generation and its chips: v5e:2x4 (also {', '.join(name for name in TPUS if name != 'v5e')})"
-_AMD = "GPU and how many: mi300x:8 (also mi355x)"
-_TRAINIUM = "generation and its NeuronCores: trn2:64 (also trn1)"
 _MAKERS = {
-    "amd": _AMD,
-    "trainium": _TRAINIUM,
-    **dict.fromkeys(("gpu", "gpus", "cuda", "nvidia"), _A_GPU),
-    **dict.fromkeys(("tpu", "tpus"), _A_TPU),
+    "amd": "GPU and how many: mi300x:8 (also mi355x)",
+    "trainium": "generation and its NeuronCores: trn2:64 (also trn1)",
+    **dict.fromkeys(("gpu", "gpus", "cuda", "nvidia"), f"GPU and how many: h100:8 (also {_OTHERS})"),
+    **dict.fromkeys(
+        ("tpu", "tpus"),
+        f"generation and its chips: v5e:2x4 (also {', '.join(name for name in TPUS if name != 'v5e')})",
+    ),
 }
 """What to name instead of words for all chips of a maker."""
 
@@ -101,7 +99,6 @@ class Fault(Exception):
 
 
 def cluster_named(name: str) -> Machine | None:
-    """The machine of a name in any case; None for any other text."""
     try:
         return parse_cluster(name.strip().lower())
     except Fault:
@@ -109,8 +106,8 @@ def cluster_named(name: str) -> Machine | None:
 
 
 def parse_cluster(name: str, devices: int = 0) -> Machine | None:
-    """Read a name in lower case; None for a word that names no chip. Raises `Fault`, which for a chip without
-    a size suggests those with so many `devices`."""
+    """The machine of a name in lower case; None for a word that names no chip. Raises `Fault`, which for a
+    chip without a size suggests those with so many `devices`."""
     match = _parsed(name)
     chip = match["chip"].strip()
     if TPU_ALIASES.get(chip, chip) in TPUS:
@@ -128,7 +125,11 @@ def parse_cluster(name: str, devices: int = 0) -> Machine | None:
             raise Fault("a chip is missing", *match.span("chip"), _everything())
         if maker := _MAKERS.get(chip):
             raise Fault(f"{chip} is not a chip,", *match.span("chip"), f"name the {maker}")
-        raise Fault(f"unknown chip {quote(match['chip'], 30)}", *match.span("chip"), _chips_like(chip))
+        from difflib import get_close_matches
+
+        close = get_close_matches(chip[:40], (*TPUS, *TPU_ALIASES, *GPUS), n=1, cutoff=0.6)
+        meant = f"did you mean {TPU_ALIASES.get(close[0], close[0])}? " if close else ""
+        raise Fault(f"unknown chip {quote(match['chip'], 30)}", *match.span("chip"), meant + _everything())
     if named is not None:
         known = TPU_ALIASES.get(named["chip"], named["chip"])
         example = _example(TPUS[known]) if known in TPUS else f"{known}:8"
@@ -138,7 +139,6 @@ def parse_cluster(name: str, devices: int = 0) -> Machine | None:
 
 
 def _counted(counted: re.Match[str], match: re.Match[str]) -> Machine:
-    """``v5p-128``, ``8xv5p``: slices by how many cores or chips each has; ``8xh100``: nodes."""
     alias = counted["chip"] or counted["kind"]
     known = TPU_ALIASES.get(alias, alias)
     group = "before" if counted["before"] else "after"
@@ -218,7 +218,6 @@ def _example(chip: TpuChip) -> str:
 
 
 def _gpus(gpu: Gpu, count: int, match: re.Match[str]) -> Machine:
-    """``8xh100``: nodes by how many GPUs they have in all."""
     span = match.span("chip")
     if match["count"] is not None:
         raise Fault("slices are for TPUs,", *match.span("count"), f"write {gpu.name}:2x{gpu.node}")
@@ -270,7 +269,6 @@ def _too_many_gpus(gpu: Gpu, count: int, span: tuple[int, int]) -> Fault:
 
 
 def _fitting(chip: TpuChip | Gpu, devices: int, slices: int = 1) -> str:
-    """The hint that names hardware of a mesh's size; "" where there is none."""
     names = chip.names_of_size(devices, slices) if devices else []
     return f"write {' or '.join(names)}: the mesh has {plural(devices, 'device')}" if names else ""
 
@@ -296,14 +294,6 @@ def _number(text: str, start: int, hint: str) -> int:
     if len(number.lstrip("0")) > MAX_DIGITS:
         raise Fault(f"{quote(text, 30)} is too large", start, start + len(text), hint)
     return int(number)
-
-
-def _chips_like(chip: str) -> str:
-    from difflib import get_close_matches
-
-    known = (*TPUS, *TPU_ALIASES, *GPUS)
-    close = get_close_matches(chip, known, n=1, cutoff=0.6) if len(chip) <= 40 else []
-    return f"did you mean {TPU_ALIASES.get(close[0], close[0])}? {_everything()}" if close else _everything()
 
 
 def _everything() -> str:

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from shardviz.errors import QuestionError
 from shardviz.hardware.chips import DCN_LATENCY
+from shardviz.hardware.gpu_times import EXCHANGE, NCCL, PERMUTE, nccl_time
 from shardviz.hardware.links import LevelKind, LinkLevel
 from shardviz.hardware.measured import MeasuredTimes, measured_times
-from shardviz.hardware.nccl import EXCHANGE, NCCL, PERMUTE, nccl_time
 from shardviz.units import human_bytes, rate
 from shardviz.units import seconds as duration
 
@@ -51,10 +51,10 @@ class CollectiveTime:
     `convention` is a clause on how they are counted ("a ring of 4 along x, both directions: 3/4 of 64 MiB
     over 2 × 45 GB/s"). `textbook_seconds` is what "How to Scale Your Model" counts: no start, and for the
     bytes V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line and through a switch; of
-    levels the longest. `bound` is "latency" or the name of the level that takes longest ("x", "x and y",
-    "NVLink", "DCN"), "" where nothing is sent. `is_measured` tells that the machine has measured times in the
-    place of the formula, `is_fitted` that the formula is fitted to NCCL's. `reached` is the part of the
-    links' bandwidth that NCCL, or what was measured, reaches with so many bytes.
+    levels the longest. `bound` is "latency" or the name of the level that takes longest, "" where nothing is
+    sent. `is_measured`: measured times stand for the formula; `is_fitted`: the formula is fitted to NCCL's.
+    `reached` is the part of the links' bandwidth that NCCL, or what was measured, reaches with so many
+    bytes.
     """
 
     seconds: float
@@ -77,7 +77,6 @@ class CollectiveTime:
 
     @property
     def words(self) -> str:
-        """The way to the figure: ``by formula``, ``as measured``."""
         return "as measured" if self.is_measured else "by formula"
 
 
@@ -94,23 +93,21 @@ def collective_time(
     in_rounds: bool = False,
     measured: Sequence[MeasuredTimes] = (),
 ) -> CollectiveTime:
-    """The time of one collective over a group.
+    """The time of one collective, by HLO's name, over a group.
 
-    `op` is HLO's name; `size` are the bytes of the larger of a device's operand and result (the whole
-    gathered or unreduced array of one group; what a device sends of a permute), `levels` the group's
-    dimensions, the major first. A ragged all-to-all counts as an even one. Of `measured` what was measured
-    over such links stands for the formula; of a permute between neighbours.
+    `size` are the bytes of the larger of a device's operand and result (what a device sends of a permute),
+    `levels` the group's dimensions, the major first. A ragged all-to-all counts as an even one. What was
+    `measured` over such links stands for the formula; of a permute between neighbours.
 
     `strategy` is what the TPU compiler wrote on its choice (``collective_algorithm_config``): a 1D strategy
     is one ring through all members, and with ``colors:1`` it sends in one direction. `pairs` are those of a
     permute or a send, by the members' numbers; without them a permute goes to the next neighbour and a send
     to the farthest device.
 
-    With `in_rounds` the hops' latency and the bytes add up, as where a device passes on only what has come
-    to it: (N−1)·α + (N−1)/N·V·β of a ring (Thakur, Rabenseifner and Gropp, "Optimization of Collective
-    Communication Operations in MPICH", 2005). The book takes the longer of both.
-
-    Raises `QuestionError` for an operation without a formula.
+    With `in_rounds` the hops' latency and the bytes add up, as where a device passes on only what has come to
+    it: (N−1)·α + (N−1)/N·V·β of a ring (Thakur, Rabenseifner and Gropp, "Optimization of Collective
+    Communication Operations in MPICH", 2005). The book takes the longer of both. Raises `QuestionError` for
+    an operation without a formula.
     """
     op = op.removesuffix("-start")
     if op not in TIMED:
@@ -129,36 +126,31 @@ def collective_time(
         by_formula = _in_stages(op, size, _stages(levels, strategy), in_rounds)
     if not by_formula.bound:
         return by_formula
-    by_formula = _started(by_formula, max(level.spec.start for level in levels))
+    words = by_formula.convention
+    start = max(level.spec.start for level in levels)
+    is_short = start + by_formula.latency_seconds >= by_formula.bandwidth_seconds
+    if start:
+        words += f", and {duration(start)} to start"
     if any(level.kind == "network" and level.spec.latency == DCN_LATENCY for level in levels):
-        words = f"{by_formula.convention}; the network's own latency is not published, so it takes longer"
-        by_formula = replace(by_formula, convention=words)
+        words += "; the network's own latency is not published, so it takes longer"
     if op == RAGGED:
-        by_formula = replace(by_formula, convention=f"{by_formula.convention}, as if all parts were equal")
+        words += ", as if all parts were equal"
+    by_formula = replace(
+        by_formula,
+        seconds=start + by_formula.seconds,
+        bound="latency" if start and is_short else by_formula.bound,
+        convention=words,
+        start_seconds=start,
+    )
     if not is_next and any(level.is_torus for level in levels):
         return by_formula
     known = measured_times(op, levels, measured)
     return _as_measured(by_formula, size, levels, known) if known else by_formula
 
 
-def _started(time: CollectiveTime, start: float) -> CollectiveTime:
-    """The time of a formula, after the start that is measured of such links."""
-    if not start:
-        return time
-    is_short = start + time.latency_seconds >= time.bandwidth_seconds
-    return replace(
-        time,
-        seconds=start + time.seconds,
-        bound="latency" if is_short else time.bound,
-        convention=f"{time.convention}, and {duration(start)} to start",
-        start_seconds=start,
-    )
-
-
 def _as_measured(
     formula: CollectiveTime, size: int, levels: Sequence[LinkLevel], known: tuple[MeasuredTimes, ...]
 ) -> CollectiveTime:
-    """The time by what was measured, over several axes with such links the mean."""
     seconds = sum(times.seconds(size, formula.seconds) for times in known) / len(known)
     first, over = known[0], ", ".join(dict.fromkeys(times.over for times in known))
     if near := first.near(size):
@@ -177,30 +169,27 @@ def _as_measured(
     latency = min(seconds, start)
     names = _names(level for level in levels if level.size > 1)
     bound = "latency" if latency >= seconds - latency else names
-    is_measured = bool(near or first.regimes)
     # The part of the bandwidth that the formula would have to count with.
     bandwidth = seconds - latency
     reached = formula.reached * formula.bandwidth_seconds / bandwidth if bandwidth else 1.0
-    return CollectiveTime(
-        seconds,
-        latency,
-        bandwidth,
-        formula.textbook_seconds,
-        bound,
-        words,
-        is_measured,
+    return replace(
+        formula,
+        seconds=seconds,
+        latency_seconds=latency,
+        bandwidth_seconds=bandwidth,
+        bound=bound,
+        convention=words,
+        is_measured=bool(near or first.regimes),
+        start_seconds=0.0,
         reached=reached or 1.0,
-        is_fitted=formula.is_fitted,
     )
 
 
 class _Stage:
     """Levels that a collective passes at once: the axes of a torus, or one level of another kind. With
     `one_ring` a single ring passes through all members. `shared` members of a chip use its links together.
-
     `carriers` are the levels with the directions that each carries in, `bandwidth` the bytes per second into
-    one device, `hops` along each level those from the farthest device and the seconds of one.
-    """
+    one device, `hops` along each level those from the farthest device and the seconds of one."""
 
     def __init__(
         self, levels: Sequence[LinkLevel], one_ring: bool = False, directions: int = 2, shared: int = 1
@@ -327,10 +316,8 @@ def _gathered(times: int, size: float, stage: _Stage) -> _Part:
 
 def _on_one_axis(stage: _Stage) -> Iterator[tuple[float, str, str]]:
     """For each axis of the torus the seconds of a byte that its links need, which several levels may share,
-    its name, and the parts of the bytes in words.
-
-    A level of n joins n blocks, and into each come (n-1)/n of the bytes over the links of all N/n members.
-    """
+    its name, and the parts of the bytes in words. A level of n joins n blocks, and into each come (n-1)/n of
+    the bytes over the links of all N/n members."""
     if not stage.levels[0].is_torus or len(stage.carriers) < 2:
         return
     for word in dict.fromkeys(word for level, _ in stage.carriers for word in level.words):
@@ -343,11 +330,9 @@ def _on_one_axis(stage: _Stage) -> Iterator[tuple[float, str, str]]:
 
 
 def _exchanged(held: int, stage: _Stage) -> _Part:
-    """An all-to-all: every device keeps 1/N of the `held` bytes and sends each other one as much.
-
-    Along a torus each byte makes V/(4·W) hops on a ring, V/(4·w) on a line, V being the bytes that all
-    members hold.
-    """
+    """An all-to-all: every device keeps 1/N of the `held` bytes and sends each other one as much. Along a
+    torus each byte makes V/(4·W) hops on a ring, V/(4·w) on a line, V being the bytes that all members
+    hold."""
     if stage.levels[0].is_torus:
         there = held * stage.shared
         often = [level.size * level.size // 4 / level.size / ways for level, ways in stage.carriers]
@@ -438,10 +423,8 @@ def _routed(pairs: Pairs, levels: Sequence[LinkLevel]) -> Iterator[Route]:
 def _by_nccl(
     op: str, loads: Sequence[tuple[LinkLevel, float]], words: str, textbook: float
 ) -> CollectiveTime:
-    """Over nodes of GPUs bytes pass the links of all levels at once: each takes so many seconds for them at
-    its full bandwidth, which is told in `words`."""
-    inside = [(level, seconds) for level, seconds in loads if level.kind != "network"]
-    outside = [(level, seconds) for level, seconds in loads if level.kind == "network"]
+    inside = [load for load in loads if load[0].kind != "network"]
+    outside = [load for load in loads if load[0].kind == "network"]
     slowest, longest = max(loads, key=lambda load: load[1])
     # A ring passes from node to node once less than there are nodes; other messages once.
     crossed = {level: GATHERS[op] * (level.size - 1) if op in GATHERS else 1 for level, _ in outside}
@@ -463,7 +446,6 @@ def _by_nccl(
 
 
 def _names(levels: Iterable[LinkLevel]) -> str:
-    """``x and y``."""
     return " and ".join(dict.fromkeys(word for level in levels for word in level.words))
 
 

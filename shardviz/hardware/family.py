@@ -1,15 +1,12 @@
 """A family of chips: the physical dimensions in which its devices lie, and how JAX places a mesh on them.
 
-Any machine here is a grid. Three dimensions of chips, the devices of each chip, and several slices:
+Any machine here is a grid: dimensions of chips, the devices of each chip or node, and slices or nodes:
 
     v5p:4x4x8        x 4, y 4, z 8       core 1     slice 1
     2*tpu7x:2x2x2    x 2, y 2, z 2       core 2     slice 2
     h100:2x8                             gpu 8      node 2
 
-Nodes of GPUs are here: the devices of a node share a switch, or each pair has a link, and a network joins the
-nodes. An NVLink domain of 72 is one such node; a host of simulated devices one whose switch is its memory.
-
-A new family is a class in a file of its own, as `chip_torus`: it makes these dimensions, and says how JAX
+A new family is a class, as `ChipTorus` and `SwitchedNodes`: it makes these dimensions, and says how JAX
 places a mesh on them and, where the general answers below do not hold, what joins a group of its devices.
 """
 
@@ -41,12 +38,10 @@ Parts = list[list[Part]]
 class Family(ABC):
     """The way in which the devices of a machine are joined.
 
-    `chip` is the name of its chips, `on_chip_name` that of the memory beside their matrix units, `link_name`
-    the name of the links in short, `process` the one that compiles for its chips. The `dimensions` are those
-    of a torus, then that within a chip or node, and that between slices or nodes.
-
-    A machine's file describes it in its table `table`, "" where none does: "a machine has `words`".
-    `network_hop` is the latency of its network where none is given.
+    The `dimensions` are those of a torus, then that within a chip or node, and that between slices or nodes.
+    `on_chip_name` is what the memory beside the matrix units is called, `process` the one that compiles for
+    its chips. A machine's file describes the family in its table `table`, "" where none does: "a machine has
+    `words`". `network_hop` is the latency of its network where none is given.
     """
 
     table: ClassVar[str] = ""
@@ -68,7 +63,6 @@ class Family(ABC):
 
     @property
     def slices(self) -> int:
-        """Slices that the network joins."""
         return math.prod(one.size for one in self.dimensions if one.name == "slice")
 
     @property
@@ -87,27 +81,22 @@ class Family(ABC):
         )
 
     def reaches(self, kind: str) -> bool:
-        """There are several devices that links of this kind join."""
         return any(one.kind == kind and one.size > 1 for one in self.dimensions)
 
     @property
     def lacks_links(self) -> bool:
-        """Nobody publishes the links of some of its devices."""
         return any(one.size > 1 and one.link is None for one in self.dimensions)
 
     @property
     def usual_link(self) -> LinkSpec:
-        """The link that stands for all of them."""
         return next(iter(self.links.values()))
 
     @property
     def torus(self) -> tuple[Dimension, ...]:
-        """The dimensions along which neighbours are linked."""
         return tuple(one for one in self.dimensions if one.is_torus)
 
     @property
     def torus_sizes(self) -> tuple[int, ...]:
-        """The sizes of a slice's torus, in chips."""
         return tuple(one.size for one in self.torus)
 
     @property
@@ -136,12 +125,11 @@ class Family(ABC):
 
     @abstractmethod
     def jax_order(self, sizes: Sequence[int]) -> Parts | tuple[int, ...] | None:
-        """Where `jax.make_mesh` puts a mesh of these sizes: the parts of dimensions that each of its axes
-        gets, or the ids by mesh position where it has an order of its own; None where it places none."""
+        """The parts of dimensions that `jax.make_mesh` gives each axis of a mesh of these sizes, or the ids
+        by mesh position where it has an order of its own; None where it places none."""
 
     def parts_by_id(self, sizes: Sequence[int]) -> Parts | None:
-        """The parts of these dimensions where the ids rise along the mesh; None where a mesh axis does not
-        take whole parts."""
+        """The parts of these dimensions where the ids rise along the mesh; None where they are not whole."""
         whole = [(number, self.dimensions[number].size, 1) for number in reversed(self.by_id)]
         parts = [parts_of(digit, whole) for digit in row_major(sizes)]
         return None if None in parts else [part for part in parts if part is not None]
@@ -156,7 +144,6 @@ class Family(ABC):
         raise NotImplementedError
 
     def toml(self) -> list[str]:
-        """The lines of the table that `read` reads to the same."""
         return []
 
 
@@ -166,7 +153,9 @@ CPU = "cpu"
 
 @dataclass(frozen=True)
 class SwitchedNodes(Family):
-    """Equal nodes, each device with a link to the switch of its node, and its part of a network."""
+    """Equal nodes, each device with a link to the switch of its node, or to each other device there, and its
+    part of a network. An NVLink domain of 72 is one such node; so is a host of simulated devices, whose
+    switch is its memory."""
 
     table: ClassVar[str] = "node"
     on_chip_name: ClassVar[str] = "L2 cache"
@@ -190,7 +179,6 @@ class SwitchedNodes(Family):
 
     @classmethod
     def published(cls, gpu: Gpu, nodes: int, gpus: int) -> Self:
-        """Nodes of `gpus` with the published figures of their links."""
         link = None if gpu.link is None else LinkSpec(NVLINK_HOP, gpu.link, gpu.start)
         return cls.of(gpu.name, gpus, nodes, link, LinkSpec(INFINIBAND_HOP, gpu.network), gpu.direct)
 
@@ -244,8 +232,7 @@ class SwitchedNodes(Family):
 
 
 def parts_of(digit: Digit, whole: Sequence[Part]) -> list[Part] | None:
-    """The parts that a digit is made of, in the row-major numbering of the places of `whole` parts; None
-    where it cuts one of them unevenly."""
+    """The parts of which a digit of the places on `whole` parts is made; None where it cuts one unevenly."""
     found = pieces(digit, [size for _, size, _ in whole])
     return found and [
         (whole[index][0], size, whole[index][2] * (whole[index][1] // (above * size)))
@@ -259,8 +246,8 @@ def _key(dimension: Dimension) -> str:
 
 @lru_cache(maxsize=8)
 def _places(sizes: tuple[int, ...]) -> tuple[DeviceCoords, ...]:
-    """The places on dimensions of these sizes, the one first along which ids rise first: cores, then x, y and
-    z, then slices."""
+    """The places on dimensions of these sizes, the one along which ids rise first in front: cores, x, y, z,
+    slices."""
     core, *torus, slices = sizes
     chips = [tuple(reversed(coords)) for coords in product(*map(range, reversed(torus)))]
     return tuple(

@@ -1,10 +1,5 @@
-"""The links that join the members of a group, as the machine has them or as they were given.
-
-A group on one axis or several of a torus has the torus' links, lines where an axis does not close; within a
-node it has a switch, between nodes or slices the network, of which each device has its own part. On several
-of these levels a message goes over the outermost on which its ends differ. Members are numbered along the
-links, as libraries number them.
-"""
+"""The links that join the members of a group, as the machine has them or as they were given. Members are
+numbered along the links, as libraries number them."""
 
 from __future__ import annotations
 
@@ -21,11 +16,9 @@ from shardviz.sharding.axis_parts import axis_part
 
 @dataclass(frozen=True)
 class Links:
-    """The links of a group: `topology` for its rounds, `levels` for closed forms.
-
-    `spec` are the figures of a link; of several levels the slowest one's. `machine` has such links; None
-    where their figures were given.
-    """
+    """The links of a group: `topology` for its rounds, `levels` for closed forms. `spec` are the figures of a
+    link; of several levels the slowest one's. `machine` has such links; None where their figures were
+    given."""
 
     topology: Topology
     spec: LinkSpec
@@ -33,15 +26,14 @@ class Links:
     machine: Machine | None = None
 
     def collective_time(self, op: str, size: int, pairs: Pairs | None = None) -> CollectiveTime:
-        """The time of a collective, by HLO's name: as measured on the machine, else by formula. That of a
-        schedule's rounds on `topology` is a `Timeline`'s."""
+        """The time of a collective, by HLO's name: as measured on the machine, else by formula."""
         measured = () if self.machine is None else self.machine.measured
         return collective_time(op, size, self.levels, pairs=pairs, measured=measured)
 
     def reached_by(self, time: CollectiveTime) -> Links:
         """The links as a collective of this time uses them: as measured, and over GPUs as NCCL does, it takes
-        its start, with all latency, and reaches a part of the bandwidth; others as they are. NCCL's part is
-        that of the links within a node, where it was measured."""
+        its start, with all latency, and reaches a part of the bandwidth. NCCL's part is that of the links
+        within a node."""
         if not (time.is_measured or any(level.nccl for level in self.levels)):
             return self
 
@@ -59,13 +51,11 @@ class Links:
 
     @property
     def assumed(self) -> bool:
-        """Nobody has named the machine."""
         return self.machine is not None and self.machine.assumed
 
     @property
     def each(self) -> str:
-        """``v5p link``, ``h100 link``, ``device over DCN``, ``mi300x, over 7 links,``; ``link`` of given
-        figures."""
+        """``v5p link``, ``device over DCN``, ``mi300x, over 7 links,``; ``link`` of given figures."""
         if self.machine is None:
             return "link"
         slowest = next((level for level in self.levels if _effective(level) == self.spec), None)
@@ -84,11 +74,8 @@ def group_links(
     latency: str | None = None,
     bandwidth: str | None = None,
 ) -> Links:
-    """The links of a group along the mesh axes `axes`, of the sizes `dims`.
-
-    What is given as text stands for what the machine has: a topology, and the figures of all links. Raises
-    `QuestionError`.
-    """
+    """The links of a group along the mesh axes `axes`, of the sizes `dims`. What is given as text stands for
+    what the machine has: a topology, and the figures of all links. Raises `QuestionError`."""
     levels = placed.group_levels(tuple(axes))
     machine: Machine | None = placed.machine
     # A group of one device has no links; its figures are those of the machine's first ones.
@@ -113,16 +100,14 @@ def group_links(
 
 
 def _effective(level: LinkLevel) -> LinkSpec:
-    """A link between neighbours of the group, several of the torus one after the other, which the groups in
-    between share; the two on opposite sides of a ring use both ways."""
+    """A link between neighbours of the group, its bandwidth shared with the groups in between."""
     ways = 2 if level.kind == "ring" and level.size == 2 and level.hops > 1 else level.peers
     bandwidth = ways * level.spec.bandwidth / level.messages
     return replace(level.spec, latency=level.spec.latency * level.hops, bandwidth=bandwidth)
 
 
 def _topology(levels: tuple[LinkLevel, ...], members: int) -> Topology:
-    """The topology of a placed group: a torus, a switch, or several levels, named from the outermost one on:
-    ``network of 2 × switch with 8``, ``grid of 2x2 × 2 cores``."""
+    """The topology of a placed group, named from the outermost level on: ``network of 2 × switch with 8``."""
     grid = [level for level in levels if level.is_torus]
     closes = tuple(level.kind == "ring" for level in grid)
     torus = Torus(tuple(level.size for level in grid) or (1,), closes or (True,))

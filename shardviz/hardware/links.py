@@ -1,7 +1,4 @@
-"""Links: the figures of one, those along one physical dimension of a machine, and those of a group there.
-
-Figures are read from text such as ``45GB/s``, or from a table of a machine's file.
-"""
+"""Links: the figures of one, those along one physical dimension of a machine, and those of a group there."""
 
 from __future__ import annotations
 
@@ -35,27 +32,20 @@ LevelKind = Literal["ring", "line", "switch", "network", "chip"]
 
 @dataclass(frozen=True)
 class LinkSpec:
-    """A message of b bytes takes `latency` + b / `bandwidth` seconds over one directed link.
-
-    The default is a TPU v5e's link, one way. A latency of 0 and a bandwidth of ``inf`` are possible. `start`
-    are the seconds that a collective over such links takes besides, once.
-    """
+    """A message of b bytes takes `latency` + b / `bandwidth` seconds over one directed link, by default a TPU
+    v5e's, one way. `start` are the seconds that a collective over such links takes besides, once."""
 
     latency: float = 1e-6
     bandwidth: float = 4.5e10
     start: float = 0.0
 
     def seconds(self, count: float) -> float:
-        """Seconds that a message of so many bytes takes over one link."""
         return self.latency + count / self.bandwidth
 
 
 def link_as_given(before: LinkSpec, latency: str | None = None, bandwidth: str | None = None) -> LinkSpec:
-    """The link with the figures that are given: ``1us``, ``0.5 ms`` or ``0``, ``45GB/s`` or ``inf``. Of such
-    a link nobody has measured a start.
-
-    Raises `NotationError`, and `QuestionError` out of bounds.
-    """
+    """The link with the figures that are given as text: ``1us``, ``0.5 ms`` or ``0``, ``45GB/s`` or ``inf``.
+    Of such a link nobody has measured a start. Raises `NotationError`, and `QuestionError` out of bounds."""
     for name, quantity, text in (("latency", LATENCY, latency), ("bandwidth", BANDWIDTH, bandwidth)):
         if text is not None:
             value = quantity.parse(text)
@@ -75,7 +65,6 @@ def read_link(table: StrictTable, before: LinkSpec | None, hop: float) -> LinkSp
 
 
 def link_toml(link: LinkSpec) -> list[str]:
-    """The lines of a table that `read_link` reads."""
     figures = [(key, quantity.toml(getattr(link, key))) for key, quantity in LINK_FIGURES.items()]
     return [f"{key} = {text}" for key, text in figures if key != "start" or link.start > 0]
 
@@ -85,12 +74,12 @@ class LinkLevel:
     """One physical dimension of a group: `size` members joined as `kind` by links of `spec`, one way.
 
     "ring" and "line": neighbours on a torus axis; "switch": NVLink or the like; "network": between slices or
-    nodes, `spec` being what one device has of it; "chip": two devices on one chip. `name` is what people
-    call it: "x", "NVLink", "DCN". `hops` are the links between neighbours of the group, above 1 where it
-    takes every second chip. The links between are then shared with other groups: `load` is how many messages
-    pass the busiest one when all groups send to their neighbours, 0 where that is as many as the hops. GPUs
-    have in `nccl` the key of `nccl.NCCL` by which the times of their collectives go. Where it is `direct`
-    there is no switch: each pair has a link of `spec`, and a member uses those to all others at once.
+    nodes, `spec` being one device's part; "chip": two devices on one chip. `name` is what people call it:
+    "x", "NVLink", "DCN". `hops` are the links between neighbours of the group, above 1 where it takes every
+    second chip; other groups use those in between, too: `load` is how many messages pass the busiest one when
+    all groups send to their neighbours, 0 where that is as many as the hops. GPUs have in `nccl` a key of
+    `gpu_times.NCCL`. Where it is `direct` there is no switch: a member uses the links to all others at
+    once.
     """
 
     kind: LevelKind
@@ -109,17 +98,14 @@ class LinkLevel:
 
     @property
     def is_torus(self) -> bool:
-        """Members are linked to their neighbours, and to no others."""
         return self.kind in ("ring", "line")
 
     @property
     def is_scattered(self) -> bool:
-        """The members fill no block of the torus."""
         return self.load > 0 or len(self.words) > 1
 
     @property
     def messages(self) -> int:
-        """The messages that share the busiest link."""
         return self.load or self.hops
 
     @property
@@ -146,11 +132,9 @@ class LinkLevel:
 
 @dataclass(frozen=True)
 class Dimension:
-    """One physical dimension of a machine: `size` places, `stride` apart in the devices' ids.
-
-    `name` says what lies along it: "x", "core", "gpu"; `kind`, `link`, `label` and `direct` are those of a
-    `LinkLevel` along all of it. `link` is None where it has one place, or nobody has given the figures.
-    """
+    """One physical dimension of a machine, "x", "core" or "gpu": `size` places, `stride` apart in the
+    devices' ids. The others are those of a `LinkLevel` along all of it; `link` is None where it has one
+    place, or nobody has given the figures."""
 
     name: str
     size: int
@@ -163,12 +147,11 @@ class Dimension:
 
     @property
     def is_torus(self) -> bool:
-        """Neighbours along it are linked."""
         return self.kind in ("ring", "line")
 
     def level(self, size: int, step: int = 1) -> LinkLevel:
-        """The level of so many places, `step` apart: every second of a ring of 8 are a ring of 4, two hops
-        apart; the first four of it are a line. Raises `UnpublishedLinkError`."""
+        """The level of so many places, `step` apart: every second of a ring of 8 are a ring of 4, the first
+        four a line."""
         if self.link is None:
             hint = "give it in a machine file, under [node]: bandwidth"
             raise UnpublishedLinkError(f"the bandwidth of {self.label} is not published", hint)
@@ -178,8 +161,7 @@ class Dimension:
         return LinkLevel("ring" if closes else "line", size, self.link, self.label, step)
 
     def level_of(self, places: Sequence[int]) -> LinkLevel:
-        """The level of these places, in rising order, with the widest step between neighbours: no more groups
-        than that have a link to share, each with a member within so many steps of it."""
+        """The level of these places, in rising order, with the widest step between neighbours."""
         if not self.is_torus:
             return self.level(len(places))
         steps = [after - before for before, after in pairwise(places)]

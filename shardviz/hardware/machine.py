@@ -3,7 +3,7 @@ a group of its devices has.
 
 The links of a group are asked of the grid of devices. A group that fills a block of it, the same places on y
 at each of its places on x, has along each dimension the links of that dimension, in any order of its devices.
-Of a group that fills none no more is known than how far neighbours along a mesh axis are apart, and how many
+Of one that fills none no more is known than how far neighbours along a mesh axis are apart, and how many
 messages then share the busiest link.
 """
 
@@ -41,20 +41,15 @@ Block = tuple[tuple[int, tuple[int, ...]], ...]
 """For each dimension of which a block has several places its number and those, from the first on."""
 LARGE = 2**40
 """Bytes of a collective that is bound by its links' bandwidth."""
-SUGGESTED = 4
-"""Meshes that a hint names."""
-MAX_TRIED = 200
-"""Meshes that are tried for it."""
+MAX_TRIED, SUGGESTED = 200, 4
+"""Meshes that are tried for a hint, and that it names."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Hardware that prices an answer.
-
-    `name` is that of hardware (``v5p:4x4x8``) or a file's; `family` says how its devices are joined. With
-    `assumed` nobody has named a machine: a v5e on which every mesh axis is a ring of its own. `source` says
-    where the figures come from. `measured` are times of collectives that stand for the formulas.
-    """
+    """Hardware that prices an answer, of the `name` of hardware (``v5p:4x4x8``) or of a file. With `assumed`
+    nobody has named a machine: a v5e on which every mesh axis is a ring of its own. `source` says where the
+    figures come from. `measured` times of collectives stand for the formulas."""
 
     name: str
     device: DeviceFigures
@@ -74,7 +69,6 @@ class Machine:
 
     @property
     def network(self) -> LinkSpec | None:
-        """A device's part of the network between slices or nodes; None where there is none."""
         return self.family.links.get("network")
 
     @property
@@ -97,7 +91,6 @@ class Machine:
 
     @property
     def is_named(self) -> bool:
-        """It is known by the name of its hardware, and no file describes it."""
         return self.chip in CHIPS and self.name == self.family.hardware
 
     def names_of_size(self, devices: int) -> list[str]:
@@ -107,11 +100,8 @@ class Machine:
 
 @dataclass(frozen=True)
 class AxisRings(Family):
-    """The family where nobody has named a machine: a ring over `link` for each axis of a mesh.
-
-    It has `members` devices, 0 for as many as a mesh has. Where `dimensions` are given, these are those of
-    the axes.
-    """
+    """The family where nobody has named a machine: a ring over `link` for each axis of a mesh, of `members`
+    devices, 0 for as many as a mesh has."""
 
     link: LinkSpec
     members: int
@@ -141,12 +131,9 @@ def published_machine(family: Family) -> Machine:
 
 
 def assumed_machine(name: str = ASSUMED, devices: int = 0) -> Machine:
-    """The machine where nobody has named one, or a chip alone: each mesh axis a ring of its own.
-
-    It has as many `devices`, 0 for those of any mesh. No hardware has such rings: they are those of the book,
-    without the start that collectives were measured to have. Raises `QuestionError` for a chip whose links
-    nobody publishes.
-    """
+    """The machine where nobody has named one, or a chip alone: each mesh axis a ring of its own, as the book
+    has them, without the start that collectives were measured to have. It has as many `devices`, 0 for those
+    of any mesh. Raises `QuestionError` for a chip whose links nobody publishes."""
     chip = CHIPS[name]
     if chip.link is None:
         raise QuestionError(f"the links of {name} are not published", "give them in a machine file")
@@ -156,11 +143,8 @@ def assumed_machine(name: str = ASSUMED, devices: int = 0) -> Machine:
 
 @dataclass(frozen=True)
 class PlacedMesh:
-    """A mesh on a machine.
-
-    `parts` are those of the machine's dimensions that each mesh axis has; None where its axes do not lie
-    along them, so that only the `places` of the devices say which links they have.
-    """
+    """A mesh on a machine. `parts` are those of the machine's dimensions that each mesh axis has; None where
+    its axes do not lie along them, so that only the `places` of the devices say which links they have."""
 
     machine: Machine
     mesh: Mesh
@@ -172,7 +156,6 @@ class PlacedMesh:
 
     @cached_property
     def placement(self) -> Placement | None:
-        """The places of the devices; None on an assumed machine."""
         if self.machine.assumed or self.parts is None:
             return self.places
         every = (part for axis in self.parts for part in axis)
@@ -182,11 +165,7 @@ class PlacedMesh:
     def collective_time(
         self, op: str, size: int, axes: tuple[str, ...], *, in_rounds: bool = False
     ) -> CollectiveTime:
-        """The time of a collective, by HLO's name, over the groups along these axes.
-
-        It is that which was measured over such links, else by formula: the function of this name says what
-        `size` and `in_rounds` are.
-        """
+        """The time of a collective, by HLO's name, over the groups along these axes."""
         levels = self.group_levels(axes, in_order=op in SHIFTS)
         return collective_time(op, size, levels, in_rounds=in_rounds, measured=self.machine.measured)
 
@@ -195,7 +174,6 @@ class PlacedMesh:
         return self.group_levels(axes, in_order=op == "ppermute")
 
     def published_levels(self, axes: tuple[str, ...]) -> Levels:
-        """`group_levels`; none where nobody publishes the links."""
         try:
             return self.group_levels(axes)
         except UnpublishedLinkError:
@@ -206,20 +184,18 @@ class PlacedMesh:
 
         They are those of the block of devices that the group fills. Where it fills none they are its axes',
         of which those that share a physical dimension are one, as slow as the slowest. With `in_order`
-        members send to the next by number, as in a permute, and not to the next on the links, as libraries
-        may order them: then axes that fill no block are as they are.
+        members send to the next by number, as in a permute, and not to the next on the links: then axes that
+        fill no block are as they are.
         """
         if any(":" in axis for axis in axes):
             # The devices of a group are the same in any order of the parts.
-            axes = joined_parts(sorted(axes, key=self._place), self.mesh.shape)
+            places = {axis: axis_part(axis) or SubAxis(axis, 1, 1) for axis in axes}
+            order = self.mesh.axis_names.index
+            in_mesh = sorted(axes, key=lambda axis: (order(places[axis].axis), places[axis].before))
+            axes = joined_parts(in_mesh, self.mesh.shape)
         if (axes, in_order) not in self._by_axes:
             self._by_axes[axes, in_order] = self._shared_by_cores(self._levels(axes, in_order))
         return self._by_axes[axes, in_order]
-
-    def _place(self, name: str) -> tuple[int, int]:
-        """The place of an axis in the mesh, and of a part of one in its axis."""
-        part = axis_part(name) or SubAxis(name, 1, 1)
-        return self.mesh.axis_names.index(part.axis), part.before
 
     def _levels(self, axes: tuple[str, ...], in_order: bool) -> Levels:
         parts = [self._parts_of(axis) for axis in axes]
@@ -231,22 +207,17 @@ class PlacedMesh:
         return self._levels_of_blocks(axes) or joined_levels(of_axes)
 
     def _shared_by_cores(self, levels: Levels) -> Levels:
-        """The levels of a group with its part of the links of chips that it has one of several devices of:
-        the others' groups use them as well."""
+        """The levels of a group; the other cores of its chips use their links as well."""
         cores = self.machine.family.devices_per_chip
         if cores == 1 or any(level.kind == "chip" for level in levels):
             return levels
-        return tuple(
-            replace(level, spec=replace(level.spec, bandwidth=level.spec.bandwidth / cores))
-            if level.is_torus
-            else level
-            for level in levels
-        )
 
-    # Axes that lie along dimensions.
+        def shared(link: LinkSpec) -> LinkSpec:
+            return replace(link, bandwidth=link.bandwidth / cores)
+
+        return tuple(replace(one, spec=shared(one.spec)) if one.is_torus else one for one in levels)
 
     def _parts_of(self, name: str) -> Sequence[Part] | None:
-        """The parts of an axis, or of a part of one; None where that does not lie along dimensions."""
         if self.parts is None:
             return None
         sub_axis = axis_part(name)
@@ -275,17 +246,13 @@ class PlacedMesh:
 
     @cached_property
     def _dimensions(self) -> tuple[Dimension, ...]:
-        """Those of the machine; on an assumed one a ring for each mesh axis."""
         family, mesh = self.machine.family, self.mesh
         return family.dimensions or tuple(
             Dimension(axis, size, mesh.stride(axis), "ring", family.usual_link, axis)
             for axis, size in mesh.shape.items()
         )
 
-    # Axes of which only the places are known.
-
     def _levels_of_axis(self, axis: str) -> Levels:
-        """The levels of a mesh axis; one, where its groups fill no blocks."""
         levels = self._levels_of_blocks((axis,))
         if levels is not None:
             return levels
@@ -302,8 +269,7 @@ class PlacedMesh:
         return (LinkLevel(kind, size, slowest, " and ".join(run.along), max(run.hops, 1), load=load),)
 
     def _levels_of_blocks(self, axes: tuple[str, ...]) -> Levels | None:
-        """The levels of the groups that each fill a block, of different blocks the slowest one's; None where
-        one group fills none."""
+        """The levels of groups that each fill a block, of different blocks the slowest one's; else None."""
         assert self.placement is not None
         blocks: dict[Block, list[Coordinates]] = {}
         for group in self.mesh.groups(axes):
@@ -319,16 +285,14 @@ class PlacedMesh:
         ordered = [self._in_order(dict(levels), places) for levels, places in by_levels.items()]
 
         def slowness(levels: Levels) -> tuple[float, ...]:
-            """Seconds of large and of empty collectives."""
             shared = self._shared_by_cores(levels)
-            times = [collective_time(op, LARGE, shared) for op in ("all-gather", "all-to-all")]
-            return (*(time.bandwidth_seconds for time in times), times[0].latency_seconds)
+            gather, exchange = (collective_time(op, LARGE, shared) for op in ("all-gather", "all-to-all"))
+            return gather.bandwidth_seconds, exchange.bandwidth_seconds, gather.latency_seconds
 
         return max(ordered, key=slowness) if len(ordered) > 1 else ordered[0]
 
     def _in_order(self, levels: Mapping[int, LinkLevel], places: list[Coordinates]) -> Levels:
-        """The levels of a block by dimension, the major first: the one along which its devices change least
-        often."""
+        """The levels of a block, the major first: that along which its devices change least often."""
         columns = [*zip(*places, strict=True)]
         changes = {number: sum(map(ne, columns[number], columns[number][1:])) for number in levels}
         # Where nothing tells them apart slices come first, then z before y, and cores last.
@@ -338,8 +302,7 @@ class PlacedMesh:
 
 
 def _block(places: Sequence[Coordinates]) -> Block | None:
-    """The block that a group fills, wherever it lies; None where it has fewer devices than the places that it
-    has along each dimension multiply to."""
+    """The block that a group fills; None where it leaves places out."""
     block = []
     for number, coords in enumerate(zip(*places, strict=True)):
         distinct = set(coords)
@@ -350,8 +313,8 @@ def _block(places: Sequence[Coordinates]) -> Block | None:
 
 
 def _busiest_link(placement: Placement, groups: Iterable[Sequence[int]], closes: bool) -> int:
-    """The most messages over a link of the torus when every device sends to its neighbours along a mesh axis,
-    on shortest ways, x before y before z."""
+    """The most messages over a link of the torus when every device sends to its neighbours along a mesh
+    axis."""
     import numpy as np
 
     from shardviz.hardware.routes import link_loads
@@ -372,11 +335,9 @@ def _busiest_link(placement: Placement, groups: Iterable[Sequence[int]], closes:
 def place_mesh(
     machine: Machine, mesh: Mesh, placement: Placement | None = None, *, of_program: bool = False
 ) -> PlacedMesh:
-    """The mesh on the machine: as `placement` has it, else in the mesh's own device order, else as JAX places
-    it. One `of_program` is compiled for so many devices, and the hint does not tell to resize it.
-
-    Raises `QuestionError` for a mesh of another size than the machine, and for one that JAX does not place.
-    """
+    """The mesh on the machine: as `placement` has it, else in its own device order, else as JAX places it.
+    One `of_program` is compiled for so many devices, and the hint does not tell to resize it. Raises
+    `QuestionError` for a mesh of another size than the machine, and for one that JAX does not place."""
     family, order = machine.family, mesh.device_order
     mesh = replace(mesh, device_order=None)
     if placement is not None and not machine.assumed:
@@ -428,7 +389,6 @@ def _mesh_of_size(mesh: Mesh, size: int) -> str:
 
 
 def not_placed(machine: Machine, mesh: Mesh) -> tuple[str, str]:
-    """The error and the hint for a mesh that `jax.make_mesh` does not place."""
     sizes, count = mesh.axis_sizes, machine.devices
     divisors = [size for size in range(1, count + 1) if count % size == 0]
     majors = product(divisors, repeat=len(sizes) - 1)

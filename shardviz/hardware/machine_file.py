@@ -1,17 +1,5 @@
 """A machine by the name of its hardware, as after `--target`, or by a TOML file of figures; and that file.
 
-    base = "v5p:4x4x8"           # all figures that are not given here; without it they all have to be
-    [device]                     # one JAX device
-    hbm_bandwidth = "2.6TB/s"
-    peak.bf16 = "440TFLOP/s"
-    [torus]                      # or [node], for GPUs
-    bandwidth = "85GB/s"         # of a link, one way
-    [[measured]]                 # of a collective, in place of the formulas
-    op = "psum"
-    mesh = "X=4,Y=32"
-    axes = "X"
-    regimes = [{from = "4KiB", latency = "12us", bandwidth = "80GB/s"}]
-
 A text has a unit; a plain number is in bytes, bytes per second, seconds, FLOP/s or hertz.
 """
 
@@ -33,9 +21,9 @@ from shardviz.hardware.chip_torus import ChipTorus
 from shardviz.hardware.chips import ICI_HOP, MAX_DEVICES, DeviceFigures
 from shardviz.hardware.clusters import Fault, parse_cluster
 from shardviz.hardware.family import Family, SwitchedNodes
+from shardviz.hardware.gpu_times import MATMULS
 from shardviz.hardware.links import LINK_FIGURES, link_toml, read_link
 from shardviz.hardware.machine import Machine, place_mesh
-from shardviz.hardware.matmuls import MATMULS
 from shardviz.hardware.measured import read_measured
 from shardviz.hardware.quantities import BANDWIDTH, CLOCK, LATENCY, PEAK, SIZE, figure, quoted
 from shardviz.sharding import canonical_dtype
@@ -78,10 +66,8 @@ class MachineFileError(QuestionError):
 
 def named_machine(text: str, devices: int = 0) -> Machine:
     """The machine that ``v5p:4x4x8`` names, or a file such as ``my-cluster.toml``, for a mesh of so many
-    `devices` where that is known.
-
-    Raises `QuestionError` for a name of no hardware, and for a file that cannot be read or is wrong.
-    """
+    `devices` where that is known. Raises `QuestionError` for a name of no hardware, and for a file that
+    cannot be read or is wrong."""
     name = text.strip()
     if _is_file(name):
         return read_machine(Path(name))
@@ -102,11 +88,8 @@ def _is_file(name: str) -> bool:
 
 
 def read_machine(source: Path | str) -> Machine:
-    """The machine of a TOML file, or of its text.
-
-    Raises `MachineFileError` for text that is not TOML, a key that is unknown, missing or of a wrong type,
-    and a figure that no hardware has; `QuestionError` for a file that cannot be read.
-    """
+    """The machine of a TOML file, or of its text. Raises `MachineFileError` for what is wrong in it, and
+    `QuestionError` for a file that cannot be read."""
     name = "machine.toml"
     if isinstance(source, Path):
         name, source = str(source), _content(source)
@@ -117,8 +100,7 @@ def read_machine(source: Path | str) -> Machine:
 
 
 def _content(path: Path) -> str:
-    """The text of a file, announced as `READ`. Opened first, and without waiting: it may be a pipe, or one
-    that is not for us."""
+    """The text of a file, announced as `READ`; opened without waiting, as it may be a pipe."""
     shown = quote(str(path), 200)
     try:
         sys.audit(READ, str(path))
@@ -158,7 +140,6 @@ def _machine(table: StrictTable, stem: str) -> Machine:
 
 
 def _family(table: StrictTable, before: Family | None, chip: str) -> Family:
-    """The family of the file's table, over the figures of the base."""
     own = [family for family in FAMILIES if family.table in table]
     if len(own) > 1:
         kinds = " or ".join(family.words for family in own)
@@ -176,7 +157,6 @@ def _family(table: StrictTable, before: Family | None, chip: str) -> Family:
 
 
 def _words(table: StrictTable, key: str, otherwise: str) -> str:
-    """A line with a word in it; `otherwise` where there is none."""
     if key not in table:
         return otherwise
     text = table.line(key, MAX_NAME).strip()
@@ -231,7 +211,6 @@ def _device(table: StrictTable, before: DeviceFigures) -> DeviceFigures:
 
 
 def _with_links_between(table: StrictTable, family: Family) -> Family:
-    """The links between the devices of a chip, and the network; each has to be there where it is needed."""
     links = dict(family.links)
     hops = {"cores": ICI_HOP, "network": family.network_hop}
     for key, name in BETWEEN.items():
@@ -264,8 +243,8 @@ def _line_of(text: str, key: str) -> int | None:
 
 
 def machine_toml(machine: Machine, comment: str = "") -> str:
-    """The text of a file that `read_machine` reads back to an equal machine: all of its figures and no base;
-    each line of `comment` stands above."""
+    """The text of a file that `read_machine` reads back to an equal machine; each line of `comment` stands
+    above."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     texts = {key: getattr(machine, key) for key in ("name", "chip", "source")}
     lines += [f"{key} = {quoted(text)}" for key, text in texts.items()]

@@ -5,19 +5,7 @@ over an axis of one mesh holds for each axis of another mesh that lies on such l
 
 A table has `points`, times of single sizes, or `regimes`, lines fitted to such times, or both. A measured
 size takes its time, one between two points lies on the straight line of the logarithms, and beyond the points
-hold the lines, without any the formula: that of a GPU's NCCL is fitted to points, too (`hardware.nccl`).
-
-    [[measured]]
-    op = "psum"
-    mesh = "X=2,Y=4"
-    axes = "Y"                   # one or more, with commas between them
-    dtype = "bf16"
-    noise = 0.04
-    regimes = [
-        {from = "4KiB", latency = "77us", bandwidth = "3.1GB/s"},
-        {from = "3MiB", latency = "0us", bandwidth = "1GB/s", bandwidth_error = "0.05GB/s"},
-    ]
-    points = [{size = "4KiB", time = "78us"}, {size = "1MiB", time = "410us"}]
+hold the lines, without any the formula: that of a GPU's NCCL is fitted to points, too.
 """
 
 from __future__ import annotations
@@ -55,7 +43,7 @@ LevelsOf = Callable[[str, tuple[str, ...]], Levels]
 @dataclass(frozen=True)
 class Regime:
     """A straight line of time over size: from `start` bytes on, V bytes take `latency` seconds and V over
-    `bandwidth`, which is in bytes a second. The errors are standard errors of the fit, in the same units."""
+    `bandwidth`, in bytes a second. The errors are standard errors of the fit, in the same units."""
 
     start: int
     latency: float
@@ -64,13 +52,10 @@ class Regime:
     bandwidth_error: float = 0.0
 
     def seconds(self, size: float) -> float:
-        """Seconds of so many bytes."""
         return self.latency + size / self.bandwidth
 
 
 class Point(NamedTuple):
-    """The seconds that so many bytes took."""
-
     size: int
     seconds: float
 
@@ -86,9 +71,9 @@ KEYS = ("op", "mesh", "axes", "dtype", "noise", "regimes", "points")
 class MeasuredTimes:
     """A collective over the groups along some axes of a mesh, measured over a range of sizes.
 
-    `op` is JAX's name. `regimes` begin with small sizes; the first and the last also hold beyond what was
-    measured. `points` are of growing size. `noise` is the usual spread of a time over its median,
-    None where it is not known. `links` are the levels of these groups, without their names.
+    `op` is JAX's name. The first and the last of the `regimes` also hold beyond what was measured. `points`
+    are of growing size. `noise` is the usual spread of a time over its median. `links` are the levels of
+    these groups, without their names.
     """
 
     op: str
@@ -107,24 +92,22 @@ class MeasuredTimes:
 
     @cached_property
     def rising(self) -> tuple[Point, ...]:
-        """The points, of which one that took longer than a larger size was slowed down by other work, and
-        takes the larger one's time."""
+        """The points; one that took longer than a larger size, slowed down by other work, takes that one's
+        time."""
         least = [*accumulate((point.seconds for point in reversed(self.points)), min)][::-1]
         return tuple(Point(point.size, seconds) for point, seconds in zip(self.points, least, strict=True))
 
     def near(self, size: float) -> tuple[Point, ...]:
-        """The point of so many bytes, or the two that these lie between; none beyond the points."""
         below = [point for point in self.rising if point.size <= size]
         above = [point for point in self.rising if point.size >= size]
         return tuple(dict.fromkeys((below[-1], above[0]))) if below and above else ()
 
     def regime(self, size: float) -> Regime:
-        """The line on which a size lies."""
         return next((regime for regime in reversed(self.regimes) if regime.start <= size), self.regimes[0])
 
     def seconds(self, size: float, formula: float = 0.0) -> float:
-        """Seconds of so many bytes, which are as few as those of fewer bytes, or more; of sizes that neither
-        points nor regimes have those of the `formula`."""
+        """Seconds of so many bytes, as few as those of fewer bytes, or more; of sizes that neither points nor
+        regimes have those of the `formula`."""
         before = [one.seconds(after.start) for one, after in pairwise(self.regimes) if after.start <= size]
         beyond = max([self.regime(size).seconds(size), *before]) if self.regimes else formula
         if near := self.near(size):
@@ -136,7 +119,6 @@ class MeasuredTimes:
         return max([min([beyond, *larger]), *smaller])
 
     def toml(self) -> Iterator[str]:
-        """The lines of a table that reads back to the same."""
         texts = {"op": self.op, "mesh": self.mesh, "axes": ",".join(self.axes), "dtype": self.dtype}
         yield from (f"{key} = {quoted(text)}" for key, text in texts.items() if text)
         if self.noise is not None:
@@ -216,21 +198,24 @@ def _times(table: StrictTable, place: Callable[[Mesh], LevelsOf]) -> MeasuredTim
     return MeasuredTimes(op, str(mesh), axes, regimes, links, dtype, spread, points)
 
 
-def _rows(table: StrictTable, key: str, most: int) -> list[StrictTable]:
-    rows = table.tables(key)
+def _rising(
+    table: StrictTable, kind: str, most: int, key: str, least: float | None = None
+) -> Iterator[tuple[StrictTable, int]]:
+    """The rows of a list, a `kind` each, and the sizes that they have under `key`, which must rise."""
+    rows, before = table.tables(f"{kind}s"), -1
     if not 1 <= len(rows) <= most:
-        table.fail(key, f"there are {len(rows):,}", f"write 1 to {most}")
-    return rows
+        table.fail(f"{kind}s", f"there are {len(rows):,}", f"write 1 to {most}")
+    for row in rows:
+        size = int(figure(row, key, PAYLOAD, least))
+        if size <= before:
+            row.fail(key, f"it is not above that of the {kind} before", "begin with small sizes")
+        before = size
+        yield row, size
 
 
 def _regimes(table: StrictTable) -> Iterator[Regime]:
-    before = -1
-    for row in _rows(table, "regimes", MAX_REGIMES):
+    for row, start in _rising(table, "regime", MAX_REGIMES, "from", 0.0):
         row.only(REGIME_KEYS)
-        start = int(figure(row, "from", PAYLOAD, 0.0))
-        if start <= before:
-            row.fail("from", "it is not above that of the regime before", "begin with small sizes")
-        before = start
         figures = {
             name: figure(row, name, quantity, 0.0 if name.endswith("_error") else None)
             for name, quantity in _FIGURES.items()
@@ -242,13 +227,8 @@ def _regimes(table: StrictTable) -> Iterator[Regime]:
 
 
 def _points(table: StrictTable) -> Iterator[Point]:
-    before = 0
-    for row in _rows(table, "points", MAX_POINTS):
+    for row, size in _rising(table, "point", MAX_POINTS, "size"):
         row.only(POINT_KEYS)
-        point = Point(int(figure(row, "size", PAYLOAD)), figure(row, "time", MEASURED_TIME))
-        if not point.size:
+        if not size:
             row.fail("size", "it is 0 bytes, which sends nothing", "begin with 1 byte or more")
-        if point.size <= before:
-            row.fail("size", "it is not above that of the point before", "begin with small sizes")
-        before = point.size
-        yield point
+        yield Point(size, figure(row, "time", MEASURED_TIME))

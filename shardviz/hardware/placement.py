@@ -16,10 +16,8 @@ Coordinates = tuple[int, ...]
 
 @dataclass(frozen=True)
 class DeviceCoords:
-    """One device: the coordinates of its chip in its slice's torus, its core there, and its slice.
-
-    A GPU has no coordinates but its number in its node (`core`); `slice` is then the node.
-    """
+    """One device: the coordinates of its chip in its slice's torus, its core there, and its slice. A GPU has
+    none but its number in its node (`core`); `slice` is then the node."""
 
     coords: tuple[int, ...]
     core: int = 0
@@ -30,9 +28,9 @@ class DeviceCoords:
 class Placement:
     """The places of a mesh's devices: `places` by row-major mesh position, `ids` their device ids, from 0.
 
-    `torus` are the sizes of a slice's torus of chips and `wrap` says which of its axes close to a ring;
-    both are empty for GPUs, whose nodes are switches. `within` is the noun for the devices of a chip or of a
-    switch ("core", "gpu"), `unit` that for those that no network has to join ("slice", "node").
+    `torus` are the sizes of a slice's torus of chips and `wrap` says which of its axes close to a ring; both
+    are empty for GPUs. `within` is the noun for the devices of a chip or of a switch ("core", "gpu"), `unit`
+    that for those that no network has to join ("slice", "node").
     """
 
     ids: tuple[int, ...]
@@ -44,18 +42,15 @@ class Placement:
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """The names of the physical dimensions: those of the torus, that within a chip or node, and that
-        between slices or nodes."""
+        """The names of the physical dimensions: of the torus, within a chip or node, and between."""
         return (*AXES[: len(self.torus)], self.within, self.unit)
 
     @property
     def units(self) -> int:
-        """The slices or nodes that have devices."""
         return len({coords.slice for coords in self.places})
 
     @cached_property
     def coordinates(self) -> tuple[Coordinates, ...]:
-        """The place of each device along each of the `dimensions`."""
         return tuple((*coords.coords, coords.core, coords.slice) for coords in self.places)
 
     @property
@@ -66,7 +61,6 @@ class Placement:
         return tuple(coords.slice for coords in self.places)
 
     def on(self, mesh: Mesh) -> Mesh:
-        """The mesh with its devices in the order of this placement."""
         return replace(mesh, device_order=self.ids)
 
 
@@ -74,11 +68,10 @@ class Placement:
 class AxisRun:
     """One mesh axis as it lies on the hardware.
 
-    `along` are the physical axes that its devices differ in, the fastest last: x, y, z of a torus, "core"
-    within a chip, "slice" between slices; "gpu" within a node, "node" between nodes. `hops` is the most
-    links that lie between devices next to one another on the axis, None where they are on different slices
-    or nodes; two cores of a chip have none between them, two GPUs of a node one, its switch. `is_ring` says
-    that there are three devices or more and the last is as near to the first.
+    `along` are the physical dimensions that its devices differ in, the fastest last. `hops` is the most links
+    between devices next to one another on the axis, None where they are on different slices or nodes; two
+    cores of a chip have none between them, two GPUs of a node one, its switch. `is_ring`: there are three
+    devices or more and the last is as near to the first.
     """
 
     axis: str
@@ -88,12 +81,10 @@ class AxisRun:
 
 
 def axis_runs(placement: Placement, mesh: Mesh) -> tuple[AxisRun, ...]:
-    """One entry for each mesh axis, in the mesh's order."""
     return tuple(axis_run(placement, mesh, axis) for axis in mesh.axis_names)
 
 
 def axis_run(placement: Placement, mesh: Mesh, axis: str) -> AxisRun:
-    """The entry of one mesh axis."""
     size, stride = mesh.axis_size(axis), mesh.stride(axis)
     # The pairs of neighbours, and of ends, on all lines along the axis.
     steps: list[tuple[Coordinates, Coordinates]] = []

@@ -1,7 +1,4 @@
-"""Numbers with units as hardware has them: ``45GB/s``, ``1us``, ``197TFLOP/s``, ``16GiB``, ``1.5GHz``.
-
-The figures of a machine's file are such numbers, within what hardware has.
-"""
+"""Numbers with units as hardware has them: ``45GB/s``, ``1us``, ``197TFLOP/s``, ``16GiB``, ``1.5GHz``."""
 
 from __future__ import annotations
 
@@ -24,8 +21,8 @@ _DIGITS = 6
 class Quantity:
     """A kind of number: its name, its units with their factors, and the hint that shows how to write one.
 
-    In a machine's file it is from `least` to `most`, which `bounds` has in words: a plain number that was
-    meant in another unit is outside. It is written in `unit`.
+    In a machine's file it is from `least` to `most`, in words `bounds`: a plain number that was meant in
+    another unit is outside. It is written in `unit`.
     """
 
     name: str
@@ -38,10 +35,8 @@ class Quantity:
     may_be_unlimited: bool = False
 
     def parse(self, text: str) -> float:
-        """The number, in the unit whose factor is 1; only 0, ``inf`` and ``nan`` need none.
-
-        Raises `NotationError`.
-        """
+        """The number, in the unit whose factor is 1; only 0, ``inf`` and ``nan`` need none. Raises
+        `NotationError`."""
         start = len(text) - len(text.lstrip())
         body = text.strip()
         end = start + len(body)
@@ -59,7 +54,6 @@ class Quantity:
         return value * (self.units[unit] if unit else 1.0)
 
     def toml(self, value: float) -> str:
-        """The number as a value of TOML."""
         return '"inf"' if value == math.inf else f'"{value / self.units[self.unit]:.{_DIGITS}g}{self.unit}"'
 
 
@@ -110,9 +104,7 @@ def quoted(text: str) -> str:
 
 def figure(table: StrictTable, key: str, quantity: Quantity, default: float | None = None) -> float:
     """A number with a unit, or a plain one in the unit without a prefix; `default` where there is none.
-
-    Raises what the table makes, for another type and for a figure that no hardware has.
-    """
+    Raises what the table makes, for another type and for a figure that no hardware has."""
     if default is not None and key not in table:
         return default
     value = table.values.get(key)

@@ -44,10 +44,8 @@ _NEVER = 2**62
 
 
 class RoundTime(NamedTuple):
-    """Seconds that a round takes, and the messages that must wait for a link.
-
-    Where the queues would take too long to follow, `seconds` is a lower bound and `waiting` None.
-    """
+    """Seconds that a round takes, and the messages that must wait for a link. Where the queues would take too
+    long to follow, `seconds` is a lower bound and `waiting` None."""
 
     seconds: float
     waiting: int | None
@@ -62,8 +60,8 @@ class RoundRouting:
 
     `hops` are those of each message (one through a switch), `loads` the bytes on each link. `delay` is the
     time in closed form where there is one: so many latencies and so many bytes, one after the other, and the
-    messages that wait; None where only the queues can tell. A hierarchy has its `levels`, each with the
-    figures of its links: they work at the same time, and a round lasts as long as the longest.
+    messages that wait; None where only the queues can tell. The `levels` of a hierarchy, each with the
+    figures of its links, work at the same time, and a round lasts as long as the longest.
     """
 
     def __init__(self, messages: Messages, topology: Topology, link_spec: LinkSpec) -> None:
@@ -93,7 +91,6 @@ class RoundRouting:
             self.delay = most, most * int(sizes[0]), 0
 
     def time(self, work: float = MAX_WORK) -> RoundTime:
-        """The time of the round. Queues that are more than `work` are not followed."""
         latency, bandwidth = self.link_spec.latency, self.link_spec.bandwidth
         if self.levels:
             times = [level.time(work) for level in self.levels]
@@ -140,11 +137,7 @@ class RoundRouting:
 
 
 def _in_step(torus: Torus, segments: tuple[RouteSegment, ...], sizes: Ints) -> bool:
-    """The messages never meet since all are alike, move along one axis, and begin on other links.
-
-    Then they are all on their k-th links at the same time, and two that share one would have begun on the
-    same link.
-    """
+    """Return whether the messages never meet: all are alike, along one axis, and begin on other links."""
     moves = np.array([part.hops != 0 for part in segments])
     if (sizes != sizes[0]).any() or (moves.sum(axis=0) > 1).any():
         return False
@@ -155,11 +148,8 @@ def _in_step(torus: Torus, segments: tuple[RouteSegment, ...], sizes: Ints) -> b
 def store_and_forward(
     torus: Torus, segments: tuple[RouteSegment, ...], sizes: Ints, link_spec: LinkSpec
 ) -> tuple[Reals, Bools]:
-    """The arrival of each message of one round, in seconds, and whether it had to wait.
-
-    All are ready at time 0. `sizes` are bytes, one number a message, above 0; every message makes at least
-    one hop. The link_spec's bandwidth is finite.
-    """
+    """The arrival of each message of one round, in seconds, and whether it had to wait. All are ready at time
+    0, have `sizes` of 1 byte or more, and make at least one hop; the bandwidth is finite."""
     count = len(sizes)
     hops, route = links_in_order(torus, segments)
     ends = hops.cumsum()
@@ -242,12 +232,13 @@ def _enqueue(message: Ints, link: Ints, after: Ints, head: Ints, tail: Ints) -> 
 
 
 def busiest_transfer(messages: Messages) -> tuple[int, int]:
-    """The bytes that pass one after the other until the last message is there, and the messages that wait.
+    """The bytes that pass a switch one after the other until the last message is there, and the messages that
+    wait.
 
-    A device sends its messages in their order. Each begins to leave the switch when it begins to come in,
-    or when its receiver's link becomes free: by the time at which it began to come in, then in the order
-    of messages. Both links are equally fast, so that the rest follows without a gap; all times are bytes.
-    An empty message occupies no link and never waits.
+    A device sends its messages in their order. Each begins to leave the switch when it begins to come in, or
+    when its receiver's link becomes free: by the time at which it began to come in, then in the order of
+    messages. Both links are equally fast, so that the rest follows without a gap; all times are bytes. An
+    empty message occupies no link and never waits.
     """
     full = np.flatnonzero(messages.bytes)
     src, dst, size = messages.src[full], messages.dst[full], messages.bytes[full]

@@ -34,7 +34,6 @@ class Messages:
         return len(self.src)
 
     def same(self, other: Messages) -> bool:
-        """These are the same messages in the same order."""
         pairs = ((self.src, other.src), (self.dst, other.dst), (self.bytes, other.bytes))
         return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 
@@ -59,11 +58,8 @@ class Messages:
 
 
 def messages(sends: Sends, chunks: int, chunk_bytes: int | Ints) -> Messages:
-    """The message of each entry of a round, data being cut into `chunks` of `chunk_bytes` (one or each).
-
-    What a member sends to itself travels over no link and is left out. Raises `QuestionError` for more bytes
-    than 64 bits can count.
-    """
+    """The message of each entry of a round, data being cut into `chunks` of `chunk_bytes` (one or each). What
+    a member sends to itself is left out. Raises `QuestionError` for more bytes than 64 bits can count."""
     largest = int(np.max(chunk_bytes))
     if largest * sends.span * max(len(sends), 1) >= MAX_BYTES:
         problem = f"{len(sends):,} sends of chunks of {largest:,} bytes in one round are too many to count"
@@ -81,19 +77,15 @@ def messages(sends: Sends, chunks: int, chunk_bytes: int | Ints) -> Messages:
 
 
 def sums(place: Ints, weights: Ints, size: int) -> Ints:
-    """The sum of the weights at each of the places 0 … `size` - 1."""
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, place, weights)
     return total
 
 
 class RouteSegment(NamedTuple):
-    """The part of all messages' ways that leads along one axis of the torus, one number a message.
-
-    A message enters the axis at the coordinate `begin` of the line (`outer`, `inner`), the numbers of the
-    axes before and after it, and makes `hops` hops: above 0 towards larger coordinates, below 0 towards
-    smaller ones, 0 where it does not move along this axis.
-    """
+    """The part of all messages' ways that leads along one axis of the torus, one number a message. A message
+    enters the axis at the coordinate `begin` of the line (`outer`, `inner`), the numbers of the axes before
+    and after it, and makes `hops` hops: above 0 towards larger coordinates, below 0 towards smaller ones."""
 
     axis: int
     outer: Ints
@@ -121,7 +113,6 @@ def route_segments(torus: Torus, src: Ints, dst: Ints) -> tuple[RouteSegment, ..
 
 
 def links_at(torus: Torus, part: RouteSegment, step: Ints | int) -> Ints:
-    """The link over which each message makes one hop of a segment, counted from 0."""
     up = part.hops > 0
     segments, stride = torus.segments(part.axis), torus.stride(part.axis)
     segment = np.where(up, part.begin + step, part.begin - 1 - step) % segments
@@ -171,7 +162,6 @@ def link_loads(topology: Topology, src: Ints, dst: Ints, weights: Ints) -> Ints:
 
 
 def segment_loads(topology: Torus, segments: Iterable[RouteSegment], weights: Ints) -> Ints:
-    """The link loads on a torus, for the segments of the routes."""
     loads = np.zeros(topology.links, dtype=np.int64)
     for part in segments:
         for up in (True, False):
@@ -182,11 +172,9 @@ def segment_loads(topology: Torus, segments: Iterable[RouteSegment], weights: In
 
 
 def _along(torus: Torus, part: RouteSegment, up: bool, weights: Ints) -> Ints:
-    """Loads of the links of one direction along one axis, in the order of their numbers.
-
-    A message adds its weight where its run of segments begins and takes it back where it ends; the sum up
-    to a segment is its load. Runs around a ring go on in a second turn.
-    """
+    """Loads of the links of one direction along one axis, in the order of their numbers. A message adds its
+    weight where its run of segments begins and takes it back where it ends; the sum up to a segment is its
+    load. Runs around a ring go on in a second turn."""
     moving = np.flatnonzero(part.hops > 0 if up else part.hops < 0)
     if not len(moving):
         return np.zeros(1, dtype=np.int64)

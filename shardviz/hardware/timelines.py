@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from shardviz.collectives.algorithms import ALGORITHMS, candidates, schedule_for
-from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.collectives.schedule import Pattern, Phase, Schedule, Sends
 from shardviz.collectives.values import Ints
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.links import LinkSpec
@@ -38,10 +37,9 @@ class Timeline:
     """The rounds of `schedule` on a topology, each one begun when the one before is over.
 
     `chunk_bytes` are the bytes of every chunk, or an array with those of each. `timeline[n - 1]` is round n,
-    worked out when it is asked for, without those before it. The sums over all rounds look at alike rounds
-    once, where chunks are equal. A collective takes its `start` before the first round.
-
-    Rounds raise `IndexError`, sums `QuestionError` where a schedule is too long to add up.
+    worked out without those before it; the sums over all look at alike rounds once. A collective takes its
+    `start` before the first round. Rounds raise `IndexError`, sums `QuestionError` where a schedule is too
+    long to add up.
     """
 
     schedule: Schedule
@@ -93,18 +91,17 @@ class Timeline:
         )
 
     def sent_bytes(self, number: int) -> Ints:
-        """Bytes that each device sends in a round, which count from 1; no link is looked at."""
+        """Bytes that each device sends in a round, from 1 on; no link is looked at."""
         load = self._messages(self.schedule.round(number))
         return sums(load.src, load.bytes, self.topology.devices)
 
     def link_bytes(self, number: int) -> Ints:
-        """Bytes on every directed link of the topology in a round, which count from 1."""
+        """Bytes on every directed link of the topology in a round, from 1 on."""
         load = self._messages(self.schedule.round(number))
         return link_loads(self.topology, load.src, load.dst, load.bytes)
 
     @cached_property
     def device_bytes(self) -> int:
-        """The most that one device sends over all rounds."""
         sent = np.zeros(self.topology.devices, dtype=np.int64)
         for _, load, count in self.different_rounds():
             sent += count * sums(load.src, load.bytes, self.topology.devices)
@@ -112,12 +109,10 @@ class Timeline:
 
     @property
     def busiest_bytes(self) -> int:
-        """Bytes that the busiest link carries over all rounds."""
         return self._totals[1]
 
     @property
     def start(self) -> float:
-        """Seconds before the first round."""
         return self.link_spec.start if self.rounds else 0.0
 
     @property
@@ -127,17 +122,14 @@ class Timeline:
 
     @property
     def waiting(self) -> int | None:
-        """Messages that had to wait for a link in any round; None where not `exact`."""
         return self._totals[0].waiting
 
     @property
     def exact(self) -> bool:
-        """Every round's queues were followed."""
         return self._totals[0].exact
 
     @cached_property
     def _totals(self) -> tuple[RoundTime, int]:
-        """The time of all rounds, and the bytes on the busiest link."""
         loads = np.zeros(self.topology.links, dtype=np.int64)
         seconds, waiting = 0.0, 0
         exact, left = True, float(QUEUE_WORK)
@@ -206,8 +198,7 @@ class Timeline:
 def timeline(
     schedule: Schedule, chunk_bytes: int | Ints, topology: Topology, link_spec: LinkSpec
 ) -> Timeline:
-    """The timeline of a schedule whose chunks have `chunk_bytes` bytes (one number, or one for each) on a
-    topology of as many devices as the group."""
+    """The timeline of a schedule whose chunks have `chunk_bytes` bytes: one number, or one for each."""
     sizes = np.asarray(chunk_bytes, np.int64)
     if sizes.size > MAX_UNEQUAL or (sizes == sizes.flat[0]).all():
         return Timeline(schedule, int(sizes.max()), topology, link_spec)
@@ -221,10 +212,9 @@ class RoundLoad:
     `messages` counts pairs of devices, `bytes` what the whole group sends, `device_bytes` the most that one
     device sends, `hops` the links that all messages cross (a switch is one hop). `busiest_link` leads from a
     device to a device (or to or from the switch, whose number is that of devices) and carries
-    `busiest_bytes`; None where nothing is sent.
-
-    `seconds` last until the last message is there; `waiting` messages had to wait for a link. Where the
-    queues would take too long to follow, `exact` is False, `seconds` a lower bound, and `waiting` None.
+    `busiest_bytes`; None where nothing is sent. `seconds` last until the last message is there; `waiting`
+    messages had to wait for a link. Where the queues would take too long to follow, `seconds` is a lower
+    bound and `waiting` None.
     """
 
     number: int
@@ -244,10 +234,7 @@ class RoundLoad:
 
 
 class CumulativeCost:
-    """The running sums of a timeline.
-
-    Raises `QuestionError` where the rounds are too many to add up.
-    """
+    """The running sums of a timeline. Raises `QuestionError` where the rounds are too many to add up."""
 
     def __init__(self, timeline: Timeline) -> None:
         devices = timeline.topology.devices
@@ -270,7 +257,6 @@ class CumulativeCost:
         self._seconds = np.array(seconds)
 
     def bytes(self, number: int) -> int:
-        """The most bytes that one device has sent in rounds 1 to `number`."""
         return int((self._runs(number) @ self._sent).max(initial=0))
 
     def seconds(self, number: int) -> float:
@@ -305,10 +291,8 @@ class NotCompared(NamedTuple):
 def comparison(
     pattern: Pattern, chunk_bytes: ChunkBytes, topology: Topology, link_spec: LinkSpec
 ) -> tuple[Timeline | NotCompared, ...]:
-    """A timeline for every algorithm that knows the pattern's kind, in the order of `ALGORITHMS`.
-
-    An algorithm with a pipeline has as many pieces as take the least time.
-    """
+    """A timeline for every algorithm that knows the pattern's kind, in as many pieces as take the least
+    time."""
     rows: list[Timeline | NotCompared] = []
     for name, schedule in candidates(pattern).items():
         if isinstance(schedule, str):
@@ -322,7 +306,7 @@ def comparison(
 
 def in_best_pieces(line: Timeline, chunk_bytes: ChunkBytes) -> Timeline:
     """The timeline of the same schedule in as many pieces, none empty, as take the least time on its links;
-    the same object where its algorithm has no pipeline, or where no other number is faster."""
+    the same object where its algorithm has no pipeline, or no other number is faster."""
     best, least = line, math.inf
     name, pattern = line.algorithm, line.schedule.pattern
     if line.too_long or not ALGORITHMS[name].pipelined or not 1 < pattern.group_size <= MAX_PIPELINED:
@@ -351,8 +335,7 @@ def is_cut(schedule: Schedule) -> bool:
 
 
 def fastest(rows: Sequence[Timeline | NotCompared]) -> tuple[str, ...]:
-    """The algorithms that take the least time, several where they tie; none where nobody can tell, since
-    another's lower bound is below the least time."""
+    """The algorithms that take the least time; none where another's lower bound is below it."""
     able = [row for row in rows if isinstance(row, Timeline)]
     least = min((row.seconds for row in able if row.exact), default=math.inf)
     if any(row.seconds < least * (1 - TIED) for row in able):

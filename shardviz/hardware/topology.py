@@ -1,8 +1,8 @@
 """The links between devices: rings, lines and tori, a switch in the middle, or several of these in levels.
 
 A topology has `devices` and directed `links`, which count from 0; `ends` are the device at which a link
-begins and the one at which it ends, and `flat` is the same with all devices in one level, for pictures of who
-is next to whom. Members of a group stand on a torus in row-major order, as in `Pattern.dims`.
+begins and the one at which it ends, and `flat` is the same with all devices in one level, for pictures.
+Members of a group stand on a torus in row-major order, as in `Pattern.dims`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ HINT = "use ring, line, torus, switch, or the sizes of a torus, as in 4x4"
 
 @dataclass(frozen=True)
 class Torus:
-    """Devices on a grid of the sizes `dims`, each linked to its neighbours along every axis, both ways.
+    """Devices on a grid of the sizes `dims`, each linked to its neighbours along every axis, both ways; where
+    `wrap`, the last of an axis is linked to the first. An axis of two has one link each way, wrapped or not.
+    One axis makes a ring or a line.
 
-    Where `wrap`, the last of an axis is linked to the first. An axis of two has one link each way, wrapped
-    or not: its devices are neighbours already. One axis makes a ring or a line.
-
-    Links count by axis, then direction (towards larger coordinates first), then by the place of their
-    segment in row-major order; segment s of an axis joins the coordinates s and s + 1.
+    Links count by axis, then direction (towards larger coordinates first), then by the place of their segment
+    in row-major order; segment s of an axis joins the coordinates s and s + 1.
     """
 
     dims: tuple[int, ...]
@@ -64,7 +63,6 @@ class Torus:
         return 2 * sum(map(self.links_along, range(len(self.dims))))
 
     def is_ring(self, axis: int) -> bool:
-        """An axis closes to a ring."""
         return self.wrap[axis] and self.dims[axis] > 2
 
     def segments(self, axis: int) -> int:
@@ -72,11 +70,9 @@ class Torus:
         return self.dims[axis] - (not self.is_ring(axis))
 
     def stride(self, axis: int) -> int:
-        """The difference between the numbers of neighbours along an axis."""
         return math.prod(self.dims[axis + 1 :])
 
     def links_along(self, axis: int) -> int:
-        """Links of one direction along an axis."""
         return self.devices // self.dims[axis] * self.segments(axis)
 
     def first_link(self, axis: int, up: bool) -> int:
@@ -104,8 +100,8 @@ class Switch:
     """Every device has a link to a switch and one from it: 0 … `ports` - 1 lead there, the rest back.
 
     The switch is the node with the number `ports`. It passes a message on while it still comes in (cut
-    through): from device to device a message takes one latency and is sent once, but waits for its
-    sender's link and for its receiver's.
+    through): from device to device a message takes one latency and is sent once, but waits for its sender's
+    link and for its receiver's.
     """
 
     ports: int
@@ -135,11 +131,9 @@ class Switch:
 
 @dataclass(frozen=True)
 class LinkedLevel:
-    """The links of one level of a hierarchy, with figures of their own.
-
-    They carry what goes from one block of `block` devices to another. `shared` devices stand at each node of
-    the topology, and use its links together.
-    """
+    """The links of one level of a hierarchy, with figures of their own. They carry what goes from one block
+    of `block` devices to another. `shared` devices stand at each node of the topology, and use its links
+    together."""
 
     topology: Torus | Switch | Hierarchy
     spec: LinkSpec
@@ -153,7 +147,7 @@ class Hierarchy:
     two devices.
 
     `levels` are the outermost first; a message goes over the first of them between whose blocks it goes, and
-    messages on different levels do not meet. `name` is for people. Links count by level.
+    messages on different levels do not meet. Links count by level.
     """
 
     levels: tuple[LinkedLevel, ...]
@@ -188,9 +182,8 @@ def topology_for(text: str | None, dims: tuple[int, ...]) -> Topology:
 
     None is a ring for one axis and a torus for several; ``ring`` is one ring through all members in order;
     ``line`` the grid of `dims` without wraparound; ``torus`` the grid with it; ``switch`` a switch; sizes as
-    ``4x4`` a torus on which the members stand in row-major order.
-
-    Raises `NotationError` for another text, `QuestionError` for sizes that do not multiply to the group.
+    ``4x4`` a torus. Raises `NotationError` for another text, `QuestionError` for sizes that do not multiply
+    to the group.
     """
     members = math.prod(dims)
     word = "torus" if text is None else text.strip().lower()

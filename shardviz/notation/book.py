@@ -1,16 +1,14 @@
-"""The scaling book's arrays and products: ``A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]{U_Y}``.
+r"""The scaling book's arrays and products: ``A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]{U_Y}``.
 
-A subscript names the mesh axes that split a dimension, ``{U_Y}`` the axes along which devices hold
-partial sums. The source is "How to Scale Your Model", chapter 3. Read as well: subscripts as LaTeX
-(``I_{XY}``) and HTML (``I<sub>X</sub>``), long axis names as ``B_{data,model}``, ``\\mathbf{A}``. A part of
-an axis, which the book does not have, is written as Shardy writes it: ``B_{X:(1)2}``.
-
-A dimension's subscript begins at the last underscore of its name, so that a dimension with an
+A subscript names the mesh axes that split a dimension, ``{U_Y}`` those along which devices hold partial sums
+("How to Scale Your Model", chapter 3). Read as well: subscripts as LaTeX (``I_{XY}``) and HTML
+(``I<sub>X</sub>``), long axis names as ``B_{data,model}``, ``\mathbf{A}``, and a part of an axis as Shardy
+writes it: ``B_{X:(1)2}``. A dimension's subscript begins at the last underscore of its name: one with an
 underscore that is not split is written ``d_model_{}``.
 
-A product is ``*``, ``·``, ``@`` or ``\\cdot``, each with or without the dimensions it sums over (``*_D``).
-The result stands after ``->`` or before ``=``; without one the compiler chooses its sharding. Some products
-can be read in two ways (`ProductFactors`).
+A product is ``*``, ``·``, ``@`` or ``\cdot``, each with or without the dimensions it sums over (``*_D``). The
+result stands after ``->`` or before ``=``; without one the compiler chooses its sharding. Some products can
+be read in two ways (`ProductFactors`).
 """
 
 from __future__ import annotations
@@ -61,7 +59,6 @@ def read_book(text: str, context: Context) -> Reading:
 
 
 def write_book_reading(reading: Reading, context: Context) -> str:
-    """The array as the book writes it, named A where nothing else is known; see `write_book`."""
     return write_book(reading.name or "A", reading.dim_names, reading.spec, context.axis_names)
 
 
@@ -110,7 +107,6 @@ def book_array(scanner: Scanner) -> BookArray:
 
 
 def _take_spacing(scanner: Scanner) -> None:
-    r"""``\ `` between LaTeX braces."""
     while scanner.take("\\ "):
         pass
 
@@ -214,9 +210,9 @@ class ProductFactors(NamedTuple):
     sums over it, and W2 has another d; one einsum has one d, and keeps it while a factor or the result needs
     it. Their values differ, and both are common.
 
-    `sums` are for each multiplication the dimensions that it says it sums over (``*_D``), None where it does
-    not say. `result` are the dimensions of the result, None where they are not written; then those in
-    `needed` are kept. Where `is_elementwise`, a product of arrays of the same dimensions keeps these.
+    `sums` are for each multiplication the dimensions that it says it sums over (``*_D``), if it does.
+    `result` are those of the result; where they are not written, those in `needed` are kept. Where
+    `is_elementwise`, a product of arrays of the same dimensions keeps these.
     """
 
     dims: tuple[Dims, ...]
@@ -226,8 +222,8 @@ class ProductFactors(NamedTuple):
     is_elementwise: bool = False
 
     def readings(self) -> tuple[tuple[Dims, ...], ...]:
-        """For each reading the dimensions that each multiplication sums over: as one einsum, then, where its
-        values differ, from left to right."""
+        """The dimensions that each multiplication sums over: as one einsum, and, if it differs, from left to
+        right."""
         einsum, matmuls = self._summed(is_einsum=True), self._summed(is_einsum=False)
         if self._is_possible(matmuls) and self._letters(matmuls) != self._letters(einsum):
             return einsum, matmuls
@@ -287,8 +283,7 @@ class ProductFactors(NamedTuple):
 def two_readings(
     readings: Sequence[Sequence[Dims]], sums: Sequence[Dims | None], factors: Sequence[str], result: str
 ) -> tuple[str, str]:
-    """The problem of a product that has two `readings`, and the hint: how both are written, of the texts of
-    the factors and of the result."""
+    """The problem of a product that has two `readings`, and the hint: how both are written."""
     at_once, in_order = (
         ", then ".join([", ".join(dims) for dims in reading if dims]) for reading in readings
     )
@@ -312,7 +307,7 @@ ARROWS = ("->", "→", "\\rightarrow", "\\to")
 
 class Product(NamedTuple):
     """Arrays that are multiplied from left to right, and the result; None where the compiler may choose.
-    `contracted` are the dimensions that each product says it sums over, None where it does not say."""
+    `contracted` are the dimensions that each product says it sums over, if it does."""
 
     operands: tuple[BookArray, ...]
     result: BookArray | None = None
@@ -340,10 +335,10 @@ class Product(NamedTuple):
 
 
 def parse_product(text: str, axis_sizes: Mapping[str, int] | None = None) -> Product:
-    """Read one array or a product of arrays. A bare subscript is cut into names of `axis_sizes`, which must
-    be possible in one way; where these are not known each letter is an axis. Raises `NotationError` for text
-    of another form, an unknown axis, an axis used twice in one array, a result with a dimension that its
-    factors do not leave, and a product that has two readings."""
+    """Read one array or a product of arrays. A bare subscript is cut into names of `axis_sizes`; where these
+    are not known each letter is an axis. Raises `NotationError` for text of another form, an unknown axis, an
+    axis used twice in one array, a result with a dimension that its factors do not leave, and a product that
+    has two readings."""
     scanner = Scanner(text, _HINT, axis_sizes)
     if scanner.at_end:
         scanner.fail("there is no array", 0)

@@ -156,7 +156,6 @@ def _apart(scanner: Scanner) -> None:
 def _expanded(
     scanner: Scanner, left: list[str], right: list[_Element], context: Context
 ) -> tuple[list[str], list[_Element]]:
-    """Both sides with names in place of ``...``."""
     dotted = [i for i, element in enumerate(right) if element.name == "..."]
     if "..." not in left or len(dotted) != 1:
         problem = "'...' stands on one side only, or twice"
@@ -173,7 +172,6 @@ def _expanded(
 
 
 def _axis_sizes(scanner: Scanner, right: list[_Element], devices: int, start: int) -> list[int]:
-    """The sizes of einshard's mesh; it must use every device."""
     stars = sum(element.starred for element in right)
     needed = math.prod(element.number for element in right)
     share = 1
@@ -189,7 +187,6 @@ def _axis_sizes(scanner: Scanner, right: list[_Element], devices: int, start: in
 
 
 def _axes_of(digits: list[Digit], mesh: Mesh) -> tuple[tuple[str, ...], ...] | None:
-    """The axes of `mesh` for digits of a device's number."""
     groups: list[tuple[Digit, ...]] = [(digit,) for digit in digits]
     if mesh.device_order is not None:
         blocks = [tuple(value((digit,), device) for digit in digits) for device in mesh.device_order]

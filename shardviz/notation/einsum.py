@@ -36,12 +36,10 @@ class Einsum:
 
     @cached_property
     def dims(self) -> tuple[str, ...]:
-        """Every dimension once, in order of first appearance."""
         return tuple(dict.fromkeys(dim for dims in (*self.operands, self.result) for dim in dims))
 
     @cached_property
     def contracted(self) -> tuple[str, ...]:
-        """The dimensions that are summed over."""
         return tuple(dim for dim in self.dims if dim not in self.result)
 
     def __str__(self) -> str:
@@ -52,7 +50,6 @@ class Einsum:
 
 
 def ellipsis_dims(rank: int) -> tuple[str, ...]:
-    """The names of the dimensions that an ellipsis stands for."""
     return tuple(f"...{i}" for i in range(rank))
 
 
@@ -97,8 +94,6 @@ def parse_chain(text: str, ellipsis_rank: int = 0) -> tuple[Einsum, ...]:
 
 
 class _EinsumScanner(Scanner):
-    """Reads dimensions that are letters, or all of them words, and so many of them as ``...``."""
-
     def __init__(self, text: str, ellipsis_rank: int) -> None:
         super().__init__(text, "write letters for dimensions: bd,df->bf")
         self._dim = _NAME if has_words(text) else _LETTER

@@ -38,7 +38,7 @@ from shardviz.sharding.digits import (
 MAX_LISTED = 2**20
 """Devices of the longest order that is listed."""
 _HINT = "write an HLO sharding as {devices=[2,4]<=[8]} or {replicated}"
-_MESH_HINT = "give the mesh of the program that this is from"
+_MESH_CLOSINGS = {"mesh[": "]", "@mesh<": ">"}
 _SUBGROUPS = ("replicated", "unreduced", "manual", "maximal")
 
 Digits = list[Digit]
@@ -65,43 +65,8 @@ class _Grid:
 
 def read_gspmd(text: str, context: Context) -> Reading:
     """Read an HLO sharding against the mesh of `context`. Devices that do not follow axes or parts of axes
-    are another order of the mesh's. Tuples, undecided shardings and tiles that cut no axes of the mesh cannot
-    be read."""
-    mesh = context.known_mesh("an HLO sharding")
-    scanner = Scanner(text, _HINT, mesh.shape)
-    scanner.expect("{")
-    if scanner.peek("{"):
-        scanner.fail("a tuple of shardings begins", scanner.pos, hint="give the sharding of one array")
-    start = scanner.pos
-    if closing := _MESH_CLOSINGS.get(scanner.take(*_MESH_CLOSINGS)):
-        reading = _read_named(scanner, mesh, context, start, closing)
-    elif scanner.take("devices="):
-        reading = _read_tiled(scanner, mesh, context)
-    elif scanner.take("maximal", "single_device"):
-        start = scanner.pos
-        scanner.expect("device", "=")
-        index = scanner.integer("the number of the device")
-        spec = PartitionSpec.replicated(context.known_rank(scanner))
-        scanner.on_devices(spec, [index], start)
-        reading = Reading(replace(spec, devices=(mesh.device_id(index),)))
-    elif kind := scanner.take("replicated", "unreduced", "manual"):
-        large = tuple(axis for axis, size in mesh.shape.items() if size > 1)
-        dims = ((),) * context.known_rank(scanner)
-        spec = PartitionSpec(dims, large if kind == "unreduced" else ())
-        reading = _in_shard_map(spec, large if kind == "manual" else ())
-    elif scanner.take("unknown"):
-        hint = "give the sharding of an array split over the whole mesh"
-        scanner.fail("the compiler has not decided this sharding", start, scanner.pos, hint)
-    else:
-        scanner.fail_here("'devices=', 'replicated' or another HLO sharding")
-    if scanner.take("shard_as", "shard_like"):
-        scanner.integer("a group")
-    scanner.take(",")
-    if scanner.peek("metadata="):
-        scanner.pos = max(scanner.text.rfind("}"), scanner.pos)
-    scanner.expect("}")
-    scanner.expect_end()
-    return reading
+    are another order of the mesh's. Tuples, undecided shardings and tiles that cut no axes cannot be read."""
+    return _HloScanner(text, context).sharding()
 
 
 def written_spec(sharding: str, mesh: Mesh | None, rank: int | None) -> PartitionSpec | None:
@@ -116,7 +81,6 @@ def written_spec(sharding: str, mesh: Mesh | None, rank: int | None) -> Partitio
 
 
 def write_gspmd(reading: Reading, context: Context) -> str:
-    """Write this sharding as XLA prints it in a program over the mesh of `context`."""
     mesh = context.known_mesh("an HLO sharding")
     spec = reading.spec
     spec.check_devices(mesh)
@@ -151,163 +115,206 @@ def write_gspmd(reading: Reading, context: Context) -> str:
     return f"{{devices=[{','.join(map(str, parts))}]{devices}{suffix}}}"
 
 
-def _read_tiled(scanner: Scanner, mesh: Mesh, context: Context) -> Reading:
-    """Read the text after ``devices=``: a grid with an axis for each dimension and each group of devices."""
-    start = scanner.pos
-    scanner.expect("[")
-    parts = _integers(scanner, "]")
-    iota = _iota_order(scanner) if scanner.take("<=") else None
-    listed = _integers(scanner, "") if iota is None else []
-    stop = scanner.pos
-    kinds: list[str] = []
-    if scanner.take("last_tile_dim_replicate"):
-        kinds.append("replicated")
-    elif scanner.take("last_tile_dims={"):
-        while not scanner.take("}"):
-            kinds.append(scanner.take(*_SUBGROUPS) or scanner.fail_here(" or ".join(_SUBGROUPS)))
-            scanner.take(",")
-    rank = len(parts) - len(kinds)
-    total = math.prod(parts)
-    count = math.prod(iota[0]) if iota else len(listed)
-    if rank < 0 or len(parts) > MAX_RANK:
-        amount = "few" if rank < 0 else "many"
-        scanner.fail(f"too {amount} tile dimensions ({len(parts)})", start, stop)
-    if count != total:
-        product_of = f"{'·'.join(map(str, parts))} = {total}" if len(parts) > 1 else str(total)
-        scanner.fail(f"{product_of} tiles do not fit {plural(count, 'device')}", start, stop)
-    if total != mesh.size:
-        problem = f"{plural(total, 'device')}, but the mesh {mesh} has {mesh.size}"
-        scanner.fail(problem, start, stop, _MESH_HINT)
-    if "maximal" in kinds or ("manual" in kinds and not iota):
-        hint = "give a sharding outside shard_map"
-        scanner.fail("the program moves a part of its data itself", start, scanner.pos, hint)
-    context.check_rank(scanner, rank)
-    digits = row_major(parts)
-    sets = {
-        kind: [digit for digit, known in zip(digits[rank:], kinds, strict=True) if known == kind]
-        for kind in _SUBGROUPS
-    }
-    grid = _Grid(tuple(parts), iota, tuple(listed))
-    return _reading(scanner, context, mesh, grid, [[digit] for digit in digits[:rank]], sets, (start, stop))
+class _HloScanner(Scanner):
+    def __init__(self, text: str, context: Context) -> None:
+        self._context, self._mesh = context, context.known_mesh("an HLO sharding")
+        super().__init__(text, _HINT, self._mesh.shape)
 
+    def sharding(self) -> Reading:
+        self.expect("{")
+        if self.peek("{"):
+            self.fail("a tuple of shardings begins", self.pos, hint="give the sharding of one array")
+        start = self.pos
+        if closing := _MESH_CLOSINGS.get(self.take(*_MESH_CLOSINGS)):
+            reading = self._named(start, closing)
+        elif self.take("devices="):
+            reading = self._tiled()
+        elif self.take("maximal", "single_device"):
+            start = self.pos
+            self.expect("device", "=")
+            index = self.integer("the number of the device")
+            spec = PartitionSpec.replicated(self._context.known_rank(self))
+            self.on_devices(spec, [index], start)
+            reading = Reading(replace(spec, devices=(self._mesh.device_id(index),)))
+        elif kind := self.take("replicated", "unreduced", "manual"):
+            large = tuple(axis for axis, size in self._mesh.shape.items() if size > 1)
+            dims = ((),) * self._context.known_rank(self)
+            spec = PartitionSpec(dims, large if kind == "unreduced" else ())
+            reading = _in_shard_map(spec, large if kind == "manual" else ())
+        elif self.take("unknown"):
+            hint = "give the sharding of an array split over the whole mesh"
+            self.fail("the compiler has not decided this sharding", start, self.pos, hint)
+        else:
+            self.fail_here("'devices=', 'replicated' or another HLO sharding")
+        if self.take("shard_as", "shard_like"):
+            self.integer("a group")
+        self.take(",")
+        if self.peek("metadata="):
+            self.pos = max(self.text.rfind("}"), self.pos)
+        self.expect("}")
+        self.expect_end()
+        return reading
 
-_MESH_CLOSINGS = {"mesh[": "]", "@mesh<": ">"}
+    def _tiled(self) -> Reading:
+        """The text after ``devices=``: a grid with an axis for each dimension and each group of devices."""
+        start = self.pos
+        self.expect("[")
+        parts = self._integers("]")
+        iota, listed = self._devices("<=")
+        stop = self.pos
+        kinds: list[str] = []
+        if self.take("last_tile_dim_replicate"):
+            kinds.append("replicated")
+        elif self.take("last_tile_dims={"):
+            while not self.take("}"):
+                kinds.append(self.take(*_SUBGROUPS) or self.fail_here(" or ".join(_SUBGROUPS)))
+                self.take(",")
+        rank, total = len(parts) - len(kinds), math.prod(parts)
+        count = math.prod(iota[0]) if iota else len(listed)
+        if rank < 0 or len(parts) > MAX_RANK:
+            amount = "few" if rank < 0 else "many"
+            self.fail(f"too {amount} tile dimensions ({len(parts)})", start, stop)
+        if count != total:
+            product_of = f"{'·'.join(map(str, parts))} = {total}" if len(parts) > 1 else str(total)
+            self.fail(f"{product_of} tiles do not fit {plural(count, 'device')}", start, stop)
+        self._check_size(total, start, stop)
+        if "maximal" in kinds or ("manual" in kinds and not iota):
+            hint = "give a sharding outside shard_map"
+            self.fail("the program moves a part of its data itself", start, self.pos, hint)
+        self._context.check_rank(self, rank)
+        digits = row_major(parts)
+        sets = {
+            kind: [digit for digit, known in zip(digits[rank:], kinds, strict=True) if known == kind]
+            for kind in _SUBGROUPS
+        }
+        grid = _Grid(tuple(parts), iota, listed)
+        return self._on_grid(grid, [[digit] for digit in digits[:rank]], sets, (start, stop))
 
+    def _named(self, start: int, closing: str) -> Reading:
+        """The text from behind ``mesh[`` on: a grid whose axes have names."""
+        names, grid = self._grid(closing)
+        axes = dict(zip(names, row_major(grid.sizes), strict=True))
+        if names:
+            self._check_size(math.prod(grid.sizes), start, self.pos)
 
-def _read_named(scanner: Scanner, mesh: Mesh, context: Context, start: int, closing: str) -> Reading:
-    """Read the text from behind ``mesh[`` on: a grid whose axes have names."""
-    names, grid = _mesh(scanner, closing)
-    axes = dict(zip(names, row_major(grid.sizes), strict=True))
-    total = math.prod(grid.sizes)
-    if names and total != mesh.size:
-        problem = f"{plural(total, 'device')}, but the mesh {mesh} has {mesh.size}"
-        scanner.fail(problem, start, scanner.pos, _MESH_HINT)
+        def digit(_: Scanner) -> Digit:
+            name = self._name()
+            self.check_known(name, names)
+            axis, start = axes[name.text], self.pos + 1
+            word = self.part_of(name)
+            if word is name:
+                return axis
+            part = axis_part(word.text)
+            if part is None or axis.size % (part.before * part.size):
+                self.fail(f"an axis of size {axis.size} has no such part", start, self.pos)
+            return Digit(part.size, axis.stride * (axis.size // (part.before * part.size)))
 
-    def named(scanner: Scanner) -> Digit:
-        name = _name(scanner)
-        scanner.check_known(name, names)
-        axis, start = axes[name.text], scanner.pos + 1
-        word = scanner.part_of(name)
-        if word is name:
-            return axis
-        part = axis_part(word.text)
-        if part is None or axis.size % (part.before * part.size):
-            scanner.fail(f"an axis of size {axis.size} has no such part", start, scanner.pos)
-        return Digit(part.size, axis.stride * (axis.size // (part.before * part.size)))
+        self.expect(",")
+        open_dims: list[int] = []
+        dims: list[Digits] = []
+        sets: dict[str, Digits] = {kind: [] for kind in _SUBGROUPS}
+        if self.take("["):
+            for _ in self.items("]"):
+                digits, is_open = self.braces(digit)
+                open_dims += [len(dims)] * is_open
+                dims.append(digits)
+                self.at_most(MAX_RANK, dims, "dimensions", self.pos)
+            self._context.check_rank(self, len(dims))
+        else:
+            dims = [[] for _ in range(self._context.known_rank(self))]
+            if all_axes := self.take("unreduced", "manual"):
+                sets[all_axes] += axes.values()
+            elif not self.take("replicated"):
+                self.fail_here("'[', 'replicated', 'unreduced' or 'manual'")
+        while self.take(",") and not self.peek("metadata"):
+            before = self.pos
+            kind = self.take("replicated", "unreduced", "manual") or self.fail_here("'unreduced='")
+            self.expect("=")
+            if self.take("max", "min"):
+                hint = "give an array that is whole or a pending sum"
+                self.fail("the pending reduction is not a sum", before, self.pos, hint)
+            sets[kind] += self.braces(digit)[0]
+        reading = self._on_grid(grid, dims, sets, (start, self.pos))
+        notes = [f"dimension {dim} is open: the compiler may split it further" for dim in open_dims]
+        return reading._replace(open_dims=tuple(open_dims), notes=(*notes, *reading.notes))
 
-    scanner.expect(",")
-    open_dims: list[int] = []
-    dims: list[Digits] = []
-    sets: dict[str, Digits] = {kind: [] for kind in _SUBGROUPS}
-    if scanner.take("["):
-        for _ in scanner.items("]"):
-            digits, is_open = scanner.braces(named)
-            open_dims += [len(dims)] * is_open
-            dims.append(digits)
-            scanner.at_most(MAX_RANK, dims, "dimensions", scanner.pos)
-        context.check_rank(scanner, len(dims))
-    else:
-        dims = [[] for _ in range(context.known_rank(scanner))]
-        if all_axes := scanner.take("unreduced", "manual"):
-            sets[all_axes] += axes.values()
-        elif not scanner.take("replicated"):
-            scanner.fail_here("'[', 'replicated', 'unreduced' or 'manual'")
-    while scanner.take(",") and not scanner.peek("metadata"):
-        before = scanner.pos
-        kind = scanner.take("replicated", "unreduced", "manual") or scanner.fail_here("'unreduced='")
-        scanner.expect("=")
-        if scanner.take("max", "min"):
-            hint = "give an array that is whole or a pending sum"
-            scanner.fail("the pending reduction is not a sum", before, scanner.pos, hint)
-        sets[kind] += scanner.braces(named)[0]
-    reading = _reading(scanner, context, mesh, grid, dims, sets, (start, scanner.pos))
-    notes = [f"dimension {dim} is open: the compiler may split it further" for dim in open_dims]
-    return reading._replace(open_dims=tuple(open_dims), notes=(*notes, *reading.notes))
+    def _check_size(self, devices: int, start: int, stop: int) -> None:
+        if devices != self._mesh.size:
+            problem = f"{plural(devices, 'device')}, but the mesh {self._mesh} has {self._mesh.size}"
+            self.fail(problem, start, stop, "give the mesh of the program that this is from")
 
+    def _grid(self, closing: str) -> tuple[tuple[str, ...], _Grid]:
+        """``'x'=2,'y'=2]`` and perhaps ``, device_ids=(…)``: the axes' names, and the grid of the devices."""
+        sizes: dict[str, int] = {}
+        for _ in self.items(closing):
+            name = self._name()
+            self.expect("=")
+            size = self.integer("the size of the axis")
+            if name.text in sizes or size < 1 or len(sizes) == MAX_RANK:
+                problem = f"axis {quote(name.text, 30)} is named twice or has no devices"
+                self.fail(problem, name, hint="give every axis a name and a size of its own")
+            sizes[name.text] = size
+        total, before = math.prod(sizes.values()), self.pos
+        if not (self.take(",") and self.take("device_ids")):
+            self.pos = before
+            return tuple(sizes), _Grid(tuple(sizes.values()))
+        self.expect("=", "(")
+        iota, listed = self._devices()
+        self.expect(")")
+        if (math.prod(iota[0]) != total) if iota else sorted(listed) != [*range(total)]:
+            self.fail(f"device_ids are not the {plural(total, 'device')} of the mesh", before, self.pos)
+        return tuple(sizes), _Grid(tuple(sizes.values()), iota, listed)
 
-def _mesh(scanner: Scanner, closing: str) -> tuple[tuple[str, ...], _Grid]:
-    """``'x'=2,'y'=2]`` and perhaps ``, device_ids=(…)``: the axes' names, and the grid of the devices."""
-    sizes: dict[str, int] = {}
-    for _ in scanner.items(closing):
-        name = _name(scanner)
-        scanner.expect("=")
-        size = scanner.integer("the size of the axis")
-        if name.text in sizes or size < 1 or len(sizes) == MAX_RANK:
-            problem = f"axis {quote(name.text, 30)} is named twice or has no devices"
-            scanner.fail(problem, name, hint="give every axis a name and a size of its own")
-        sizes[name.text] = size
-    total, before = math.prod(sizes.values()), scanner.pos
-    if not (scanner.take(",") and scanner.take("device_ids")):
-        scanner.pos = before
-        return tuple(sizes), _Grid(tuple(sizes.values()))
-    scanner.expect("=", "(")
-    iota = _iota_order(scanner) if scanner.peek("[") else None
-    listed = () if iota else tuple(_integers(scanner, ""))
-    scanner.expect(")")
-    if (math.prod(iota[0]) != total) if iota else sorted(listed) != [*range(total)]:
-        scanner.fail(f"device_ids are not the {plural(total, 'device')} of the mesh", before, scanner.pos)
-    return tuple(sizes), _Grid(tuple(sizes.values()), iota, listed)
+    def _name(self) -> Word:
+        quoted = self.peek("'") or self.peek('"')
+        return self.string("an axis") if quoted else self.name("an axis")
 
+    def _devices(self, before_iota: str = "") -> tuple[Iota | None, tuple[int, ...]]:
+        """An iota such as ``[2,4]T(1,0)``, in its shortest form, or else a list of devices."""
+        if not (self.take(before_iota) if before_iota else self.peek("[")):
+            return None, tuple(self._integers())
+        start = self.pos
+        self.expect("[")
+        reshape = self._integers("]")
+        perm = self._integers(")") if self.take("T(") else [*range(len(reshape))]
+        if len(reshape) > MAX_RANK or sorted(perm) != [*range(len(reshape))] or 0 in reshape:
+            self.fail("this iota is not a permutation of the devices", start, self.pos)
+        return shortest_iota(reshape, perm), ()
 
-def _name(scanner: Scanner) -> Word:
-    quoted = scanner.peek("'") or scanner.peek('"')
-    return scanner.string("an axis") if quoted else scanner.name("an axis")
+    def _integers(self, closing: str = "") -> list[int]:
+        """``2,4`` up to `closing`, which is passed, or as far as it goes."""
+        numbers = [self.integer()]
+        while self.take(","):
+            numbers.append(self.integer())
+        self.expect(*closing)
+        return numbers
 
-
-def _reading(
-    scanner: Scanner,
-    context: Context,
-    mesh: Mesh,
-    grid: _Grid,
-    dims: Sequence[Digits],
-    sets: dict[str, Digits],
-    span: tuple[int, int],
-) -> Reading:
-    """The sharding of dimensions over the digits of a grid's places, with sets of digits by their kind. Where
-    the devices follow no axes, those of the mesh in the grid's order may. Fails at `span`."""
-    groups = [*dims, sets["unreduced"], sets["manual"]]
-    axes = _axes(grid, groups, mesh)
-    devices: tuple[int, ...] = ()
-    if axes is None and not sets["manual"] and (order := grid.order(mesh)):
-        axes = _axes(_Grid(grid.sizes), groups, mesh)
-        devices = context.devices_at(order)
-    used = [axis for dim in axes or () for axis in dim]
-    if axes is None or not all(are_apart(*pair) for pair in combinations(used, 2)):
-        hint = "give the mesh of the program that this is from"
-        scanner.fail(f"these devices do not follow axes of the mesh {mesh}", *span, hint)
-    *split, pending, manual = axes
-    return _in_shard_map(PartitionSpec(tuple(split), pending, devices=devices), manual)
+    def _on_grid(
+        self, grid: _Grid, dims: Sequence[Digits], sets: dict[str, Digits], span: tuple[int, int]
+    ) -> Reading:
+        """The sharding of dimensions over the digits of a grid's places, with sets of digits by their kind.
+        Where the devices follow no axes, those of the mesh in the grid's order may. Fails at `span`."""
+        groups = [*dims, sets["unreduced"], sets["manual"]]
+        axes = _axes(grid, groups, self._mesh)
+        devices: tuple[int, ...] = ()
+        if axes is None and not sets["manual"] and (order := grid.order(self._mesh)):
+            axes = _axes(_Grid(grid.sizes), groups, self._mesh)
+            devices = self._context.devices_at(order)
+        used = [axis for dim in axes or () for axis in dim]
+        if axes is None or not all(are_apart(*pair) for pair in combinations(used, 2)):
+            hint = "give the mesh of the program that this is from"
+            self.fail(f"these devices do not follow axes of the mesh {self._mesh}", *span, hint)
+        *split, pending, manual = axes
+        return _in_shard_map(PartitionSpec(tuple(split), pending, devices=devices), manual)
 
 
 def _in_shard_map(spec: PartitionSpec, manual: tuple[str, ...]) -> Reading:
-    """A sharding, with a note about the axes along which the program moves data itself."""
     note = f"manual over {', '.join(manual)}: inside shard_map, each device along it has its own array"
     return Reading(spec, manual=manual, notes=(note,) * bool(manual))
 
 
 def _axes(grid: _Grid, groups: Sequence[Digits], mesh: Mesh) -> tuple[tuple[str, ...], ...] | None:
-    """The axes of `mesh` for each group of digits of a place in the grid, of which the last two are sets;
-    None where the devices follow no axes."""
+    """The axes of `mesh` for each group of digits of a place in the grid, of which the last two are sets."""
     moved: Sequence[Sequence[Digit]] | None = groups
     if grid.listed:
         moved = _of_listed(grid, groups, mesh)
@@ -334,24 +341,3 @@ def _of_listed(grid: _Grid, groups: Sequence[Digits], mesh: Mesh) -> Sequence[Se
             for device in devices:
                 blocks[device] = (*block, pending, manual)
     return digits_of_blocks(counts, blocks)
-
-
-def _integers(scanner: Scanner, closing: str) -> list[int]:
-    """``2,4`` up to `closing`, which is passed, or as far as it goes."""
-    numbers = [scanner.integer()]
-    while scanner.take(","):
-        numbers.append(scanner.integer())
-    if closing:
-        scanner.expect(closing)
-    return numbers
-
-
-def _iota_order(scanner: Scanner) -> Iota:
-    """``[2,4]T(1,0)``: the dimensions of the shortest equal iota, and their permutation."""
-    start = scanner.pos
-    scanner.expect("[")
-    reshape = _integers(scanner, "]")
-    perm = _integers(scanner, ")") if scanner.take("T(") else list(range(len(reshape)))
-    if len(reshape) > MAX_RANK or sorted(perm) != list(range(len(reshape))) or 0 in reshape:
-        scanner.fail("this iota is not a permutation of the devices", start, scanner.pos)
-    return shortest_iota(reshape, perm)

@@ -44,8 +44,7 @@ def read_jax(text: str, context: Context) -> Reading:
 
 
 def jax_spec(scanner: Scanner, rank: int | None) -> Reading:
-    """The PartitionSpec that stands next, or that of a NamedSharding or a SingleDeviceSharding; with a known
-    rank, entries left out at the end are None."""
+    """The PartitionSpec that stands next, or that of a NamedSharding or a SingleDeviceSharding."""
     scanner.skip()
     start, hint = scanner.pos, scanner.hint
     ids: list[int] | None = None
@@ -88,7 +87,6 @@ def _argument(scanner: Scanner) -> str:
 
 
 def _close(scanner: Scanner) -> None:
-    """Pass the arguments that are left, and the bracket."""
     while scanner.take(","):
         _argument(scanner)
     scanner.expect(")")
@@ -128,8 +126,7 @@ def _partition_spec(scanner: Scanner, rank: int | None) -> Reading:
 
 
 def write_jax(reading: Reading, context: Context) -> str:
-    """The text that JAX prints, without the comma that it leaves after a single entry. A dimension that is
-    open beyond its axes is written with its axes alone."""
+    """The text that JAX prints; a dimension that is open beyond its axes is written with its axes alone."""
     if reading.spec.only_device is not None:
         return f"SingleDeviceSharding(jax.devices()[{reading.spec.only_device}])"
     if reading.spec.devices:

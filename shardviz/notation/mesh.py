@@ -19,8 +19,8 @@ _HINT = "write each axis and its size: X=2,Y=4"
 
 def parse_mesh(text: str, device_order: str | None = None) -> Mesh:
     """Read a mesh: axes with their sizes, apart by commas, spaces or both. `device_order` is text for
-    `with_device_order`; None leaves the order to JAX. Raises `NotationError` for text of another form, a size
-    below 1 and an axis named twice, and `QuestionError` for more devices than any question needs."""
+    `with_device_order`; None leaves the order to JAX. Raises `NotationError`, and `QuestionError` for more
+    devices than any question needs."""
     scanner = Scanner(text, _HINT)
     if scanner.at_end:
         scanner.fail("there is no mesh axis", 0)
@@ -77,8 +77,7 @@ _ORDER_HINT = f"write the ids with commas, as in 0,1,3,2, or {ROW_MAJOR}"
 
 
 def with_device_order(mesh: Mesh, text: str) -> Mesh:
-    """The mesh, its devices in the order of the ids in the text. Raises `NotationError` for what is not an
-    id, `QuestionError` for ids that are not each device's once."""
+    """The mesh with the device ids of the text. Raises `NotationError` and `QuestionError`."""
     if mesh.size > MAX_DEVICES:
         problem = f"an order of {mesh.size:,} devices is too long"
         raise QuestionError(problem, f"give one for a mesh of at most {MAX_DEVICES:,}")
@@ -95,8 +94,7 @@ _AXES_HINT = "write mesh axes with commas between them: X,Y"
 
 
 def parse_axes(text: str, mesh: Mesh) -> tuple[str, ...]:
-    """Read axes of the mesh, apart by commas, spaces or both. Raises `NotationError` for text of another
-    form, none at all, an unknown axis and one named twice."""
+    """Read axes of the mesh, apart by commas or spaces. Raises `NotationError`."""
     scanner = Scanner(text, _AXES_HINT)
     axes: list[str] = []
     for _ in scanner.apart("another axis"):
@@ -128,7 +126,6 @@ def mesh_in_text(text: str) -> str | None:
 
 
 def spec_alone(text: str) -> str:
-    """The PartitionSpec within a ``NamedSharding(…)``; any other text as it is."""
     if "NamedSharding(" not in text:
         return text
     mesh = _PYTHON.search(text)

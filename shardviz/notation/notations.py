@@ -32,8 +32,8 @@ class Notation:
 
     `read` and `write` raise `ShardvizError` for what they cannot read or say; what `write` gives, `read`
     reads as the same spec, and the same dimensions, shape and dtype where the notation has them. All read
-    parts of axes; one that `has_parts` can write them, the others follow JAX, which has none. One that
-    `has_devices` can say that a single device holds the array.
+    parts of axes; one that `has_parts` can write them. One that `has_devices` can say that a single device
+    holds the array.
     """
 
     key: str
@@ -68,7 +68,6 @@ NOTATIONS = (
 
 
 def find_notation(key: str) -> Notation:
-    """The notation under a key; `QuestionError` for a key that none has."""
     by_key = {known.key: known for known in NOTATIONS}
     if key not in by_key:
         raise QuestionError(f"unknown notation {quote(key, 30)}", f"the notations are {', '.join(by_key)}")
@@ -76,7 +75,6 @@ def find_notation(key: str) -> Notation:
 
 
 def detect(text: str) -> Notation:
-    """The notation that a text looks like."""
     stripped = text.strip()
     return next(known for known in reversed(NOTATIONS) if known.looks.match(stripped))
 
@@ -116,8 +114,7 @@ def write_all(reading: Reading, context: Context) -> dict[str, str | ShardvizErr
 
 def read_arrays(text: str, context: Context, notation: Notation | None = None) -> tuple[Reading, ...]:
     """Every array that `text` says the sharding of, in its order, the result last. Spec strings
-    (``XY,Y_->X_``) and products (``A[B_X, D] * W[D, F] -> Out[B_X, F]``) have several, without those left
-    open with ``?``; the others have one."""
+    (``XY,Y_->X_``) and products have several, without those left open with ``?``; the others have one."""
     notation = notation or detect(text)
     if notation.key == "shardviz" and any(mark in text for mark in (",", ";", "->")):
         return _of_specs(text, context)
@@ -143,7 +140,7 @@ def _of_specs(text: str, context: Context) -> tuple[Reading, ...]:
 
 def parse_layout(shape: str, mesh: Mesh, spec: str, dtype: str | None) -> Layout:
     """The layout that a user wrote; the sharding's text may name the array, its dimensions and its dtype,
-    which is else bf16. Raises `ShardvizError` for what does not fit."""
+    which is else bf16. Raises `ShardvizError`."""
     sizes = parse_shape(shape)
     return layout_as_read(sizes, mesh, spec, read_sharding(spec, Context(mesh, len(sizes))), dtype)
 

@@ -49,8 +49,8 @@ class Numbers:
 
 
 def parse_numbers(text: str) -> Numbers:
-    """Read numbers, apart by commas, spaces or both, in one pair of brackets or none. Raises `NotationError`
-    for what is not a number, for none at all, and for truth values among numbers."""
+    """Read numbers, apart by commas, spaces or both, in one pair of brackets or none. Raises `NotationError`,
+    also for truth values among numbers."""
     scanner = Scanner(text, _NUMBERS_HINT)
     closing = "]" if scanner.take("[") else ""
     texts: list[str] = []
@@ -89,9 +89,7 @@ _PREFIX = re.compile(r"(?:[KMG]i|[kKMG])(?![A-Za-wyz0-9_])")
 
 
 def parse_sizes(text: str) -> dict[str, int]:
-    """Read sizes, apart by commas, spaces or both: dimension → elements. The dimensions of an ellipsis are
-    named ``...0``, ``...1``, … as in `Einsum`. Empty text gives none. Raises `NotationError` for text of
-    another form and a dimension given twice."""
+    """Read sizes: dimension → elements, those of an ellipsis as in `Einsum`. Raises `NotationError`."""
     scanner = Scanner(text, _SIZES_HINT)
     sizes: dict[str, int] = {}
     for _ in scanner.apart("another dimension"):
@@ -143,7 +141,7 @@ class SizeRange(NamedTuple):
 
 def parse_range(text: str) -> SizeRange:
     """Read ``NAME=FIRST:LAST`` or ``NAME=FIRST:LAST:FACTOR``: FIRST, times the factor (2), up to LAST. Raises
-    `NotationError` for text of another form, sizes that do not grow, and more than `MAX_SIZES`."""
+    `NotationError`, also for more than `MAX_SIZES`."""
     scanner = Scanner(text, RANGE_HINT)
     name = scanner.name("a dimension or a mesh axis").text
     scanner.expect("=")
@@ -203,8 +201,8 @@ _PERMUTATION_HINT = "write pairs of source and destination: (0,1),(1,2)"
 
 
 def parse_permutation(text: str, group_size: int) -> tuple[tuple[int, int], ...]:
-    """Read pairs of members of a group; ``[]`` is nobody sends. Raises `NotationError` for text of another
-    form, a member that the group does not have, and one that sends or receives twice."""
+    """Read pairs of members of a group; ``[]`` is nobody sends. Raises `NotationError`, also for a member
+    that the group does not have, and one that sends or receives twice."""
     scanner = Scanner(text, _PERMUTATION_HINT)
     closing = "]" if scanner.take("[") else ""
     # Dictionaries for their order: a list takes long to look through.
@@ -247,8 +245,7 @@ _ROWS_HINT = "write a line for each sender with ; between them: 1,2;0,3"
 
 
 def parse_send_sizes(text: str, group_size: int) -> tuple[tuple[int, ...], ...]:
-    """Read one row of `group_size` numbers for each of as many senders. Raises `NotationError` for text of
-    another form and for another number of rows or of numbers in one."""
+    """Read one row of `group_size` numbers for each of as many senders. Raises `NotationError`."""
     scanner = Scanner(text, _ROWS_HINT)
     if scanner.at_end:
         scanner.fail("there is no line of numbers", 0, len(text))

@@ -30,8 +30,63 @@ from typing import TypeAlias
 
 from shardviz.errors import NotationError, plural, quote
 from shardviz.notation.book import ARROWS, TIMES, BookArray, book_array, summed_dims
-from shardviz.notation.problem_text import PROGRAM_HINT, on_one_line, split_layers
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
+
+PROGRAM_HINT = "write statements as H = X[b, d] * W1[d, f]; Y = silu(H) * W2[f, d]"
+_LAYERS = re.compile(r"(?:×\s*|\bx[ \t]+)(\d{1,9})\s*\Z")
+_COMMENT = re.compile(r"#[^\n]*")
+_ASSIGNS = re.compile(r"(?:\A|;)\s*[A-Za-z][A-Za-z0-9_']*\s*=(?!=)")
+_THREE_OPERANDS = re.compile(r"(?:\A|;)\s*(?:[A-Za-z]+\s*,\s*){2,}[A-Za-z]+\s*(?:,|->|→)")
+"""An einsum of letters that has more than two operands: a chain's have two, and its results no names."""
+_INSIDE = re.compile(r"(?<=\[)[^\]]*|\\?\{[^}]*\}|<sub>[^<]*</sub>|\\\w+|(?<=[*@·×⋅])_\w+")
+_BEYOND_PRODUCT = re.compile(r"[;,\n+/()]|-(?!>)|(?<!\w)\d|[A-Za-z][\w']*+(?!\s*+(?:\[|\*\*))")
+"""An operation that a product lacks, or a name without brackets, once what stands in brackets is gone."""
+_OPEN_END = re.compile(r"(?:[-+*/@=,·×⋅(]|->|→|\\cdot)\s*\Z")
+_OPEN_START = re.compile(r"\s*(?:[-+*/@,·×⋅)]|→|\\cdot)")
+
+
+def is_program(text: str) -> bool:
+    """Return whether a text is a program, rather than an einsum, a chain of them or one product."""
+    plain = _COMMENT.sub("", text).strip().strip(";")
+    if "#" in text:
+        return True
+    if "[" not in plain:
+        return _ASSIGNS.search(plain) is not None or _THREE_OPERANDS.search(plain) is not None
+    return _BEYOND_PRODUCT.search(_INSIDE.sub("", plain)) is not None
+
+
+def split_layers(text: str) -> tuple[str, int]:
+    """A text without the ``× 32`` at its end, and that number, or 1. Raises `NotationError` for 0."""
+    match = _LAYERS.search(text)
+    if match is None:
+        return text, 1
+    if not int(match.group(1)):
+        problem = "a program runs at least once, not 0 times,"
+        raise NotationError(problem, text, match.start(1), match.end(1), PROGRAM_HINT)
+    return text[: match.start()].rstrip(" \t\r\n;"), int(match.group(1))
+
+
+def joined_lines(text: str) -> str:
+    """A program on one line, with ``;`` between its statements and without comments; any other text stays."""
+    if "\n" not in text.strip() and "#" not in text:
+        return text
+    statements = (" ".join(each.split()) for each in on_one_line(text).split(";"))
+    joined = "; ".join(filter(None, statements))
+    return re.sub(r";( (?:×|x )\s*\d+)$", r"\1", joined)
+
+
+def on_one_line(text: str) -> str:
+    """The text with ``;`` for line breaks that end a statement, and blanks for comments and other breaks;
+    every character stays in its place."""
+    text = _COMMENT.sub(lambda match: " " * len(match.group()), text)
+    pieces, depth = [], 0
+    lines = text.split("\n")
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        depth += sum(line.count(each) for each in "([{") - sum(line.count(each) for each in ")]}")
+        joins = depth > 0 or _OPEN_END.search(line) or _OPEN_START.match(after)
+        pieces += [line, " " if joins else ";"]
+    return "".join(pieces[:-1]).replace("\r", " ").replace("\t", " ")
+
 
 Summed: TypeAlias = "tuple[str, ...] | None"
 """The dimensions that a product says it sums over, if it does."""
@@ -46,8 +101,7 @@ _LETTERS = re.compile(r"[A-Za-z]+")
 
 @dataclass(frozen=True)
 class Mention:
-    """An array where it stands in an expression: `array` has its dimensions and spec, None where it has no
-    brackets."""
+    """An array where it stands in an expression; `array` is None where it has no brackets."""
 
     name: str
     array: BookArray | None
@@ -57,8 +111,6 @@ class Mention:
 
 @dataclass(frozen=True)
 class Literal:
-    """A number in an expression."""
-
     value: float
     start: int
     stop: int
@@ -67,8 +119,7 @@ class Literal:
 @dataclass(frozen=True)
 class FunctionCall:
     """A function of expressions. `sums` are, for each ``*`` of a product, the dimensions that it says it sums
-    over (``*_D``), None where it does not say; `merges` a dimension and those that it stands for, of
-    ``reshape(P, q=nh)``."""
+    over (``*_D``), if it does; `merges` a dimension and those that it stands for, of ``reshape(P, q=nh)``."""
 
     function: str
     operands: tuple[Expression, ...]
@@ -103,7 +154,6 @@ class Assignment:
 
     @property
     def has_brackets(self) -> bool:
-        """The result's dimensions are written."""
         return self.target is not None and self.target.array is not None
 
 
@@ -116,8 +166,7 @@ class ProgramText:
 
 
 def parse_program(text: str, axis_sizes: Mapping[str, int] | None = None) -> ProgramText:
-    """Read the statements of a program. Raises `NotationError` for text of another form and for what
-    `parse_product` refuses of an array."""
+    """Read the statements of a program. Raises `NotationError`."""
     written = on_one_line(text)
     scanner = _ProgramScanner(written, PROGRAM_HINT, axis_sizes)
     statements: list[Assignment] = []
@@ -135,7 +184,7 @@ def parse_program(text: str, axis_sizes: Mapping[str, int] | None = None) -> Pro
 
 def without_subscripts(text: str) -> str:
     """A program's text whose arrays have dimensions alone, but for those that constrain a result where it is
-    used. Raises `NotationError` as `parse_program` does."""
+    used. Raises `NotationError`."""
     plain, _ = split_layers(text)
     program = parse_program(plain)
     made: set[str] = set()
@@ -312,7 +361,6 @@ class _ProgramScanner(Scanner):
 
 
 def _call_of(factors: list[Expression], sums: list[Summed], start: int, stop: int) -> Expression:
-    """The product of factors, or the only one."""
     if len(factors) == 1:
         return factors[0]
     return FunctionCall("multiply", tuple(factors), start, stop, tuple(sums))

@@ -15,12 +15,9 @@ from shardviz.sharding.axis_parts import axis_part, whole_axis
 
 @dataclass(frozen=True)
 class Context:
-    """The knowledge of a reader beside the text. Raises `QuestionError` for a rank over `MAX_RANK`.
-
-    `mesh` is the mesh whose axes the text names or whose devices it numbers; `rank` the number of
-    dimensions, for notations that do not say it; `sizes` are elements by dimension, for those that
-    show them.
-    """
+    """The knowledge of a reader beside the text: the `mesh` whose axes it names or whose devices it numbers,
+    the `rank` for notations that do not say it, and `sizes`, elements by dimension, for those that show them.
+    Raises `QuestionError` for a rank over `MAX_RANK`."""
 
     mesh: Mesh | None = None
     rank: int | None = None
@@ -37,11 +34,9 @@ class Context:
 
     @property
     def axis_sizes(self) -> Mapping[str, int] | None:
-        """Axis name → size."""
         return None if self.mesh is None else self.mesh.shape
 
     def known_mesh(self, what: str) -> Mesh:
-        """The mesh; `QuestionError` when there is none."""
         if self.mesh is None:
             problem = f"{what} numbers devices, and no mesh is given"
             raise QuestionError(problem, "give the mesh, as in X=2,Y=4")
@@ -63,14 +58,12 @@ class Context:
         return tuple(places[device] for device in devices)
 
     def check_rank(self, scanner: Scanner, rank: int) -> None:
-        """Raise `NotationError` when the text has `rank` dimensions and the array another number."""
         if self.rank is not None and rank != self.rank:
             problem = f"{plural(rank, 'dimension')}, but the array has {self.rank},"
             hint = "write one entry for each dimension"
             scanner.fail(problem, 0, len(scanner.text), hint)
 
     def known_rank(self, scanner: Scanner) -> int:
-        """The rank, for text that does not say it; `NotationError` when it is not known."""
         if self.rank is None:
             hint = "give it, as in --rank 2"
             scanner.fail("the number of dimensions is missing", 0, len(scanner.text), hint)

@@ -33,20 +33,15 @@ _TOKEN = re.compile(r"\w+|.", re.DOTALL)
 
 
 class Word(NamedTuple):
-    """A piece of the text and where it stands."""
-
     text: str
     start: int
     stop: int
 
 
 class Scanner:
-    """Reads `text` from left to right; `pos` is the next character.
-
-    Methods that look for something skip spaces before it. Every failure is a `NotationError` at a place; so
-    is a text that is too long. `hint` is that of failures that have no other, `axis_sizes` are those of the
-    mesh, where it is known.
-    """
+    """Reads `text` from left to right; `pos` is the next character. Methods that look for something skip
+    spaces before it. Every failure is a `NotationError` at a place; so is a text that is too long. `hint` is
+    that of failures that have no other, `axis_sizes` are those of the mesh, where it is known."""
 
     def __init__(self, text: str, hint: str = "", axis_sizes: Mapping[str, int] | None = None) -> None:
         self.text, self.hint, self.axis_sizes = text, hint, axis_sizes
@@ -96,7 +91,6 @@ class Scanner:
         return ""
 
     def expect(self, *pieces: str, hint: str = "") -> None:
-        """Pass all of `pieces`."""
         for piece in pieces:
             if not self.take(piece):
                 self.fail_here(quote(piece), hint)
@@ -116,8 +110,8 @@ class Scanner:
             self.fail_here("',' or a space")
 
     def apart(self, next_item: str, closing: str = "") -> Iterator[None]:
-        """Take a turn for each item of a list whose items are apart by commas, spaces or both, up to the
-        closing bracket, or else up to the end."""
+        """Take a turn for each item, apart by commas, spaces or both, up to the closing bracket or the
+        end."""
         while not self.at_end and not (closing and self.peek(closing)):
             yield
             if not (closing and self.peek(closing)):
@@ -154,11 +148,9 @@ class Scanner:
         return self.match(pattern)
 
     def name(self, what: str = "a name") -> Word:
-        """A letter, then letters, digits and ``_``."""
         return self.next(_NAME) or self.fail_here(what)
 
     def axis(self, what: str = "a mesh axis") -> Word:
-        """A mesh axis, or a part of one: ``X``, ``X:(1)2``."""
         return self.part_of(self.name(what))
 
     def part_of(self, axis: Word) -> Word:
@@ -194,7 +186,6 @@ class Scanner:
         return word
 
     def integer(self, what: str = "a number", hint: str = "") -> int:
-        """A non-negative integer of at most 18 digits."""
         return self.to_int(self.whole(what, hint))
 
     def whole(self, what: str, hint: str = "") -> Word:
@@ -208,8 +199,7 @@ class Scanner:
         return int(word.text)
 
     def spec(self, dims: Sequence[Sequence[Word]], unreduced: Sequence[Word] = ()) -> PartitionSpec:
-        """The spec made of axes and parts of axes, each known to the mesh, used once. Parts that make a
-        larger one, or all of an axis, are joined."""
+        """The spec made of axes and parts of axes, each known to the mesh and used once."""
         if len(dims) > MAX_RANK:
             problem = f"a spec of {len(dims)} dimensions is too long"
             self.fail(problem, 0, len(self.text), f"use up to {MAX_RANK}")
@@ -250,7 +240,6 @@ class Scanner:
         return replace(spec, devices=tuple(devices))
 
     def _check_axis(self, word: Word) -> None:
-        """Fail for a word that is not an axis of the mesh, nor a part of one."""
         name, colon, _ = word.text.partition(":")
         self.check_known(word)
         if not is_axis_name(name):

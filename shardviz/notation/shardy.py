@@ -112,7 +112,6 @@ def _axis(scanner: Scanner) -> Word:
 
 
 def _axis_set(scanner: Scanner, notes: list[str]) -> list[Word]:
-    """``unreduced={…}`` gives its axes, ``replicated={…}`` a note."""
     start = scanner.skip()
     kind = scanner.take("replicated", "unreduced") or scanner.fail_here("'unreduced='")
     scanner.expect("=")

@@ -75,8 +75,7 @@ def parse_specs(
     text: str, axis_sizes: Mapping[str, int] | None = None, ranks: Sequence[Sequence[int]] = ()
 ) -> tuple[SpecPart, ...]:
     """Read spec strings, one part for each ``;``. `ranks` are those of each part's operands and result, where
-    they are known: a PartitionSpec may leave out entries at its end. Raises `NotationError` for text of
-    another form, an unknown axis, and an axis used twice in one array."""
+    they are known: a PartitionSpec may leave out entries at its end. Raises `NotationError`."""
     scanner = Scanner(text, _HINT, axis_sizes)
     if scanner.at_end:
         scanner.fail("there is no spec", 0)
@@ -305,7 +304,6 @@ def _advice(unknown: str, operand: str, axis_sizes: Mapping[str, int], spaced: b
 
 
 def _axes_of_one_dim(scanner: Scanner, inside: Word, spaced: bool) -> list[Word]:
-    """The axes between parentheses; letters when nothing says that they are a name."""
     if (whole := _long_name(scanner, inside)) is not None:
         return [whole]
     if not inside.text.strip():
@@ -321,8 +319,7 @@ def _axes_of_one_dim(scanner: Scanner, inside: Word, spaced: bool) -> list[Word]
 
 
 def _pieces(scanner: Scanner, span: Word, spaced: bool, marks: str = "") -> Iterator[Word]:
-    """The axes in a piece of a spec, names or, in a compact one, letters, and the `marks` between them: with
-    the bracket all that is in parentheses."""
+    """The axes in a piece of a spec, and the `marks` between them: a bracket has all that it encloses."""
     start = span.start
     while start < span.stop:
         if scanner.text[start].isspace():
@@ -350,7 +347,6 @@ def _long_name(scanner: Scanner, word: Word) -> Word | None:
 
 
 def is_named(text: str) -> bool:
-    """Return whether specs are given by the names of their arrays."""
     return _NAMED.match(text) is not None
 
 
@@ -358,8 +354,7 @@ def parse_named_specs(
     text: str, axis_sizes: Mapping[str, int] | None, ranks: Mapping[str, int]
 ) -> dict[str, PartitionSpec | None]:
     """Read the specs of arrays by name; None for ``?``, which leaves one open. `ranks` are all arrays'.
-    Raises `NotationError` as `parse_specs` does, for a name that is not an array's or stands twice, and for a
-    spec of another rank."""
+    Raises `NotationError`, also for a spec of another rank."""
     scanner = Scanner(text, _NAMED_HINT, axis_sizes)
     found: dict[str, PartitionSpec | None] = {}
     while not scanner.at_end:
@@ -384,5 +379,4 @@ def parse_named_specs(
 
 
 def write_named_specs(specs: Mapping[str, PartitionSpec | None]) -> str:
-    """The text that `parse_named_specs` reads as `specs`."""
     return ", ".join(f"{name}={write_spec(spec)}" for name, spec in specs.items())

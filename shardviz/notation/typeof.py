@@ -79,7 +79,6 @@ def _axes(scanner: Scanner) -> list[Word]:
 
 
 def _suffix(scanner: Scanner) -> tuple[list[Word], tuple[str, ...]]:
-    """``{U:Y, R:(X,Z)}``: unreduced axes, and a note about reduced ones."""
     unreduced: list[Word] = []
     notes: list[str] = []
     if not scanner.take("{"):

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from rich.text import Text
 
+from shardviz.hardware.gpu_times import matmul_time
 from shardviz.hardware.machine import Machine
-from shardviz.hardware.matmuls import matmul_time
 from shardviz.planner.plan import Plan, axes_words
 from shardviz.planner.pricing.costs import Alternative, AlternativeName, PlanCost, Threshold
 from shardviz.planner.pricing.priced_plan import ALIKE, PricedPlan, overtaking

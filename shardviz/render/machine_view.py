@@ -22,11 +22,17 @@ from shardviz.errors import plural
 from shardviz.hardware.chips import CHIPS, COMPILED, GPUS
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import Family
+from shardviz.hardware.gpu_times import (
+    MATMULS,
+    NCCL,
+    measured_matmuls,
+    measured_times,
+    moved_bytes,
+    ways_over,
+)
 from shardviz.hardware.links import Dimension, LinkLevel
 from shardviz.hardware.machine import Machine, PlacedMesh
-from shardviz.hardware.matmuls import MATMULS, measured_matmuls, moved_bytes
 from shardviz.hardware.measured import COLLECTIVES
-from shardviz.hardware.nccl import NCCL, measured_times, ways_over
 from shardviz.hardware.placement import AXES
 from shardviz.render.caption import axes_text, coordinates
 from shardviz.render.lines import GLUE, Cell, columns, fitting_columns, sentence, sentences, shelve, table

@@ -62,10 +62,9 @@ _ALIASES: dict[str, str] = {
 class ShardedArray:
     """A global array and how it is split; `spec` is None where the compiler may choose.
 
-    `dims` are the names of the dimensions (einsum letters, or longer names), `shape` their global sizes
-    in elements, `dtype` an HLO name as `canonical_dtype` gives it.
-
-    Raises `QuestionError` for a spec of another rank, a negative size, or an unknown dtype.
+    `dims` are the names of the dimensions (einsum letters, or longer names), `shape` their global sizes in
+    elements, `dtype` an HLO name as `canonical_dtype` gives it. Raises `QuestionError` for a spec of another
+    rank, a negative size, or an unknown dtype.
     """
 
     name: str
@@ -101,7 +100,6 @@ class ShardedArray:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of one whole copy."""
         return array_bytes(self.shape, self.dtype)
 
     def with_spec(self, spec: PartitionSpec | None) -> ShardedArray:
@@ -115,7 +113,6 @@ class ShardedArray:
         return array_bytes(self.shard_shape(mesh), self.dtype)
 
     def replicas(self, mesh: Mesh) -> int:
-        """The number of devices that hold the same data."""
         spec = self.decided_spec
         if spec.only_device is not None:
             return 1
@@ -135,10 +132,7 @@ def shard_shape(shape: tuple[int, ...], spec: PartitionSpec, mesh: Mesh) -> tupl
 
 
 def canonical_dtype(name: str) -> str:
-    """The HLO name of a dtype given as HLO, JAX, NumPy or MLIR name it.
-
-    Raises `QuestionError` for a name that none of them knows.
-    """
+    """The HLO name of a dtype as HLO, JAX, NumPy or MLIR name it. Raises `QuestionError`."""
     text = name.strip().lower()
     found = _ALIASES.get(text, text)
     if found not in BITS:
@@ -159,7 +153,6 @@ def jax_name(dtype: str) -> str:
 
 
 def other_names(dtype: str) -> list[str]:
-    """The names of a dtype in JAX, NumPy and MLIR."""
     return [name for name, known in _ALIASES.items() if known == dtype]
 
 

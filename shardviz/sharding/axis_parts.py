@@ -54,11 +54,8 @@ def are_apart(one: str, other: str) -> bool:
 
 def finest_parts(axis_sizes: Mapping[str, int], names: Iterable[str]) -> tuple[str, ...]:
     """The finest parts that make up all names, axis by axis, major first; the axis itself where no name is a
-    part of it.
-
-    Cuts that do not divide each other make further ones only where they nest: every name must divide its
-    axis.
-    """
+    part of it. Cuts that do not divide each other make further ones only where they nest: every name must
+    divide its axis."""
     cuts: dict[str, set[int]] = {axis: {1, size} for axis, size in axis_sizes.items()}
     for name in names:
         part = axis_part(name)
@@ -72,8 +69,7 @@ def finest_parts(axis_sizes: Mapping[str, int], names: Iterable[str]) -> tuple[s
 
 
 def in_parts(axes: Iterable[str], finest: Collection[str]) -> tuple[str, ...]:
-    """The finest axes and parts that make up some axes, or parts of axes: axis by axis, in the order of the
-    finest."""
+    """The finest axes and parts that make up some axes, or parts of axes: axis by axis, in their order."""
     return tuple(part for axis in axes for part in finest if _is_within(part, axis))
 
 
@@ -86,10 +82,8 @@ def _is_within(name: str, whole: str) -> bool:
 
 
 def joined_parts(axes: Iterable[str], axis_sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """The axes, with neighbouring parts of one axis joined to one part, or to the whole axis.
-
-    An axis without a size stays in parts.
-    """
+    """The axes, with neighbouring parts of one axis joined to one part, or to the whole axis. An axis without
+    a size stays in parts."""
     found: list[str] = []
     for name in axes:
         part, last = axis_part(name), axis_part(found[-1]) if found else None

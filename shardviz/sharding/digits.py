@@ -45,10 +45,8 @@ def transposed(sizes: Sequence[int], perm: Sequence[int]) -> Nest:
 
 
 def shortest_iota(reshape: Sequence[int], perm: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The iota with the fewest dimensions that gives the same order after its transpose.
-
-    Dimensions of size 1 go, and those that stay side by side are one, as XLA prints them.
-    """
+    """The iota with the fewest dimensions that gives the same order after its transpose: those of size 1 go,
+    and those that stay side by side are one, as XLA prints them."""
     kept = [i for i in range(len(reshape)) if reshape[i] > 1]
     runs: list[list[int]] = []
     for i in (kept.index(i) for i in perm if i in kept):
@@ -62,7 +60,6 @@ def shortest_iota(reshape: Sequence[int], perm: Sequence[int]) -> tuple[list[int
 
 
 def numbers(nest: Iterable[tuple[int, int]]) -> list[int]:
-    """Every number of a nest, in order."""
     found = [0]
     for size, stride in nest:
         found = [number + stride * i for number in found for i in range(size)]
@@ -70,7 +67,6 @@ def numbers(nest: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def length(nest: Iterable[Digit]) -> int:
-    """The number of numbers."""
     return math.prod(digit.size for digit in nest)
 
 
@@ -163,11 +159,9 @@ def through(digits: Iterable[Digit], nest: Sequence[Digit]) -> Nest | None:
 
 
 def digits_of_blocks(parts: Sequence[int], blocks: Sequence[tuple[int, ...]]) -> tuple[Nest, ...] | None:
-    """For each dimension the digits of a device's number that make up its block, major first.
-
-    `parts` is how many blocks each dimension has, `blocks` which of them the devices 0, 1, 2, … hold.
-    None when they are not made of digits.
-    """
+    """For each dimension the digits of a device's number that make up its block, major first; None when there
+    are none. `parts` is how many blocks each dimension has, `blocks` which of them the devices 0, 1, 2, …
+    hold."""
     lowest: dict[tuple[int, ...], int] = {}
     for device, block in enumerate(blocks):
         lowest.setdefault(block, device)
@@ -198,10 +192,8 @@ def part_digits(parts: Iterable[SubAxis], sizes: AxisSizes) -> list[Digit]:
 
 
 def axes_of_digits(digits: Iterable[Digit], sizes: AxisSizes) -> tuple[str, ...] | None:
-    """The mesh axes and parts of axes, major first, that make the same digits; None when there are none.
-
-    Axes of size 1 make no digit and are never among them.
-    """
+    """The mesh axes and parts of axes, major first, that make the same digits; None when there are none. Axes
+    of size 1 make no digit and are never among them."""
     found: list[str] = []
     names = [*sizes]
     for digit in merged(digits):

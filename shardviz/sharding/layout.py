@@ -23,9 +23,7 @@ MAX_RANK = 8
 
 class DeviceShard(NamedTuple):
     """The part of an array on one device: `slices` bound its elements as (start, stop) of each dimension.
-
-    `shard` numbers the data: devices with equal numbers hold equal data.
-    """
+    `shard` numbers the data: devices with equal numbers hold equal data."""
 
     id: int
     coords: tuple[int, ...]
@@ -34,11 +32,9 @@ class DeviceShard(NamedTuple):
 
 
 class Uneven(NamedTuple):
-    """A dimension that its parts do not divide.
-
-    JAX arrays refuse it (`IndivisibleError`); inside `jit` the compiler gives every device `shard_size`
-    elements and pads the last `padding` of them, so that trailing devices hold fewer or none.
-    """
+    """A dimension that its parts do not divide: JAX arrays refuse it; inside `jit` the compiler gives every
+    device `shard_size` elements and pads the last `padding` of them, so that trailing devices hold fewer or
+    none."""
 
     dim: int
     size: int
@@ -51,12 +47,11 @@ class Uneven(NamedTuple):
 class Layout:
     """An array on a mesh. Positions are row-major places in the mesh; `Mesh.device_id` names the device.
 
-    Single positions are computed on demand with plain arithmetic; `shards` and `bounds` give all of
-    them at once as NumPy arrays and are fit for a hundred thousand devices. An array whose spec names the
-    devices of another order is laid out on the mesh in that order; of one on a single device the others hold
-    slices without elements.
-
-    Raises `QuestionError` when the spec does not fit the array or the mesh, or the rank is above 8.
+    Single positions are computed on demand with plain arithmetic; `shards` and `bounds` give all of them at
+    once as NumPy arrays and are fit for a hundred thousand devices. An array whose spec names the devices of
+    another order is laid out on the mesh in that order; of one on a single device the others hold slices
+    without elements. Raises `QuestionError` when the spec does not fit the array or the mesh, or the rank is
+    above 8.
     """
 
     array: ShardedArray
@@ -78,7 +73,6 @@ class Layout:
 
     @cached_property
     def parts(self) -> tuple[int, ...]:
-        """The number of parts into which each dimension is cut."""
         return self.spec.parts(self.mesh)
 
     @cached_property
@@ -91,7 +85,6 @@ class Layout:
 
     @cached_property
     def replicas(self) -> int:
-        """The number of devices that hold each piece of data."""
         return self.array.replicas(self.mesh)
 
     @property
@@ -100,7 +93,6 @@ class Layout:
         return 1 if self.spec.only_device is not None else self.mesh.size // self.replicas
 
     def holds_data(self, position: int) -> bool:
-        """Return whether the device at a position holds a part of the array at all."""
         return self.spec.only_device in (None, self.mesh.device_id(position))
 
     @cached_property
@@ -119,7 +111,6 @@ class Layout:
         return tuple(tuple(map(self.mesh.digit, axes)) for axes in (*self.spec.dims, self.spec.unreduced))
 
     def block(self, position: int) -> tuple[int, ...]:
-        """The part of each dimension that the device at `position` holds."""
         return tuple(value(nest, position) for nest in self._nests[:-1])
 
     def partial(self, position: int) -> int:
@@ -194,7 +185,6 @@ class Layout:
 
     @property
     def only_position(self) -> int:
-        """The position of the one device that holds the array."""
         only, order = self.spec.only_device, self.mesh.device_order
         assert only is not None
         return only if order is None else order.index(only)

@@ -22,10 +22,8 @@ class Mesh:
 
     `device_order` lists device ids in row-major order of the mesh's coordinates (the last axis moves
     fastest). None leaves it to `jax.make_mesh`: 0, 1, 2, … on simulated devices and on GPUs, on a TPU as
-    suits its torus.
-
-    Raises `QuestionError` for a bad name, a name used twice, a size below 1, or an order that is not a
-    permutation of the device ids.
+    suits its torus. Raises `QuestionError` for a bad name, a name used twice, a size below 1, or an order
+    that is not a permutation of the device ids.
     """
 
     axis_names: tuple[str, ...]
@@ -58,12 +56,10 @@ class Mesh:
 
     @property
     def size(self) -> int:
-        """The number of devices."""
         return math.prod(self.axis_sizes)
 
     @property
     def shape(self) -> dict[str, int]:
-        """Axis name → size, in order."""
         return dict(zip(self.axis_names, self.axis_sizes, strict=True))
 
     def without_ones(self) -> Mesh:
@@ -72,17 +68,15 @@ class Mesh:
         return Mesh(tuple(kept), tuple(kept.values()), self.device_order)
 
     def axis_size(self, name: str) -> int:
-        """Devices along one axis, or a part of one (`axis_parts`).
-
-        Raises `QuestionError` for an axis that the mesh does not have, and a part that does not divide it.
-        """
+        """Devices along one axis, or a part of one. Raises `QuestionError` for what the mesh does not
+        have."""
         try:
             return self.axis_sizes[self.axis_names.index(name)]
         except ValueError:
             return self._digit(name)[1]
 
     def _digit(self, name: str) -> tuple[int, int, int]:
-        """The number of an axis, its devices, or those of a part of it, and the steps along the axis between
+        """The number of an axis or a part of one, its devices, and the steps along the axis between
         neighbours."""
         part = axis_part(name)
         axis = name if part is None else part.axis
@@ -104,11 +98,9 @@ class Mesh:
         return coords[index] // step % size
 
     def group_size(self, axes: Iterable[str]) -> int:
-        """Devices in one group of a collective over `axes`."""
         return math.prod(self.axis_size(axis) for axis in axes)
 
     def device_id(self, position: int) -> int:
-        """The id of the device at a row-major position."""
         return position if self.device_order is None else self.device_order[position]
 
     def coords(self, position: int) -> tuple[int, ...]:
@@ -121,10 +113,7 @@ class Mesh:
 
     def groups(self, axes: tuple[str, ...]) -> tuple[tuple[int, ...], ...]:
         """Row-major positions of each group of a collective over `axes`, which order a group's members.
-
-        Groups follow the other axes, and the other parts of these, in row-major order. Materialises one
-        number per device.
-        """
+        Groups follow the other axes, and the other parts of these, in row-major order."""
         members, bases = numbers(map(self.digit, axes)), numbers(self.loops_without(axes))
         return tuple(tuple(base + member for member in members) for base in bases)
 

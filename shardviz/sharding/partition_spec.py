@@ -15,17 +15,15 @@ from shardviz.sharding.mesh import Mesh
 class PartitionSpec:
     """One tuple of mesh axes per dimension, and the axes over which the array is a pending sum.
 
-    ``PartitionSpec((("X",), ("Y", "Z")))`` is JAX's ``P('X', ('Y', 'Z'))``: dimension 0 is split over X,
-    dimension 1 over Y and then each part over Z, so the first axis of a tuple is the major one and
-    the order matters. `unreduced` lists, in alphabetical order, axes along which devices hold partial
-    sums (the scaling book's ``{U_X}``). The dimensions in `open_dims` may be split further: that is still to
-    be decided (JAX's ``P.UNCONSTRAINED``).
+    ``PartitionSpec((("X",), ("Y", "Z")))`` is JAX's ``P('X', ('Y', 'Z'))``: dimension 1 is split over Y and
+    then each part over Z, so the first axis of a tuple is the major one. `unreduced` lists, in alphabetical
+    order, axes along which devices hold partial sums (the scaling book's ``{U_X}``). The dimensions in
+    `open_dims` may be split further: that is still to be decided (JAX's ``P.UNCONSTRAINED``).
 
     `devices` are the ids of the devices that hold the array, where these are not the mesh's in its order: one
     that holds all of it (`jax.sharding.SingleDeviceSharding`), or all of them in the row-major order of
-    another mesh of the same axes.
-
-    Raises `QuestionError` when an axis occurs more than once, and when an array on one device is split.
+    another mesh of the same axes. Raises `QuestionError` when an axis occurs more than once, and when an
+    array on one device is split.
     """
 
     dims: tuple[tuple[str, ...], ...]
@@ -48,7 +46,6 @@ class PartitionSpec:
 
     @classmethod
     def replicated(cls, rank: int) -> PartitionSpec:
-        """The spec that splits nothing."""
         return cls(((),) * rank)
 
     @property
@@ -66,7 +63,6 @@ class PartitionSpec:
         return self.devices[0] if len(self.devices) == 1 else None
 
     def parts(self, mesh: Mesh) -> tuple[int, ...]:
-        """The number of parts into which each dimension is cut."""
         return tuple(mesh.group_size(dim) for dim in self.dims)
 
     def check(self, mesh: Mesh, rank: int, name: str = "the array") -> None:
@@ -85,7 +81,6 @@ class PartitionSpec:
             Mesh(mesh.axis_names, mesh.axis_sizes, self.devices)
 
     def check_rank(self, rank: int, name: str) -> None:
-        """Raise `QuestionError` unless there is one entry per dimension."""
         if self.rank != rank:
             raise QuestionError(
                 f"the spec {self} has {plural(self.rank, 'entry', 'entries')} but {name} has "
@@ -109,7 +104,6 @@ class PartitionSpec:
 
 
 def _check_parts(spec: PartitionSpec, used: list[str]) -> None:
-    """Raise `QuestionError` where an axis, or devices of it, are used twice."""
     parts = sorted(part for part in map(axis_part, used) if part is not None)
     for part in parts:
         if part.axis in used:

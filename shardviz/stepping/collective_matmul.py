@@ -39,7 +39,7 @@ class BlockwiseMatmul:
     `is_gather`: the collective brings an operand, else it sums the result. The blocks are the chunks of the
     run, each of which takes its part of the `matmul_seconds` on a device. `before` is the step before it that
     is a matmul, and its seconds, under which an argument can be gathered whole ahead of time, as fully
-    sharded data parallelism prefetches the weights of the next layer; or None.
+    sharded data parallelism prefetches the weights of the next layer.
     """
 
     run: CollectiveRun
@@ -75,15 +75,12 @@ class BlockwiseMatmul:
         return sum(phase.rounds for phase in phases if self.is_gather or phase.sends(0).reduce.any())
 
     def blocks(self, slot: int, member: int) -> tuple[int, ...]:
-        """The blocks that a member multiplies in a slot."""
         return tuple(np.flatnonzero(self.slot_of[member] == slot).tolist())
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
-        """The time of every slot: rounds follow one another, and so does the work of the busiest member.
-
-        Of a gather the work of a slot waits for its round; of a sum a round waits for the work before it.
-        """
+        """The time of every slot: rounds follow one another, and so does the work of the busiest member. Of a
+        gather the work of a slot waits for its round; of a sum a round waits for the work before it."""
         each = self.matmul_seconds / self.run.schedule.chunks
         counts = [int((self.slot_of == slot).sum(axis=1).max(initial=0)) for slot in range(self.rounds + 1)]
         slots = []
@@ -107,13 +104,11 @@ class BlockwiseMatmul:
 
     @property
     def seconds(self) -> float:
-        """Seconds of both together."""
         last = self.slots[-1]
         return max(last.work[1], last.sends[1]) + self.rest_seconds
 
     @property
     def apart_seconds(self) -> float:
-        """Seconds of one after the other."""
         return self.matmul_seconds + self.run.timeline.seconds
 
     @property
@@ -140,11 +135,9 @@ class BlockwiseMatmul:
 
 
 def matmul_of_step(plan: Plan, placed: PlacedMesh, number: int, run: CollectiveRun) -> BlockwiseMatmul | None:
-    """The matmul that step `number` of a plan, from 1, can run beside on a machine; None where there is none,
-    or its time is not known.
-
-    It is the local step just after a gather of its operand, or just before a sum of its result.
-    """
+    """The matmul that step `number` of a plan, from 1, can run beside on a machine: the local step just after
+    a gather of its operand, or just before a sum of its result; None where there is none, or its time is not
+    known."""
     from shardviz.planner.pricing.costs import price
 
     step = plan.steps[number - 1]

@@ -12,8 +12,7 @@ import numpy as np
 
 from shardviz.collectives.frames import Frames
 from shardviz.collectives.operation import Operation
-from shardviz.collectives.pattern import LowerBound
-from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.collectives.schedule import LowerBound, Phase, Schedule, Sends
 from shardviz.collectives.trace import can_be_kept
 from shardviz.collectives.values import Ints
 from shardviz.collectives.verification import VerificationResult, verify
@@ -81,29 +80,24 @@ class CollectiveRun:
 
     @cached_property
     def followed(self) -> bool:
-        """There are few enough pieces to tell who holds what."""
         return can_be_kept(self.schedule)
 
     @property
     def has_numbers(self) -> bool:
-        """Every piece has numbers that can be told."""
         return self.question.shards is not None and self.followed
 
     @cached_property
     def bytes(self) -> int:
-        """Bytes of the larger of a device's operand and result."""
         layout = self.question.layout
         shape = self.operation.larger(layout.shard_shape, self._group_size)
         return array_bytes(shape, self.operation.moved_dtype(layout.array.dtype))
 
     @cached_property
     def chunk_bytes(self) -> int | Ints:
-        """The bytes of every chunk, or of each."""
         return self._chunk_bytes(self.schedule)
 
     @cached_property
     def timeline(self) -> Timeline:
-        """The load and the time of every round."""
         return timeline(self.schedule, self.chunk_bytes, self.used_links.topology, self.used_links.spec)
 
     @cached_property
@@ -121,24 +115,20 @@ class CollectiveRun:
 
     @cached_property
     def closed_form(self) -> CollectiveTime:
-        """The price of the collective on the links as they lie, independent of the algorithm, as programs
-        have it; plans count a permute without its pairs."""
+        """The price of the collective on the links as they lie, independent of the algorithm."""
         pattern = self.schedule.pattern
         op = HLO_OF_KIND[pattern.kind] if self.operation.even else RAGGED
         return self.links.collective_time(op, self.bytes, pattern.perm if pattern.kind == "permute" else None)
 
     @cached_property
     def bound(self) -> LowerBound:
-        """The fewest rounds and bytes."""
         layout = self.question.layout
         return self.operation.least(layout.shard_shape, layout.array.dtype, self._group_size)
 
     @cached_property
     def rows(self) -> tuple[Timeline | NotCompared, ...]:
-        """All algorithms for the same question, this one among them.
-
-        Raises `QuestionError` for a group over which comparing takes minutes.
-        """
+        """All algorithms for the same question, this one among them. Raises `QuestionError` for a large
+        group."""
         if self._group_size > MAX_COMPARED:
             raise QuestionError(
                 f"algorithms are compared over up to {MAX_COMPARED:,} devices, and the group has "
@@ -152,8 +142,8 @@ class CollectiveRun:
         return tuple(self.timeline if (row.algorithm, type(row)) == mine else row for row in rows)
 
     def unlisted(self, number: int | None = None) -> str:
-        """The reason why a document cannot list every number, and every send of all rounds or of one, as a
-        clause; empty where it can."""
+        """The reason why a document cannot list every number and every send, as a clause; empty where it
+        can."""
         schedule, devices = self.schedule, self.mesh.size
         if self.question.shards is not None and held(self.question.layout, self.operation) > MAX_NUMBERS:
             return f"every number, and {devices:,} devices hold more than {MAX_NUMBERS:,}"
@@ -170,12 +160,10 @@ class CollectiveRun:
 
     @cached_property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Mesh positions of the members of every group."""
         return self.mesh.groups(self.operation.axes)
 
     @cached_property
     def places(self) -> dict[int, tuple[int, int]]:
-        """Group and member of every mesh position."""
         return {
             position: (number, member)
             for number, group in enumerate(self.groups)
@@ -197,12 +185,10 @@ class CollectiveRun:
         return chosen[0] if len(chosen) == 1 else np.concatenate(chosen)
 
     def compared(self, ran: ExecutionResult) -> Verdict:
-        """A comparison of JAX's results with ours. Raises as `compare_with_jax`."""
         return compare_with_jax(self.question, self.frames, ran)
 
     @property
     def result_dtype(self) -> str:
-        """HLO's name of the results' dtype."""
         return self.question.layout.array.dtype if self.frames.cuts is None else self.frames.cuts.dtype
 
     def phase_name(self, phase: Phase) -> str:
@@ -232,10 +218,8 @@ def run_on(
     latency: str | None = None,
     bandwidth: str | None = None,
 ) -> CollectiveRun:
-    """The question on the links of a machine; texts stand for what the machine has.
-
-    Raises `QuestionError` as `group_links` does.
-    """
+    """The question on the links of a machine; texts stand for what the machine has. Raises as
+    `group_links`."""
     axes, dims = question.operation.axes, question.schedule.pattern.dims
     return CollectiveRun(question, group_links(placed, axes, dims, topology, latency, bandwidth))
 
@@ -250,8 +234,8 @@ def pipelined(run: CollectiveRun) -> CollectiveRun:
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A collective ready to be played: `run` as it is asked for, and `drawn`, whose numbers are shown: the
-    same, or that of a smaller array."""
+    """A collective ready to be played: `run` as it is asked for, `drawn` with numbers, maybe of a smaller
+    array."""
 
     run: CollectiveRun
     drawn: CollectiveRun
@@ -275,7 +259,6 @@ def prepare_run(question: CollectiveQuestion, links: Links) -> PreparedRun:
 
 
 def _prepare(run: CollectiveRun) -> None:
-    """Work out what the first frame would wait for."""
     for number in (0, run.schedule.rounds):
         for piece in run.frames[number].pieces(0)[:1]:
             _ = (piece.count, piece.values)
@@ -284,10 +267,8 @@ def _prepare(run: CollectiveRun) -> None:
 
 
 def small_example(question: CollectiveQuestion) -> CollectiveQuestion | None:
-    """The same collective by the same schedule, on the smallest array of which no chunk is empty.
-
-    It has numbers. None where the question has numbers of its own, or a smaller array would have none either.
-    """
+    """The same collective by the same schedule, on the smallest array of which no chunk is empty. It has
+    numbers. None where the question has numbers of its own, or a smaller array would have none either."""
     layout, schedule = question.layout, question.schedule
     if question.shards is not None or layout.mesh.size > MAX_SHOWN_DEVICES:
         return None
@@ -312,11 +293,8 @@ def small_example(question: CollectiveQuestion) -> CollectiveQuestion | None:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The same collective as JAX ran it, and its values beside ours.
-
-    `smaller` are the elements of the array that stood for the one asked for, which is too large to be
-    followed with numbers; 0 where JAX ran the one asked for.
-    """
+    """The same collective as JAX ran it, and its values beside ours. `smaller` are the elements of the array
+    that stood for the one asked for, 0 where JAX ran that."""
 
     ran: ExecutionResult
     verification: VerificationResult
@@ -324,15 +302,12 @@ class Verdict:
 
     @property
     def agrees(self) -> bool:
-        """Nothing differs but by the order of additions."""
         return self.verification.verdict != "different"
 
 
 def compare_with_jax(question: CollectiveQuestion, frames: Frames, ran: ExecutionResult) -> Verdict:
-    """A comparison of JAX's results with ours. `frames` are those of the question, with its numbers.
-
-    Raises `CompilerError` where JAX has no results.
-    """
+    """A comparison of JAX's results with ours. `frames` are those of the question, with its numbers. Raises
+    `CompilerError` where JAX has no results."""
     if ran.shards is None:
         raise CompilerError(ran.error, ran.hint)
     before, after = frames.before, frames.after

@@ -43,8 +43,6 @@ class HeldCopy(NamedTuple):
 
 
 class StepRun(NamedTuple):
-    """Step `number` of a plan, from 1, with what it takes and what it makes."""
-
     number: int
     step: Step
     before: tuple[HeldCopy, ...]
@@ -74,7 +72,6 @@ class PlanRun:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Elements along each dimension."""
         return {dim: size for part in self.plan.problem.parts for dim, size in part.sizes.items()}
 
     @cached_property
@@ -94,13 +91,11 @@ class PlanRun:
 
     @cached_property
     def given(self) -> tuple[HeldCopy, ...]:
-        """The arguments as the devices hold them at the beginning."""
         arguments = zip(map(self._layout, self.copies.given), self.whole_arguments, strict=True)
         return tuple(HeldCopy(layout, shards_of(values, layout)) for layout, values in arguments)
 
     @cached_property
     def steps(self) -> tuple[StepRun, ...]:
-        """Every step."""
         held = dict(zip(self.copies.given, self.given, strict=True))
         found = []
         for index, (step, made) in enumerate(zip(self.plan.steps, self.copies.made, strict=True)):
@@ -122,8 +117,7 @@ class PlanRun:
         return self.plan, tuple(held.values for held in self.given), whole
 
     def compared(self, ran: ExecutionResult) -> Verdict:
-        """A comparison of what every device holds after each step, and of the results, with JAX's. Raises
-        `CompilerError` where JAX has none."""
+        """A comparison with JAX's of what every device holds after each step. Raises `CompilerError`."""
         if ran.steps is None:
             raise CompilerError(ran.error, ran.hint)
         after = [step.after.values for step in self.steps]
@@ -214,8 +208,7 @@ def _rows(problem: Problem) -> dict[str, int]:
 
 
 def _small_sizes(plan: Plan) -> dict[str, int]:
-    """The elements of each dimension: its own of a small problem, else as few as its axes divide, and two of
-    one that nothing splits."""
+    """The elements of each dimension: its own of a small problem, else as few as its axes divide."""
     problem, copies = plan.problem, PlanCopies(plan)
     own = {dim: size for array in problem.arrays for dim, size in zip(array.dims, array.shape, strict=True)}
     if max(array.elements for array in problem.arrays) <= MAX_KEPT:
@@ -240,7 +233,6 @@ def _small_sizes(plan: Plan) -> dict[str, int]:
 
 
 def _joined(held: HeldCopy) -> Values:
-    """The whole array; addends of a pending sum are added."""
     whole = np.zeros(held.layout.array.shape)
     for device, shard in {device.shard: (device, own) for device, own in zip(*held, strict=True)}.values():
         whole[tuple(slice(*bounds) for bounds in device.slices)] += shard

@@ -7,10 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from shardviz.collectives.operation import Operation
-from shardviz.collectives.operations.copies import AllGather, PPermute
-from shardviz.collectives.operations.exchanges import AllToAll
 from shardviz.collectives.operations.reductions import PMax, PSum, PSumScatter
 from shardviz.collectives.operations.several_dims import AllToAllOfSeveral, Places, PSumScatterOfSeveral
+from shardviz.collectives.operations.transfers import AllGather, AllToAll, PPermute
 from shardviz.errors import QuestionError
 from shardviz.hardware.group_links import group_links
 from shardviz.hardware.machine import PlacedMesh
@@ -28,19 +27,16 @@ from shardviz.stepping.question import (
 
 
 def collective_steps(plan: Plan) -> list[int]:
-    """The numbers, from 1, of the steps that send anything."""
     return [number for number, step in enumerate(plan.steps, 1) if step.op not in LOCAL_OPS]
 
 
 def question_of_step(
     plan: Plan, number: int, algorithm: str | None = None, placed: PlacedMesh | None = None
 ) -> CollectiveQuestion:
-    """The collective of step `number`, from 1, on arrays of the shape and dtype that the plan has.
-
-    Each device's addend of a pending sum is its own. An `algorithm` of None is the usual one; on links of a
-    `placed` mesh that close to a ring, it sends both ways around, as the plan's price has it. Raises
-    `QuestionError` for a step that does not exist or sends nothing.
-    """
+    """The collective of step `number`, from 1, on arrays of the shape and dtype that the plan has, each
+    device's addend of a pending sum its own. An `algorithm` of None is the usual one; on links of a `placed`
+    mesh that close to a ring, it sends both ways around, as the plan's price has it. Raises `QuestionError`
+    for a step that does not exist or sends nothing."""
     step = _collective(plan, number)
     mesh = plan.problem.mesh
     check_size(mesh)
@@ -73,7 +69,6 @@ def operation_of_step(plan: Plan, number: int) -> Operation:
 
 
 def _collective(plan: Plan, number: int) -> Step:
-    """The step with that number, which sends something."""
     collectives = collective_steps(plan)
     if not 1 <= number <= len(plan.steps):
         problem = f"step {number} does not exist: the plan has {len(plan.steps)}"
@@ -85,7 +80,6 @@ def _collective(plan: Plan, number: int) -> Step:
 
 
 def _before(plan: Plan, step: Step) -> Layout:
-    """The layout of the array before the step."""
     mesh = plan.problem.mesh
     array = next(
         array
@@ -145,17 +139,12 @@ def _operation(step: Step, before: Layout, mesh: Mesh) -> Operation:
 
 
 def _only(places: Places) -> int:
-    """The dimension that has places."""
     return next(dim for dim, own in enumerate(places) if own)
 
 
 class MovedAxes(NamedTuple):
     """The axes that a step takes from the minor end of each dimension, and those that it appends there: by
-    their places in the `group`, the step's axes or the parts of them that go to different dimensions.
-
-    `is_of_one_dim`: one dimension of each at most, with the axes in the order of the groups, so that JAX's
-    own parameters say the collective.
-    """
+    their places in the `group`, the step's axes or the parts of them that go to different dimensions."""
 
     group: tuple[str, ...]
     removed: Places
@@ -163,12 +152,12 @@ class MovedAxes(NamedTuple):
 
     @property
     def is_of_one_dim(self) -> bool:
+        """JAX's own parameters say the collective: it has one dimension at most, the axes in its order."""
         everything = [tuple(range(len(self.group)))]
         return all([*filter(None, side)] in ([], everything) for side in (self.removed, self.appended))
 
 
 def moved_axes(step: Step, mesh: Mesh) -> MovedAxes:
-    """The axes that a step takes from dimensions and appends to others."""
     named = [*step.from_spec.axes, *step.to_spec.axes, *step.axes]
     finest = finest_parts(mesh.shape, named)
     group = in_parts(step.axes, finest)

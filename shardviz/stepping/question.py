@@ -65,10 +65,7 @@ class CollectiveQuestion:
         return self.layout.mesh
 
     def for_jax(self) -> tuple[Operation, Mesh, Values]:
-        """The collective, its mesh and the shards, as JAX is asked to run it.
-
-        Raises `TargetError` where the shards have no values.
-        """
+        """The collective, its mesh and the shards. Raises `TargetError` where the shards have no values."""
         if self.shards is None:
             problem = f"the {self.layout.array.elements:,} elements are followed without numbers"
             raise TargetError(problem, f"take an array of up to {MAX_COUNTED:,}")
@@ -88,11 +85,9 @@ def question_from_options(
     algorithm: str | None,
     pieces: int | None,
 ) -> CollectiveQuestion:
-    """The question, checked in full before anything large is made. Raises `ShardvizError`.
-
-    Left out, `axis` are all axes of the mesh, `data` 0, 1, 2, …, `shape` one dimension or what the operation
-    needs, `spec` dimension 0 over all axes.
-    """
+    """The question, checked in full before anything large is made. Left out, `axis` are all axes of the mesh,
+    `data` 0, 1, 2, …, `shape` one dimension or what the operation needs, `spec` dimension 0 over all axes.
+    Raises `ShardvizError`."""
     check_operation(name, given)
     check_size(mesh)
     axes = mesh.axis_names if axis is None else parse_axes(axis, mesh)
@@ -137,10 +132,8 @@ def schedule_for_operation(
 
 
 def whole(schedule: Schedule, shard_shape: tuple[int, ...]) -> Schedule:
-    """The schedule, unless it cuts shards of an all_reduce into more chunks than they have elements.
-
-    Then one that moves them whole: no chunk is empty, and no round sends nothing.
-    """
+    """The schedule, or where it cuts shards of an all_reduce into more chunks than they have elements one
+    that moves them whole: no chunk is empty, and no round sends nothing."""
     from shardviz.collectives.algorithms import schedule_for
 
     pattern = schedule.pattern
@@ -151,10 +144,7 @@ def whole(schedule: Schedule, shard_shape: tuple[int, ...]) -> Schedule:
 
 
 def final_result(operation: Operation, mesh: Mesh) -> tuple[str, tuple[int, ...]]:
-    """The `out_specs` for which `shard_map` returns all results, and the mesh positions in its order.
-
-    A reduction leaves one copy for each group, anything else a result for each device, on dimension 0.
-    """
+    """The `out_specs` for which `shard_map` returns all results, and the mesh positions in its order."""
     import numpy as np
 
     reduced = operation.axes if operation.leaves_copies else ()
@@ -165,8 +155,7 @@ def final_result(operation: Operation, mesh: Mesh) -> tuple[str, tuple[int, ...]
 
 
 def check_layout(layout: Layout) -> None:
-    """Raise `QuestionError` for a dimension that its parts do not divide, pending sums, and sizes beyond any
-    count of bytes."""
+    """Raise `QuestionError` for uneven parts, pending sums, and sizes beyond any count of bytes."""
     if layout.spec.unreduced:
         hint = "split a dimension over the axis instead: each device's part is its addend"
         raise QuestionError(f"the array is a pending sum over {', '.join(layout.spec.unreduced)}", hint)
@@ -183,7 +172,6 @@ def check_layout(layout: Layout) -> None:
 
 
 def check_size(mesh: Mesh) -> None:
-    """Raise `QuestionError` for a mesh of more devices than can be followed."""
     if mesh.size > MAX_DEVICES:
         problem = f"the mesh {mesh} has {mesh.size:,} devices"
         raise QuestionError(problem, f"shardviz steps through up to {MAX_DEVICES:,}")

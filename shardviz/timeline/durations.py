@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 
 from shardviz.errors import plural
 from shardviz.hardware.collective_time import TIMED, Pairs, collective_time
+from shardviz.hardware.gpu_times import PERMUTE, matmul_time
 from shardviz.hardware.links import LinkLevel, UnpublishedLinkError
 from shardviz.hardware.machine import Machine, PlacedMesh
-from shardviz.hardware.matmuls import matmul_time
-from shardviz.hardware.nccl import PERMUTE
 from shardviz.hlo.text.instruction import Computation, Instruction
 from shardviz.hlo.text.opcodes import NAMING
 from shardviz.hlo.text.shapes import HBM, placed_arrays

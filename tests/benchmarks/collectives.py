@@ -12,7 +12,7 @@ from timing import call, line
 from shardviz.collectives.algorithms import schedule_for
 from shardviz.collectives.frames import Frames
 from shardviz.collectives.operations import OPERATIONS
-from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.schedule import Pattern
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.timelines import timeline
 from shardviz.hardware.topology import topology_for

@@ -1,4 +1,4 @@
-"""Matmuls on GPUs: ours against every time that was measured, and the fit of `shardviz.hardware.matmuls`.
+"""Matmuls on GPUs: ours against every time that was measured, and the fit of `shardviz.hardware.gpu_times`.
 
     python tests/benchmarks/matmul_fit.py
 
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from nccl_errors import spread
 
 from shardviz.hardware.chips import GPUS
-from shardviz.hardware.matmuls import measured_matmuls, moved_bytes
+from shardviz.hardware.gpu_times import measured_matmuls, moved_bytes
 
 SKINNY = 512
 CLASSES = ("skinny", "large", "batch")

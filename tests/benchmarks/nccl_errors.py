@@ -11,7 +11,7 @@ from typing import NamedTuple
 from shardviz.hardware.chips import GPUS
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.family import SwitchedNodes
-from shardviz.hardware.nccl import measured_times
+from shardviz.hardware.gpu_times import measured_times
 from shardviz.units import human_bytes
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30

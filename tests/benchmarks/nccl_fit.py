@@ -1,4 +1,4 @@
-"""The lines of `shardviz.hardware.nccl`, fitted to what was measured.
+"""The lines of `shardviz.hardware.gpu_times`, fitted to what was measured.
 
     python tests/benchmarks/nccl_fit.py [GPU/OPERATION …]
 
@@ -19,7 +19,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from shardviz.hardware.chips import GPUS
-from shardviz.hardware.nccl import EXCHANGE, NCCL, PERMUTE, measured_times
+from shardviz.hardware.gpu_times import EXCHANGE, NCCL, PERMUTE, measured_times
 
 WORTH = 0.93
 """A further line stays where the error is less than this part of that without it."""

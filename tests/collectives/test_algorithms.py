@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardviz.collectives.algorithms import ALGORITHMS, Unsuited, schedule_for, schedules_for
-from shardviz.collectives.algorithms.trees import trees
-from shardviz.collectives.pattern import KINDS, Pattern
-from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.collectives.algorithms.partners import trees
+from shardviz.collectives.schedule import KINDS, Pattern, Phase, Schedule, Sends
 from shardviz.collectives.trace import ScheduleError, Trace
 from shardviz.errors import QuestionError
 from tests.conftest import examples

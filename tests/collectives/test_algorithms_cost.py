@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.algorithms import ALGORITHMS, schedule_for, schedules_for
-from shardviz.collectives.algorithms.trees import trees
-from shardviz.collectives.pattern import Pattern, lower_bound
+from shardviz.collectives.algorithms.partners import trees
+from shardviz.collectives.schedule import Pattern, lower_bound
 
 GATHERS = ("all_gather", "reduce_scatter")
 PAIRS = [(name, kind) for name, algorithm in ALGORITHMS.items() for kind in algorithm.kinds]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shardviz.collectives.algorithms import ALGORITHMS, schedule_for, schedules_for
-from shardviz.collectives.pattern import KINDS, Pattern
+from shardviz.collectives.schedule import KINDS, Pattern
 from shardviz.errors import QuestionError
 
 REFUSALS = [

@@ -11,7 +11,7 @@ from shardviz.collectives.algorithms import schedule_for, schedules_for
 from shardviz.collectives.frames import Frames
 from shardviz.collectives.operation import Operation
 from shardviz.collectives.operations import OPERATIONS
-from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.schedule import Pattern
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh
 

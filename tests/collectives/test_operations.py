@@ -14,9 +14,14 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
 from shardviz.collectives.operations import OPERATIONS, PARAMETERS
-from shardviz.collectives.operations.copies import AllGather, PBroadcast, PPermute
-from shardviz.collectives.operations.exchanges import AllToAll, RaggedAllToAll
 from shardviz.collectives.operations.reductions import PMax, PMean, PMin, PSum, PSumScatter
+from shardviz.collectives.operations.transfers import (
+    AllGather,
+    AllToAll,
+    PBroadcast,
+    PPermute,
+    RaggedAllToAll,
+)
 from shardviz.collectives.values import numpy_dtype
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh, canonical_dtype

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shardviz.collectives.pattern import KINDS, LowerBound, Pattern, lower_bound
+from shardviz.collectives.schedule import KINDS, LowerBound, Pattern, lower_bound
 from shardviz.notation.mesh import parse_mesh
 from shardviz.planner.planner import plan
 from shardviz.planner.problem.reading import problem_from_text

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.algorithms import schedules_for
-from shardviz.collectives.pattern import KINDS, Pattern
-from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.collectives.schedule import KINDS, Pattern, Phase, Schedule, Sends
 from shardviz.collectives.trace import MAX_PIECES, ScheduleError, Trace
 from shardviz.errors import QuestionError
 

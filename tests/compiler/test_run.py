@@ -14,9 +14,14 @@ from jax.sharding import PartitionSpec as P
 
 from shardviz.collectives.algorithms import schedules_for
 from shardviz.collectives.frames import Frames
-from shardviz.collectives.operations.copies import AllGather, PBroadcast, PPermute
-from shardviz.collectives.operations.exchanges import AllToAll, RaggedAllToAll
 from shardviz.collectives.operations.reductions import PMax, PMean, PMin, PSum, PSumScatter
+from shardviz.collectives.operations.transfers import (
+    AllGather,
+    AllToAll,
+    PBroadcast,
+    PPermute,
+    RaggedAllToAll,
+)
 from shardviz.collectives.values import numpy_dtype
 from shardviz.collectives.verification import verify
 from shardviz.compiler import Worker

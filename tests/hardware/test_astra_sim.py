@@ -17,7 +17,7 @@ from fractions import Fraction
 import pytest
 
 from shardviz.collectives.algorithms import schedule_for
-from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.schedule import Pattern
 from shardviz.hardware.collective_time import collective_time
 from shardviz.hardware.links import LinkLevel, LinkSpec
 from shardviz.hardware.timelines import timeline

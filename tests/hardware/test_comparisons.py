@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.algorithms import candidates, schedule_for
-from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Schedule
+from shardviz.collectives.schedule import Pattern, Schedule
 from shardviz.collectives.values import Ints
 from shardviz.errors import QuestionError
 from shardviz.hardware.links import LinkSpec

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.algorithms import schedule_for
-from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.schedule import Pattern
 from shardviz.hardware.group_links import group_links
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.machine import assumed_machine, place_mesh

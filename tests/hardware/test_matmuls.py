@@ -6,7 +6,7 @@ import statistics
 import pytest
 
 from shardviz.hardware.chips import CHIPS, GPUS, TPUS
-from shardviz.hardware.matmuls import MATMULS, measured_matmuls, moved_bytes
+from shardviz.hardware.gpu_times import MATMULS, measured_matmuls, moved_bytes
 
 POINTS = [
     (

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.algorithms import schedule_for
-from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.collectives.schedule import Pattern, Phase, Schedule, Sends
 from shardviz.hardware.links import LinkSpec
 from shardviz.hardware.timelines import timeline
 from shardviz.hardware.topology import Torus, topology_for

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.algorithms import schedule_for, schedules_for
-from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Phase, Schedule, Sends
+from shardviz.collectives.schedule import Pattern, Phase, Schedule, Sends
 from shardviz.errors import QuestionError
 from shardviz.hardware import timelines
 from shardviz.hardware.links import LinkSpec

@@ -3,7 +3,7 @@
 import pytest
 
 from shardviz.errors import NotationError
-from shardviz.notation.problem_text import is_program, joined_lines, split_layers
+from shardviz.notation.program import is_program, joined_lines, split_layers
 
 
 @pytest.mark.parametrize(

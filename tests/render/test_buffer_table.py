@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shardviz.collectives.algorithms import schedules_for
-from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.schedule import Pattern
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.buffer_table import MAX_ROWS, BufferTable, table_shape
 from shardviz.render.rounds.pieces import FORMS, FrameStats

@@ -8,7 +8,7 @@ import pytest
 from rich.text import Text
 
 from shardviz.collectives.algorithms import schedules_for
-from shardviz.collectives.pattern import KINDS, Pattern
+from shardviz.collectives.schedule import KINDS, Pattern
 from shardviz.render.palette import PLAIN, TRUECOLOR
 from shardviz.render.rounds.device_picture import DevicePicture, GroupBoxes
 

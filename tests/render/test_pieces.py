@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.schedule import Pattern
 from shardviz.render.palette import TRUECOLOR
 from shardviz.render.rounds.pieces import chunk_name, chunk_style, number, numbers, plain_values
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from shardviz.collectives.algorithms import schedule_for, schedules_for
-from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Sends
+from shardviz.collectives.schedule import Pattern, Sends
 from shardviz.hardware.topology import topology_for
 from shardviz.notation.mesh import parse_mesh
 from shardviz.render.rounds import round_traffic

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shardviz.cli.streams import STAND_INS
 from shardviz.collectives.algorithms import schedules_for
-from shardviz.collectives.pattern import Pattern
+from shardviz.collectives.schedule import Pattern
 from shardviz.errors import QuestionError
 from shardviz.notation.mesh import parse_mesh
 from shardviz.render.palette import ANSI, PLAIN, TRUECOLOR

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
-from shardviz.collectives.algorithms import partners, ring, torus, trees
-from shardviz.collectives.algorithms.algorithm import MAX_ENTRIES, Algorithm, Unsuited
-from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Schedule
+from shardviz.collectives.algorithms import partners, ring, torus
+from shardviz.collectives.schedule import MAX_ENTRIES, Pattern, Rounds, Schedule, Unsuited
 from shardviz.errors import QuestionError, plural, quote
 
 LONGEST_PIPELINE = 65_536
 """Pieces that may follow one another: each is a round of its own."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """`build` takes a pattern of one of its `kinds` and the number of pieces a pipeline is to use, None for
+    its own choice; it raises `Unsuited` for what it cannot do. `pipelined`: it has a use for pieces."""
+
+    name: str
+    summary: str
+    kinds: tuple[str, ...]
+    build: Callable[[Pattern, int | None], Rounds]
+    pipelined: bool = False
+
+    def schedule(self, pattern: Pattern, pieces: int | None = None) -> Schedule:
+        chunks, phases = self.build(pattern, pieces)
+        return Schedule(self.name, pattern, chunks, tuple(phase for phase in phases if phase.rounds))
+
 
 _SUMS = ("all_gather", "reduce_scatter", "all_reduce")
 
@@ -36,9 +53,9 @@ ALGORITHMS = {
         Algorithm("direct", "every message straight to where it belongs, all at once",
                   (*_SUMS, "all_to_all", "permute", "broadcast"), partners.direct),
         Algorithm("binomial-tree", "all that have the payload pass it on, so that their number doubles",
-                  ("broadcast", "all_reduce"), trees.binomial_tree),
+                  ("broadcast", "all_reduce"), partners.binomial_tree),
         Algorithm("double-binary-tree", "half of the payload up and down each of two trees, in pieces",
-                  ("all_reduce",), trees.double_binary_tree, pipelined=True),
+                  ("all_reduce",), partners.double_binary_tree, pipelined=True),
         Algorithm("torus", "rings along one axis of the torus after the other", _SUMS, torus.torus),
         Algorithm("torus-split", "the payload in parts, one starting along each axis of the torus",
                   ("all_reduce",), torus.torus_split),
@@ -51,12 +68,9 @@ ALGORITHMS = {
 def schedule_for(
     name: str, pattern: Pattern, pieces: int | None = None, called: str | None = None
 ) -> Schedule:
-    """The schedule of a named algorithm.
-
-    `called` is what messages call the pattern, by default its kind. Raises `QuestionError`, with the reason
-    and the algorithms that can, for a name that is unknown and for what the algorithm cannot do; for a group
-    of more than `MAX_ENTRIES` devices, as `schedules_for` does.
-    """
+    """The schedule of a named algorithm; `called` is what messages call the pattern, by default its kind.
+    Raises `QuestionError` for a name that is unknown, for what the algorithm cannot do, and for a group that
+    is too large."""
     _check_size(pattern)
     called = called or pattern.kind
     algorithm = ALGORITHMS.get(name)
@@ -113,7 +127,6 @@ def _able(pattern: Pattern, called: str) -> str:
 
 
 def _pipelines(pattern: Pattern) -> str:
-    """A hint that names the algorithms with a use for pieces."""
     able = []
     for algorithm in ALGORITHMS.values():
         if algorithm.pipelined and pattern.kind in algorithm.kinds:

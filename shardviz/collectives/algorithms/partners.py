@@ -1,33 +1,30 @@
 """Partners other than neighbours: every message straight to where it belongs, or in log2 n rounds.
 
-Direct: all messages in one round. That is what a crossbar does best, and what fills the links of anything
-else. An all_reduce takes two rounds: a direct reduce-scatter, in which each member adds up the addends of its
-chunk, then a direct all-gather. Pairwise, an all_to_all takes n - 1 rounds, in each of which every member
-sends one block. In round r of a power of two, members whose numbers differ by the binary digits of r exchange
-blocks; of any other number, each member sends to the one r further on and is sent one by the member r before
-it (Thakur, Rabenseifner and Gropp 2005, "Optimization of collective communication operations in MPICH").
-
-Doubling and halving have partners 1, 2, 4, … away. Recursive doubling: an all_gather doubles what a member
-holds every round; an all_reduce exchanges and adds the whole payload every round: few rounds, many bytes.
-Recursive halving: partners n/2, n/4, …, 1 away split what is left between them; each keeps the half on its
-own side, sends the other half and adds what it is sent: V/2, V/4, … of the payload V (Thakur and others).
-Halving, then doubling, is an all-reduce with the fewest bytes in 2 · log2 n rounds (Rabenseifner 2004,
-"Optimization of collective reduction operations").
-
-Bruck's algorithms take ⌈log2 n⌉ rounds for any number of members. all_gather: member i collects the chunks i,
-i + 1, … and sends all of them, or as many as are missing there, to the member 1, 2, 4, … before it.
-all_to_all: a block that has d members to go travels one hop of 1, 2, 4, … for each binary digit of d, so that
-half of the blocks move in a round, or fewer (Bruck, Ho, Kipnis, Upfal and Weathersby 1997, "Efficient
-algorithms for all-to-all communications in multiport message-passing systems").
+Doubling, halving, pairwise and the binomial tree are those of Thakur, Rabenseifner and Gropp 2005,
+"Optimization of collective communication operations in MPICH"; halving, then doubling is an all-reduce with
+the fewest bytes (Rabenseifner 2004, "Optimization of collective reduction operations"). Bruck's take
+⌈log2 n⌉ rounds for any n (Bruck, Ho, Kipnis, Upfal and Weathersby 1997, "Efficient algorithms for all-to-all
+communications in multiport message-passing systems"). The double binary tree is that of Sanders, Speck and
+Träff 2009, "Two-tree algorithms for full bandwidth broadcast, reduction and scan"; as an all-reduce whose two
+directions overlap: Jeaugey 2019, "Massively scale your deep learning training with NCCL 2.4".
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from shardviz.collectives.algorithms.algorithm import Rounds, check_entries, doublings, in_turn
-from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Phase, Sends
+from shardviz.collectives.schedule import (
+    Pattern,
+    Phase,
+    Rounds,
+    Sends,
+    check_entries,
+    doublings,
+    in_turn,
+    pipeline,
+)
 from shardviz.collectives.values import Ints
 
 
@@ -123,3 +120,71 @@ def bruck(pattern: Pattern, _pieces: int | None) -> Rounds:
         check_entries(n * (n // 2))
         return n * n, [Phase("all-to-all", rounds, hopping)]
     return n, [Phase("all-gather", rounds, collecting)]
+
+
+def binomial_tree(pattern: Pattern, _pieces: int | None) -> Rounds:
+    n = pattern.group_size
+    rounds = (n - 1).bit_length()
+    root = pattern.source if pattern.kind == "broadcast" else 0
+    spread = Phase("broadcast", rounds, lambda r: _edges(n, root, 1 << (rounds - 1 - r), up=False))
+    collect = Phase("reduce", rounds, lambda r: _edges(n, root, 1 << r, up=True))
+    return 1, [spread] if pattern.kind == "broadcast" else [collect, spread]
+
+
+def _edges(n: int, root: int, apart: int, up: bool) -> Sends:
+    """The edges of the tree between members that are so far apart, counted from the root."""
+    near = np.arange(0, n - apart, 2 * apart)
+    parent, child = (near + root) % n, (near + apart + root) % n
+    src, dst = (child, parent) if up else (parent, child)
+    return Sends(src, dst, np.zeros_like(src), np.full(len(src), up))
+
+
+def double_binary_tree(pattern: Pattern, pieces: int | None) -> Rounds:
+    n = pattern.group_size
+    height = n.bit_length() - 1
+    pieces = pieces or max(1, 2 * height)
+    edges = []
+    for number, tree in enumerate(trees(n)):
+        first = np.full(len(tree.child), number * pieces)
+        up = np.ones_like(first, dtype=bool)
+        edges.append((tree.child, tree.parent, height - tree.depth, first, up))
+        edges.append((tree.parent, tree.child, height + tree.depth - 1, first, ~up))
+    both = (np.concatenate(arrays) for arrays in zip(*edges, strict=True))
+    return 2 * pieces, [pipeline("reduce and broadcast", pieces, *both)]
+
+
+class Tree(NamedTuple):
+    """The edges of a tree: `child[k]` hangs on `parent[k]`, `depth[k]` edges below the root."""
+
+    parent: Ints
+    child: Ints
+    depth: Ints
+
+
+def trees(n: int) -> tuple[Tree, Tree]:
+    """Two binary trees over n members, of height ⌊log2 n⌋, in which no member has children twice. Numbered
+    from 1, the nodes of the first with children are the even ones. The second is its mirror image where n is
+    even; else it is shifted by one."""
+    up, depth = _in_order(n)
+    node = np.flatnonzero(up)
+    nodes = np.arange(n + 1)
+    first, second = (
+        Tree(member[up[node]], member[node], depth[node])
+        for member in (nodes - 1, (n - nodes) % n if n % 2 == 0 else (nodes - 2) % n)
+    )
+    return first, second
+
+
+def _in_order(n: int) -> tuple[Ints, Ints]:
+    """The parent of each of the nodes 0 to n (0 for the root and for 0, which is not a node), and the
+    depth."""
+    node = np.arange(n + 1)
+    lowest = node & -node
+    up = (node ^ lowest) | (lowest << 1)
+    up = np.where(up > n, node ^ lowest, up)
+    depth = np.zeros_like(node)
+    above = up
+    while above.any():
+        depth += above > 0
+        above = up[above]
+    return up, depth

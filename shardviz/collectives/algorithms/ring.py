@@ -1,24 +1,11 @@
 """The ring and the line: members send to their neighbours only, round the ring one way or both ways at once.
 
-One way, every link carries the same. all_gather, reduce_scatter, all_reduce: one chunk a round, n - 1 rounds,
-for an all_reduce both in turn (Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters
-of workstations"). all_to_all: hop by hop. In its first round a member sends off its n - 1 blocks; after every
-round each keeps the one that has arrived and passes the others on: n - 1, n - 2, …, 1 blocks a round.
-broadcast: a chain from the source once around, the payload in pieces that follow one another: n - 2 + pieces
-rounds. Of itself it uses n pieces, so that filling the chain takes no longer than the payload itself.
-
-Both ways, every chunk takes the shorter way, in half the rounds. Right-hand neighbours are reached over
-n // 2 hops, left-hand ones over (n - 1) // 2: where n is even, the member opposite is reached to the right
-alone, so that the last round has one message a device, not two; in two pieces, half of that chunk goes either
-way. That a wrapped axis of a TPU torus does so is
-why its all-gather takes V / (2 · bandwidth of a link one way) and its all-to-all a quarter of that (Austin et
-al. 2025, "How to scale your model", part 3).
-
-On a line nothing goes from the last member to the first: in every round each passes on, both ways, what came
-from the other side the round before, its own chunk first. In n - 1 rounds every link between neighbours
-carries at most one chunk each way. A reduce_scatter is the same backwards, the farthest addends first, and an
-all_reduce both in turn. So an axis of a torus that does not close takes (n - 1) / n · V / (bandwidth of a
-link one way), twice as long as one that does.
+One way it is that of Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
+workstations". Both ways every chunk takes the shorter way, in half the rounds: right-hand neighbours are
+reached over n // 2 hops, left-hand ones over (n - 1) // 2. That is why a wrapped axis of a TPU torus gathers
+in V / (2 · bandwidth of a link one way) and does its all-to-all in a quarter of that (Austin et al. 2025,
+"How to scale your model", part 3). On a line each passes on, both ways, what came from the other side the
+round before, its own chunk first; a reduce_scatter is the same backwards.
 """
 
 from __future__ import annotations
@@ -27,9 +14,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shardviz.collectives.algorithms.algorithm import Rounds, Unsuited, check_entries, in_turn, pipeline
-from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Phase, Sends
+from shardviz.collectives.schedule import (
+    Pattern,
+    Phase,
+    Rounds,
+    Sends,
+    Unsuited,
+    check_entries,
+    in_turn,
+    pipeline,
+)
 from shardviz.collectives.values import Ints
 from shardviz.errors import plural
 
@@ -59,11 +53,9 @@ def ring(pattern: Pattern, pieces: int | None) -> Rounds:
 
 
 def _passing(n: int, step: int, reach: int, number: int) -> Sends:
-    """Round `number` (from 0) of an all_to_all hop by hop, for the blocks that go 1 to `reach` hops.
-
-    Every member sends to the one `step` (1 or -1) further all that it was sent the round before and that
-    has further to go. Ordered by member, then by the hops of a block in all.
-    """
+    """Round `number` (from 0) of an all_to_all hop by hop, for the blocks that go 1 to `reach` hops: every
+    member sends to the one `step` (1 or -1) further all that it was sent the round before and that has
+    further to go."""
     hops = np.arange(number + 1, reach + 1)
     member = np.arange(n)
     origin = (member - step * number) % n
@@ -130,7 +122,6 @@ def _in_halves(pattern: Pattern, pieces: int) -> Rounds:
 
 
 def _passing_both_ways(n: int, number: int) -> Sends:
-    """A round of an all_to_all, every block by the shorter way."""
     right, left = _passing(n, 1, n // 2, number), _passing(n, -1, (n - 1) // 2, number)
     src, dst, chunk = (
         np.concatenate(both)

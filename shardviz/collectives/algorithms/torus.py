@@ -1,18 +1,10 @@
 """The torus, one axis after the other: every ring of an axis works on what the axis before has left.
 
-Reduce-scatter along the first axis, then the second, …; all-gather back from the last to the first. On
-X × Y devices an all_reduce takes 2 (X - 1) + 2 (Y - 1) rounds instead of 2 (XY - 1) and sends V/X, then
-V/(XY), then V/X a round: the fewest bytes, over neighbours only, one way round (Jain and Sabharwal 2010,
-"Optimal bucket algorithms for large MPI collectives on torus interconnects").
-
-The chunks are numbered as the members, the first axis major: a ring along an axis then passes on chunks
-that lie next to each other.
-
-On all axes at once, there are as many parts of the payload as axes: part k is scattered along axis k first,
-then k + 1, … round to k - 1, and gathered the same way back. All parts turn to the next axis together, so
-that no two are ever on the same one. On axes of one size a round sends the messages of the torus, each
-1 / (number of axes) as long, and every axis works in every round; where axes differ in size, the parts on the
-shorter ones wait for the longest. Rings go one way round, so links carry half of what both ways could.
+Reduce-scatter along the first axis, then the second, …; all-gather back from the last to the first (Jain and
+Sabharwal 2010, "Optimal bucket algorithms for large MPI collectives on torus interconnects"). The chunks are
+numbered as the members, the first axis major. On all axes at once, there are as many parts of the payload as
+axes: part k is scattered along axis k first, then k + 1, … and gathered the same way back. All turn to the
+next axis together; where axes differ in size, the parts on the shorter ones wait.
 """
 
 from __future__ import annotations
@@ -23,20 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shardviz.collectives.algorithms.algorithm import Rounds, Unsuited, check_entries
-from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Phase, Sends
+from shardviz.collectives.schedule import Pattern, Phase, Rounds, Sends, Unsuited, check_entries
 from shardviz.collectives.values import Ints
 
 
 @dataclass(frozen=True)
 class AxisTurn:
-    """A turn of all rings along one `axis`, for the part of the payload whose chunks begin at `base`.
-
-    `scattered` are the axes over which the part is scattered already: each ring works on a block of it.
-    Members pass on `span` chunks at a time. Nothing is listed before it is asked for: twenty axes have as
-    many turns, over a million devices.
-    """
+    """A turn of all rings along one `axis`, for the part of the payload whose chunks begin at `base`: each
+    works on a block of what the axes in `scattered` have left. Nothing is listed before it is asked for:
+    twenty axes have as many turns, over a million devices."""
 
     dims: tuple[int, ...]
     axis: int
@@ -46,7 +33,6 @@ class AxisTurn:
 
     @property
     def size(self) -> int:
-        """Members of a ring."""
         return self.dims[self.axis]
 
     @property
@@ -59,17 +45,14 @@ class AxisTurn:
         return self.size - 1
 
     def places(self, axis: int) -> Ints:
-        """The coordinate of every member on an axis."""
         return np.arange(math.prod(self.dims)) // math.prod(self.dims[axis + 1 :]) % self.dims[axis]
 
     def next(self) -> Ints:
-        """The member to which each member sends."""
         place = self.places(self.axis)
         stride = math.prod(self.dims[self.axis + 1 :])
         return np.arange(len(place)) + ((place + 1) % self.size - place) * stride
 
     def first(self, number: int) -> Ints:
-        """The first chunk that each member sends in round `number`, from 0."""
         block = (self.places(self.axis) - number - int(self.reduce)) % self.size
         first = self.base + block * self.span
         span = math.prod(self.dims)
@@ -88,20 +71,14 @@ def _axes_of(pattern: Pattern) -> tuple[int, ...]:
 
 
 def _turns(dims: Sequence[int], order: Sequence[int], base: int, reduce: bool) -> list[AxisTurn]:
-    """The turns of one part, whose chunks begin at `base`, over the axes in `order`.
-
-    They scatter over the axes as they come where `reduce`; else they gather over them backwards.
-    """
+    """The turns of one part over the axes in `order`: scattered as they come, or gathered backwards."""
     turns = [AxisTurn(tuple(dims), axis, tuple(order[:n]), base, reduce) for n, axis in enumerate(order)]
     return turns if reduce else turns[::-1]
 
 
 def _side_by_side(name: str, parts: Sequence[Sequence[AxisTurn]]) -> Iterator[Phase]:
-    """The rounds of several parts of the payload at once, all of which begin every turn together.
-
-    A phase ends where a part has come to the end of its turn: its rounds are alike. Raises `Unsuited` where
-    the parts pass on such different numbers of chunks that a round cannot be listed.
-    """
+    """The rounds of several parts of the payload at once, all of which begin every turn together. A phase
+    ends where a part has come to the end of its turn: its rounds are alike."""
     for turns in zip(*parts, strict=True):
         behind = 0
         for rounds in sorted({turn.rounds for turn in turns}):
@@ -110,7 +87,6 @@ def _side_by_side(name: str, parts: Sequence[Sequence[AxisTurn]]) -> Iterator[Ph
 
 
 def _together(name: str, turns: Sequence[AxisTurn], start: int, stop: int) -> Phase:
-    """The rounds from `start` to `stop` of one turn a part."""
     n = math.prod(turns[0].dims)
     span = math.gcd(*(turn.span for turn in turns))
     runs = [turn.span // span for turn in turns]

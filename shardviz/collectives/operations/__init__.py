@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from shardviz.collectives.operation import Operation, Parameter
-from shardviz.collectives.operations.copies import AllGather, PBroadcast, PPermute
-from shardviz.collectives.operations.exchanges import AllToAll, RaggedAllToAll
+from shardviz.collectives.operations.transfers import AllGather, PBroadcast, PPermute
+from shardviz.collectives.operations.transfers import AllToAll, RaggedAllToAll
 from shardviz.collectives.operations.reductions import PMax, PMean, PMin, PSum, PSumScatter
 from shardviz.errors import QuestionError, quote
 
@@ -42,7 +42,6 @@ OTHER_NAMES = {
 
 
 def takers(parameter: Parameter) -> list[str]:
-    """The operations that take a parameter."""
     return [name for name, kind in OPERATIONS.items() if parameter in kind.takes]
 
 
@@ -51,10 +50,8 @@ MAX_EXAMPLE = 200
 
 
 def check_operation(name: str, given: Mapping[str, Any]) -> None:
-    """Raise `QuestionError` for an operation that JAX does not have, and for parameters that are not its own.
-
-    `given` are those of `PARAMETERS` by name; None or False where they are left out.
-    """
+    """Raise `QuestionError` for an operation that JAX does not have, and for parameters that are not its
+    own."""
     if name not in OPERATIONS:
         from difflib import get_close_matches
 
@@ -83,10 +80,7 @@ def check_needed(name: str, given: Mapping[str, Any], group_size: int) -> None:
 
 
 def operation_for(name: str, axes: tuple[str, ...], given: Mapping[str, Any], group_size: int) -> Operation:
-    """The operation with JAX's parameters, from those that `check_operation` has seen.
-
-    Raises `QuestionError` where one is missing without which the operation means nothing.
-    """
+    """The operation with JAX's parameters. Raises as `check_needed`."""
     kind: Callable[..., Operation] = OPERATIONS[name]
     check_needed(name, given, group_size)
     fields = {

@@ -47,8 +47,6 @@ class _Reduction(Operation):
 
 @dataclass(frozen=True)
 class _AllReduce(_Reduction):
-    """A reduction whose whole result every member has."""
-
     kind: ClassVar[str] = "all_reduce"
     leaves_copies: ClassVar[bool] = True
     axes: tuple[str, ...]
@@ -76,10 +74,8 @@ class PSum(_AllReduce):
 
 @dataclass(frozen=True)
 class PMean(PSum):
-    """`jax.lax.pmean`: `psum`, wrapped around as it may be, divided by the members' number.
-
-    Of integers and booleans it is f32, of 64-bit integers f64 (JAX with 64-bit types enabled).
-    """
+    """`jax.lax.pmean`: `psum`, wrapped around as it may be, divided by the members' number. Of integers and
+    booleans it is f32, of 64-bit integers f64 (JAX with 64-bit types enabled)."""
 
     name: ClassVar[str] = "pmean"
 
@@ -124,9 +120,7 @@ class PMin(_Extreme):
 @dataclass(frozen=True)
 class PSumScatter(_Reduction):
     """`jax.lax.psum_scatter`: the sum, `scatter_dimension` of which is cut into a part for each member.
-
-    Untiled, a part is one slice, and the dimension is gone from the result.
-    """
+    Untiled, a part is one slice, and the dimension is gone from the result."""
 
     name: ClassVar[str] = "psum_scatter"
     kind: ClassVar[str] = "reduce_scatter"

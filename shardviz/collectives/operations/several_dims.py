@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from shardviz.collectives.operation import Blocks, check_divides, whole
-from shardviz.collectives.operations.exchanges import AllToAll
 from shardviz.collectives.operations.reductions import PSumScatter
+from shardviz.collectives.operations.transfers import AllToAll
 from shardviz.collectives.values import Ints, check_dtype
 from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
@@ -77,7 +77,6 @@ class _OfSeveral:
         return (*shape, last * pieces)
 
     def check_pieces(self, shape: tuple[int, ...]) -> None:
-        """Raise `QuestionError` for a shard that cannot be dealt into equal pieces."""
         if len(shape) != len(self.split):
             problem = f"the shard has {len(shape)} dimensions, and {len(self.split)} are split"
             raise QuestionError(problem, "take the array of the plan")
@@ -113,8 +112,6 @@ class AllToAllOfSeveral(_OfSeveral, AllToAll):
 
 @dataclass(frozen=True)
 class PSumScatterOfSeveral(_OfSeveral, PSumScatter):
-    """`jax.lax.psum_scatter` of such pieces."""
-
     sizes: tuple[int, ...] = ()
     split: Places = ()
 

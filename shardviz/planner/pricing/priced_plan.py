@@ -3,7 +3,7 @@
 A local step takes as long as the longer of its arithmetic and its HBM bytes over HBM's bandwidth, a
 collective as long as its links need, or HBM where that is slower. Arithmetic takes the FLOPs over the peak of
 its dtype (the roofline model: Williams, Waterman and Patterson 2009), or where a chip's matmuls were measured
-what these take (`hardware.matmuls`).
+what these take (`hardware.gpu_times`).
 
 The communication that work can hide is that of its own pass: no work of the forward pass hides the sum of a
 gradient, which the backward pass makes. So "How to Scale Your Model", part 5, sets the all-reduces of data
@@ -20,9 +20,9 @@ from itertools import pairwise
 from typing import TypeVar
 
 from shardviz.hardware.chips import DeviceFigures
+from shardviz.hardware.gpu_times import matmul_time
 from shardviz.hardware.links import UnpublishedLinkError
 from shardviz.hardware.machine import Machine, PlacedMesh
-from shardviz.hardware.matmuls import matmul_time
 from shardviz.planner.plan import LOCAL_OPS, Plan, Step, axes_words, einsum_parts
 from shardviz.planner.problem import Phase
 from shardviz.planner.problem.functions import local_work

@@ -15,7 +15,7 @@ from shardviz.notation.book import Product, parse_product
 from shardviz.notation.einsum import Einsum, dims_text, has_words, parse_chain
 from shardviz.notation.mesh import mesh_in_text, parse_mesh
 from shardviz.notation.numbers import parse_sizes
-from shardviz.notation.problem_text import is_program, split_layers
+from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.spec_string import SpecPart, is_named, parse_named_specs, parse_specs, write_spec
 from shardviz.planner.problem import UNNAMED, Problem, Statement, unused_name
 from shardviz.planner.problem.sizes import dimension_sizes, padded, program_sizes, usual_sizes

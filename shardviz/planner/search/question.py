@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from shardviz.errors import QuestionError, quote
 from shardviz.hardware.machine import Machine
-from shardviz.notation.problem_text import is_program, split_layers
+from shardviz.notation.program import is_program, split_layers
 from shardviz.notation.spec_string import parse_named_specs
 from shardviz.planner.problem import Problem, Statement
 from shardviz.planner.problem.functions import statement_flops

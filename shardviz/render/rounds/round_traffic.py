@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 from rich.text import Text
 
-from shardviz.collectives.pattern import Pattern
-from shardviz.collectives.schedule import Sends
+from shardviz.collectives.schedule import Pattern, Sends
 from shardviz.collectives.values import Bools, Ints
 from shardviz.errors import plural
 from shardviz.hardware.routes import RouteSegment, route_segments

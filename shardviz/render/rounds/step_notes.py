@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from rich.text import Text
 
-from shardviz.collectives.pattern import LowerBound
+from shardviz.collectives.schedule import LowerBound
 from shardviz.errors import plural
 from shardviz.hardware.timelines import NotCompared, Timeline, fastest, is_cut
 from shardviz.render.caption import axes_text, mesh_text, repetition

@@ -1,4 +1,4 @@
-"""The time of a collective over GPUs, as NCCL runs it: the quickest of one to three lines over its bytes.
+"""The times of GPUs as they were measured: collectives, as NCCL runs them, and matmuls.
 
 Over n GPUs that share a switch each way of NCCL's (a protocol with an algorithm and its channels) takes
 
@@ -6,23 +6,27 @@ Over n GPUs that share a switch each way of NCCL's (a protocol with an algorithm
 
 V being the bytes that a device sends, w its links' bandwidth, and `share` what of it carries data. Up to
 `at_once` members start at the same time, 1 but for NVLink domains; each further one adds a hop. A group of
-two reaches less of its links than a large one, which is `ramp`: at most 1, so that more devices never take
-less. NCCL takes the way that is the quickest for the size.
+two reaches less of its links than a large one, which is `ramp`. NCCL takes the way that is the quickest for
+the size. Of a network between nodes nobody has published as much: there bytes take what the links say, and
+each node adds a hop (NCCL 2.30.7, ``src/graph/tuning.cc``). A matmul takes
 
-    all-gather over 8 H100:  28.3 µs + 9/8 · V / (48 % of w)  or  43.3 µs + 9/8 · V / (87 % of w)
+    start + FLOPs / (share of the peak) + bytes of operands and result / bandwidth
 
-The figures are fitted to times that XLA ships for its cost model, measured with NCCL as XLA calls it on nodes
-of H100 and B200 and on NVLink domains of GB200 and GB300 (openxla/xla, xla/service/gpu/model, Apache-2.0):
-`measured_times` has them, and `tests/benchmarks/nccl_fit.py` fits again. Other GPUs go by the nearest of
-these, at the bandwidth of their own links. Of a network between nodes nobody has published as much: there
-bytes take what the links say, and each node adds a hop (NCCL 2.30.7, ``src/graph/tuning.cc``).
+whose bytes pass between the cores and the second-level cache, faster than HBM. The figures are fitted to the
+times that XLA ships for its cost model, of NCCL and cuBLAS (openxla/xla, xla/service/gpu/model, Apache-2.0),
+by `nccl_fit.py` and `matmul_fit.py` of `tests/benchmarks`; other GPUs go by the nearest of these. The f8 of
+the H100 is not among them, as it lies above its published peak.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import NamedTuple
+
+from shardviz.units import seconds
 
 
 class Line(NamedTuple):
@@ -34,14 +38,11 @@ class Line(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """The ways of an operation, with what they share."""
-
     lines: tuple[Line, ...]
     ramp: float
     at_once: int
 
     def latency(self, line: Line, members: int) -> float:
-        """Seconds to start over so many GPUs."""
         return line.start + line.hop * max(0, members - self.at_once)
 
 
@@ -93,11 +94,9 @@ NCCL = {
 def nccl_time(
     like: str, op: str, members: int, seconds: float, outside: float, hops: float
 ) -> tuple[float, float]:
-    """The seconds of start and of bytes of an operation, by HLO's name, over `members` GPUs of each node.
-
-    `like` is a key of `NCCL`. `seconds` are those of a node's bytes at the links' full bandwidth, `outside`
-    those of the network's, and `hops` the seconds of messages between nodes.
-    """
+    """Seconds of start and of bytes of HLO's operation `op` over `members` GPUs of each node, which go by
+    `like`, a key of `NCCL`. `seconds` are those of a node's bytes at the links' full bandwidth, `outside`
+    those of the network's, and `hops` the seconds of messages between nodes."""
     op = op if op in NCCL[like] else _LIKE[op]
     ways, times = NCCL[like][op], []
     for line in ways.lines:
@@ -111,8 +110,8 @@ def nccl_time(
 
 
 def ways_over(like: str, op: str, members: int) -> list[tuple[float, float]]:
-    """The ways of an operation over so many GPUs of a node that are the quickest for some size: seconds to
-    start, and the share of the links that is reached."""
+    """The ways of an operation that are the quickest for some size: seconds to start, the share of the
+    links."""
     ways = NCCL[like][op]
     starts = sorted((ways.latency(line, members), line.share) for line in ways.lines)
     quickest = [
@@ -122,10 +121,62 @@ def ways_over(like: str, op: str, members: int) -> list[tuple[float, float]]:
 
 
 def measured_times() -> Iterator[tuple[str, str, int, int, float]]:
-    """The measured times: GPU, operation by HLO's name, devices of a group, bytes of the larger of operand
-    and result, seconds."""
+    """The measured times: GPU, HLO's operation, devices of a group, bytes of the larger side, seconds."""
     for line in (files("shardviz.hardware") / "measured_collectives.txt").read_text("utf-8").splitlines():
         if not line.startswith("#"):
             chip, op, devices, *times = line.split()
             for step, micros in enumerate(times):
                 yield chip, op, int(devices), SMALLEST << step, float(micros) * 1e-6
+
+
+class MatmulTime(NamedTuple):
+    """Seconds to start, the share of the peak that is reached, and bytes a second on the chip."""
+
+    start: float
+    share: float
+    bandwidth: float
+
+    def bound(self, least: float, otherwise: str) -> str:
+        """The bound of a matmul of `least` seconds by the roofline: latency where the start alone is
+        longer."""
+        return "latency" if least < self.start else otherwise
+
+    @property
+    def words(self) -> str:
+        return f"{seconds(self.start)} to start and {self.share:.0%} of the peak, as matmuls were measured"
+
+
+MATMULS = {
+    "h100": {"bf16": MatmulTime(5.7e-6, 0.85, 1.5e13), "f32": MatmulTime(7e-6, 0.91, 4e12)},
+    "b200": {
+        "bf16": MatmulTime(5.9e-6, 0.71, 2.6e13),
+        "f32": MatmulTime(7.5e-6, 0.77, 2e13),
+        "f8e4m3fn": MatmulTime(5.8e-6, 0.87, 1.1e13),
+    },
+}
+"""By the GPU and the type that were measured; f32 is multiplied as TF32."""
+_MULTIPLIED_AS = {"f16": "bf16", "f8e5m2": "f8e4m3fn"}
+"""Types that take the same time."""
+
+
+def matmul_time(like: str, dtype: str) -> MatmulTime | None:
+    """The constants of a GPU, a key of `MATMULS` or "", in a type; None where nobody has measured it."""
+    return MATMULS.get(like, {}).get(_MULTIPLIED_AS.get(dtype, dtype))
+
+
+def moved_bytes(dtype: str, sizes: tuple[int, ...]) -> int:
+    """The bytes of operands and result of a matmul of sizes b, m, n and k; that of f8 is bf16."""
+    b, m, n, k = sizes
+    width = {"f32": 4, "bf16": 2}.get(dtype, 1)
+    return b * ((m * k + k * n) * width + m * n * max(width, 2))
+
+
+def measured_matmuls() -> Iterator[tuple[str, str, tuple[int, ...], float]]:
+    """The measured times: GPU, type, the sizes b, m, n and k, seconds."""
+    for line in (files("shardviz.hardware") / "measured_matmuls.txt").read_text("utf-8").splitlines():
+        if not line.startswith("#"):
+            chip, dtype, b, m, *points = line.split()
+            for point in points:
+                n, k, rate = re.split("[/:]", point)
+                sizes = int(b), int(m), int(n), int(k)
+                yield chip, dtype, sizes, 2 * math.prod(sizes) / float(rate) / 1e12
