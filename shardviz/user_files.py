@@ -81,9 +81,8 @@ def target_path(text: str) -> Path:
             raise QuestionError(f"{quote(name)} is a folder", "add the name of a file")
         _check_regular(path)
     except (OSError, RuntimeError, ValueError) as error:
-        raise QuestionError(
-            f"{quote(name)} cannot be the name of a file: {_reason(error)}", "use another"
-        ) from None
+        problem = f"{quote(name)} cannot be the name of a file: {_reason(error)}"
+        raise QuestionError(problem, "use another") from None
     return path
 
 
@@ -105,9 +104,8 @@ def write_file(path: Path, text: str) -> None:
         _check_regular(path)
         replace_file(path, text, path.stat().st_mode if path.exists() else None)
     except (OSError, RuntimeError, ValueError) as error:
-        raise QuestionError(
-            f"{quote(str(path))} cannot be written: {_reason(error)}", "use another name or folder"
-        ) from None
+        problem = f"{quote(str(path))} cannot be written: {_reason(error)}"
+        raise QuestionError(problem, "use another name or folder") from None
 
 
 def replace_file(path: Path, content: str | bytes, mode: int | None = None) -> None:

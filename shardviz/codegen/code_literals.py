@@ -157,6 +157,17 @@ def types_code(mesh: Mesh, axis_types: str) -> str:
     return f"axis_types=(AxisType.{axis_types},) * {len(mesh.axis_names)}"
 
 
+def mapped_code(function: str, into: str, out: str) -> list[str]:
+    """The lines that map a function over shards; `into` and `out` are the specs of arguments and results."""
+    given = [function, "mesh=mesh", f"in_specs={into}", f"out_specs={out}", "check_vma=False"]
+    line = f"mapped = jax.shard_map({', '.join(given)})"
+    if len(line) <= WIDTH:
+        return [line]
+    inner = f"    {', '.join(given)}"
+    inside = [inner] if len(inner) <= WIDTH else [f"    {each}," for each in given]
+    return ["mapped = jax.shard_map(", *inside, ")"]
+
+
 _COLLECTIVES = "all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute"
 
 

@@ -13,6 +13,7 @@ from shardviz.codegen.code_literals import (
     axes_code,
     devices_code,
     lines_text,
+    mapped_code,
     mesh_code,
     parameters_code,
     printed_code,
@@ -27,6 +28,7 @@ from shardviz.collectives.operations.several_dims import OfSeveral, PSumScatterO
 from shardviz.errors import QuestionError
 from shardviz.planner.problem.statement_code import dtype_code
 from shardviz.sharding import PartitionSpec
+from shardviz.stepping.question import distinct, joined
 from shardviz.targets import MAX_CPU_DEVICES, UNSAFE
 
 if TYPE_CHECKING:
@@ -62,21 +64,27 @@ def collective_code(question: CollectiveQuestion, about: str = "") -> str:
     layout = question.layout
     mesh = layout.mesh
     if mesh.size > MAX_CPU_DEVICES or layout.bytes_per_device * mesh.size > MAX_BYTES:
-        raise QuestionError(
-            f"{mesh.size:,} devices with {layout.bytes_per_device:,} bytes each are too much to simulate",
-            f"use up to {MAX_CPU_DEVICES:,} devices, and smaller arrays",
+        problem = (
+            f"{mesh.size:,} devices with {layout.bytes_per_device:,} bytes each are too much to simulate"
         )
+        raise QuestionError(problem, f"use up to {MAX_CPU_DEVICES:,} devices, and smaller arrays")
     if layout.array.dtype in UNSAFE:
         raise QuestionError(f"XLA for CPU does not move {layout.array.dtype} reliably", "use s4, u4 or s8")
+    operation = question.operation
+    before, (*first, last) = shard_code(
+        operation, layout.shard_shape, _shard(question), axes_code(operation.axes)
+    )
+    # Results that no spec joins stand one behind the other, by device.
+    last = last if question.final_spec else f"({last})[None]"
     parts = [
         [*devices_code(mesh.size, layout.array.dtype), ""],
         [*mesh_code(mesh, "Auto"), ""],
         [*[f"# {about}"] * bool(about), *_numbers(question), "", ""],
-        [*_program(question), "", ""],
+        [*before, "def program(shard):", *(f"    {line}" for line in first), f"    return {last}", "", ""],
         _run(question),
     ]
-    over = ", ".join(question.operation.axes)
-    return program_text(f"{question.operation.name} over {over} on the mesh {mesh}.", parts)
+    over = ", ".join(operation.axes)
+    return program_text(f"{operation.name} over {over} on the mesh {mesh}.", parts)
 
 
 def _numbers(question: CollectiveQuestion) -> list[str]:
@@ -87,11 +95,11 @@ def _numbers(question: CollectiveQuestion) -> list[str]:
     reshape = "" if len(shape) == 1 else f".reshape({tuple_code(shape)})"
     if question.shards is None or question.counted:
         values = f"jnp.arange({count})"
-        limit = _distinct(layout.array.dtype)
-        values += f" % {limit}" if limit and limit < count else ""
+        limit = distinct(layout.array.dtype)
+        values += f" % {limit}" if limit < count else ""
         values = f"({values})" if "%" in values else values
         return [f"x = {values}.astype({dtype}){reshape}"]
-    numbers = _given(question)
+    numbers = joined(question.shards, layout).reshape(-1).tolist()
     if len(numbers) > MAX_WRITTEN:
         raise QuestionError(f"{len(numbers):,} numbers are too many to write down", "give fewer")
     words = map(repr, numbers)
@@ -102,28 +110,6 @@ def _numbers(question: CollectiveQuestion) -> list[str]:
         return [line]
     lines = textwrap.wrap(f"{listed},", WIDTH, initial_indent="    ", subsequent_indent="     ")
     return ["x = jnp.array(", *lines, f"    dtype={dtype},", f"){reshape}"]
-
-
-def _distinct(dtype: str) -> int:
-    """The count of whole numbers from 0 on that the dtype holds; 0 where that is more than anything."""
-    from shardviz.stepping.question import MAX_COUNTED, counted
-
-    counting = counted(MAX_COUNTED, dtype)
-    again = (counting[1:] == counting[0]).nonzero()[0]
-    return int(again[0]) + 1 if len(again) else 0
-
-
-def _given(question: CollectiveQuestion) -> list[object]:
-    import numpy as np
-
-    layout, shards = question.layout, question.shards
-    assert shards is not None
-    whole = np.empty(layout.array.shape, dtype=shards.dtype)
-    for position in range(layout.mesh.size):
-        bounds = layout.slices(layout.block(position))
-        whole[tuple(slice(*bound) for bound in bounds)] = shards[position]
-    found: list[object] = whole.reshape(-1).tolist()
-    return found
 
 
 def shard_code(
@@ -137,28 +123,14 @@ def shard_code(
     if operation.name == "ragged_all_to_all":
         return _ragged_code(operation.parameters["send_sizes"], shape[0], shard, axes)
     if isinstance(operation, OfSeveral):
-        return [], _body_of_several(operation, shape, shard, axes)
+        # The pieces for each device, along a dimension in front, are sent; what arrives is put together.
+        pieces = f"pieces = {rearranged_code(shard, operation.deal(shape))}"
+        if isinstance(operation, PSumScatterOfSeveral):
+            return [], [pieces, f"jax.lax.psum_scatter(pieces, {axes})"]
+        sent = f"arrived = jax.lax.all_to_all(pieces, {axes}, 0, 0, tiled=True)"
+        return [], [pieces, sent, rearranged_code("arrived", operation.collect(shape))]
     given = parameters_code(operation.parameters, len(shape))
     return [], [f"jax.lax.{operation.name}({shard}, {axes}{given})"]
-
-
-def _program(question: CollectiveQuestion) -> list[str]:
-    operation = question.operation
-    before, (*first, last) = shard_code(
-        operation, question.layout.shard_shape, _shard(question), axes_code(operation.axes)
-    )
-    # Results that no spec joins stand one behind the other, by device.
-    last = last if question.final_spec else f"({last})[None]"
-    return [*before, "def program(shard):", *(f"    {line}" for line in first), f"    return {last}"]
-
-
-def _body_of_several(operation: OfSeveral, shape: tuple[int, ...], shard: str, axes: str) -> list[str]:
-    """The pieces for each device, along a dimension in front, are sent; what arrives is put together."""
-    lines = [f"pieces = {rearranged_code(shard, operation.deal(shape))}"]
-    if isinstance(operation, PSumScatterOfSeveral):
-        return [*lines, f"jax.lax.psum_scatter(pieces, {axes})"]
-    lines.append(f"arrived = jax.lax.all_to_all(pieces, {axes}, 0, 0, tiled=True)")
-    return [*lines, rearranged_code("arrived", operation.collect(shape))]
 
 
 def _shard(question: CollectiveQuestion) -> str:
@@ -168,17 +140,16 @@ def _shard(question: CollectiveQuestion) -> str:
 
 def _run(question: CollectiveQuestion) -> list[str]:
     layout = question.layout
-    into = shard_map_spec(layout.spec)
-    out = question.final_spec.replace("'", '"')
-    if not out:
-        out = spec_code(PartitionSpec((layout.mesh.axis_names,)))
-    specs = f"in_specs={into}, out_specs={out}"
-    call = f"mapped = jax.shard_map(program, mesh=mesh, {specs}, check_vma=False)"
-    lines = [call]
-    if len(call) > WIDTH:
-        lines = ["mapped = jax.shard_map(", f"    program, mesh=mesh, {specs}, check_vma=False", ")"]
-    lines += ["compiled = jax.jit(mapped).lower(x).compile()", "", *printed_code(), ""]
-    lines.append("result = compiled(x)")
+    every = PartitionSpec((layout.mesh.axis_names,))
+    out = question.final_spec.replace("'", '"') or spec_code(every)
+    lines = mapped_code("program", shard_map_spec(layout.spec), out)
+    lines += [
+        "compiled = jax.jit(mapped).lower(x).compile()",
+        "",
+        *printed_code(),
+        "",
+        "result = compiled(x)",
+    ]
     # The numbers that all devices end with, or start with, where these are more.
     most = question.operation.larger(layout.shard_shape, question.schedule.pattern.group_size)
     if layout.mesh.size * math.prod(most) > MAX_PRINTED:
@@ -244,8 +215,19 @@ def rounds_code(run: CollectiveRun) -> str:
     if not rounds or buffer is None:
         return collective_code(run.question)
     start, end = buffer
-    parts = [["", ""], [*_listed(question, rounds), "", ""], [*_by_hand(question, start, end), "", ""]]
-    return collective_code(question, about) + lines_text([*parts, _compared(question)])
+    listed = [
+        "",
+        "",
+        f"# The same by hand, with the {question.schedule.algorithm} algorithm. Each exchange of a round:",
+        "# whether the receiver takes or adds a chunk, and the sends as (from, to, chunk).",
+        "rounds = [",
+    ]
+    for number, (phase, exchanges) in enumerate(rounds, 1):
+        listed.append(f"    [  # {number}: {phase}")
+        listed += [f'        ("{what}", {sends}),' for what, sends in exchanges]
+        listed.append("    ],")
+    parts = [[*listed, "]", "", ""], [*_by_hand(question, start, end), "", ""], _compared(question)]
+    return collective_code(question, about) + lines_text(parts)
 
 
 def _is_small(question: CollectiveQuestion) -> bool:
@@ -259,9 +241,8 @@ def _buffer(question: CollectiveQuestion) -> tuple[str, str] | None:
     members = question.schedule.pattern.group_size
     shard, given = _shard(question), operation.parameters
     mine = f"jnp.zeros(({chunks}, *{shard}.shape), {shard}.dtype).at[me].set({shard})"
-    if question.layout.array.dtype == "pred" or not _is_small(question):
-        return None
-    if isinstance(operation, OfSeveral):
+    is_other = isinstance(operation, OfSeveral) or question.layout.array.dtype == "pred"
+    if is_other or not _is_small(question):
         return None
     if operation.name == "all_gather" and chunks == members:
         axis = given["axis"]
@@ -315,19 +296,6 @@ def _exchanges(sends: Sends) -> list[Exchange]:
     return exchanges
 
 
-def _listed(question: CollectiveQuestion, rounds: Sequence[tuple[str, list[Exchange]]]) -> list[str]:
-    lines = [
-        f"# The same by hand, with the {question.schedule.algorithm} algorithm. Each exchange of a round:",
-        "# whether the receiver takes or adds a chunk, and the sends as (from, to, chunk).",
-        "rounds = [",
-    ]
-    for number, (phase, exchanges) in enumerate(rounds, 1):
-        lines.append(f"    [  # {number}: {phase}")
-        lines += [f'        ("{what}", {sends}),' for what, sends in exchanges]
-        lines.append("    ],")
-    return [*lines, "]"]
-
-
 def _by_hand(question: CollectiveQuestion, start: str, end: str) -> list[str]:
     axes = axes_code(question.operation.axes)
     members, chunks = question.schedule.pattern.group_size, question.schedule.chunks
@@ -378,20 +346,13 @@ def _permuted(question: CollectiveQuestion) -> list[str]:
 
 
 def _compared(question: CollectiveQuestion) -> list[str]:
-    mesh = question.layout.mesh
-    into, every = shard_map_spec(question.layout.spec), f"P({axes_code(mesh.axis_names)})"
-    lines = [
-        "mapped = jax.shard_map(",
-        f"    by_hand, mesh=mesh, in_specs={into}, out_specs={every}, check_vma=False",
-        ")",
+    layout = question.layout
+    before = "before" if question.schedule.pattern.reduces else "before (0: not received yet)"
+    return [
+        *mapped_code("by_hand", shard_map_spec(layout.spec), f"P({axes_code(layout.mesh.axis_names)})"),
         "same, history = jax.device_get(jax.jit(mapped)(x))",
         "assert same.all()",
         'print("round by round the result is the same")',
-    ]
-    whole = question.schedule.pattern.reduces
-    before = "before" if whole else "before (0: not received yet)"
-    return [
-        *lines,
         "for number in range(history.shape[1]):",
         f'    print(f"after round {{number}}:" if number else "{before}:")',
         "    for device, chunks in zip(mesh.devices.flat, history[:, number]):",

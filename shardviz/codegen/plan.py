@@ -13,6 +13,7 @@ from shardviz.codegen.code_literals import (
     WIDTH,
     axes_code,
     devices_code,
+    mapped_code,
     mesh_code,
     parameters_code,
     plan_on_parts,
@@ -271,20 +272,7 @@ class _Writer:
         out = [shard_map_spec(spec) for _, spec in self.copies.taken[-1]]
         specs = f"({into[0]},)" if len(into) == 1 else f"({', '.join(into)})"
         out_specs = out[0] if len(out) == 1 else f"({', '.join(out)})"
-        lines = [
-            "mapped = jax.shard_map(",
-            f"    program, mesh=mesh, in_specs={specs}, out_specs={out_specs}, check_vma=False",
-            ")",
-        ]
-        if len(lines[1]) > WIDTH:
-            listed = [
-                "program",
-                "mesh=mesh",
-                f"in_specs={specs}",
-                f"out_specs={out_specs}",
-                "check_vma=False",
-            ]
-            lines[1:2] = [f"    {each}," for each in listed]
+        lines = mapped_code("program", specs, out_specs)
         placed = ", ".join(self.arguments)
         if self.runs:
             placed = "*placed"

@@ -155,10 +155,8 @@ class _Numbers:
         needed = (len(groups) * trace.data * largest + results) * self._prepared.dtype.itemsize
         needed += 16 * chunks * largest
         if needed > MAX_BYTES:
-            raise QuestionError(
-                f"the numbers of all steps take {needed / 2**30:,.1f} GiB, more than {MAX_BYTES // 2**30}",
-                "take a smaller array or mesh",
-            )
+            most = f"{needed / 2**30:,.1f} GiB, more than {MAX_BYTES // 2**30}"
+            raise QuestionError(f"the numbers of all steps take {most}", "take a smaller array or mesh")
         self.cuts = operation.cuts(shards.shape[1:], canonical_dtype(str(shards.dtype)), size, chunks)
 
     @cached_property

@@ -222,12 +222,9 @@ class UnfitShard(QuestionError):
 def dimension(number: int, rank: int, what: str) -> int:
     """A dimension of `what` counted from 0; negative numbers count from the end. Raises `QuestionError`."""
     if not -rank <= number < rank:
-        raise QuestionError(
-            f"{what} of {plural(rank, 'dimension')} has no dimension {number}",
-            f"dimensions go from 0 to {rank - 1}, or from -{rank} to -1"
-            if rank
-            else "a scalar has none: use shards of one dimension or more",
-        )
+        hint = f"dimensions go from 0 to {rank - 1}, or from -{rank} to -1"
+        hint = hint if rank else "a scalar has none: use shards of one dimension or more"
+        raise QuestionError(f"{what} of {plural(rank, 'dimension')} has no dimension {number}", hint)
     return number % rank
 
 
@@ -248,27 +245,19 @@ def check_divides(shape: tuple[int, ...], dim: int, group_size: int) -> None:
     if size % group_size:
         below, above = size // group_size * group_size, -(-size // group_size) * group_size
         sizes = (below, above) if below else (above,)
-        raise UnfitShard(
-            f"dimension {dim} of a shard has {plural(size, 'element')}, which {group_size:,} devices do not "
-            "divide",
-            f"{' or '.join(f'{size:,}' for size in sizes)} elements would work",
-            dim,
-            sizes,
-        )
+        has = f"dimension {dim} of a shard has {plural(size, 'element')}"
+        hint = f"{' or '.join(f'{size:,}' for size in sizes)} elements would work"
+        raise UnfitShard(f"{has}, which {group_size:,} devices do not divide", hint, dim, sizes)
     check_filled(shape, dim)
 
 
 def check_is_group(shape: tuple[int, ...], dim: int, group_size: int) -> None:
     """Raise `UnfitShard` unless a dimension of the shards has one element for each member of a group."""
     if shape[dim] != group_size:
-        tiled = shape[dim] % group_size == 0
-        raise UnfitShard(
-            f"dimension {dim} of a shard has {plural(shape[dim], 'element')}, but untiled it needs one for "
-            f"each of the {plural(group_size, 'device')}",
-            f"{group_size:,} elements would work{', and so would these, tiled' if tiled else ''}",
-            dim,
-            (group_size,),
-        )
+        has = f"dimension {dim} of a shard has {plural(shape[dim], 'element')}"
+        problem = f"{has}, but untiled it needs one for each of the {plural(group_size, 'device')}"
+        tiled = ", and so would these, tiled" * (shape[dim] % group_size == 0)
+        raise UnfitShard(problem, f"{group_size:,} elements would work{tiled}", dim, (group_size,))
 
 
 def check_filled(shape: tuple[int, ...], dim: int) -> None:

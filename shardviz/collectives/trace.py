@@ -68,11 +68,10 @@ class Trace:
 
     def __init__(self, schedule: Schedule) -> None:
         if not can_be_kept(schedule):
-            raise QuestionError(
-                f"{schedule.algorithm} over {schedule.pattern.group_size:,} devices moves more than "
-                f"{MAX_PIECES:,} pieces, too many to keep every step",
-                "take a smaller mesh, or leave out --data and --round: a summary does not follow pieces",
-            )
+            moves = f"{schedule.algorithm} over {schedule.pattern.group_size:,} devices moves"
+            problem = f"{moves} more than {MAX_PIECES:,} pieces, too many to keep every step"
+            hint = "take a smaller mesh, or leave out --data and --round: a summary does not follow pieces"
+            raise QuestionError(problem, hint)
         self.schedule = schedule
         self.sums: list[tuple[Small, Small]] = []
         """The sums in batches: (member's own, received) data of each. A batch needs only those before it."""

@@ -243,11 +243,8 @@ class CumulativeCost:
         seconds: list[float] = []
         for index, load, count in timeline.different_rounds():
             if (len(counts) + 1) * devices > MAX_NUMBERS:
-                raise QuestionError(
-                    f"the rounds of {timeline.algorithm} over {devices:,} devices are too many to "
-                    "add up one by one",
-                    "use a smaller group",
-                )
+                many = f"the rounds of {timeline.algorithm} over {devices:,} devices are too many"
+                raise QuestionError(f"{many} to add up one by one", "use a smaller group")
             counts.append(count)
             sent.append(sums(load.src, load.bytes, devices))
             seconds.append(timeline[index].seconds)

@@ -197,11 +197,9 @@ def topology_for(text: str | None, dims: tuple[int, ...]) -> Topology:
         return Switch(members)
     sizes = _sizes(text or "")
     if math.prod(sizes) != members:
-        raise QuestionError(
-            f"a topology of {times(sizes)} has {plural(math.prod(sizes), 'device')}, but the group has "
-            f"{members:,}",
-            f"give sizes that multiply to {members:,}, as in {times(dims)}",
-        )
+        devices = plural(math.prod(sizes), "device")
+        problem = f"a topology of {times(sizes)} has {devices}, but the group has {members:,}"
+        raise QuestionError(problem, f"give sizes that multiply to {members:,}, as in {times(dims)}")
     return Torus(sizes, (True,) * len(sizes))
 
 

@@ -75,11 +75,8 @@ class ShardedArray:
 
     def __post_init__(self) -> None:
         if len(self.dims) != len(self.shape):
-            raise QuestionError(
-                f"{self.name} has {plural(len(self.dims), 'dimension')} but "
-                f"{plural(len(self.shape), 'size')}",
-                "give one size for each dimension",
-            )
+            dims, sizes = plural(len(self.dims), "dimension"), plural(len(self.shape), "size")
+            raise QuestionError(f"{self.name} has {dims} but {sizes}", "give one size for each dimension")
         for dim, size in zip(self.dims, self.shape, strict=True):
             if size < 0:
                 raise QuestionError(f"dimension {dim} of {self.name} has size {size}", "sizes are 0 or more")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, count
@@ -149,39 +149,24 @@ class Layout:
         """Shard numbers of all positions, shape (devices,)."""
         import numpy as np
 
-        shards = np.empty(self.mesh.axis_sizes, dtype=np.int64)
-        shards[...] = self._along((*self.spec.axes, *self.spec.unreduced))
-        shards = shards.reshape(-1)
-        if self.spec.only_device is not None:
-            shards[:] = 1
-            shards[self.only_position] = 0
-        return shards
+        positions: Any = np.arange(self.mesh.size)
+        shards = np.zeros(self.mesh.size, dtype=np.int64)
+        shards += value(chain(*self._nests), positions)
+        return shards if self.spec.only_device is None else (positions != self.only_position).astype(np.int64)
 
     def bounds(self) -> NDArray[np.int64]:
         """(start, stop) of all positions in all dimensions, shape (devices, rank, 2)."""
         import numpy as np
 
-        bounds = np.empty((*self.mesh.axis_sizes, self.array.rank, 2), dtype=np.int64)
+        positions: Any = np.arange(self.mesh.size)
+        bounds = np.empty((self.mesh.size, self.array.rank, 2), dtype=np.int64)
         for dim, (step, size) in enumerate(zip(self.shard_shape, self.array.shape, strict=True)):
-            part = self._along(self.spec.dims[dim])
-            bounds[..., dim, 0] = np.minimum(part * step, size)
-            bounds[..., dim, 1] = np.minimum((part + 1) * step, size)
-        bounds = bounds.reshape(self.mesh.size, self.array.rank, 2)
+            part = value(self._nests[dim], positions)
+            bounds[:, dim, 0] = np.minimum(part * step, size)
+            bounds[:, dim, 1] = np.minimum((part + 1) * step, size)
         if self.spec.only_device is not None:
-            whole = bounds[self.only_position].copy()
-            bounds[...] = 0
-            bounds[self.only_position] = whole
+            bounds[positions != self.only_position] = 0
         return bounds
-
-    def _along(self, axes: Iterable[str]) -> Any:
-        """The row-major place of every device along some axes, an array that fits the mesh."""
-        import numpy as np
-
-        coords = np.ix_(*(np.arange(size, dtype=np.int64) for size in self.mesh.axis_sizes))
-        place: Any = 0
-        for axis in axes:
-            place = place * self.mesh.axis_size(axis) + self.mesh.coordinate(coords, axis)
-        return place
 
     @property
     def only_position(self) -> int:

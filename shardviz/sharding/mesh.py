@@ -32,10 +32,8 @@ class Mesh:
 
     def __post_init__(self) -> None:
         if len(self.axis_names) != len(self.axis_sizes):
-            raise QuestionError(
-                f"{plural(len(self.axis_names), 'axis name')} but {plural(len(self.axis_sizes), 'size')}",
-                "give every axis a size: X=2,Y=4",
-            )
+            names, sizes = plural(len(self.axis_names), "axis name"), plural(len(self.axis_sizes), "size")
+            raise QuestionError(f"{names} but {sizes}", "give every axis a size: X=2,Y=4")
         for name, size in zip(self.axis_names, self.axis_sizes, strict=True):
             if not is_axis_name(name):
                 problem = f"{quote(name)} is not an axis name"

@@ -82,11 +82,9 @@ class PartitionSpec:
 
     def check_rank(self, rank: int, name: str) -> None:
         if self.rank != rank:
-            raise QuestionError(
-                f"the spec {self} has {plural(self.rank, 'entry', 'entries')} but {name} has "
-                f"{plural(rank, 'dimension')}",
-                "write one entry for each dimension; _ or None leaves it unsharded",
-            )
+            entries, dimensions = plural(self.rank, "entry", "entries"), plural(rank, "dimension")
+            hint = "write one entry for each dimension; _ or None leaves it unsharded"
+            raise QuestionError(f"the spec {self} has {entries} but {name} has {dimensions}", hint)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         return iter(self.dims)

@@ -130,11 +130,9 @@ class CollectiveRun:
         """All algorithms for the same question, this one among them. Raises `QuestionError` for a large
         group."""
         if self._group_size > MAX_COMPARED:
-            raise QuestionError(
-                f"algorithms are compared over up to {MAX_COMPARED:,} devices, and the group has "
-                f"{self._group_size:,}",
-                f"take up to {MAX_COMPARED:,}: a smaller mesh, or fewer axes in --axis",
-            )
+            most = f"algorithms are compared over up to {MAX_COMPARED:,} devices"
+            hint = f"take up to {MAX_COMPARED:,}: a smaller mesh, or fewer axes in --axis"
+            raise QuestionError(f"{most}, and the group has {self._group_size:,}", hint)
         links = self.used_links
         rows = comparison(self.schedule.pattern, self._chunk_bytes, links.topology, links.spec)
         # This one as it is asked for, with its own pieces.

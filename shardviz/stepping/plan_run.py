@@ -27,7 +27,7 @@ from shardviz.sharding import Layout, Mesh
 from shardviz.sharding.digits import value
 from shardviz.stepping.collective_run import MAX_SHOWN_DEVICES, Verdict
 from shardviz.stepping.plan_step import moved_axes, question_of_step
-from shardviz.stepping.question import shards_of
+from shardviz.stepping.question import joined, shards_of
 
 MAX_KEPT = 64
 """Elements of the largest array, up to which a problem keeps its own sizes."""
@@ -109,7 +109,7 @@ class PlanRun:
         """The results put together, each whole; addends of a pending sum are added."""
         held = dict(zip(self.copies.given, self.given, strict=True))
         held |= {made: run.after for made, run in zip(self.copies.made, self.steps, strict=True)}
-        return tuple(_joined(held[copy]) for copy in self.copies.taken[-1])
+        return tuple(joined(held[copy].values, held[copy].layout) for copy in self.copies.taken[-1])
 
     def for_jax(self) -> tuple[Plan, tuple[Values, ...], tuple[Values, ...]]:
         """The plan, the shards of its arguments, and the whole arguments, as JAX is asked to run them."""
@@ -230,13 +230,6 @@ def _small_sizes(plan: Plan) -> dict[str, int]:
         sizes[roots[factors[0]]] *= lacking
         sizes[roots[whole]] = product * lacking
     return {dim: sizes[root] for dim, root in roots.items()}
-
-
-def _joined(held: HeldCopy) -> Values:
-    whole = np.zeros(held.layout.array.shape)
-    for device, shard in {device.shard: (device, own) for device, own in zip(*held, strict=True)}.values():
-        whole[tuple(slice(*bounds) for bounds in device.slices)] += shard
-    return whole
 
 
 class _Numpy:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from shardviz.collectives.operation import Operation, UnfitShard
 from shardviz.collectives.operations import check_operation, operation_for
-from shardviz.collectives.values import Values, array_from_numbers, numpy_dtype
+from shardviz.collectives.values import Values, array_from_numbers, float_limits, is_integer, numpy_dtype
 from shardviz.errors import QuestionError, TargetError, plural
+from shardviz.lazy_names import LazyImports
 from shardviz.notation.mesh import parse_axes
 from shardviz.notation.notations import layout_as_read, read_sharding
 from shardviz.notation.numbers import Numbers, parse_numbers, parse_shape
@@ -20,6 +21,9 @@ from shardviz.sharding.array import BITS
 
 if TYPE_CHECKING:
     from shardviz.collectives.schedule import Schedule
+with LazyImports("ml_dtypes", "numpy"):
+    import ml_dtypes
+    import numpy as np
 
 MAX_BYTES = 2**62
 """Bytes that all devices send to all stay below it, so that sums of them fit 64 bits."""
@@ -107,11 +111,9 @@ def question_from_options(
     elif _bytes_held(layout, operation) <= MAX_HELD:
         shards = shards_of(array_from_numbers(numbers.texts, layout.array.dtype), layout)
     else:
-        raise QuestionError(
-            f"{layout.mesh.size:,} devices would hold {held(layout, operation):,} numbers together, more "
-            f"than {MAX_HELD // 2**20} MiB of them",
-            "leave out --data to follow chunks without numbers",
-        )
+        together = f"{layout.mesh.size:,} devices would hold {held(layout, operation):,} numbers together"
+        problem = f"{together}, more than {MAX_HELD // 2**20} MiB of them"
+        raise QuestionError(problem, "leave out --data to follow chunks without numbers")
     final = final_result(operation, mesh)
     counted = numbers is None and shards is not None
     return CollectiveQuestion(operation, layout, shown, schedule, shards, *final, counted=counted)
@@ -145,8 +147,6 @@ def whole(schedule: Schedule, shard_shape: tuple[int, ...]) -> Schedule:
 
 def final_result(operation: Operation, mesh: Mesh) -> tuple[str, tuple[int, ...]]:
     """The `out_specs` for which `shard_map` returns all results, and the mesh positions in its order."""
-    import numpy as np
-
     reduced = operation.axes if operation.leaves_copies else ()
     axes = tuple(axis for axis in mesh.axis_names if axis not in reduced)
     positions = np.arange(mesh.size).reshape(mesh.axis_sizes)
@@ -160,11 +160,8 @@ def check_layout(layout: Layout) -> None:
         hint = "split a dimension over the axis instead: each device's part is its addend"
         raise QuestionError(f"the array is a pending sum over {', '.join(layout.spec.unreduced)}", hint)
     if layout.bytes_per_device * layout.mesh.size**2 > MAX_BYTES:
-        raise QuestionError(
-            f"{plural(layout.mesh.size, 'shard')} of {layout.bytes_per_device:,} bytes are too large to "
-            f"count",
-            "use smaller sizes",
-        )
+        shards = f"{plural(layout.mesh.size, 'shard')} of {layout.bytes_per_device:,} bytes"
+        raise QuestionError(f"{shards} are too large to count", "use smaller sizes")
     for uneven in layout.uneven:
         axes = ", ".join(f"{axis}={layout.mesh.axis_size(axis)}" for axis in layout.spec.dims[uneven.dim])
         problem = f"dimension {uneven.dim} has {plural(uneven.size, 'element')}, which {axes} does not divide"
@@ -223,11 +220,9 @@ def _layout(
         padded = (*smallest, *(1,) * len(parts))
         sizes = tuple(size * count for size, count in zip(padded, parts, strict=False))
     if numbers is not None and math.prod(sizes) != len(numbers):
-        raise QuestionError(
-            f"--data has {plural(len(numbers), 'number')}, but an array of the shape "
-            f"{'x'.join(map(str, sizes)) or '()'} has {math.prod(sizes):,}",
-            "give as many numbers as the shape has, or leave out --data for 0, 1, 2, …",
-        )
+        array = f"an array of the shape {'x'.join(map(str, sizes)) or '()'} has {math.prod(sizes):,}"
+        hint = "give as many numbers as the shape has, or leave out --data for 0, 1, 2, …"
+        raise QuestionError(f"--data has {plural(len(numbers), 'number')}, but {array}", hint)
     usual = "s32" if numbers is None else DTYPE_OF[numbers.kind]
     return layout_as_read(sizes, mesh, spec, reading, dtype, usual)
 
@@ -250,19 +245,19 @@ def _bytes_held(layout: Layout, operation: Operation) -> int:
     return held(layout, operation) * max(8, BITS[layout.array.dtype]) // 8
 
 
+def distinct(dtype: str) -> int:
+    """The count of whole numbers from 0 on that a dtype tells apart."""
+    if dtype == "pred":
+        return 2
+    element = numpy_dtype(dtype)
+    if is_integer(dtype):
+        return int(ml_dtypes.iinfo(element).max) + 1  # type: ignore[no-untyped-call]
+    return 2 ** (int(float_limits(element).nmant) + 1)
+
+
 def counted(count: int, dtype: str) -> Values:
     """0, 1, 2, …, starting over where the dtype cannot tell the next number from others."""
-    import ml_dtypes
-    import numpy as np
-
-    element = numpy_dtype(dtype)
-    if dtype == "pred":
-        different = 2
-    elif dtype[0] in "su":
-        different = int(ml_dtypes.iinfo(element).max) + 1  # type: ignore[no-untyped-call]
-    else:
-        different = 2 ** (int(ml_dtypes.finfo(element).nmant) + 1)  # type: ignore[no-untyped-call]
-    return (np.arange(count) % min(different, max(1, count))).astype(element)
+    return (np.arange(count) % min(distinct(dtype), max(1, count))).astype(numpy_dtype(dtype))
 
 
 def shards_of(values: Values, layout: Layout) -> Values:
@@ -275,3 +270,14 @@ def shards_of(values: Values, layout: Layout) -> Values:
     order = (*range(1, 2 * rank, 2), 0, *range(2, 2 * rank + 1, 2))
     shards: Values = blocks.transpose(order).reshape(math.prod(parts), *sizes)[layout.shards()]
     return shards
+
+
+def joined(shards: Values, layout: Layout) -> Values:
+    """The array of its parts by mesh position; the addends of a pending sum are added."""
+    whole = np.zeros(layout.array.shape, dtype=shards.dtype)
+    for device, shard in {
+        device.shard: (device, own) for device, own in zip(layout, shards, strict=True)
+    }.values():
+        place = tuple(slice(*bounds) for bounds in device.slices)
+        whole[place] = whole[place] + shard if layout.spec.unreduced else shard
+    return whole

@@ -235,14 +235,10 @@ class RaggedAllToAll(Operation):
         for sender, row in enumerate(self.send_sizes):
             if sum(row) > shape[0]:
                 most = max(map(sum, self.send_sizes))
-                raise UnfitShard(
-                    f"device {sender} of the group sends {plural(sum(row), 'row')}, but dimension 0 of a "
-                    f"shard has "
-                    f"{plural(shape[0], 'element')}",
-                    f"send {plural(shape[0], 'row')} at most, or use shards of {most:,}",
-                    0,
-                    (most,),
-                )
+                rows, there = plural(sum(row), "row"), plural(shape[0], "element")
+                problem = f"device {sender} of the group sends {rows}, but dimension 0 of a shard has {there}"
+                hint = f"send {plural(shape[0], 'row')} at most, or use shards of {most:,}"
+                raise UnfitShard(problem, hint, 0, (most,))
         if len({sum(column) for column in zip(*self.send_sizes, strict=True)}) > 1:
             check_zero(dtype, "a device that receives fewer rows than another")
 
@@ -278,12 +274,10 @@ class RaggedAllToAll(Operation):
         rows = self.send_sizes
         if len(rows) != group_size or any(len(row) != group_size for row in rows):
             lengths = " and ".join(map(str, sorted({len(row) for row in rows}))) or "no"
-            raise QuestionError(
-                f"the send sizes are {plural(len(rows), 'row')}, of {lengths} numbers, for a group of "
-                f"{group_size:,}",
-                f"give {plural(group_size, 'row')} of {plural(group_size, 'number')}: row i has what "
-                f"device i sends to each",
-            )
+            given = f"{plural(len(rows), 'row')}, of {lengths} numbers"
+            wanted = f"{plural(group_size, 'row')} of {plural(group_size, 'number')}"
+            problem = f"the send sizes are {given}, for a group of {group_size:,}"
+            raise QuestionError(problem, f"give {wanted}: row i has what device i sends to each")
         for sender, row in enumerate(rows):
             for receiver, size in enumerate(row):
                 if size < 0:
