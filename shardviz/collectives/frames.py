@@ -101,9 +101,26 @@ class Frames:
         shards: Values | None = None,
     ) -> None:
         self.schedule = schedule
-        self._numbers: _Numbers | None = None
-        if operation is not None and mesh is not None and shards is not None:
-            self._numbers = _Numbers(self.trace, operation, mesh.groups(operation.axes), shards)
+        self.before: Values | None = None
+        """Every device's shard, by mesh position."""
+        self.cuts: Cuts | None = None
+        """The way in which shards are cut into chunks."""
+        if operation is None or mesh is None or shards is None:
+            return
+        self.before, self._operation = shards, operation
+        self._positions: Ints = np.array(mesh.groups(operation.axes))
+        self._prepared = operation.prepared(shards)
+        (groups, size), chunks, pattern = self._positions.shape, schedule.chunks, schedule.pattern
+        starts_with = chunks if pattern.reduces or pattern.kind == "broadcast" else chunks // size
+        largest = -(-math.prod(shards.shape[1:]) // starts_with)
+        results = len(shards) * math.prod(operation.larger(shards.shape[1:], size))
+        # Of each element's place at the start and at the end there are 8 bytes.
+        needed = (groups * self.trace.data * largest + results) * self._prepared.dtype.itemsize
+        needed += 16 * chunks * largest
+        if needed > MAX_BYTES:
+            most = f"{needed / 2**30:,.1f} GiB, more than {MAX_BYTES // 2**30}"
+            raise QuestionError(f"the numbers of all steps take {most}", "take a smaller array or mesh")
+        self.cuts = operation.cuts(shards.shape[1:], canonical_dtype(str(shards.dtype)), size, chunks)
 
     @cached_property
     def trace(self) -> Trace:
@@ -117,92 +134,59 @@ class Frames:
             raise IndexError(f"frame {number} does not exist: there are {len(self)}")
         return Frame(self, number % len(self))
 
-    @property
-    def before(self) -> Values | None:
-        return None if self._numbers is None else self._numbers.shards
-
-    @property
-    def after(self) -> Values | None:
-        return None if self._numbers is None else self._numbers.after
-
-    @property
-    def cuts(self) -> Cuts | None:
-        return None if self._numbers is None else self._numbers.cuts
-
     def values(self, group: int, chunk: int, datum: int) -> Values | None:
         """The elements of a datum of a chunk in one group; None without numbers."""
-        if self._numbers is None:
+        if self.cuts is None:
             return None
-        found: Values = self._numbers.data[group, datum, : self._numbers.cuts.sizes[chunk]]
+        found: Values = self._data[group, datum, : self.cuts.sizes[chunk]]
         return found
 
-
-class _Numbers:
-    def __init__(
-        self, trace: Trace, operation: Operation, groups: tuple[tuple[int, ...], ...], shards: Values
-    ) -> None:
-        self._trace, self._operation = trace, operation
-        self._positions = np.array(groups)
-        self.shards = shards
-        size = self._positions.shape[1]
-        self._prepared = operation.prepared(shards)
-        chunks = trace.schedule.chunks
-        pattern = trace.schedule.pattern
-        starts_with = chunks if pattern.reduces or pattern.kind == "broadcast" else chunks // size
-        largest = -(-math.prod(shards.shape[1:]) // starts_with)
-        results = len(shards) * math.prod(operation.larger(shards.shape[1:], size))
-        # Of each element's place at the start and at the end there are 8 bytes.
-        needed = (len(groups) * trace.data * largest + results) * self._prepared.dtype.itemsize
-        needed += 16 * chunks * largest
-        if needed > MAX_BYTES:
-            most = f"{needed / 2**30:,.1f} GiB, more than {MAX_BYTES // 2**30}"
-            raise QuestionError(f"the numbers of all steps take {most}", "take a smaller array or mesh")
-        self.cuts = operation.cuts(shards.shape[1:], canonical_dtype(str(shards.dtype)), size, chunks)
-
     @cached_property
-    def data(self) -> Values:
+    def _data(self) -> Values:
         """(groups, data, elements of the largest chunk); a smaller chunk has its elements first."""
-        trace, cuts = self._trace, self.cuts
-        groups = len(self._positions)
+        trace, cuts = self.trace, self.cuts
+        assert cuts is not None
         shards = self._prepared.reshape(len(self._prepared), -1)[self._positions]
-        data = np.zeros((groups, trace.data, cuts.start.shape[1]), dtype=shards.dtype)
-        index = cuts.start[trace.leaf_chunk]
-        leaves = len(trace.leaf_member)
+        data = np.zeros((len(self._positions), trace.data, cuts.start.shape[1]), dtype=shards.dtype)
+        done = len(trace.leaf_member)
         if shards.size:
             # Where a chunk has no element, any will do: it is never looked at.
-            data[:, :leaves] = shards[:, trace.leaf_member[:, None], index.clip(0)]
-        done = leaves
+            index = cuts.start[trace.leaf_chunk].clip(0)
+            data[:, :done] = shards[:, trace.leaf_member[:, None], index]
         for own, received in trace.sums:
             data[:, done : done + len(own)] = self._operation.combined(data[:, own], data[:, received])
             done += len(own)
         return data
 
     @cached_property
-    def after(self) -> Values:
+    def after(self) -> Values | None:
+        """Every device's result as JAX gives it, by mesh position."""
+        if self.cuts is None:
+            return None
         groups, size = self._positions.shape
         elements = math.prod(self.cuts.shape)
-        pattern, shared = self._trace.schedule.pattern, self._trace.shared()
+        pattern, shared = self.schedule.pattern, self.trace.shared()
         if shared is not None and pattern.everyone:
             chunk = np.arange(len(shared))
-            one = self._laid_out(np.zeros_like(chunk), chunk, shared, elements)
+            one = self._laid_out(self.cuts, np.zeros_like(chunk), chunk, shared, elements)
             result = np.repeat(one, size, axis=0)
         else:
-            member, chunk = pattern.ends(self._trace.schedule.chunks)
-            datum = self._trace.final(member, chunk)
-            result = self._laid_out(member, chunk, datum, size * elements)
+            member, chunk = pattern.ends(self.schedule.chunks)
+            datum = self.trace.final(member, chunk)
+            result = self._laid_out(self.cuts, member, chunk, datum, size * elements)
         finished = self._operation.finished(result.reshape(groups, size, *self.cuts.shape), size)
         devices = np.empty((groups * size, *self.cuts.shape), dtype=finished.dtype)
         devices[self._positions.reshape(-1)] = finished.reshape(devices.shape)
         return devices
 
-    def _laid_out(self, member: Ints, chunk: Ints, datum: Ints | Small, length: int) -> Values:
+    def _laid_out(self, cuts: Cuts, member: Ints, chunk: Ints, datum: Ints | Small, length: int) -> Values:
         """(groups, length): the data where a member's chunks end; members follow one another."""
         result = np.zeros((len(self._positions), length), dtype=self._prepared.dtype)
-        place = self.cuts.end[chunk]
+        place = cuts.end[chunk]
         used = place >= 0
-        place = place + (member * math.prod(self.cuts.shape))[:, None]
+        place = place + (member * math.prod(cuts.shape))[:, None]
         if used.all():
-            result[:, place.reshape(-1)] = self.data[:, datum].reshape(len(result), -1)
+            result[:, place.reshape(-1)] = self._data[:, datum].reshape(len(result), -1)
         else:
-            result[:, place[used]] = self.data[:, datum][:, used]
+            result[:, place[used]] = self._data[:, datum][:, used]
         return result

@@ -146,6 +146,18 @@ class Sends:
         return Sends(src, dst, chunk, np.repeat(self.reduce, self.span))
 
 
+def each_to(dst: Ints, chunk: Ints, reduce: bool = False, span: int = 1) -> Sends:
+    """The sends of one entry for each member, to `dst`."""
+    return Sends(np.arange(len(dst)), dst, chunk, np.full(len(dst), reduce), span)
+
+
+def together(*parts: Sends) -> Sends:
+    """Sends of one span at the same time."""
+    columns = zip(*((part.src, part.dst, part.chunk, part.reduce) for part in parts), strict=True)
+    src, dst, chunk, reduce = map(np.concatenate, columns)
+    return Sends(src, dst, chunk, reduce, parts[0].span)
+
+
 @dataclass(frozen=True)
 class Phase:
     """Consecutive rounds of one kind: `name` is what they do together, as "reduce-scatter". `sends` gives the

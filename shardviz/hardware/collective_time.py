@@ -294,7 +294,7 @@ def _in_stages(op: str, size: int, stages: list[_Stage], in_rounds: bool) -> Col
     adds = in_rounds or op in BROADCASTS
     words = "; then ".join(part.words for part in parts)
     if floors := [stage.floor for stage in stages if stage.floor]:
-        floor = _twice(times) + " and ".join(floors)
+        floor = "twice " * (times == 2) + " and ".join(floors)
         words += f", and {floor}" if adds else f"; or {floor}, if longer"
     seconds = latency + bandwidth if adds else max(latency, bandwidth)
     bound = "latency" if latency >= bandwidth else _names(slowest.stage.levels)
@@ -305,12 +305,13 @@ def _gathered(times: int, size: float, stage: _Stage) -> _Part:
     whole, members = times * size / stage.bandwidth, stage.members
     real = whole * (members - 1) / members
     rounded = stage.levels[0].kind == "network" or all(level.closes for level, _ in stage.carriers)
-    words = f"{stage.described}: {_twice(times)}{members - 1}/{members} of {_bytes(size)} over {stage.rates}"
+    twice = "twice " * (times == 2)
+    words = f"{stage.described}: {twice}{members - 1}/{members} of {_bytes(size)} over {stage.rates}"
     slowest, along, shares = max(_on_one_axis(stage), default=(0.0, "", ""))
     if times * size * slowest > real * 1.001:
         # The other levels are done sooner.
         real = times * size * slowest
-        words = f"{stage.described}: {_twice(times)}{shares} of {_bytes(size)} on links along {along}"
+        words = f"{stage.described}: {twice}{shares} of {_bytes(size)} on links along {along}"
     return _Part(stage, real, whole if rounded else real, words)
 
 
@@ -447,10 +448,6 @@ def _by_nccl(
 
 def _names(levels: Iterable[LinkLevel]) -> str:
     return " and ".join(dict.fromkeys(word for level in levels for word in level.words))
-
-
-def _twice(times: int) -> str:
-    return "twice " if times == 2 else ""
 
 
 def _many(count: int) -> str:

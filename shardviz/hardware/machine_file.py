@@ -121,7 +121,15 @@ def _content(path: Path) -> str:
 
 def _machine(table: StrictTable, stem: str) -> Machine:
     name = _words(table, "name", stem)
-    base = _base(table)
+    base = None
+    if "base" in table:
+        text = table.line("base", MAX_NAME)
+        if _is_file(text.strip()):
+            table.fail("base", "it is another file", "name hardware such as v5p:4x4x8")
+        try:
+            base = named_machine(text)
+        except QuestionError as error:
+            table.fail("base", error.message, error.hint)
     source = table.line("source", 200).strip() if "source" in table else ""
     if not source:
         source = f"{name}.toml" if base is None else f"{name}, over the figures of {base.name}: {base.source}"
@@ -163,18 +171,6 @@ def _words(table: StrictTable, key: str, otherwise: str) -> str:
     if not text:
         table.fail(key, "the text is empty", "write a name, or leave it out")
     return text
-
-
-def _base(table: StrictTable) -> Machine | None:
-    if "base" not in table:
-        return None
-    text = table.line("base", MAX_NAME)
-    if _is_file(text.strip()):
-        table.fail("base", "it is another file", "name hardware such as v5p:4x4x8")
-    try:
-        return named_machine(text)
-    except QuestionError as error:
-        table.fail("base", error.message, error.hint)
 
 
 def _device(table: StrictTable, before: DeviceFigures) -> DeviceFigures:

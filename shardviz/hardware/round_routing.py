@@ -72,7 +72,7 @@ class RoundRouting:
         src, dst, sizes = messages.src, messages.dst, messages.bytes
         if isinstance(topology, Hierarchy):
             by_level = messages_by_level(topology.levels, messages)
-            self.levels = [RoundRouting(own, level.topology, level.spec) for level, _, own in by_level]
+            self.levels = [RoundRouting(own, level.topology, level.spec) for level, own in by_level]
             self.hops: Ints = np.concatenate([level.hops for level in self.levels])
             self.loads: Ints = np.concatenate([level.loads for level in self.levels])
             return

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shardviz.collectives.schedule import Sends
-from shardviz.collectives.values import Bools, Ints
+from shardviz.collectives.values import Ints
 from shardviz.errors import QuestionError
 from shardviz.hardware.topology import Hierarchy, LinkedLevel, Switch, Topology, Torus
 
@@ -138,14 +138,14 @@ def links_in_order(torus: Torus, segments: Iterable[RouteSegment]) -> tuple[Ints
 
 def messages_by_level(
     levels: Iterable[LinkedLevel], messages: Messages
-) -> Iterator[tuple[LinkedLevel, Bools, Messages]]:
-    """Of each level which messages it carries, and these between its nodes."""
+) -> Iterator[tuple[LinkedLevel, Messages]]:
+    """Each level with the messages that it carries between its nodes."""
     left = np.ones(len(messages), dtype=bool)
     for level in levels:
         chosen = left & (messages.src // level.block != messages.dst // level.block)
         left &= ~chosen
         src, dst = messages.src[chosen] // level.shared, messages.dst[chosen] // level.shared
-        yield level, chosen, Messages(src, dst, messages.bytes[chosen])
+        yield level, Messages(src, dst, messages.bytes[chosen])
 
 
 def link_loads(topology: Topology, src: Ints, dst: Ints, weights: Ints) -> Ints:
@@ -153,7 +153,7 @@ def link_loads(topology: Topology, src: Ints, dst: Ints, weights: Ints) -> Ints:
     if isinstance(topology, Hierarchy):
         by_level = messages_by_level(topology.levels, Messages(src, dst, weights))
         return np.concatenate(
-            [link_loads(level.topology, own.src, own.dst, own.bytes) for level, _, own in by_level]
+            [link_loads(level.topology, own.src, own.dst, own.bytes) for level, own in by_level]
         )
     if isinstance(topology, Switch):
         return np.concatenate([sums(device, weights, topology.devices) for device in (src, dst)])

@@ -26,7 +26,20 @@ def parse_mesh(text: str, device_order: str | None = None) -> Mesh:
         scanner.fail("there is no mesh axis", 0)
     sizes: dict[str, int] = {}
     if scanner.take("AbstractMesh(", "Mesh("):
-        _printed_axes(scanner, sizes)
+        for _ in scanner.items(")"):
+            if scanner.take("axis_types"):
+                scanner.expect("=", "(")
+                while not scanner.take(")"):
+                    scanner.name("an axis type")
+                    scanner.take(",")
+                continue
+            name = scanner.string("an axis name in quotes")
+            if not is_axis_name(name.text):
+                hint = "use letters, digits and _, starting with a letter"
+                scanner.fail(f"{quote(name.text, 30)} is not an axis name", name, hint=hint)
+            scanner.expect(":")
+            _add(scanner, sizes, name)
+        scanner.expect_end()
     else:
         for _ in scanner.apart("another axis"):
             name = scanner.name("an axis name")
@@ -36,24 +49,6 @@ def parse_mesh(text: str, device_order: str | None = None) -> Mesh:
         scanner.fail("there is no mesh axis", 0, len(text))
     mesh = Mesh(tuple(sizes), tuple(sizes.values()))
     return mesh if device_order is None else with_device_order(mesh, device_order)
-
-
-def _printed_axes(scanner: Scanner, sizes: dict[str, int]) -> None:
-    """``'X': 2, 'Y': 4, axis_types=(Auto, Auto))``, the types passed over."""
-    for _ in scanner.items(")"):
-        if scanner.take("axis_types"):
-            scanner.expect("=", "(")
-            while not scanner.take(")"):
-                scanner.name("an axis type")
-                scanner.take(",")
-        else:
-            name = scanner.string("an axis name in quotes")
-            if not is_axis_name(name.text):
-                hint = "use letters, digits and _, starting with a letter"
-                scanner.fail(f"{quote(name.text, 30)} is not an axis name", name, hint=hint)
-            scanner.expect(":")
-            _add(scanner, sizes, name)
-    scanner.expect_end()
 
 
 def _add(scanner: Scanner, sizes: dict[str, int], name: Word) -> None:

@@ -117,25 +117,19 @@ def read_arrays(text: str, context: Context, notation: Notation | None = None) -
     (``XY,Y_->X_``) and products have several, without those left open with ``?``; the others have one."""
     notation = notation or detect(text)
     if notation.key == "shardviz" and any(mark in text for mark in (",", ";", "->")):
-        return _of_specs(text, context)
+        readings: list[Reading] = []
+        for part in parse_specs(text, context.axis_sizes):
+            names = iter("AWVUTS")
+            specs = [(next(names, "A"), spec) for spec in part.operands] + [("Out", part.result)]
+            readings.extend(Reading(spec, name=name) for name, spec in specs if spec is not None)
+        if len({reading.name for reading in readings}) == len(readings):
+            return tuple(readings)
+        return tuple(each._replace(name=f"{each.name}{number}") for number, each in enumerate(readings, 1))
     if notation.key == "book" and any(mark in text for mark in ("*", "·", "->", "@")):
         product = parse_product(text, context.axis_sizes)
         arrays = [*product.operands, *([product.result] if product.result else [])]
         return tuple(Reading(array.spec, dims=array.dims, name=array.name) for array in arrays)
     return (notation.read(text, context),)
-
-
-def _of_specs(text: str, context: Context) -> tuple[Reading, ...]:
-    readings: list[Reading] = []
-    for part in parse_specs(text, context.axis_sizes):
-        names = iter("AWVUTS")
-        specs = [(next(names, "A"), spec) for spec in part.operands] + [("Out", part.result)]
-        readings.extend(Reading(spec, name=name) for name, spec in specs if spec is not None)
-    if len({reading.name for reading in readings}) < len(readings):
-        return tuple(
-            reading._replace(name=f"{reading.name}{number}") for number, reading in enumerate(readings, 1)
-        )
-    return tuple(readings)
 
 
 def parse_layout(shape: str, mesh: Mesh, spec: str, dtype: str | None) -> Layout:

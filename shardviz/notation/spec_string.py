@@ -223,7 +223,14 @@ def scan_spec(scanner: Scanner, rank: int | None) -> PartitionSpec | None:
             scanner.fail(reading.notes[0], start, scanner.pos, hint)
         return replace(reading.spec, open_dims=reading.open_dims)
     if sizes is not None and (hlo := scanner.match(_HLO)):
-        return _hlo_spec(hlo.text, Context(Mesh(tuple(sizes), tuple(sizes.values())), rank))
+        from shardviz.notation.gspmd import read_gspmd
+
+        try:
+            return read_gspmd(hlo.text, Context(Mesh(tuple(sizes), tuple(sizes.values())), rank)).spec
+        except NotationError:
+            if rank is not None:
+                raise
+            return PartitionSpec(())
     body = scanner.match(_BODY)
     open_dims: list[int] = []
     dims = [] if body is None else _dims(scanner, body, open_dims)
@@ -248,18 +255,6 @@ def scan_spec(scanner: Scanner, rank: int | None) -> PartitionSpec | None:
             ids.append(scanner.integer("the id of a device or ')'", _DEVICES_HINT))
             scanner.take(",")
     return scanner.on_devices(spec, ids, before_devices)
-
-
-def _hlo_spec(text: str, context: Context) -> PartitionSpec:
-    """The spec of an HLO sharding; of one that cannot be read before the rank is known that of a scalar."""
-    from shardviz.notation.gspmd import read_gspmd
-
-    try:
-        return read_gspmd(text, context).spec
-    except NotationError:
-        if context.rank is not None:
-            raise
-        return PartitionSpec(())
 
 
 def _dims(scanner: Scanner, body: Word, open_dims: list[int]) -> list[list[Word]]:

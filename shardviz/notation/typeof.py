@@ -38,7 +38,20 @@ def read_typeof(text: str, context: Context) -> Reading:
     for _ in scanner.items("]", last_comma=False):
         sizes.append(scanner.next(_SIZE) or scanner.fail_here("a size"))
         dims.append(_axes(scanner) if scanner.take("@") else [])
-    unreduced, notes = _suffix(scanner)
+    unreduced: list[Word] = []
+    notes: list[str] = []
+    for _ in scanner.items("}") if scanner.take("{") else ():
+        start = scanner.skip()
+        kind = scanner.take("U:", "R:", "V:") or scanner.fail_here("'U:' or 'R:'")
+        if kind == "V:":
+            hint = "give the type of the whole array, outside shard_map"
+            scanner.fail("varying axes do not describe the whole array", start, scanner.pos, hint)
+        axes = _axes(scanner)
+        if kind == "U:":
+            unreduced += axes
+        else:
+            listed = ", ".join(axis.text for axis in axes)
+            notes.append(f"reduced over {listed}: whole on every device, and its gradient is unreduced")
     scanner.expect_end()
     context.check_rank(scanner, len(dims))
     spec = scanner.spec(dims, unreduced)
@@ -48,7 +61,7 @@ def read_typeof(text: str, context: Context) -> Reading:
         dims=tuple(size.text for size in sizes) if sizes and not shape else None,
         shape=shape if len(shape) == len(sizes) else None,
         dtype=dtype,
-        notes=notes,
+        notes=tuple(notes),
     )
 
 
@@ -76,28 +89,6 @@ def _axes(scanner: Scanner) -> list[Word]:
     if not scanner.take("(") or scanner.peek(")"):
         return [scanner.axis()]
     return [scanner.axis() for _ in scanner.items(")", last_comma=False)]
-
-
-def _suffix(scanner: Scanner) -> tuple[list[Word], tuple[str, ...]]:
-    unreduced: list[Word] = []
-    notes: list[str] = []
-    if not scanner.take("{"):
-        return unreduced, ()
-    for _ in scanner.items("}"):
-        start = scanner.skip()
-        kind = scanner.take("U:", "R:")
-        if not kind:
-            if scanner.take("V:"):
-                hint = "give the type of the whole array, outside shard_map"
-                scanner.fail("varying axes do not describe the whole array", start, scanner.pos, hint)
-            scanner.fail_here("'U:' or 'R:'")
-        axes = _axes(scanner)
-        if kind == "U:":
-            unreduced += axes
-        else:
-            listed = ", ".join(axis.text for axis in axes)
-            notes.append(f"reduced over {listed}: whole on every device, and its gradient is unreduced")
-    return unreduced, tuple(notes)
 
 
 def _group(axes: tuple[str, ...]) -> str:

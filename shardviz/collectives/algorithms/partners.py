@@ -22,6 +22,7 @@ from shardviz.collectives.schedule import (
     Sends,
     check_entries,
     doublings,
+    each_to,
     in_turn,
     pipeline,
 )
@@ -51,14 +52,13 @@ def _at_once(name: str, src: Ints, dst: Ints, chunk: Ints, reduce: bool = False)
 
 
 def pairwise(pattern: Pattern, _pieces: int | None) -> Rounds:
+    # Between members whose numbers differ by the binary digits of the round where n is a power of two.
     n = pattern.group_size
-    member, takes = np.arange(n), np.zeros(n, dtype=bool)
-    paired = n & (n - 1) == 0
+    member, paired = np.arange(n), n & (n - 1) == 0
 
     def sends(number: int) -> Sends:
-        away = number + 1
-        dst = member ^ away if paired else (member + away) % n
-        return Sends(member, dst, member * n + dst, takes)
+        dst = member ^ (number + 1) if paired else (member + number + 1) % n
+        return each_to(dst, member * n + dst)
 
     return n * n, [Phase("all-to-all", n - 1, sends)]
 
@@ -67,45 +67,41 @@ def recursive_doubling(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
     if pattern.kind == "all_gather":
         return n, [_doubling(n)]
-    member, whole, adds = np.arange(n), np.zeros(n, dtype=np.int64), np.ones(n, dtype=bool)
-    return 1, [Phase("all-reduce", doublings(n), lambda r: Sends(member, member ^ (1 << r), whole, adds))]
+    member, whole = np.arange(n), np.zeros(n, dtype=np.int64)
+    return 1, [Phase("all-reduce", doublings(n), lambda r: each_to(member ^ (1 << r), whole, reduce=True))]
 
 
 def halving(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
-    return n, in_turn(pattern.kind, [_halving(n)], [_doubling(n)])
+    member = np.arange(n)
+
+    def sends(number: int) -> Sends:
+        """Member i ends with total i: each keeps the half on its own side and sends the other."""
+        half = n >> (number + 1)
+        partner = member ^ half
+        return each_to(partner, partner & -half, True, half)
+
+    return n, in_turn(pattern.kind, [Phase("reduce-scatter", doublings(n), sends)], [_doubling(n)])
 
 
 def _doubling(n: int) -> Phase:
     """An all-gather; member i starts with chunk i. Raises `Unsuited` where n is not a power of two."""
-    member, takes = np.arange(n), np.zeros(n, dtype=bool)
+    member = np.arange(n)
 
     def sends(number: int) -> Sends:
         held = 1 << number
-        return Sends(member, member ^ held, member & -held, takes, held)
+        return each_to(member ^ held, member & -held, span=held)
 
     return Phase("all-gather", doublings(n), sends)
 
 
-def _halving(n: int) -> Phase:
-    """A reduce-scatter; member i ends with total i. Raises `Unsuited` where n is not a power of two."""
-    member, adds = np.arange(n), np.ones(n, dtype=bool)
-
-    def sends(number: int) -> Sends:
-        half = n >> (number + 1)
-        partner = member ^ half
-        return Sends(member, partner, partner & -half, adds, half)
-
-    return Phase("reduce-scatter", doublings(n), sends)
-
-
 def bruck(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
-    rounds, member, takes = (n - 1).bit_length(), np.arange(n), np.zeros(n, dtype=bool)
+    rounds, member = (n - 1).bit_length(), np.arange(n)
 
     def collecting(number: int) -> Sends:
         held = 1 << number
-        return Sends(member, (member - held) % n, member, takes, min(held, n - held))
+        return each_to((member - held) % n, member, span=min(held, n - held))
 
     def hopping(number: int) -> Sends:
         """Block s * n + d goes from member s to member d."""

@@ -21,13 +21,16 @@ from shardviz.collectives.schedule import (
     Sends,
     Unsuited,
     check_entries,
+    each_to,
     in_turn,
     pipeline,
+    together,
 )
 from shardviz.collectives.values import Ints
 from shardviz.errors import plural
 
 Chosen = Callable[[int], Ints]
+"""The chunks that all members send in a round, not yet counted modulo their number."""
 
 
 def ring(pattern: Pattern, pieces: int | None) -> Rounds:
@@ -42,12 +45,12 @@ def ring(pattern: Pattern, pieces: int | None) -> Rounds:
     if pattern.kind == "all_to_all":
         check_entries(n * (n - 1))
         return n * n, [Phase("all-to-all", n - 1, lambda r: _passing(n, 1, n - 1, r))]
-    member = np.arange(n)
+    member, after = np.arange(n), (np.arange(n) + 1) % n
 
     def around(name: str, reduce: bool) -> Phase:
         # Member i starts with chunk i; or ends with total i, to which each member adds its own.
-        dst, first, adds = (member + 1) % n, member - int(reduce), np.full(n, reduce)
-        return Phase(name, n - 1, lambda r: Sends(member, dst, (first - r) % n, adds), alike=True)
+        first = member - int(reduce)
+        return Phase(name, n - 1, lambda r: each_to(after, (first - r) % n, reduce), alike=True)
 
     return n, in_turn(pattern.kind, [around("reduce-scatter", True)], [around("all-gather", False)])
 
@@ -56,8 +59,7 @@ def _passing(n: int, step: int, reach: int, number: int) -> Sends:
     """Round `number` (from 0) of an all_to_all hop by hop, for the blocks that go 1 to `reach` hops: every
     member sends to the one `step` (1 or -1) further all that it was sent the round before and that has
     further to go."""
-    hops = np.arange(number + 1, reach + 1)
-    member = np.arange(n)
+    hops, member = np.arange(number + 1, reach + 1), np.arange(n)
     origin = (member - step * number) % n
     chunk = (origin * n)[:, None] + (origin[:, None] + step * hops) % n
     src = np.repeat(member, len(hops))
@@ -65,88 +67,68 @@ def _passing(n: int, step: int, reach: int, number: int) -> Sends:
 
 
 def bidirectional_ring(pattern: Pattern, pieces: int | None) -> Rounds:
-    n = pattern.group_size
-    if pieces not in (None, 1):
-        return _in_halves(pattern, pieces)
-    if pattern.kind == "all_to_all":
-        check_entries(n * (n - 1))
-        return n * n, [Phase("all-to-all", n // 2, lambda r: _passing_both_ways(n, r))]
+    n, kind = pattern.group_size, pattern.kind
     member, far, near = np.arange(n), n // 2, (n - 1) // 2
-    gather = _both_ways(n, "all-gather", lambda r: (member - r) % n, lambda r: (member + r) % n, reduce=False)
-    reduce = _both_ways(
-        n, "reduce-scatter", lambda r: (member + far - r) % n, lambda r: (member - near + r) % n, reduce=True
-    )
-    return n, in_turn(pattern.kind, reduce, gather)
+    halved = pieces not in (None, 1)
+    if halved and (n % 2 or pieces != 2 or kind == "all_to_all"):
+        raise Unsuited(f"{plural(n, 'device')} of {kind} have no use for {plural(pieces or 1, 'piece')}")
+    if kind == "all_to_all":
+        check_entries(n * (n - 1))
+
+        def passing(r: int) -> Sends:
+            return together(_passing(n, 1, far, r), _passing(n, -1, near, r))
+
+        return n * n, [Phase("all-to-all", far, passing)]
+    phases = _in_halves if halved else _both_ways
+    gather = phases(n, "all-gather", lambda r: member - r, lambda r: member + r, False)
+    if halved:
+        near = far
+    scatter = phases(n, "reduce-scatter", lambda r: member + far - r, lambda r: member - near + r, True)
+    return (2 * n if halved else n), in_turn(kind, scatter, gather)
 
 
 def _both_ways(n: int, name: str, right: Chosen, left: Chosen, reduce: bool) -> list[Phase]:
-    """Rounds to both sides, then, where n is even, one to the right; `right` and `left` give the chunks."""
-    member, adds = np.arange(n), np.full(2 * n, reduce)
-    src = np.concatenate([member, member])
-    dst = np.concatenate([member + 1, member - 1]) % n
-    near = (n - 1) // 2
-    return [
-        Phase(name, near, lambda r: Sends(src, dst, np.concatenate([right(r), left(r)]), adds), alike=True),
-        Phase(name, n // 2 - near, lambda _: Sends(member, dst[:n], right(near), adds[:n]), alike=True),
-    ]
+    """Rounds to both sides, then, where n is even, one to the right."""
+    after, before, near = (np.arange(n) + 1) % n, (np.arange(n) - 1) % n, (n - 1) // 2
+
+    def sends(r: int) -> Sends:
+        return together(each_to(after, right(r) % n, reduce), each_to(before, left(r) % n, reduce))
+
+    last = Phase(name, n // 2 - near, lambda _: each_to(after, right(near) % n, reduce), alike=True)
+    return [Phase(name, near, sends, alike=True), last]
 
 
-def _in_halves(pattern: Pattern, pieces: int) -> Rounds:
-    """Both ways in two pieces: what the member opposite needs goes half to the right and half to the left."""
-    n, kind = pattern.group_size, pattern.kind
-    if n % 2 or pieces != 2 or kind == "all_to_all":
-        raise Unsuited(f"{plural(n, 'device')} of {kind} have no use for {plural(pieces, 'piece')}")
-    member, far, near = np.arange(n), n // 2, n // 2 - 1
-    to_right, to_left = (member + 1) % n, (member - 1) % n
+def _in_halves(n: int, name: str, right: Chosen, left: Chosen, reduce: bool) -> list[Phase]:
+    """Both ways in two pieces: what the member opposite needs goes half to the right and half to the left.
+    The first half goes n / 2 to the right and one less to the left, the second the other way round."""
+    after, before, near, shift = (np.arange(n) + 1) % n, (np.arange(n) - 1) % n, n // 2 - 1, int(reduce)
 
-    def sends(right: Chosen, left: Chosen, r: int, last: bool, reduce: bool) -> Sends:
-        """The first half goes `far` to the right and `near` to the left, the second the other way round."""
-        chunks = [2 * (right(r) % n), 2 * (left(r) % n) + 1]
-        dst = [to_right, to_left]
-        if not last:
-            shift = 1 if reduce else 0
-            chunks += [2 * ((left(r) + shift) % n), 2 * ((right(r) - shift) % n) + 1]
-            dst += [to_left, to_right]
-        src, everything = np.tile(member, len(dst)), np.concatenate(dst)
-        return Sends(src, everything, np.concatenate(chunks), np.full(len(src), reduce))
+    def last(r: int) -> Sends:
+        to_left = each_to(before, 2 * (left(r) % n) + 1, reduce)
+        return together(each_to(after, 2 * (right(r) % n), reduce), to_left)
 
-    def phases(name: str, right: Chosen, left: Chosen, reduce: bool) -> list[Phase]:
-        return [
-            Phase(name, near, lambda r: sends(right, left, r, False, reduce), alike=True),
-            Phase(name, 1, lambda _: sends(right, left, near, True, reduce), alike=True),
-        ]
+    def sends(r: int) -> Sends:
+        to_left = each_to(before, 2 * ((left(r) + shift) % n), reduce)
+        return together(last(r), to_left, each_to(after, 2 * ((right(r) - shift) % n) + 1, reduce))
 
-    gather = phases("all-gather", lambda r: member - r, lambda r: member + r, reduce=False)
-    scatter = phases("reduce-scatter", lambda r: member + far - r, lambda r: member - far + r, reduce=True)
-    return 2 * n, in_turn(kind, scatter, gather)
-
-
-def _passing_both_ways(n: int, number: int) -> Sends:
-    right, left = _passing(n, 1, n // 2, number), _passing(n, -1, (n - 1) // 2, number)
-    src, dst, chunk = (
-        np.concatenate(both)
-        for both in ((right.src, left.src), (right.dst, left.dst), (right.chunk, left.chunk))
-    )
-    return Sends(src, dst, chunk, np.zeros(len(src), dtype=bool))
+    return [Phase(name, near, sends, alike=True), Phase(name, 1, lambda _: last(near), alike=True)]
 
 
 def line(pattern: Pattern, _pieces: int | None) -> Rounds:
     n = pattern.group_size
-    gather = Phase("all-gather", n - 1, lambda r: _outwards(n, r))
+    member = np.arange(n)
+
+    def outwards(number: int) -> Sends:
+        """Chunks that are so many members away from their own move on by one."""
+        right, left = member[number : n - 1], member[1 : n - number]
+        takes = np.zeros(len(right), dtype=bool)
+        to_right = Sends(right, right + 1, right - number, takes)
+        return together(to_right, Sends(left, left - 1, left + number, takes))
 
     def inwards(number: int) -> Sends:
         """The same backwards: the farthest sums come nearer to their own by one."""
-        out = _outwards(n, n - 2 - number)
+        out = outwards(n - 2 - number)
         return Sends(out.dst, out.src, out.chunk, ~out.reduce)
 
-    return n, in_turn(pattern.kind, [Phase("reduce-scatter", n - 1, inwards)], [gather])
-
-
-def _outwards(n: int, number: int) -> Sends:
-    """Round `number`, from 0: chunks that are so many members away from their own move on by one."""
-    member = np.arange(n)
-    right, left = member[number : n - 1], member[1 : n - number]
-    src = np.concatenate([right, left])
-    dst = np.concatenate([right + 1, left - 1])
-    chunk = np.concatenate([right - number, left + number])
-    return Sends(src, dst, chunk, np.zeros(len(src), dtype=bool))
+    gather, scatter = (Phase("all-gather", n - 1, outwards), Phase("reduce-scatter", n - 1, inwards))
+    return n, in_turn(pattern.kind, [scatter], [gather])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shardviz.collectives.schedule import Pattern, Phase, Rounds, Sends, Unsuited, check_entries
+from shardviz.collectives.schedule import Pattern, Phase, Rounds, Sends, Unsuited, check_entries, together
 from shardviz.collectives.values import Ints
 
 
@@ -89,18 +89,16 @@ def _side_by_side(name: str, parts: Sequence[Sequence[AxisTurn]]) -> Iterator[Ph
 def _together(name: str, turns: Sequence[AxisTurn], start: int, stop: int) -> Phase:
     n = math.prod(turns[0].dims)
     span = math.gcd(*(turn.span for turn in turns))
-    runs = [turn.span // span for turn in turns]
-    check_entries(n * sum(runs))
+    runs = {turn: turn.span // span for turn in turns}
+    check_entries(n * sum(runs.values()))
+
+    def part(turn: AxisTurn, number: int) -> Sends:
+        src, dst = (np.repeat(each, runs[turn]) for each in (np.arange(n), turn.next()))
+        chunk = turn.first(number)[:, None] + np.arange(runs[turn]) * span
+        return Sends(src, dst, chunk.reshape(-1), np.full(len(src), turn.reduce), span)
 
     def sends(number: int) -> Sends:
-        src = np.concatenate([np.repeat(np.arange(n), run) for run in runs])
-        dst = np.concatenate([np.repeat(turn.next(), run) for turn, run in zip(turns, runs, strict=True)])
-        chunks = [
-            (turn.first(start + number)[:, None] + np.arange(run) * span).reshape(-1)
-            for turn, run in zip(turns, runs, strict=True)
-        ]
-        adds = np.full(len(src), turns[0].reduce)
-        return Sends(src, dst, np.concatenate(chunks), adds, span)
+        return together(*(part(turn, start + number) for turn in turns))
 
     along = tuple(sorted({turn.axis for turn in turns}))
     return Phase(name, stop - start, sends, alike=True, along=along)
