@@ -224,11 +224,7 @@ class PartAxes:
         return array if array.spec is None else array.with_spec(self.spec(array.spec))
 
     def problem(self, problem: Problem) -> Problem:
-        parts = tuple(
-            replace(part, operands=tuple(map(self.array, part.operands)), result=self.array(part.result))
-            for part in problem.parts
-        )
-        return replace(problem, mesh=self.mesh, parts=parts)
+        return replace(problem.with_arrays(self.array), mesh=self.mesh)
 
 
 def axes_in(arrays: Iterable[ShardedArray]) -> set[str]:
@@ -247,9 +243,8 @@ def plan_on_parts(plan: Plan) -> tuple[Plan, PartAxes]:
     """The plan on a mesh whose axes are the parts that its steps name."""
     used = axes_in(plan.problem.arrays)
     for step in plan.steps:
-        for spec in (step.from_spec, step.to_spec, *step.operand_specs):
-            used.update((*spec.axes, *spec.unreduced))
-        used.update(step.axes)
+        specs = (step.from_spec, step.to_spec, *step.operand_specs)
+        used.update(step.axes, *((*spec.axes, *spec.unreduced) for spec in specs))
     axes = PartAxes.of(plan.problem.mesh, used)
     steps = tuple(
         replace(

@@ -23,7 +23,6 @@ from shardviz.codegen.program_function import ProgramFunction, stacked
 from shardviz.errors import QuestionError, plural
 from shardviz.hardware.chip_torus import SPLIT, parts_by_slice
 from shardviz.planner.problem.statement_code import dtype_code
-from shardviz.sharding import Mesh
 from shardviz.targets import MAX_CPU_DEVICES, SHARDY_PASSES, TARGETS, Target, check_mesh
 from shardviz.targets.hardware import target_config, topology_request
 
@@ -216,11 +215,19 @@ def _mesh_for(target: Target, problem: Problem) -> list[str]:
             f"mesh = AbstractMesh({sizes}, {names}, {types_code(mesh, types)})",
         ]
     if (machine := target.machine) is not None:
-        describe = _tpus if target.process == "tpu" else _gpus
-        lines = [*wide, host, "", *describe(target.description.removeprefix(_XLA), machine)]
-        if mesh.device_order is None and machine.family.slices > 1:
-            return [*lines, *_over_slices(machine, mesh, types)]
-        return [*lines, *mesh_code(mesh, types, "devices")]
+        lines = [*wide, host, "", *_found(target, machine)]
+        if mesh.device_order is not None or machine.family.slices == 1:
+            return [*lines, *mesh_code(mesh, types, "devices")]
+        within, across = parts_by_slice(mesh.axis_sizes, machine.family.slices)
+        split = f"allow_split_physical_axes={machine.chip in SPLIT}"
+        return [
+            *lines,
+            "# The leading axes run across the slices, over the data-center network.",
+            "placed = mesh_utils.create_hybrid_device_mesh(",
+            f"    {tuple_code(within)}, {tuple_code(across)}, devices, {split}",
+            ")",
+            placed_mesh_code(mesh, types),
+        ]
     devices = devices_code(mesh.size, problem.arguments[0].dtype) if target.name == "cpu" else wide
     return [*devices, *[""] * bool(devices), *mesh_code(mesh, types)]
 
@@ -230,41 +237,26 @@ _TPU = [
     'os.environ["TPU_SKIP_MDS_QUERY"] = os.environ["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"',
     "",
 ]
-_XLA = "XLA for "
-"""The beginning of a target's description."""
 
 
-def _tpus(words: str, machine: Machine) -> list[str]:
-    request = topology_request(machine)
-    options = "".join(f", {name}={value!r}" for name, value in request.options).replace("'", '"')
-    key = "(device.slice_index, device.id)" if machine.family.slices > 1 else "device.id"
-    return [
-        f"# {words}; libtpu compiles for them without the hardware.",
-        f'found = topologies.get_topology_desc("{request.topology}", platform="tpu"{options})',
-        f"devices = sorted(found.devices, key=lambda device: {key})",
-    ]
-
-
-def _gpus(words: str, machine: Machine) -> list[str]:
+def _found(target: Target, machine: Machine) -> list[str]:
+    """The lines that make the list of a target's devices."""
+    words, request = target.description.removeprefix("XLA for "), topology_request(machine)
+    if target.process == "tpu":
+        options = "".join(f", {name}={value!r}" for name, value in request.options).replace("'", '"')
+        key = "(device.slice_index, device.id)" if machine.family.slices > 1 else "device.id"
+        return [
+            f"# {words}; libtpu compiles for them without the hardware.",
+            f'found = topologies.get_topology_desc("{request.topology}", platform="tpu"{options})',
+            f"devices = sorted(found.devices, key=lambda device: {key})",
+        ]
     return [
         f"# {words}; XLA compiles for them from this description of one.",
         f'GPU = """{target_config(machine.chip)}"""',
         "found = topologies.get_topology_desc(",
-        f'    "any", platform="cuda", topology="{topology_request(machine).topology}", target_config=GPU',
+        f'    "any", platform="cuda", topology="{request.topology}", target_config=GPU',
         ")",
         "devices = sorted(found.devices, key=lambda device: device.id)",
-    ]
-
-
-def _over_slices(machine: Machine, mesh: Mesh, axis_types: str) -> list[str]:
-    within, across = parts_by_slice(mesh.axis_sizes, machine.family.slices)
-    split = f"allow_split_physical_axes={machine.chip in SPLIT}"
-    return [
-        "# The leading axes run across the slices, over the data-center network.",
-        "placed = mesh_utils.create_hybrid_device_mesh(",
-        f"    {tuple_code(within)}, {tuple_code(across)}, devices, {split}",
-        ")",
-        placed_mesh_code(mesh, axis_types),
     ]
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from shardviz.collectives.operation import Operation
 from shardviz.collectives.values import Bools, Ints, Reals, Values, float_limits
 from shardviz.sharding import Mesh
+from shardviz.units import shaped
 
 _ANY_FLOAT = "f64"
 _MANY = 2**62
@@ -51,9 +52,8 @@ def verify(
     """Compare two results of an operation on the shards `before`; all have the mesh's devices as first
     dimension."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-        return VerificationResult(
-            "different", ours.size, note=f"ours is {_kind(ours)}, theirs {_kind(theirs)}"
-        )
+        one, other = (shaped(str(values.dtype), values.shape[1:]) for values in (ours, theirs))
+        return VerificationResult("different", ours.size, note=f"ours is {one}, theirs {other}")
     reduces = operation.pattern(operation.dims(mesh)).reduces
     unequal = ~_same(ours, theirs, signed_zeros=not reduces)
     if not unequal.any():
@@ -69,10 +69,6 @@ def verify(
     most = int(np.where(unequal, ulps, 0).max())
     differing = int(unequal.sum())
     return VerificationResult(verdict, ours.size, differing, most, device, tuple(index), mine, other, note)
-
-
-def _kind(values: Values) -> str:
-    return f"{values.dtype}[{','.join(map(str, values.shape[1:]))}]"
 
 
 def _is_nan(values: Values) -> Bools:

@@ -199,23 +199,23 @@ def _times(table: StrictTable, place: Callable[[Mesh], LevelsOf]) -> MeasuredTim
 
 
 def _rising(
-    table: StrictTable, kind: str, most: int, key: str, least: float | None = None
+    table: StrictTable, kind: str, most: int, keys: Sequence[str], least: float | None = None
 ) -> Iterator[tuple[StrictTable, int]]:
-    """The rows of a list, a `kind` each, and the sizes that they have under `key`, which must rise."""
+    """The rows of a list, a `kind` each, and the sizes that they have under the first key, which must rise."""
     rows, before = table.tables(f"{kind}s"), -1
     if not 1 <= len(rows) <= most:
         table.fail(f"{kind}s", f"there are {len(rows):,}", f"write 1 to {most}")
     for row in rows:
-        size = int(figure(row, key, PAYLOAD, least))
+        row.only(keys)
+        size = int(figure(row, keys[0], PAYLOAD, least))
         if size <= before:
-            row.fail(key, f"it is not above that of the {kind} before", "begin with small sizes")
+            row.fail(keys[0], f"it is not above that of the {kind} before", "begin with small sizes")
         before = size
         yield row, size
 
 
 def _regimes(table: StrictTable) -> Iterator[Regime]:
-    for row, start in _rising(table, "regime", MAX_REGIMES, "from", 0.0):
-        row.only(REGIME_KEYS)
+    for row, start in _rising(table, "regime", MAX_REGIMES, REGIME_KEYS, 0.0):
         figures = {
             name: figure(row, name, quantity, 0.0 if name.endswith("_error") else None)
             for name, quantity in _FIGURES.items()
@@ -227,8 +227,7 @@ def _regimes(table: StrictTable) -> Iterator[Regime]:
 
 
 def _points(table: StrictTable) -> Iterator[Point]:
-    for row, size in _rising(table, "point", MAX_POINTS, "size"):
-        row.only(POINT_KEYS)
+    for row, size in _rising(table, "point", MAX_POINTS, POINT_KEYS):
         if not size:
             row.fail("size", "it is 0 bytes, which sends nothing", "begin with 1 byte or more")
         yield Point(size, figure(row, "time", MEASURED_TIME))

@@ -97,28 +97,24 @@ class Torus:
 
 @dataclass(frozen=True)
 class Switch:
-    """Every device has a link to a switch and one from it: 0 … `ports` - 1 lead there, the rest back.
+    """Every device has a link to a switch and one from it: 0 … `devices` - 1 lead there, the rest back.
 
-    The switch is the node with the number `ports`. It passes a message on while it still comes in (cut
+    The switch is the node with the number `devices`. It passes a message on while it still comes in (cut
     through): from device to device a message takes one latency and is sent once, but waits for its sender's
     link and for its receiver's.
     """
 
-    ports: int
+    devices: int
 
     def __post_init__(self) -> None:
-        _check_devices(self.ports)
+        _check_devices(self.devices)
 
     def __str__(self) -> str:
-        return f"switch with {self.ports}"
+        return f"switch with {self.devices}"
 
     @property
     def flat(self) -> Switch:
         return self
-
-    @property
-    def devices(self) -> int:
-        return self.ports
 
     @property
     def links(self) -> int:

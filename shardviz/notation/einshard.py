@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from shardviz.errors import QuestionError, plural, quote
 from shardviz.notation.reading import Context, Reading, placeholder_dims
@@ -30,15 +29,15 @@ from shardviz.sharding.digits import Digit, axes_of_groups, digits_of_blocks, me
 _HINT = "write an einshard expression as b d -> b2 d4"
 _NAME = re.compile(r"[^\W\d]+")
 _INTEGER = re.compile(r"[1-9][0-9]*")
+_STAR = re.compile(r"\*")
 
 
-@dataclass(frozen=True)
-class _Element:
-    """One axis on the right: the name it splits ("" for none), its integer, and whether it has a star."""
+class _Element(NamedTuple):
+    """One axis: the name it splits ("" for none), and on the right its integer, and whether it has a star."""
 
     name: str
-    number: int
-    starred: bool
+    number: int = 1
+    starred: bool = False
 
 
 def read_einshard(text: str, context: Context) -> Reading:
@@ -46,26 +45,27 @@ def read_einshard(text: str, context: Context) -> Reading:
     ``...``."""
     mesh = context.known_mesh("an einshard expression")
     scanner = Scanner(text, _HINT)
-    left = _left(scanner)
+    left = _elements(scanner, is_left=True)
     scanner.expect("->")
     right_at = scanner.pos
-    right = _right(scanner)
-    if "..." in left or any(element.name == "..." for element in right):
+    right = _elements(scanner, is_left=False)
+    if any(element.name == "..." for element in (*left, *right)):
         left, right = _expanded(scanner, left, right, context)
-    context.check_rank(scanner, len(left))
+    names = [element.name for element in left]
+    context.check_rank(scanner, len(names))
     sizes = _axis_sizes(scanner, right, mesh.size, right_at)
     last = {element.name: i for i, element in enumerate(right)}
-    for name in left:
+    for name in names:
         if name not in last:
             problem = f"{quote(name, 30)} is missing on the right"
             scanner.fail(problem, right_at, len(text), "name it on both sides")
     digits = row_major(sizes)
-    dims = _axes_of([digits[last[name]] for name in left], mesh)
+    dims = _axes_of([digits[last[name]] for name in names], mesh)
     if dims is None:
         problem = f"these blocks do not follow axes of the mesh {mesh}"
         hint = "give a mesh whose axes have the sizes of the right side"
         scanner.fail(problem, right_at, len(text), hint)
-    return Reading(PartitionSpec(dims), dims=tuple(left))
+    return Reading(PartitionSpec(dims), dims=tuple(names))
 
 
 def write_einshard(reading: Reading, context: Context) -> str:
@@ -94,41 +94,30 @@ def write_einshard(reading: Reading, context: Context) -> str:
     return f"{' '.join(names)} -> {right}"
 
 
-def _left(scanner: Scanner) -> list[str]:
-    names: list[str] = []
-    while not scanner.peek("->"):
+def _elements(scanner: Scanner, is_left: bool) -> list[_Element]:
+    """The names of the left side, up to ``->``, or the axes of the right one, up to the end."""
+    elements: list[_Element] = []
+    while not (scanner.peek("->") if is_left else scanner.at_end):
         start = scanner.skip()
-        name = scanner.take("...") or _name(scanner) or scanner.fail_here("a name, '...' or '->'")
-        if name in names:
+        name = scanner.take("...") or _name(scanner)
+        number = starred = None
+        if not is_left and name != "...":
+            number, starred = scanner.match(_INTEGER), scanner.match(_STAR)
+        if scanner.pos == start:
+            scanner.fail_here(
+                "a name, '...' or '->'" if is_left else "a name, a number from 1 on, '*' or '...'"
+            )
+        if is_left and any(name == other.name for other in elements):
             problem = f"{quote(name, 30)} stands twice on the left, again"
             scanner.fail(problem, start, scanner.pos, "give every dimension its own name")
-        names.append(name)
-        scanner.at_most(MAX_RANK, names, "dimensions", start)
-        _apart(scanner)
-    if not names:
-        scanner.fail_here("a name or '...'")
-    return names
-
-
-def _right(scanner: Scanner) -> list[_Element]:
-    elements: list[_Element] = []
-    while not scanner.at_end:
-        start = scanner.pos
-        if scanner.take("..."):
-            elements.append(_Element("...", 1, False))
-        else:
-            name = _name(scanner)
-            number = scanner.match(_INTEGER)
-            starred = scanner.text.startswith("*", scanner.pos)
-            scanner.pos += starred
-            if scanner.pos == start:
-                scanner.fail_here("a name, a number from 1 on, '*' or '...'")
-            size = scanner.to_int(number) if number else 1
-            elements.append(_Element(name, size, starred))
-        scanner.at_most(2 * MAX_RANK, elements, "axes", start)
-        _apart(scanner)
+        elements.append(_Element(name, scanner.to_int(number) if number else 1, starred is not None))
+        most, what = (MAX_RANK, "dimensions") if is_left else (2 * MAX_RANK, "axes")
+        scanner.at_most(most, elements, what, start)
+        before = scanner.pos
+        if not scanner.at_end and scanner.pos == before and not scanner.peek("->"):
+            scanner.fail_here("a space")
     if not elements:
-        scanner.fail_here("a name, a number, '*' or '...'")
+        scanner.fail_here("a name or '...'" if is_left else "a name, a number, '*' or '...'")
     return elements
 
 
@@ -146,18 +135,11 @@ def _is_name(text: str) -> bool:
     return all(char == "_" or char.isalpha() for char in text)
 
 
-def _apart(scanner: Scanner) -> None:
-    """Fail unless a space, ``->`` or the end stands next."""
-    before = scanner.pos
-    if not scanner.at_end and scanner.pos == before and not scanner.peek("->"):
-        scanner.fail_here("a space")
-
-
 def _expanded(
-    scanner: Scanner, left: list[str], right: list[_Element], context: Context
-) -> tuple[list[str], list[_Element]]:
-    dotted = [i for i, element in enumerate(right) if element.name == "..."]
-    if "..." not in left or len(dotted) != 1:
+    scanner: Scanner, left: list[_Element], right: list[_Element], context: Context
+) -> tuple[list[_Element], list[_Element]]:
+    dotted = [[i for i, element in enumerate(side) if element.name == "..."] for side in (left, right)]
+    if any(len(places) != 1 for places in dotted):
         problem = "'...' stands on one side only, or twice"
         scanner.fail(problem, 0, len(scanner.text), "write it once on each side")
     rank = context.known_rank(scanner)
@@ -165,10 +147,9 @@ def _expanded(
     if hidden < 0:
         problem = f"{plural(len(left) - 1, 'name')}, but the array has {plural(rank, 'dimension')}"
         scanner.fail(problem, 0, len(scanner.text), "leave out the dimensions that the array lacks")
-    names = placeholder_dims(hidden, (*left, *(element.name for element in right)))
-    at = left.index("...")
-    axes = [_Element(name, 1, False) for name in names]
-    return [*left[:at], *names, *left[at + 1 :]], [*right[: dotted[0]], *axes, *right[dotted[0] + 1 :]]
+    axes = [*map(_Element, placeholder_dims(hidden, [element.name for element in (*left, *right)]))]
+    ((one,), (other,)) = dotted
+    return [*left[:one], *axes, *left[one + 1 :]], [*right[:other], *axes, *right[other + 1 :]]
 
 
 def _axis_sizes(scanner: Scanner, right: list[_Element], devices: int, start: int) -> list[int]:

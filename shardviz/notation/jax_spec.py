@@ -103,7 +103,13 @@ def _partition_spec(scanner: Scanner, rank: int | None) -> Reading:
     for _ in scanner.items(")"):
         start = scanner.skip()
         if scanner.take("unreduced_kind"):
-            _kind(scanner)
+            # Newer JAX prints it.
+            scanner.expect("=")
+            scanner.take("UnreducedKind.", "<UnreducedKind.")
+            kind = scanner.name("a kind of reduction")
+            if kind.text != "sum":
+                hint = "shardviz models partial sums only"
+                scanner.fail("the pending reduction is not a sum", kind, hint=hint)
         elif keyword := scanner.take("unreduced", "reduced"):
             scanner.expect("=")
             axes = _set(scanner)
@@ -117,7 +123,12 @@ def _partition_spec(scanner: Scanner, rank: int | None) -> Reading:
             dims.append([])
             notes.append(f"dimension {len(dims) - 1} is open: the compiler may split it")
         else:
-            dims.append(_entry(scanner))
+            if scanner.take("None"):
+                dims.append([])
+            elif scanner.take("("):
+                dims.append([scanner.string("an axis in quotes") for _ in scanner.items(")")])
+            else:
+                dims.append([scanner.string("None, an axis in quotes or a tuple of axes")])
             if unreduced:
                 scanner.fail("an entry follows unreduced=", start)
     dims += [[] for _ in range((rank or 0) - len(dims))]
@@ -141,14 +152,6 @@ def write_jax(reading: Reading, context: Context) -> str:
     return f"P({', '.join(entries)})"
 
 
-def _entry(scanner: Scanner) -> list[Word]:
-    if scanner.take("None"):
-        return []
-    if not scanner.take("("):
-        return [scanner.string("None, an axis in quotes or a tuple of axes")]
-    return [scanner.string("an axis in quotes") for _ in scanner.items(")")]
-
-
 def _set(scanner: Scanner) -> list[Word]:
     wrapped = scanner.take("frozenset(", "set(")
     if wrapped and scanner.take(")"):
@@ -158,13 +161,3 @@ def _set(scanner: Scanner) -> list[Word]:
     if wrapped:
         scanner.expect(")")
     return axes
-
-
-def _kind(scanner: Scanner) -> None:
-    """``unreduced_kind=sum``, which newer JAX prints; nothing but sums is modelled."""
-    scanner.expect("=")
-    scanner.take("UnreducedKind.", "<UnreducedKind.")
-    kind = scanner.name("a kind of reduction")
-    if kind.text != "sum":
-        hint = "shardviz models partial sums only"
-        scanner.fail("the pending reduction is not a sum", kind, hint=hint)

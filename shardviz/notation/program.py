@@ -226,18 +226,17 @@ class _ProgramScanner(Scanner):
             self.at_most(MAX_RANK, operands, "operands", self.pos)
         if self.take(*ARROWS):
             self.skip()
-            if self._bracket_follows():
-                if target is not None:
-                    self.fail_here("the end: the result has a name already", "write = or ->, not both")
-                target = self._mention()
-                if len(operands) > 1 and target.array is not None:
-                    value = EinsumCall(tuple(operands), target.array.dims, operands[0].start, self.pos)
-                    operands = []
-            else:
+            result: tuple[str, ...] | None = None
+            if not self._bracket_follows():
                 letters = self.match(_LETTERS)
                 result = tuple(letters.text) if letters else ()
-                value = EinsumCall(tuple(operands), result, operands[0].start, self.pos)
-                operands = []
+            elif target is not None:
+                self.fail_here("the end: the result has a name already", "write = or ->, not both")
+            else:
+                target = self._mention()
+                result = target.array.dims if len(operands) > 1 and target.array is not None else None
+            if result is not None:
+                value, operands = EinsumCall(tuple(operands), result, operands[0].start, self.pos), []
         if len(operands) > 1:
             self.fail_here("'->' and the letters of the result", "an einsum is written h = bd,df->bf")
         text = self.text[start : self.pos].strip()
