@@ -83,8 +83,7 @@ def collective_code(question: CollectiveQuestion, about: str = "") -> str:
         [*before, "def program(shard):", *(f"    {line}" for line in first), f"    return {last}", "", ""],
         _run(question),
     ]
-    over = ", ".join(operation.axes)
-    return program_text(f"{operation.name} over {over} on the mesh {mesh}.", parts)
+    return program_text(f"{operation.name} over {', '.join(operation.axes)} on the mesh {mesh}.", parts)
 
 
 def _numbers(question: CollectiveQuestion) -> list[str]:

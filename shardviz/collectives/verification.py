@@ -115,8 +115,7 @@ def _ulps(ours: Values, theirs: Values) -> Ints:
 
 def _rank(parts: Values) -> Ints:
     """The place of every float among the numbers of its type; 0 and -0 share theirs."""
-    size = parts.dtype.itemsize
-    magnitude = np.abs(parts).view(f"u{size}").astype(np.int64)
+    magnitude = np.abs(parts).view(f"u{parts.dtype.itemsize}").astype(np.int64)
     rank: Ints = np.where(np.signbit(parts), -magnitude, magnitude)
     return rank
 
@@ -165,8 +164,7 @@ def _finest(parts: Reals) -> Reals:
 def _over_groups(operation: Operation, mesh: Mesh, before: Values, parts: Reals, how: str) -> Reals:
     """The sum, or the minimum, of all addends of each result: (values of the result, parts). `parts` are
     numbers for those of `before`, in one dimension before their real and imaginary ones."""
-    dims = operation.dims(mesh)
-    pattern = operation.pattern(dims)
+    pattern = operation.pattern(operation.dims(mesh))
     chunks = pattern.base_chunks
     addends = parts.reshape(len(before), -1, parts.shape[1])
     cuts = operation.cuts(before.shape[1:], _ANY_FLOAT, pattern.group_size, chunks)

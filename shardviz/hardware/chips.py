@@ -171,8 +171,7 @@ class TpuChip:
     def split_host(self, torus: tuple[int, ...]) -> int | None:
         """The first axis that whole hosts do not fill: the compiler takes 1 or even along x and y, any along
         z."""
-        unfilled = (axis for axis, size in enumerate(torus) if size != 1 and size % HOST[axis])
-        return next(unfilled, None)
+        return next((axis for axis, size in enumerate(torus) if size != 1 and size % HOST[axis]), None)
 
     def fits_a_pod(self, torus: tuple[int, ...]) -> bool:
         return math.prod(torus) <= self.pod and max(torus) <= self.longest_axis

@@ -201,7 +201,7 @@ def _times(table: StrictTable, place: Callable[[Mesh], LevelsOf]) -> MeasuredTim
 def _rising(
     table: StrictTable, kind: str, most: int, keys: Sequence[str], least: float | None = None
 ) -> Iterator[tuple[StrictTable, int]]:
-    """The rows of a list, a `kind` each, and the sizes that they have under the first key, which must rise."""
+    """The rows of a list, a `kind` each, and their sizes under the first key, which must rise."""
     rows, before = table.tables(f"{kind}s"), -1
     if not 1 <= len(rows) <= most:
         table.fail(f"{kind}s", f"there are {len(rows):,}", f"write 1 to {most}")

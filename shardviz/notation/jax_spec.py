@@ -132,8 +132,7 @@ def _partition_spec(scanner: Scanner, rank: int | None) -> Reading:
             if unreduced:
                 scanner.fail("an entry follows unreduced=", start)
     dims += [[] for _ in range((rank or 0) - len(dims))]
-    spec = scanner.spec(dims, unreduced)
-    return Reading(spec, open_dims=tuple(open_dims), notes=tuple(notes))
+    return Reading(scanner.spec(dims, unreduced), open_dims=tuple(open_dims), notes=tuple(notes))
 
 
 def write_jax(reading: Reading, context: Context) -> str:

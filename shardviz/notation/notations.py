@@ -75,8 +75,7 @@ def find_notation(key: str) -> Notation:
 
 
 def detect(text: str) -> Notation:
-    stripped = text.strip()
-    return next(known for known in reversed(NOTATIONS) if known.looks.match(stripped))
+    return next(known for known in reversed(NOTATIONS) if known.looks.match(text.strip()))
 
 
 def read_sharding(text: str, context: Context, key: str | None = None) -> Reading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, product
+from itertools import chain, islice, product
 from typing import NamedTuple
 
 from shardviz.errors import QuestionError, plural
@@ -107,5 +107,4 @@ def placeholder_dims(rank: int, taken: Sequence[str] = ()) -> tuple[str, ...]:
     """Names for dimensions that have none: I, J, …, Z, A, …, H, then II, IJ, …, but none of `taken`."""
     letters = "IJKLMNOPQRSTUVWXYZABCDEFGH"
     names = chain(letters, map("".join, product(letters, repeat=2)))
-    free = (name for name in names if name not in taken)
-    return tuple(next(free) for _ in range(rank))
+    return tuple(islice((name for name in names if name not in taken), rank))

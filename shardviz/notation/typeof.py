@@ -80,8 +80,7 @@ def short_dtype(dtype: str) -> str:
     """JAX's short name of a dtype under its HLO name: s32 is i32, pred is bool, f8e5m2 is f8_e5m2."""
     if dtype == "pred":
         return "bool"
-    short = re.sub(r"^s(\d+)$", r"i\1", dtype)
-    return re.sub(r"^f(\d)e", r"f\1_e", short)
+    return re.sub(r"^f(\d)e", r"f\1_e", re.sub(r"^s(\d+)$", r"i\1", dtype))
 
 
 def _axes(scanner: Scanner) -> list[Word]:

@@ -252,8 +252,7 @@ class RaggedAllToAll(Operation):
         return Blocks(start, end, result, sizes.reshape(-1) * width)
 
     def larger(self, shape: tuple[int, ...], group_size: int) -> tuple[int, ...]:
-        rows = max(*map(sum, self.send_sizes), *map(sum, zip(*self.send_sizes, strict=True)))
-        return (rows, *shape[1:])
+        return (max(map(sum, (*self.send_sizes, *zip(*self.send_sizes, strict=True)))), *shape[1:])
 
     def least(self, shape: tuple[int, ...], dtype: str, group_size: int) -> LowerBound:
         """The bytes that the busiest member sends; in r rounds no member can reach 2 ** r others."""
