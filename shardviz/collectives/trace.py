@@ -1,8 +1,5 @@
-"""A schedule run without numbers: which datum every member holds after every round, and in how many bytes.
-
-A datum is one value of one chunk: what a member starts with (a leaf), or the sum of two data. The state
-after any round is found without playing the rounds before it again.
-"""
+"""A schedule run without numbers: which datum every member holds after every round. A datum is one value of
+one chunk: what a member starts with (a leaf), or the sum of two data."""
 
 from __future__ import annotations
 

@@ -1,12 +1,10 @@
 """Verification: the simulator's values against JAX's, equal or as near as rounding lets them be.
 
-What is only moved, integers, and the largest and smallest must be equal. Reals may be added in any order,
-and in a wider type that is rounded once (XLA for CPU adds bf16 in f32, f8 and f4 in f16): every sum of n
-addends is within ((1 + u)^(n - 1) - 1) * sum |x| of the exact one, where u is half the distance from 1 to
-the next number (Higham 2002, "Accuracy and Stability of Numerical Algorithms", section 4.2).
-A mean is divided, or multiplied by 1 / n (XLA for CPU), which rounds once or twice more.
-
-Two NaNs with different payloads are equal; after a reduction 0 and -0 are, too.
+Reals may be added in any order, and in a wider type that is rounded once (XLA for CPU adds bf16 in f32, f8
+and f4 in f16): every sum of n addends is within ((1 + u)^(n - 1) - 1) * sum |x| of the exact one, where u is
+half the distance from 1 to the next number (Higham 2002, "Accuracy and Stability of Numerical Algorithms",
+section 4.2). A mean is divided, or multiplied by 1 / n, which rounds once or twice more. Two NaNs are equal;
+after a reduction 0 and -0 are, too.
 """
 
 from __future__ import annotations

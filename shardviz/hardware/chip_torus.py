@@ -1,12 +1,10 @@
-"""Slices of TPUs: chips on a torus, of one device or several, and the network that joins slices; and where
-`jax.make_mesh` puts a mesh on them, in pure Python.
+"""Slices of TPUs, each a torus of chips, and where `jax.make_mesh` puts a mesh on them
+(`jax.experimental.mesh_utils`).
 
 JAX gives every mesh axis whole axes of the torus, the last mesh axis first, and tries several together before
-one alone. So on 4x4x8 chips the axis Y of a mesh X=4,Y=32 gets x and z (4 · 8), the first pair that fits, and
-X gets y. On v5e an axis of the torus may also be split between axes of the mesh. A few small slices have an
-order of their own, mostly a ring through all their chips. Across slices the leading axes lie as
-`create_hybrid_device_mesh` has them. Some rules changed with jax 0.11.1: those of the installed release count
-(`jax.experimental.mesh_utils`, with which the tests compare each placement).
+one alone: on 4x4x8 chips the axis Y of a mesh X=4,Y=32 gets x and z (4 · 8), the first pair that fits, and X
+gets y. On v5e an axis of the torus may be split between axes of the mesh, and a few small slices have an
+order of their own.
 """
 
 from __future__ import annotations

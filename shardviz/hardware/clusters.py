@@ -1,12 +1,10 @@
-"""Slices of TPUs and nodes of GPUs, by the names that `--target` and `--machine` take.
+"""Slices of TPUs and nodes of GPUs, by the names that `--target` and `--machine` take: ``v5e:2x4``,
+``h100:2x8``.
 
-Names are ``v5e:2x4``, ``2*v5e:4x4``, ``h100:2x8``; they are checked here, before a compiler sees them: that
-for TPUs would take an axis of 0, divide by it, and die.
-
-Read as well, as people say them: Google Cloud's accelerator types, ``v5p-128`` and ``v5litepod-8``, and
-counts of chips, ``8xh100``, ``8xv5p``, ``h100x8``, ``v5e8``. The number of a type counts the TensorCores of
-v2, v3, v4, v5p and tpu7x, two a chip, and the chips of v5e and v6e (Cloud TPU's documentation of each
-version; its `xpk` names slices so); the slice is the most compact of so many chips.
+They are checked here, as the compiler for TPUs would take an axis of 0, divide by it, and die. Read as well:
+Google Cloud's accelerator types, ``v5p-128``, and counts of chips, ``8xh100``, ``v5e8``. The number of a type
+counts the TensorCores of v2, v3, v4, v5p and tpu7x, two a chip, and the chips of v5e and v6e (Cloud TPU's
+documentation of each version; its `xpk` names slices so).
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The time of a collective on links, in closed form, and the convention that it is counted by.
 
 The formulas are those of "How to Scale Your Model" (https://jax-ml.github.io/scaling-book), with (N−1)/N of V
-bytes where the book rounds it up to V, and the links as they lie. A level is one physical dimension of a
-group. The axes of a torus carry at once: their bandwidths add up, two directions of a ring, one of a line. A
-collective over other levels goes one after the other, the outer levels on as many parts as the inner ones
-have members; NCCL's rings pass through all of them at once.
+bytes where the book rounds it up to V. The axes of a torus carry at once: their bandwidths add up, two
+directions of a ring, one of a line. Over other levels a collective goes one after the other, the outer ones
+on as many parts as the inner ones have members; NCCL's rings pass through all of them at once.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Machines, by whose devices and links answers are priced; a mesh on one: where its axes lie, and which links
-a group of its devices has.
+"""Machines, by whose devices and links answers are priced; a mesh on one, and the links of its groups.
 
-The links of a group are asked of the grid of devices. A group that fills a block of it, the same places on y
-at each of its places on x, has along each dimension the links of that dimension, in any order of its devices.
-Of one that fills none no more is known than how far neighbours along a mesh axis are apart, and how many
-messages then share the busiest link.
+A group that fills a block of the grid of devices, the same places on y at each of its places on x, has along
+each dimension the links of that dimension. Of one that fills none no more is known than how far neighbours
+along a mesh axis are apart, and how many messages then share the busiest link.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""A machine by the name of its hardware, as after `--target`, or by a TOML file of figures; and that file.
-
-A text has a unit; a plain number is in bytes, bytes per second, seconds, FLOP/s or hertz.
-"""
+"""A machine by the name of its hardware, or by a TOML file of figures, and that file. A text has a unit; a
+plain number is in bytes, bytes per second, seconds, FLOP/s or hertz."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
 """Times of collectives as they were measured, in the place of the formulas, and their tables in a file.
 
-A collective over a group takes the same time over any other group with the same links. So what was measured
-over an axis of one mesh holds for each axis of another mesh that lies on such links.
-
-A table has `points`, times of single sizes, or `regimes`, lines fitted to such times, or both. A measured
-size takes its time, one between two points lies on the straight line of the logarithms, and beyond the points
-hold the lines, without any the formula: that of a GPU's NCCL is fitted to points, too.
+What was measured over an axis of one mesh holds for each axis of another mesh that lies on the same links. A
+measured size takes its time, one between two `points` lies on the straight line of the logarithms, and beyond
+the points hold the `regimes`, lines fitted to such times, without any the formula.
 """
 
 from __future__ import annotations

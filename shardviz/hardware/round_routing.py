@@ -1,13 +1,11 @@
-"""The time of one round on its links: in closed form where there is one, else by its queues.
+"""The time of one round on its links: in closed form where there is one, else by its queues, exact to the
+message.
 
-Queues are exact to the message: every link sends one message at a time. On a torus, messages are stored and
-forwarded. A link is busy for bytes / bandwidth; the message is at the next device one latency later, whole,
-and then queues for its next link. Queues are first in, first out, by the time of arrival; of messages that
-arrive at the same time the one that stands first in the round goes first. An empty message occupies no link
-and never waits. A switch has a queue at every device's link up and link down.
-
-What is sent from time t on arrives at t + latency + (shortest message) / bandwidth or later. So all
-that happens at all links within a window of that length can be worked out at once, with arrays.
+Every link sends one message at a time, first in, first out; of those that arrive at the same time the one
+that stands first in the round goes first. On a torus, messages are stored and forwarded: one is at the next
+device a latency after its last byte. What is sent from time t on arrives at t + latency + (shortest message)
+/ bandwidth or later, so all that happens within a window of that length is worked out at once, with
+arrays.
 """
 
 from __future__ import annotations

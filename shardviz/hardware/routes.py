@@ -1,8 +1,8 @@
 """The messages of a round and their routes over a torus: shortest paths, one axis after the other, the major
-axis first.
+first.
 
-On a ring of even size, both ways to the device opposite are shortest: a message from an even coordinate
-goes up, one from an odd coordinate down, so that both directions carry the same when all devices send.
+To the device opposite on an even ring a message from an even coordinate goes up, one from an odd coordinate
+down, so that both directions carry the same when all devices send.
 """
 
 from __future__ import annotations

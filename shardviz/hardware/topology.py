@@ -1,8 +1,7 @@
 """The links between devices: rings, lines and tori, a switch in the middle, or several of these in levels.
 
 A topology has `devices` and directed `links`, which count from 0; `ends` are the device at which a link
-begins and the one at which it ends, and `flat` is the same with all devices in one level, for pictures.
-Members of a group stand on a torus in row-major order, as in `Pattern.dims`.
+begins and the one at which it ends, and `flat` is the same in one level, for pictures.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 r"""The scaling book's arrays and products: ``A[B_X, D_Y] * W[D_Y, F] -> Out[B_X, F]{U_Y}``.
 
-A subscript names the mesh axes that split a dimension, ``{U_Y}`` those along which devices hold partial sums
-("How to Scale Your Model", chapter 3). Read as well: subscripts as LaTeX (``I_{XY}``) and HTML
-(``I<sub>X</sub>``), long axis names as ``B_{data,model}``, ``\mathbf{A}``, and a part of an axis as Shardy
-writes it: ``B_{X:(1)2}``. A dimension's subscript begins at the last underscore of its name: one with an
-underscore that is not split is written ``d_model_{}``.
-
-A product is ``*``, ``·``, ``@`` or ``\cdot``, each with or without the dimensions it sums over (``*_D``). The
-result stands after ``->`` or before ``=``; without one the compiler chooses its sharding. Some products can
-be read in two ways (`ProductFactors`).
+The notation is that of "How to Scale Your Model", chapter 3. Read as well: LaTeX (``I_{XY}``, ``\mathbf{A}``)
+and HTML (``I<sub>X</sub>``), long axis names as ``B_{data,model}``, and parts of axes as ``B_{X:(1)2}``. A
+subscript begins at the last underscore of a name: ``d_model_{}`` is not split. A product is ``*``, ``·``,
+``@`` or ``\cdot``, each with or without the dimensions it sums over (``*_D``); the result stands after ``->``
+or before ``=``.
 """
 
 from __future__ import annotations

@@ -6,12 +6,9 @@
     right   := (name? integer? '*'? | '...') …      with at least one of the three
 
 The right side lists the axes of a mesh of its own, over all devices in order of their numbers: ``a2`` splits
-a two ways, a bare integer replicates, ``*`` multiplies an axis by its share of the devices that are left.
-All shares are equal: the n-th root, for n stars, of devices / (product of fixed and starred integers).
-A name that stands more than once on the right is split by its last axis, and replicated over
-the others, as are names that the left side lacks. The source is einshard 0.2.0 (yixiaoer/einshard). On
-TPUs einshard orders devices by their place in the torus; here they stand in order of their numbers, as on
-simulated devices.
+a two ways, a bare integer replicates, ``*`` multiplies an axis by its share of the devices that are left, the
+n-th root for n stars. A name is split by its last axis, and replicated over others. The source is einshard
+0.2.0 (yixiaoer/einshard), which on TPUs orders devices by their place in the torus.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""Einsum text, as `numpy.einsum` takes it, and chains of einsums.
-
-Where words stand apart by spaces, as in ``batch d, d f -> batch f``, each word of the text is a dimension;
-`numpy.einsum` would pass over the spaces and take each letter for one.
-"""
+"""Einsum text, as `numpy.einsum` takes it, and chains of einsums. Where words stand apart by spaces, as in
+``batch d, d f -> batch f``, each word is a dimension."""
 
 from __future__ import annotations
 

@@ -1,14 +1,10 @@
 """HLO shardings, as XLA prints them: ``{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}``.
 
-A tiled sharding gives the number of blocks of each dimension, then of each group of devices that shares
-a block, and the devices in row-major order of the blocks: listed, or as a transposed iota, ``[2,4]T(1,0)``,
-which is ``arange(8).reshape(2, 4).transpose(1, 0)``. The last tile dimensions may be groups of devices that
-share a block, hold partial sums of it, or hold arrays of their own (``manual``, inside `jax.shard_map`). The
-named form, ``{mesh['x'=2,'y'=2], [{'y'}, {}]}``, refers to axes of a mesh of its
-own, whose names need not be the user's. The grammar is that of XLA's ``hlo/parser/hlo_parser.cc``.
-
-XLA numbers a program's devices in row-major order of the mesh and not by their ids, so all of it is
-compared by position in the mesh. Axes of size 1 leave no trace and are never read back.
+A tiled sharding gives the number of blocks of each dimension, then of each group of devices that shares a
+block, and the devices in row-major order of the blocks: listed, or as a transposed iota. The named form,
+``{mesh['x'=2,'y'=2], [{'y'}, {}]}``, refers to axes of a mesh of its own. The grammar is that of XLA's
+``hlo/parser/hlo_parser.cc``. XLA numbers devices in row-major order of the mesh and not by their ids. Axes of
+size 1 leave no trace.
 """
 
 from __future__ import annotations

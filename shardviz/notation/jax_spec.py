@@ -1,10 +1,8 @@
-"""PartitionSpec text: ``P('X', None)``, ``P(('X', 'Y'), None)``, ``PartitionSpec('X', unreduced={'Y'})``.
+"""PartitionSpec text: ``P('X', None)``, ``PartitionSpec('X', unreduced={'Y'})``.
 
-A bare tuple, ``('axis', None)``, reads as well, and the spec of a ``NamedSharding(mesh, P('X'))``, whose
-mesh is passed over but for the ``device_ids`` that it may print; so does an array on one device,
-``SingleDeviceSharding(jax.devices()[3])``; modules may stand before the names, as in ``jax.P('X')``.
-``P.UNCONSTRAINED`` leaves the dimension to the compiler: it reads as not split, with a note, and so do
-``reduced`` axes, which do not change the layout. A part of an axis reads in quotes, as in ``P('X:(1)2')``,
+A bare tuple reads as well, the spec of a ``NamedSharding(mesh, P('X'))``, whose mesh is passed over but for
+its ``device_ids``, and ``SingleDeviceSharding(jax.devices()[3])``. ``P.UNCONSTRAINED`` and ``reduced`` axes
+do not change the layout and are left to a note. A part of an axis reads in quotes, as in ``P('X:(1)2')``,
 which JAX itself cannot say.
 """
 

@@ -1,7 +1,5 @@
-"""Mesh text: ``X=2,Y=4``, or ``Mesh('X': 2, 'Y': 4)`` as JAX prints it; axes of a mesh, ``X,Y``; the order of
-its devices, ``0,1,3,2`` or ``row-major`` for 0, 1, 2, …; and the mesh within the text of a sharding:
-``NamedSharding(mesh=Mesh('X': 2, 'Y': 4), spec=P('X'))``, Shardy's ``mesh<["X"=2, "Y"=4]>``, HLO's
-``{mesh['X'=2,'Y'=4], [{'X'}]}``."""
+"""Mesh text: ``X=2,Y=4``, or ``Mesh('X': 2, 'Y': 4)`` as JAX prints it; axes of a mesh; the order of its
+devices; and the mesh within the text of a sharding of JAX, Shardy or HLO."""
 
 from __future__ import annotations
 

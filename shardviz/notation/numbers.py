@@ -1,12 +1,5 @@
-"""Numbers as a user types them.
-
-Of an array, ``3,9,5,2``, ``[0.5 -1e3 inf]``, ``true,false``, ``1+2j``; sizes of dimensions,
-``b=8,d=2k,f=8Ki``, and ``...=4x8`` for those of an ellipsis; shapes, ``16384x16384``; the devices that send
-to each other, ``(0,1),(1,2)`` or ``0->1,1->2``; the rows that each sends to each, ``1,2;0,3``; and a range of
-sizes, ``b=1Ki:1Mi`` in powers of two, ``b=1Ki:1Mi:4`` in powers of four.
-
-The prefixes are those of SI and IEC 80000-13: ``2k`` is 2,000, ``4Ki`` is 4,096, ``1M`` is 1,000,000.
-"""
+"""Numbers as a user types them: those of an array, sizes and shapes, ranges of sizes, and who sends to whom.
+The prefixes are those of SI and IEC 80000-13: ``2k`` is 2,000, ``4Ki`` is 4,096."""
 
 from __future__ import annotations
 

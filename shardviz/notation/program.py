@@ -12,12 +12,10 @@
     einsum    := operand (',' operand)* '->' (letters | array)
     operand   := letters | sum
 
-``H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]``, and with the same letters as an einsum
-has them ``h = bd,df->bf; g = bd,df->bf; y = silu(h)*g,fd->bd``. An array that nothing has made is an argument
-and has its dimensions where it stands first; where it stands again, brackets may name them otherwise. Behind
-``#`` the rest of a line is a comment. A product means what it means in `book`, and in brackets what it would
-mean in a statement of its own; ``->`` may stand for ``=``.
-Any text of a problem, an einsum's as well, may end with ``× 32``, which runs it 32 times.
+``H = X[b,d] * W1[d,f]; G = X * W2[d,f]; Y = (silu(H) * G) * W3[f,d]``, or ``h = bd,df->bf; …``. An array that
+nothing has made is an argument and has its dimensions where it stands first. A product means what it means in
+`book`, and in brackets what it would mean in a statement of its own. Any text of a problem may end with
+``× 32``, which runs it 32 times.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""shardlib's shape strings: ``B/X D/Y``, ``I/X/Y`` for one dimension over two axes, X major.
-
-The source is ``shardlib/shardtypes.py`` of MatX-inc/seqax. A whole type such as ``f32[b'B/X D/Y']`` is not
-read. shardlib cannot express partial sums, and an array without dimensions is empty text there.
-"""
+"""shardlib's shape strings: ``B/X D/Y``, ``I/X/Y`` for one dimension over two axes, X major (MatX-inc/seqax,
+``shardlib/shardtypes.py``). A whole type such as ``f32[b'B/X D/Y']`` is not read."""
 
 from __future__ import annotations
 

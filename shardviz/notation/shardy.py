@@ -1,9 +1,7 @@
-"""Shardy's shardings: ``<@mesh, [{"X"}, {"Y"}]>``, ``#sdy.sharding<mesh<["X"=2]>, [{"X"}]>``.
+"""Shardy's shardings: ``<@mesh, [{"X"}, {"Y"}]>``, the ``sdy`` dialect's ``TensorShardingAttr``.
 
-The grammar is that of the ``sdy`` dialect's ``TensorShardingAttr``. ``?`` (the compiler may
-split the dimension further), priorities (``p1``) and ``replicated={…}`` steer propagation and do not
-change the layout: they are left to notes. ``<@maximal_mesh_3, []>`` is an array that device 3 holds alone, as
-is ``mesh<[], device_ids=[3]>``.
+``?``, priorities (``p1``) and ``replicated={…}`` steer propagation: they are left to notes.
+``<@maximal_mesh_3, []>`` is an array that device 3 holds alone, as is ``mesh<[], device_ids=[3]>``.
 """
 
 from __future__ import annotations

@@ -14,15 +14,12 @@
     devices := '@' id | '@(' id (' ' id)* ')'
 
 ``_`` leaves a dimension whole, ``(XY)`` splits one over X and then Y, ``?`` leaves the sharding to the
-compiler, and as an entry one dimension: ``X?``, or ``(X?)_`` for one that is split over X and may be split
-further. ``()`` or nothing at all is the spec of an array without dimensions. ``{U_Y}`` says that devices
-along Y hold partial sums. ``__@3`` is an array that device 3 alone holds, ``X_@(3 2 1 0)`` one whose devices
-stand in that order along the mesh's axes. One dimension over an axis with a long name is written ``( data
-)``; when the mesh's axes are known, plain ``data`` reads as that axis too, unless it can be read letter by
-letter. In the second and later parts of a chain nothing before the first comma means ``?``. A PartitionSpec
-as Python writes it stands for an operand, too, and so do a tuple of quoted names, a NamedSharding, a
-SingleDeviceSharding and an HLO sharding. Specs of arrays by name, in any order, are written ``W1=_Y, X=X_``;
-those that are not named are not split.
+compiler, and as an entry one dimension; ``(X?)_`` is split over X and may be split further. ``__@3`` is an
+array that device 3 alone holds, ``X_@(3 2 1 0)`` one whose devices stand in that order along the mesh's axes.
+One dimension over an axis with a long name is written ``( data )``; when the mesh's axes are known, plain
+``data`` reads as that axis too, unless it can be read letter by letter. In later parts of a chain nothing
+before the first comma means ``?``. What JAX and HLO print stands for an operand, too. Specs by name are
+written ``W1=_Y, X=X_``; arrays that are not named are not split.
 """
 
 from __future__ import annotations

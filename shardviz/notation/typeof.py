@@ -1,7 +1,5 @@
-"""The types that `jax.typeof` prints under Explicit axes: ``bf16[8@X,2048@Y]``, ``f32[I@(X,Y),J]{U:Z}``.
-
-Names stand for sizes that are not known. Dtypes are written short, as in a jaxpr, and read in full too.
-"""
+"""The types that `jax.typeof` prints under Explicit axes: ``bf16[8@X,2048@Y]``, ``f32[I@(X,Y),J]{U:Z}``,
+where names stand for sizes that are not known."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""An array with named dimensions, a shape, a dtype and, once decided, a sharding.
-
-Dtypes have the names that HLO prints.
-"""
+"""An array with named dimensions, a shape, a dtype by its name in HLO and, once decided, a sharding."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
-"""Numbers of devices by their digits: strided ids, and the mesh axes that they are.
+"""Numbers of devices by their digits, as HLO's iotas and groups, tilings and einshard have them.
 
 A `Digit` is the part ``number // stride % size`` of a number. A nest of digits, major first, stands for the
-numbers ``sum(i_k * stride_k)`` in row-major order of the indices: ``((2, 4), (4, 1))`` is 0 … 7,
-``((4, 1), (2, 4))`` is 0, 4, 1, 5, 2, 6, 3, 7. So a million devices stay a few numbers. A position in a mesh
-is a number in the mixed radix of its axes, whose last axis is the lowest digit: on X=2, Y=4 the digit (2, 4)
-is X, and (2, 2), the major half of the other, is ``Y:(1)2``.
-
-HLO's iotas and groups, tilings and einshard all number devices so.
+numbers ``sum(i_k * stride_k)`` in row-major order of the indices: ``((4, 1), (2, 4))`` is 0, 4, 1, 5, 2, 6,
+3, 7. So a million devices stay a few numbers. A position in a mesh is a number in the mixed radix of its
+axes: on X=2, Y=4 the digit (2, 4) is X, and (2, 2), the major half of the other, is ``Y:(1)2``.
 """
 
 from __future__ import annotations

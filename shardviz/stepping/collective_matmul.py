@@ -1,9 +1,6 @@
-"""A matmul that runs piece by piece while a collective moves its blocks: which block is multiplied when.
-
-An operand that is gathered is multiplied block by block as the blocks arrive; a result that is summed is made
-block by block just before each block is sent. Known as collective matmul: Wang et al., "Overlap Communication
-with Dependent Computation via Decomposition in Large Deep Learning Models", ASPLOS 2023.
-"""
+"""A collective matmul: an operand that is gathered is multiplied block by block as the blocks arrive, a
+result that is summed made block by block before each is sent (Wang et al., "Overlap Communication with
+Dependent Computation via Decomposition in Large Deep Learning Models", ASPLOS 2023)."""
 
 from __future__ import annotations
 

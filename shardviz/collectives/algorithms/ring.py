@@ -1,11 +1,9 @@
 """The ring and the line: members send to their neighbours only, round the ring one way or both ways at once.
 
 One way it is that of Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of
-workstations". Both ways every chunk takes the shorter way, in half the rounds: right-hand neighbours are
-reached over n // 2 hops, left-hand ones over (n - 1) // 2. That is why a wrapped axis of a TPU torus gathers
-in V / (2 · bandwidth of a link one way) and does its all-to-all in a quarter of that (Austin et al. 2025,
-"How to scale your model", part 3). On a line each passes on, both ways, what came from the other side the
-round before, its own chunk first; a reduce_scatter is the same backwards.
+workstations". Both ways every chunk takes the shorter way, as on a wrapped axis of a TPU torus (Austin et al.
+2025, "How to scale your model", part 3). On a line each passes on what came from the other side the round
+before.
 """
 
 from __future__ import annotations

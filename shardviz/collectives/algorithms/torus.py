@@ -1,10 +1,8 @@
 """The torus, one axis after the other: every ring of an axis works on what the axis before has left.
 
-Reduce-scatter along the first axis, then the second, …; all-gather back from the last to the first (Jain and
-Sabharwal 2010, "Optimal bucket algorithms for large MPI collectives on torus interconnects"). The chunks are
-numbered as the members, the first axis major. On all axes at once, there are as many parts of the payload as
-axes: part k is scattered along axis k first, then k + 1, … and gathered the same way back. All turn to the
-next axis together; where axes differ in size, the parts on the shorter ones wait.
+Jain and Sabharwal 2010, "Optimal bucket algorithms for large MPI collectives on torus interconnects". Split,
+there are as many parts of the payload as axes: part k is scattered along axis k first, then k + 1, … and
+gathered the same way back. All turn to the next axis together; the parts on shorter axes wait.
 """
 
 from __future__ import annotations

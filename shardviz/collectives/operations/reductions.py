@@ -1,8 +1,6 @@
-"""Operations that reduce all shards to one, element by element: psum, pmean, pmax, pmin, psum_scatter.
-
-Members compute in the addends' own type: integers wrap around, floats overflow silently. ml_dtypes gives
-NumPy's functions their meaning for bf16, the f8 and f4 types, s4 and u4: each addition is rounded once.
-"""
+"""Operations that reduce all shards to one, element by element, in the type of the addends: integers wrap
+around, floats overflow silently. ml_dtypes gives NumPy's functions their meaning for bf16, f8, f4, s4 and
+u4."""
 
 from __future__ import annotations
 

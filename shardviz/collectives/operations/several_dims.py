@@ -1,8 +1,6 @@
-"""Collectives that change several dimensions at once: all_to_all and psum_scatter of a grid of pieces.
-
-JAX's parameters name one dimension. A device deals its shard into a piece for each member, along a dimension
-in front, sends the pieces by JAX's collective over that dimension, and collects what arrives in a grid again.
-"""
+"""Collectives that change several dimensions at once: JAX's parameters name one. A device deals its shard
+into a piece for each member, along a dimension in front, sends these, and collects what arrives in a grid
+again."""
 
 from __future__ import annotations
 
