@@ -60,10 +60,6 @@ class ProgramFunction:
     def arguments(self) -> str:
         return self._listed([array.name for array in self.problem.arguments])
 
-    @property
-    def results(self) -> str:
-        return self._listed([array.name for array in self.problem.returned_arrays])
-
     def lines(self) -> list[str]:
         if not self.problem.gradients:
             return self._forward(self.name)
@@ -94,7 +90,7 @@ class ProgramFunction:
         body = self._statements(problem.forward)
         spec = problem.forward[-1].result.spec
         if spec is not None and self.is_split and not problem.gradients:
-            body.append(f"    {self._constrained(last, spec)}")
+            body.append(self._constrained(last, spec))
         unpacked = [f"    {self._listed(others)}{',' * (len(others) == 1)} = own"] if others else []
         layer = self._recomputing("layer")
         taken = f"{self.names[first]}, {own}" if others else f"{self.names[first]}, length={problem.layers}"
@@ -130,19 +126,16 @@ class ProgramFunction:
         targets = ", ".join("_" if name is None else self.names[name] for name in found)
         given = [self.names[gradients[name]] for name in self._returned if name in gradients]
         values = given[0] if len(given) == 1 else f"({', '.join(given)})"
+        results = self._listed(self._returned)
+        results = f"({results})" if len(self._returned) > 1 else results
+        forward = "forward" if problem.layers > 1 else self._recomputing("forward")
         lines = [
             f"def {self.name}({self.arguments}):",
-            f"    {self._listed(self._returned)}, backward = "
-            f"jax.vjp({'forward' if problem.layers > 1 else self._recomputing('forward')}, "
-            f"{self._listed(self._taken)})",
+            f"    {results}, backward = jax.vjp({forward}, {self._listed(self._taken)})",
             f"    {targets}{',' * (len(found) == 1)} = backward({values})",
         ]
-        if len(self._returned) > 1:
-            lines[1] = lines[1].replace(
-                f"    {self._listed(self._returned)},", f"    ({self._listed(self._returned)}),"
-            )
         dtypes = {array.name: array.dtype for array in problem.arguments}
-        returned = {array.name for array in problem.returned_arrays}
+        returned = [array.name for array in problem.returned_arrays]
         for name, gradient in zip(self._taken, found, strict=True):
             if gradient is None:
                 continue
@@ -151,9 +144,9 @@ class ProgramFunction:
                 lines.append(f"    {called} = {called}.astype({dtype_code(array.dtype)})")
             spec = stacked(array, problem)[1]
             if spec is not None and gradient not in returned and self.is_split:
-                lines.append(f"    {self._constrained(gradient, spec)}")
+                lines.append(self._constrained(gradient, spec))
         optimizer = [part for part in problem.parts if part.phase == "optimizer"]
-        return [*lines, *self._statements(optimizer), f"    return {self.results}"]
+        return [*lines, *self._statements(optimizer), self._return(returned)]
 
     def _statements(self, parts: Sequence[Statement]) -> list[str]:
         lines: list[str] = []
@@ -170,7 +163,7 @@ class ProgramFunction:
                     if left[operand.name]:
                         called = self._constraint(called, operand.spec)
                     else:
-                        lines.append(f"    {self._constrained(operand.name, operand.spec)}")
+                        lines.append(self._constrained(operand.name, operand.spec))
                 operands.append(called)
             spec = made[part.result.name] = part.result.spec
             told = f"NamedSharding(mesh, {spec_code(spec)})" if self._is_explicit and spec is not None else ""
@@ -183,20 +176,19 @@ class ProgramFunction:
         name, spec = self.names[part.result.name], part.result.spec
         if self._is_explicit:
             told = spec is None or part.function == "multiply"
-            asked = [] if told or spec is None else [f"    {self._constrained(part.result.name, spec)}"]
+            asked = [] if told or spec is None else [self._constrained(part.result.name, spec)]
             return [*asked, f'    print("{name}:", jax.typeof({name}))']
         is_last = part is self.problem.parts[-1]
         if spec is None or is_last or not self.is_split or part.phase == "optimizer":
             return []
-        return [f"    {self._constrained(part.result.name, spec)}"]
+        return [self._constrained(part.result.name, spec)]
 
     @property
     def _is_explicit(self) -> bool:
         return self.problem.axis_types == "explicit" and self.is_split
 
     def _constrained(self, array: str, spec: PartitionSpec) -> str:
-        name = self.names[array]
-        return f"{name} = {self._constraint(name, spec)}"
+        return f"    {self.names[array]} = {self._constraint(self.names[array], spec)}"
 
     def _constraint(self, name: str, spec: PartitionSpec) -> str:
         call = "jax.sharding.reshard" if self._is_explicit else "jax.lax.with_sharding_constraint"

@@ -252,7 +252,7 @@ def distinct(dtype: str) -> int:
     element = numpy_dtype(dtype)
     if is_integer(dtype):
         return int(ml_dtypes.iinfo(element).max) + 1  # type: ignore[no-untyped-call]
-    return 2 ** (int(float_limits(element).nmant) + 1)
+    return 1 << (int(float_limits(element).nmant) + 1)
 
 
 def counted(count: int, dtype: str) -> Values:
