@@ -91,15 +91,18 @@ def one_line(text: str, limit: int) -> str:
     return words if len(words) <= limit else f"{words[: limit - 1]}…"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``did you mean model? `` before a hint that lists the known words; "" where none is like the word."""
-    if len(word) > 60:
-        return ""
+def most_like(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The known word that is most like another one; "" where none is."""
     from difflib import get_close_matches
 
+    return next(iter(get_close_matches(word[:60], [*known], 1, cutoff)), "")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """``did you mean model? `` before a hint that lists the known words; "" where none is like the word."""
     by_case = {name.casefold(): name for name in known}
-    close = get_close_matches(word.casefold(), by_case, n=1, cutoff=0.7)
-    return f"did you mean {by_case[close[0]]}? " if close else ""
+    close = most_like(word.casefold(), by_case, 0.7)
+    return f"did you mean {by_case[close]}? " if close else ""
 
 
 def listed(text: str) -> Iterator[tuple[str, int]]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from shardviz.errors import ShardvizError, quote
+from shardviz.errors import ShardvizError, most_like, quote
 
 T = TypeVar("T")
 _BARE = re.compile(r"[\w.-]{1,40}", re.ASCII)
@@ -164,10 +164,8 @@ def parsed_table(
 
 def closest(word: str, known: Sequence[str]) -> str:
     """The hint that names the word that was meant, or all that there are."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, known, 1, 0.6)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    near = most_like(word, known)
+    return f"did you mean {near}?" if near else f"there are {', '.join(known)}"
 
 
 def shown_key(key: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 
-from shardviz.errors import plural, quote
+from shardviz.errors import most_like, plural, quote
 from shardviz.hardware.chip_torus import ChipTorus
 from shardviz.hardware.chips import (
     CHIPS,
@@ -123,10 +123,8 @@ def parse_cluster(name: str, devices: int = 0) -> Machine | None:
             raise Fault("a chip is missing", *match.span("chip"), _everything())
         if maker := _MAKERS.get(chip):
             raise Fault(f"{chip} is not a chip,", *match.span("chip"), f"name the {maker}")
-        from difflib import get_close_matches
-
-        close = get_close_matches(chip[:40], (*TPUS, *TPU_ALIASES, *GPUS), n=1, cutoff=0.6)
-        meant = f"did you mean {TPU_ALIASES.get(close[0], close[0])}? " if close else ""
+        close = most_like(chip, (*TPUS, *TPU_ALIASES, *GPUS))
+        meant = f"did you mean {TPU_ALIASES.get(close, close)}? " if close else ""
         raise Fault(f"unknown chip {quote(match['chip'], 30)}", *match.span("chip"), meant + _everything())
     if named is not None:
         known = TPU_ALIASES.get(named["chip"], named["chip"])

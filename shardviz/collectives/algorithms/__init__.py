@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from shardviz.collectives.algorithms import partners, ring, torus
 from shardviz.collectives.schedule import MAX_ENTRIES, Pattern, Rounds, Schedule, Unsuited
-from shardviz.errors import QuestionError, plural, quote
+from shardviz.errors import QuestionError, most_like, plural, quote
 
 LONGEST_PIPELINE = 65_536
 """Pieces that may follow one another: each is a round of its own."""
@@ -75,11 +75,9 @@ def schedule_for(
     called = called or pattern.kind
     algorithm = ALGORITHMS.get(name)
     if algorithm is None:
-        from difflib import get_close_matches
-
         known = [algorithm.name for algorithm in ALGORITHMS.values() if pattern.kind in algorithm.kinds]
-        close = get_close_matches(name[:40].lower().replace("_", "-"), known, 1)
-        hint = f"did you mean {close[0]}?" if close else _able(pattern, called)
+        close = most_like(name.lower().replace("_", "-"), known)
+        hint = f"did you mean {close}?" if close else _able(pattern, called)
         raise QuestionError(f"unknown algorithm {quote(name)}", hint)
     if pattern.kind not in algorithm.kinds:
         raise QuestionError(f"{name} does not do {called}", _able(pattern, called))

@@ -9,7 +9,7 @@ from shardviz.collectives.operation import Operation, Parameter
 from shardviz.collectives.operations.transfers import AllGather, PBroadcast, PPermute
 from shardviz.collectives.operations.transfers import AllToAll, RaggedAllToAll
 from shardviz.collectives.operations.reductions import PMax, PMean, PMin, PSum, PSumScatter
-from shardviz.errors import QuestionError, quote
+from shardviz.errors import QuestionError, most_like, quote
 
 _ALL = (AllGather, PSum, PMean, PMax, PMin, PSumScatter, AllToAll, PPermute, PBroadcast, RaggedAllToAll)
 OPERATIONS: dict[str, type[Operation]] = {operation.name: operation for operation in _ALL}
@@ -53,13 +53,11 @@ def check_operation(name: str, given: Mapping[str, Any]) -> None:
     """Raise `QuestionError` for an operation that JAX does not have, and for parameters that are not its
     own."""
     if name not in OPERATIONS:
-        from difflib import get_close_matches
-
         plain = name.lower().replace("-", "").replace("_", "")
-        close = [OTHER_NAMES[plain]] if plain in OTHER_NAMES else get_close_matches(name[:40], OPERATIONS, 1)
+        close = OTHER_NAMES.get(plain) or most_like(name, OPERATIONS)
         everything = f"the operations are {', '.join(OPERATIONS)}"
         problem = f"unknown operation {quote(name)}"
-        raise QuestionError(problem, f"did you mean {close[0]}?" if close else everything)
+        raise QuestionError(problem, f"did you mean {close}?" if close else everything)
     takes = OPERATIONS[name].takes
     for option, value in given.items():
         parameter = PARAMETERS[option]
