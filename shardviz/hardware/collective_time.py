@@ -335,13 +335,13 @@ def _exchanged(held: int, stage: _Stage) -> _Part:
     hold."""
     if stage.levels[0].is_torus:
         there = held * stage.shared
-        often = [level.size * level.size // 4 / level.size / ways for level, ways in stage.carriers]
-        one_ways = [level.one_way for level, _ in stage.carriers]
-        loads = [crossing * there / one_way for crossing, one_way in zip(often, one_ways, strict=True)]
-        real = max(loads)
-        busiest = loads.index(real)
-        over = f"over each link of {rate(one_ways[busiest])}"
-        words = f"{stage.described}: {often[busiest]:.3g} × {_bytes(there)} {over}"
+        crossings = [
+            (level.size * level.size // 4 / level.size / way, level) for level, way in stage.carriers
+        ]
+        often, busiest = max(crossings, key=lambda crossing: crossing[0] / crossing[1].one_way)
+        real = often * there / busiest.one_way
+        over = f"over each link of {rate(busiest.one_way)}"
+        words = f"{stage.described}: {often:.3g} × {_bytes(there)} {over}"
     else:
         members = stage.members
         real = held * (members - 1) / members / stage.bandwidth

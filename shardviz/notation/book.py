@@ -28,6 +28,8 @@ _UNREDUCED_HINT = "write partial sums over Y as {U_Y}"
 _ARRAY_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_']*")
 _DIM_NAME = re.compile(r"[A-Za-z](?:[A-Za-z0-9]|_(?=[A-Za-z0-9]))*")
 _SUBSCRIPT = re.compile(r"\w+")
+_SPACING = re.compile(r"(?:\\\ \s*)+")
+"""``\\ `` between LaTeX braces."""
 
 
 class BookArray(NamedTuple):
@@ -90,21 +92,16 @@ def book_array(scanner: Scanner) -> BookArray:
         axes.append(split)
     unreduced: list[Word] = []
     if scanner.take("\\{", "{"):
-        _take_spacing(scanner)
+        scanner.next(_SPACING)
         while not scanner.take("\\}", "}"):
             if unreduced and not scanner.take(","):
                 scanner.fail_here("',' or '}'", _UNREDUCED_HINT)
             scanner.expect("U", hint=_UNREDUCED_HINT)
             unreduced += _subscript_axes(scanner) or scanner.fail_here("'_'", _UNREDUCED_HINT)
-            _take_spacing(scanner)
+            scanner.next(_SPACING)
         if not unreduced:
             scanner.fail("no axis between '{' and '}'", scanner.pos - 1, hint=_UNREDUCED_HINT)
     return BookArray(name, tuple(dims), scanner.spec(axes, unreduced))
-
-
-def _take_spacing(scanner: Scanner) -> None:
-    while scanner.take("\\ "):
-        pass
 
 
 def _array_name(scanner: Scanner) -> str:
