@@ -11,7 +11,7 @@ import numpy as np
 from shardviz.collectives.operation import Cuts, Operation
 from shardviz.collectives.schedule import Phase, Schedule, Sends
 from shardviz.collectives.trace import Trace
-from shardviz.collectives.values import Ints, Small, Values
+from shardviz.collectives.values import Ints, Small, Values, numpy_dtype
 from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh, canonical_dtype
 
@@ -109,7 +109,8 @@ class Frames:
             return
         self.before, self._operation = shards, operation
         self._positions: Ints = np.array(mesh.groups(operation.axes))
-        self._prepared = operation.prepared(shards)
+        dtype = canonical_dtype(str(shards.dtype))
+        self._prepared = shards.astype(numpy_dtype(operation.moved_dtype(dtype)), copy=False)
         (groups, size), chunks, pattern = self._positions.shape, schedule.chunks, schedule.pattern
         starts_with = chunks if pattern.reduces or pattern.kind == "broadcast" else chunks // size
         largest = -(-math.prod(shards.shape[1:]) // starts_with)
@@ -120,7 +121,7 @@ class Frames:
         if needed > MAX_BYTES:
             most = f"{needed / 2**30:,.1f} GiB, more than {MAX_BYTES // 2**30}"
             raise QuestionError(f"the numbers of all steps take {most}", "take a smaller array or mesh")
-        self.cuts = operation.cuts(shards.shape[1:], canonical_dtype(str(shards.dtype)), size, chunks)
+        self.cuts = operation.cuts(shards.shape[1:], dtype, size, chunks)
 
     @cached_property
     def trace(self) -> Trace:

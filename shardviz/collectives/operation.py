@@ -150,7 +150,7 @@ class Operation(ABC):
         return lower_bound(self.pattern((group_size,)), size)
 
     def moved_dtype(self, dtype: str) -> str:
-        """The dtype in which chunks travel: that of `prepared`."""
+        """The dtype in which the collective computes and chunks travel, for shards of a dtype."""
         return dtype
 
     def chunk_sizes(self, shape: tuple[int, ...], group_size: int, chunks: int) -> int | Ints:
@@ -175,10 +175,7 @@ class Operation(ABC):
         return self.blocks(shape, group_size).cut(pieces, self.result_dtype(dtype))
 
     def result_dtype(self, dtype: str) -> str:
-        return dtype
-
-    def prepared(self, shards: Values) -> Values:
-        return shards
+        return self.moved_dtype(dtype)
 
     def combined(self, mine: Values, received: Values) -> Values:
         """A chunk with what was received added to it. Only where the pattern reduces."""

@@ -10,9 +10,6 @@ import pytest
 from shardviz.collectives.algorithms import schedules_for
 from shardviz.collectives.operation import Operation
 from shardviz.collectives.operations import OPERATIONS
-from shardviz.collectives.values import numpy_dtype
-from shardviz.errors import QuestionError
-from shardviz.sharding import canonical_dtype
 
 TABLE = ((0, 3, 1, 0), (2, 2, 0, 1), (0, 0, 0, 0), (1, 1, 1, 2))
 CASES = [
@@ -51,20 +48,6 @@ def test_the_larger_of_operand_and_result(operation: Operation, shape: tuple[int
         assert larger == 6 * 3
     else:
         assert larger == max(math.prod(shape), math.prod(result))
-
-
-@pytest.mark.parametrize("dtype", ["pred", "s8", "bf16", "f32"])
-@pytest.mark.parametrize(("operation", "shape"), CASES, ids=IDS)
-def test_chunks_travel_in_the_prepared_dtype(
-    operation: Operation, shape: tuple[int, ...], dtype: str
-) -> None:
-    try:
-        operation.check(shape, dtype, 4)
-    except QuestionError:
-        assert (operation.name, dtype) == ("psum_scatter", "pred")
-        return
-    prepared = operation.prepared(np.zeros((4, *shape), numpy_dtype(dtype)))
-    assert operation.moved_dtype(dtype) == canonical_dtype(str(prepared.dtype))
 
 
 @pytest.mark.parametrize("operation", [operation for operation, _ in CASES], ids=IDS)

@@ -79,8 +79,9 @@ def carried_out(operation, shards, chunks):
     """The operation by its chunks alone: from where they start to where they end, all at once."""
     n = len(shards)
     pattern = operation.pattern((n,))
-    prepared = operation.prepared(shards).reshape(n, -1)
-    cuts = operation.cuts(shards.shape[1:], canonical_dtype(str(shards.dtype)), n, chunks)
+    dtype = canonical_dtype(str(shards.dtype))
+    prepared = shards.astype(numpy_dtype(operation.moved_dtype(dtype))).reshape(n, -1)
+    cuts = operation.cuts(shards.shape[1:], dtype, n, chunks)
     assert cuts.start.shape == cuts.end.shape == (chunks, max(cuts.sizes, default=0))
     assert ((cuts.start >= 0).sum(1) == cuts.sizes).all()
     assert ((cuts.end >= 0).sum(1) == cuts.sizes).all()

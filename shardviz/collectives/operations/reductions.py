@@ -60,14 +60,8 @@ class PSum(_AllReduce):
 
     name: ClassVar[str] = "psum"
 
-    def result_dtype(self, dtype: str) -> str:
-        return "s32" if dtype == "pred" else dtype
-
     def moved_dtype(self, dtype: str) -> str:
-        return PSum.result_dtype(self, dtype)
-
-    def prepared(self, shards: Values) -> Values:
-        return shards.astype("int32") if shards.dtype == bool else shards
+        return "s32" if dtype == "pred" else dtype
 
 
 @dataclass(frozen=True)
