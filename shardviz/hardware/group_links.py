@@ -102,8 +102,7 @@ def group_links(
 def _effective(level: LinkLevel) -> LinkSpec:
     """A link between neighbours of the group, its bandwidth shared with the groups in between."""
     ways = 2 if level.kind == "ring" and level.size == 2 and level.hops > 1 else level.peers
-    bandwidth = ways * level.spec.bandwidth / level.messages
-    return replace(level.spec, latency=level.spec.latency * level.hops, bandwidth=bandwidth)
+    return replace(level.spec, latency=level.spec.latency * level.hops, bandwidth=ways * level.one_way)
 
 
 def _topology(levels: tuple[LinkLevel, ...], members: int) -> Topology:

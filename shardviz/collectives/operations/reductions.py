@@ -36,6 +36,9 @@ class _Reduction(Operation):
         # jaxlib 0.10 and 0.12.
         if dtype in ("s2", "u2"):
             raise QuestionError(f"XLA does not support {self.name} of {dtype}", "use s4, u4 or a wider dtype")
+        if self.function != "add" and is_complex(dtype):
+            problem = f"{dtype} numbers have no order, so XLA refuses {self.name}"
+            raise QuestionError(problem, "use psum, or a real dtype")
 
     def combined(self, mine: Values, received: Values) -> Values:
         with np.errstate(all="ignore"):
@@ -85,16 +88,8 @@ class PMean(PSum):
         return mean
 
 
-class _Extreme(_AllReduce):
-    def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
-        super().check(shape, dtype, group_size)
-        if is_complex(dtype):
-            problem = f"{dtype} numbers have no order, so XLA refuses {self.name}"
-            raise QuestionError(problem, "use psum, or a real dtype")
-
-
 @dataclass(frozen=True)
-class PMax(_Extreme):
+class PMax(_AllReduce):
     """`jax.lax.pmax`: the largest. A NaN makes it NaN, as StableHLO's maximum does."""
 
     name: ClassVar[str] = "pmax"
@@ -102,7 +97,7 @@ class PMax(_Extreme):
 
 
 @dataclass(frozen=True)
-class PMin(_Extreme):
+class PMin(_AllReduce):
     """`jax.lax.pmin`: the smallest. A NaN makes it NaN, as StableHLO's minimum does."""
 
     name: ClassVar[str] = "pmin"
