@@ -60,12 +60,8 @@ class Pattern:
         return {"all_to_all": n * n, "all_reduce": 1, "broadcast": 1}.get(self.kind, n)
 
     def pieces(self, chunks: int) -> int:
-        """Chunks for one of the `base_chunks`. Raises `QuestionError` where they do not divide."""
-        pieces, rest = divmod(chunks, self.base_chunks)
-        if rest or not pieces:
-            problem = f"{chunks} chunks are not a multiple of the {self.base_chunks} that {self.kind} needs"
-            raise QuestionError(problem, f"use a multiple of {self.base_chunks}")
-        return pieces
+        """Chunks for one of the `base_chunks`."""
+        return chunks // self.base_chunks
 
     def starts(self, chunks: int) -> tuple[Ints, Ints]:
         """(member, chunk) of everything that is there at the start, ordered by member, then chunk."""

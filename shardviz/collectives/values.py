@@ -58,10 +58,9 @@ def float_limits(kind: np.dtype[Any]) -> Any:
     return ml_dtypes.finfo(kind)  # type: ignore[no-untyped-call]
 
 
-def array_from_numbers(numbers: Sequence[str | int | float], dtype: str) -> Values:
-    """The numbers as a one-dimensional array; floats are rounded to the dtype, as NumPy rounds. Raises
-    `QuestionError` for what is not a number, and for one that the dtype cannot hold: out of range, not whole
-    for integers, not real, or infinite or NaN where there is none."""
+def array_from_numbers(numbers: Sequence[str], dtype: str) -> Values:
+    """The numbers, as `parse_numbers` has read them, in one dimension; floats are rounded to the dtype, as
+    NumPy rounds. Raises `QuestionError` for one that the dtype cannot hold."""
     kind = numpy_dtype(dtype)
     exact = is_integer(dtype) or dtype == "pred"
     read = [_number(number, index, dtype, exact) for index, number in enumerate(numbers)]
@@ -86,41 +85,28 @@ def array_from_numbers(numbers: Sequence[str | int | float], dtype: str) -> Valu
         return wide.astype(kind)
 
 
-def _number(number: str | int | float, index: int, dtype: str, exact: bool) -> Any:
-    value = _read(number, index) if isinstance(number, str) else number
+def _number(text: str, index: int, dtype: str, exact: bool) -> Any:
+    value: Any = _TRUTH.get(text.lower())
+    if value is None:
+        value = (int if text.lstrip("+-").isdecimal() else complex if text[-1] in "jJ" else float)(text)
     if isinstance(value, complex) and not is_complex(dtype):
-        raise _unfit(number, index, dtype, "has real numbers only", "use --dtype c64")
+        raise _unfit(text, index, dtype, "has real numbers only", "use --dtype c64")
     if exact and isinstance(value, float):
         if not value.is_integer():
-            raise _unfit(number, index, dtype, "has whole numbers only", "use --dtype f32")
+            raise _unfit(text, index, dtype, "has whole numbers only", "use --dtype f32")
         return int(value)
     try:
         # A text such as 1e999 reads as infinity without a word.
         infinite = not exact and (isinf(value.real) or isinf(value.imag))
-        beyond = infinite and "inf" not in str(number).lower()
+        beyond = infinite and "inf" not in text.lower()
     except OverflowError:
         beyond = True
     if beyond:
-        raise _unfit(number, index, dtype, "ends far below it")
+        raise _unfit(text, index, dtype, "ends far below it")
     return value
 
 
-def _read(text: str, index: int) -> int | float | complex:
-    if text.strip().lower() in _TRUTH:
-        return _TRUTH[text.strip().lower()]
-    for read in (int, float, complex):
-        try:
-            value: int | float | complex = read(text)
-        except ValueError:
-            continue
-        return value
-    problem = f"number {index + 1} of the data, {quote(text, 30)}, is not a number"
-    raise QuestionError(problem, "write for example 3,9,5,2")
-
-
-def _check_floats(
-    parts: Values, kind: np.dtype[Any], numbers: Sequence[str | int | float], dtype: str
-) -> None:
+def _check_floats(parts: Values, kind: np.dtype[Any], numbers: Sequence[str], dtype: str) -> None:
     """`parts`: f64 of shape (1 or 2, numbers). Raise for what changes its nature in the type."""
     with np.errstate(all="ignore"):
         there = parts.astype(kind).astype("float64")
@@ -144,9 +130,9 @@ def _check_floats(
         raise _unfit(numbers[index], index, dtype, why)
 
 
-def _unfit(number: object, index: int, dtype: str, why: str, hint: str = "") -> QuestionError:
+def _unfit(text: str, index: int, dtype: str, why: str, hint: str = "") -> QuestionError:
     return QuestionError(
-        f"number {index + 1} of the data, {quote(str(number), 30)}, does not fit {dtype}, which {why}",
+        f"number {index + 1} of the data, {quote(text, 30)}, does not fit {dtype}, which {why}",
         hint or "change it, or use a wider --dtype",
     )
 

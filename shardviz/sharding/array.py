@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from shardviz.errors import QuestionError, plural, quote
+from shardviz.errors import QuestionError, quote
 from shardviz.sharding.mesh import Mesh
 from shardviz.sharding.partition_spec import PartitionSpec
 
@@ -71,12 +71,6 @@ class ShardedArray:
     spec: PartitionSpec | None
 
     def __post_init__(self) -> None:
-        if len(self.dims) != len(self.shape):
-            dims, sizes = plural(len(self.dims), "dimension"), plural(len(self.shape), "size")
-            raise QuestionError(f"{self.name} has {dims} but {sizes}", "give one size for each dimension")
-        for dim, size in zip(self.dims, self.shape, strict=True):
-            if size < 0:
-                raise QuestionError(f"dimension {dim} of {self.name} has size {size}", "sizes are 0 or more")
         if self.elements > MAX_ELEMENTS:
             raise QuestionError(f"{self.name} would have more than 2^62 elements", "use smaller sizes")
         if self.dtype not in BITS:

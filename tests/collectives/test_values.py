@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from shardviz.collectives.values import array_from_numbers, numpy_dtype
 from shardviz.compiler.child.program import jax_dtype
 from shardviz.errors import QuestionError, ShardvizError
+from shardviz.notation.numbers import parse_numbers
 from shardviz.sharding import canonical_dtype
 from shardviz.sharding.array import BITS
 
@@ -50,7 +51,7 @@ def test_what_is_no_dtype_of_numbers(dtype):
     ],
 )
 def test_numbers_become_an_array(numbers, dtype, expected):
-    found = array_from_numbers(numbers, dtype)
+    found = array_from_numbers([*map(str, numbers)], dtype)
     assert found.dtype == numpy_dtype(dtype)
     assert found.shape == (len(expected),)
     assert found.tolist() == expected
@@ -67,7 +68,6 @@ NUMBER = "number 1 of the data, "
 @pytest.mark.parametrize(
     ("number", "dtype", "message", "hint"),
     [
-        ("x", "f32", NUMBER + "'x', is not a number", "write for example 3,9,5,2"),
         ("3.5", "s32", NUMBER + "'3.5', does not fit s32, which has whole numbers only", "use --dtype f32"),
         ("nan", "s32", NUMBER + "'nan', does not fit s32, which has whole numbers only", "use --dtype f32"),
         ("300", "s8", NUMBER + "'300', does not fit s8, which holds -128 to 127", "a wider --dtype"),
@@ -84,12 +84,11 @@ NUMBER = "number 1 of the data, "
         ("1e400", "f64", NUMBER + "'1e400', does not fit f64, which ends far below it", "a wider --dtype"),
         ("1e400j", "c128", NUMBER + "'1e400j', does not fit c128, which ends far below it", "a wider"),
         (10**400, "f32", "does not fit f32, which ends far below it", "a wider --dtype"),
-        ("9" * 5000, "s32", "does not fit s32", ""),
     ],
 )
 def test_a_number_that_does_not_fit_is_shown(number, dtype, message, hint):
     with pytest.raises(QuestionError) as caught:
-        array_from_numbers([number, 1], dtype)
+        array_from_numbers([str(number), "1"], dtype)
     assert message in caught.value.message
     assert len(caught.value.message) < 120
     assert hint in caught.value.hint
@@ -97,12 +96,13 @@ def test_a_number_that_does_not_fit_is_shown(number, dtype, message, hint):
 
 def test_the_first_that_does_not_fit_is_counted_from_one():
     with pytest.raises(QuestionError, match="number 3 of the data, '300', does not fit s8"):
-        array_from_numbers([1, 2, 300, 400], "s8")
+        array_from_numbers(["1", "2", "300", "400"], "s8")
 
 
-@given(st.lists(st.text(max_size=12) | st.text("0123456789.+-einfaj", max_size=12)), st.sampled_from(DTYPES))
-def test_any_texts_are_numbers_or_a_shardviz_error(numbers, dtype):
+@given(st.text("0123456789.+-einfaj,", max_size=40), st.sampled_from(DTYPES))
+def test_numbers_that_were_read_fit_or_are_a_shardviz_error(text, dtype):
     try:
+        numbers = parse_numbers(text).texts
         found = array_from_numbers(numbers, dtype)
     except ShardvizError:
         return
@@ -112,7 +112,7 @@ def test_any_texts_are_numbers_or_a_shardviz_error(numbers, dtype):
 @given(st.lists(st.integers(-(2**70), 2**70)), st.sampled_from([name for name in DTYPES if name[0] in "su"]))
 def test_integers_arrive_as_they_are_or_not_at_all(numbers, dtype):
     try:
-        found = array_from_numbers(numbers, dtype)
+        found = array_from_numbers([*map(str, numbers)], dtype)
     except ShardvizError:
         return
     assert [int(number) for number in found] == numbers

@@ -70,9 +70,9 @@ RUNS = [
         "jax.lax.all_to_all(x, 'i', split_axis=0, concat_axis=1, tiled=False)",
     ),
     (
-        PPermute(("X", "Y"), ((0, 1), (-1, 0))),
+        PPermute(("X", "Y"), ((0, 1), (7, 0))),
         PLANE,
-        "jax.lax.ppermute(x, ('X', 'Y'), perm=((0, 1), (-1, 0)))",
+        "jax.lax.ppermute(x, ('X', 'Y'), perm=((0, 1), (7, 0)))",
     ),
     (PPermute(("i",), ((0, 1),)), LINE, "jax.lax.ppermute(x, 'i', perm=((0, 1),))"),
     (PBroadcast(("Y", "X"), 3), PLANE, "jax.lax.all_gather(x, ('Y', 'X'))[3]"),

@@ -71,7 +71,7 @@ class AllGather(Operation):
 @dataclass(frozen=True)
 class PPermute(Operation):
     """`jax.lax.ppermute`: for each pair of `perm` the second member gets the shard of the first. A member to
-    which nobody sends has zeros. Negative members count from the end, as in JAX."""
+    which nobody sends has zeros."""
 
     name: ClassVar[str] = "ppermute"
     kind: ClassVar[str] = "permute"
@@ -101,20 +101,11 @@ class PPermute(Operation):
         return dims
 
     def pattern(self, dims: tuple[int, ...]) -> Pattern:
-        n = math.prod(dims)
-        for number in (each for pair in self.perm for each in pair):
-            _check_member(number, n, least=-n)
-        perm = tuple((source % n, target % n) for source, target in self.perm)
-        for does, members in (("sends", [s for s, _ in perm]), ("receives", [t for _, t in perm])):
-            twice = next((member for index, member in enumerate(members) if member in members[:index]), None)
-            if len(set(members)) < len(members):
-                problem = f"device {twice} of the group {does} twice in the permutation"
-                raise QuestionError(problem, "each device can send to one device and receive from one")
-        return Pattern(self.kind, dims, perm=perm)
+        return Pattern(self.kind, dims, perm=self.perm)
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         check_dtype(dtype)
-        if len(self.pattern((group_size,)).perm) < group_size:
+        if len(self.perm) < group_size:
             check_zero(dtype, "a device to which nobody sends")
 
     def blocks(self, shape: tuple[int, ...], group_size: int) -> Blocks:
@@ -130,19 +121,15 @@ class PBroadcast(Operation):
     source: int = 0
 
     def pattern(self, dims: tuple[int, ...]) -> Pattern:
-        pattern = Pattern(self.kind, dims, source=self.source)
-        _check_member(self.source, pattern.group_size)
-        return pattern
+        group_size = math.prod(dims)
+        if not 0 <= self.source < group_size:
+            problem = f"there is no device {self.source} in a group of {group_size:,}"
+            raise QuestionError(problem, f"the devices of a group count from 0 to {group_size - 1:,}")
+        return Pattern(self.kind, dims, source=self.source)
 
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         check_dtype(dtype)
-        _check_member(self.source, group_size)
-
-
-def _check_member(number: int, group_size: int, least: int = 0) -> None:
-    if not least <= number < group_size:
-        problem = f"there is no device {number} in a group of {group_size:,}"
-        raise QuestionError(problem, f"the devices of a group count from 0 to {group_size - 1:,}")
+        self.pattern((group_size,))
 
 
 @dataclass(frozen=True)
@@ -223,13 +210,8 @@ class RaggedAllToAll(Operation):
     axes: tuple[str, ...]
     send_sizes: tuple[tuple[int, ...], ...]
 
-    def pattern(self, dims: tuple[int, ...]) -> Pattern:
-        self._check_table(math.prod(dims))
-        return super().pattern(dims)
-
     def check(self, shape: tuple[int, ...], dtype: str, group_size: int) -> None:
         check_dtype(dtype)
-        self._check_table(group_size)
         if not shape:
             raise QuestionError("a scalar has no rows to send", "use shards of one dimension or more")
         for sender, row in enumerate(self.send_sizes):
@@ -268,17 +250,3 @@ class RaggedAllToAll(Operation):
 
     def smallest_shard(self, group_size: int, pieces: int) -> tuple[int, ...]:
         return (max(map(sum, self.send_sizes)) * pieces,)
-
-    def _check_table(self, group_size: int) -> None:
-        rows = self.send_sizes
-        if len(rows) != group_size or any(len(row) != group_size for row in rows):
-            lengths = " and ".join(map(str, sorted({len(row) for row in rows}))) or "no"
-            given = f"{plural(len(rows), 'row')}, of {lengths} numbers"
-            wanted = f"{plural(group_size, 'row')} of {plural(group_size, 'number')}"
-            problem = f"the send sizes are {given}, for a group of {group_size:,}"
-            raise QuestionError(problem, f"give {wanted}: row i has what device i sends to each")
-        for sender, row in enumerate(rows):
-            for receiver, size in enumerate(row):
-                if size < 0:
-                    problem = f"device {sender} of the group cannot send {size} rows to device {receiver}"
-                    raise QuestionError(problem, "send 0 rows or more")
