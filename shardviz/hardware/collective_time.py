@@ -16,7 +16,6 @@ from itertools import accumulate
 from operator import add, attrgetter
 from typing import NamedTuple
 
-from shardviz.errors import QuestionError
 from shardviz.hardware.chips import DCN_LATENCY
 from shardviz.hardware.gpu_times import EXCHANGE, NCCL, PERMUTE, nccl_time
 from shardviz.hardware.links import LevelKind, LinkLevel
@@ -105,12 +104,9 @@ def collective_time(
 
     With `in_rounds` the hops' latency and the bytes add up, as where a device passes on only what has come to
     it: (N−1)·α + (N−1)/N·V·β of a ring (Thakur, Rabenseifner and Gropp, "Optimization of Collective
-    Communication Operations in MPICH", 2005). The book takes the longer of both. Raises `QuestionError` for
-    an operation without a formula.
+    Communication Operations in MPICH", 2005). The book takes the longer of both.
     """
     op = op.removesuffix("-start")
-    if op not in TIMED:
-        raise QuestionError(f"{op} has no formula", f"there are formulas for {', '.join(TIMED)}")
     levels = [level for level in levels if level.size > 1]
     if not levels:
         return NOTHING

@@ -227,8 +227,6 @@ def test_a_collective_over_the_time_limit_says_what_would_help():
             "the mesh i=4096 has 4,096 devices but cpu has at most 2,048",
         ),
         (PSum(("i",)), LINE, 5, "cpu", QuestionError, "5 shards for the 4 devices of the mesh i=4"),
-        # JAX 0.12 would end the child over this one.
-        (PSum(("i", "i")), LINE, 4, "cpu", QuestionError, "psum runs twice over mesh axis i"),
         (PSum(("j",)), LINE, 4, "cpu", QuestionError, "unknown mesh axis 'j'"),
         (
             PSumScatter(("i",)),

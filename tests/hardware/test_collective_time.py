@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardviz.errors import QuestionError
 from shardviz.hardware.clusters import parse_cluster
 from shardviz.hardware.collective_time import TIMED, collective_time
 from shardviz.hardware.links import LinkLevel, LinkSpec
@@ -286,11 +285,6 @@ def test_one_ring_through_a_grid_never_beats_all_axes_at_once(size, side, spec):
 )  # fmt: skip
 def test_the_convention_is_said(op, levels, convention):
     assert collective_time(op, 8 * MIB, levels).convention == convention
-
-
-def test_others_have_no_formula():
-    with pytest.raises(QuestionError, match="partition-id has no formula"):
-        collective_time("partition-id", 8, [ring(4)])
 
 
 @pytest.mark.parametrize("members", [2, 4, 8])

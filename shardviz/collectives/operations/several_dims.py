@@ -13,7 +13,6 @@ from shardviz.collectives.operation import Blocks, check_divides, whole
 from shardviz.collectives.operations.reductions import PSumScatter
 from shardviz.collectives.operations.transfers import AllToAll
 from shardviz.collectives.values import Ints, check_dtype
-from shardviz.errors import QuestionError
 from shardviz.lazy_names import LazyImports
 
 with LazyImports("numpy"):
@@ -75,9 +74,6 @@ class _OfSeveral:
         return (*shape, last * pieces)
 
     def check_pieces(self, shape: tuple[int, ...]) -> None:
-        if len(shape) != len(self.split):
-            problem = f"the shard has {len(shape)} dimensions, and {len(self.split)} are split"
-            raise QuestionError(problem, "take the array of the plan")
         for dim, own in enumerate(self.split):
             check_divides(shape, dim, math.prod(self.sizes[index] for index in own))
 
