@@ -29,7 +29,6 @@ _TAKEN = (
     "passes line found collective shard error sent rng ones shape_of mapped array layer own forward backward "
     "on_one_device same numbers expected largest least"
 )
-"""Names that the programs themselves use."""
 
 
 def program_text(title: str, parts: Iterable[Iterable[str]], environment: Iterable[str] = ()) -> str:

@@ -38,17 +38,14 @@ if TYPE_CHECKING:
     from shardviz.stepping.question import CollectiveQuestion
 
 MAX_LISTED = 64
-"""Devices whose results are printed."""
 MAX_PRINTED = 2**16
 """Numbers of all results; of more the first and the last are printed."""
 MAX_WRITTEN = 4096
-"""Numbers that the code itself may list."""
 MAX_BYTES = 2**31
 """Bytes that the devices may hold together before."""
 MAX_EXCHANGES = 64
 """Exchanges by hand that one program compiles, each a ppermute."""
 MAX_SENDS = 2048
-"""Sends by hand that a program lists."""
 MAX_NUMBERS = 2**12
 """Numbers that all devices may hold in their shards, to be printed after every round."""
 

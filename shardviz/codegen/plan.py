@@ -43,7 +43,6 @@ EXACT = frozenset(SURE - {"f16", "bf16"})
 CLOSE = 0.05
 """The largest error by rounding of 16-bit types, as a part of the largest number."""
 VERY_CLOSE = 1e-4
-"""That of wider types."""
 
 
 def plan_code(plan: Plan) -> str:

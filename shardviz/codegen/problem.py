@@ -33,13 +33,11 @@ if TYPE_CHECKING:
 
 
 SURE = frozenset(("f16", "bf16", "f32", "f64", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"))
-"""Types that XLA multiplies on CPUs."""
 MAX_BYTES = 2**28
 """Bytes that the devices may hold together for arrays to be made and the program to be run."""
 MAX_MULTIPLICATIONS = 2**36
 """Work of a second or so."""
 MAX_LISTED = 16
-"""Devices whose part of the result is printed."""
 
 
 def problem_code(problem: Problem, target: Target | None = None) -> str:

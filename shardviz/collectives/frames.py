@@ -16,7 +16,6 @@ from shardviz.errors import QuestionError
 from shardviz.sharding import Mesh, canonical_dtype
 
 MAX_BYTES = 2**30
-"""Memory for the numbers of all data."""
 
 
 @dataclass(slots=True, eq=False)

@@ -343,7 +343,6 @@ The sizes of HBM are in GiB: data sheets say GB, and the compiler allows program
 """
 
 TPU_ALIASES = {"v5": "v5p", "v5litepod": "v5e", "v5lite": "v5e", "7x": "tpu7x", "v7x": "tpu7x", "v4p": "v4"}
-"""Other names that people use."""
 
 GPUS = {
     gpu.name: gpu
@@ -436,5 +435,4 @@ GPUS = {
 }  # fmt: skip
 
 COMPILED = frozenset((*TPUS, *(gpu.name for gpu in GPUS.values() if gpu.cores)))
-"""The chips that have a compiler here."""
 CHIPS: dict[str, TpuChip | Gpu] = {**TPUS, **GPUS}

@@ -50,7 +50,6 @@ def hardware_words(machine: Machine) -> str:
 
 _PARTS = re.compile(r"(?:(?P<count>[^:*]*)\*)?(?P<chip>[^:*]*)(?P<colon>:)?(?P<sizes>.*)", re.DOTALL)
 MAX_DIGITS = 9
-"""Longer numbers are not computed with."""
 
 _NUMBER = re.compile(r"[0-9]++", re.ASCII)
 _CHIP = f"(?P<chip>{'|'.join(sorted((*TPUS, *TPU_ALIASES, *GPUS), key=len, reverse=True))})"
@@ -68,7 +67,6 @@ _LIKELY = re.compile(
     r"|gpus?|cuda|nvidia|amd|trn[0-9]|trainium[0-9]?",
     re.ASCII,
 )
-"""Names that look like a chip's."""
 _OTHERS = ", ".join(name for name in GPUS if name in COMPILED and name != "h100")
 _MAKERS = {
     "amd": "GPU and how many: mi300x:8 (also mi355x)",

@@ -31,11 +31,9 @@ MESSAGES = ("send", "recv")
 SHIFTS = (PERMUTE, EXCHANGE)
 BROADCASTS = ("collective-broadcast",)
 TIMED = (*GATHERS, *EXCHANGES, *SHIFTS, *BROADCASTS, *MESSAGES)
-"""The operations that have a time."""
 Pairs = Collection[tuple[int, int]]
 """Sources and targets of messages."""
 IN_FULL, NO_START = "no collective reaches its links' full bandwidth", "real links take a start"
-"""Why seconds are too few."""
 Route = tuple[int, float]
 """The most hops of a message along a level, and the most messages over one of its links."""
 

@@ -31,7 +31,6 @@ from shardviz.strict_table import StrictTable
 Part = tuple[int, int, int]
 """The number of a dimension, how many of its places a group takes, and the steps between them."""
 Parts = list[list[Part]]
-"""The parts of each mesh axis, the major first."""
 
 
 @dataclass(frozen=True)

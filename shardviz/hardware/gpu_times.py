@@ -156,7 +156,6 @@ MATMULS = {
 }
 """By the GPU and the type that were measured; f32 is multiplied as TF32."""
 _MULTIPLIED_AS = {"f16": "bf16", "f8e5m2": "f8e4m3fn"}
-"""Types that take the same time."""
 
 
 def matmul_time(like: str, dtype: str) -> MatmulTime | None:

@@ -29,9 +29,7 @@ from shardviz.strict_table import StrictTable, parsed_table
 from shardviz.user_files import open_file
 
 FAMILIES: tuple[type[Family], ...] = (ChipTorus, SwitchedNodes)
-"""The families that a file may describe, each in its own table."""
 MAX_BYTES = 64_000
-"""Bytes of a machine's file."""
 READ = "shardviz.machine_file"
 """The audit event of a machine's file that is about to be read: who may read none refuses it there."""
 MAX_NAME = 60

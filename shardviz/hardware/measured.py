@@ -28,7 +28,6 @@ COLLECTIVES = {
     "all_to_all": "all-to-all",
     "ppermute": "collective-permute",
 }
-"""The collectives that are measured, by JAX's names, with HLO's."""
 MAX_REGIMES, MAX_POINTS = 16, 64
 MAX_NOISE = 100.0
 

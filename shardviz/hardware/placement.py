@@ -9,7 +9,6 @@ from functools import cached_property
 from shardviz.sharding import Mesh
 
 AXES = ("x", "y", "z")
-"""Names of a torus's axes."""
 Coordinates = tuple[int, ...]
 """The place of a device along each physical dimension."""
 

@@ -275,7 +275,6 @@ MAX_PIPELINED = 64
 """Members of a group beyond which an algorithm cuts data into its usual pieces."""
 
 ChunkBytes: TypeAlias = "Callable[[Schedule], int | Ints]"
-"""The bytes of a schedule's chunks."""
 
 
 class NotCompared(NamedTuple):

@@ -14,13 +14,11 @@ from shardviz.errors import quote
 from shardviz.notation.scanner import MAX_RANK, Scanner, Word
 
 MAX_PARTS = 1024
-"""The longest chain."""
 
 Dims: TypeAlias = tuple[str, ...]
 _LETTER = re.compile("[A-Za-z]")
 _NAME = re.compile("[A-Za-z][A-Za-z0-9_]*")
 _WORDS = re.compile(r"\w\w\s+\w|\w\s+\w\w", re.ASCII)
-"""A word of several letters beside another one."""
 
 
 @dataclass(frozen=True)

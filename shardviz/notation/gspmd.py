@@ -32,7 +32,6 @@ from shardviz.sharding.digits import (
 )
 
 MAX_LISTED = 2**20
-"""Devices of the longest order that is listed."""
 _HINT = "write an HLO sharding as {devices=[2,4]<=[8]} or {replicated}"
 _MESH_CLOSINGS = {"mesh[": "]", "@mesh<": ">"}
 _SUBGROUPS = ("replicated", "unreduced", "manual", "maximal")

@@ -11,7 +11,6 @@ from shardviz.notation.scanner import Scanner, Word
 from shardviz.sharding import canonical_dtype
 
 PLACEHOLDER_DTYPE = "f32"
-"""Written where the dtype is not known."""
 
 _HINT = "write an array type as bf16[8@X,2048@Y] or f32[I@(X,Y),J]{U:Z}"
 _DTYPE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

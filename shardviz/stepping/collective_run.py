@@ -49,7 +49,6 @@ HLO_OF_KIND = {
     "broadcast": "collective-broadcast",
     "permute": "collective-permute",
 }
-"""A pattern's kind → HLO's name of the collective."""
 MAX_COMPARED = 2**16
 """Members of the largest group for which algorithms are compared: beyond it that takes minutes."""
 

@@ -34,7 +34,6 @@ MAX_COUNTED = 2**16
 MAX_HELD = 2**28
 """Bytes of the numbers that all devices may hold together, before or after."""
 DTYPE_OF = {"bool": "pred", "int": "s32", "float": "f32", "complex": "c64"}
-"""The dtype of numbers when nobody gives one."""
 
 ALGORITHM_OF = {"all_to_all": "pairwise", "broadcast": "binomial-tree", "permute": "direct"}
 """The algorithm of a pattern when nobody chooses; a ring, or a torus over several axes, the others. An

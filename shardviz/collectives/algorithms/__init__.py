@@ -62,7 +62,6 @@ ALGORITHMS = {
     )
 }
 # fmt: on
-"""Every algorithm by name, in the order in which tables show them."""
 
 
 def schedule_for(

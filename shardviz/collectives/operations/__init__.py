@@ -13,7 +13,6 @@ from shardviz.errors import QuestionError, most_like, quote
 
 _ALL = (AllGather, PSum, PMean, PMax, PMin, PSumScatter, AllToAll, PPermute, PBroadcast, RaggedAllToAll)
 OPERATIONS: dict[str, type[Operation]] = {operation.name: operation for operation in _ALL}
-"""Every operation by JAX's name."""
 
 _LAST_FIRST = [parameter for kind in reversed(OPERATIONS.values()) for parameter in reversed(kind.takes)]
 PARAMETERS: dict[str, Parameter] = {
@@ -46,7 +45,6 @@ def takers(parameter: Parameter) -> list[str]:
 
 
 MAX_EXAMPLE = 200
-"""Characters of the longest example that is told."""
 
 
 def check_operation(name: str, given: Mapping[str, Any]) -> None:
