@@ -42,9 +42,9 @@ class LazyImports:
     of their names is first used; packages are loaded at once, but those of others that are named: ``with
     LazyImports("numpy"): import numpy as np``.
 
-    For commands: all that one may need stands at the top of its file, and its help loads none of it. Within
-    the block, which concerns its own thread alone, a `_LateModule` takes the place of each module that is not
-    loaded; after it `sys.modules` has none of them, so that any other import is as ever.
+    So all that a command may need stands at the top of its file, and its help loads none of it. Within the
+    block, of its own thread alone, a `_LateModule` takes the place of each module that is not loaded; after
+    it `sys.modules` has none of them.
     """
 
     def __init__(self, *packages: str) -> None:

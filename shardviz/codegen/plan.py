@@ -48,10 +48,10 @@ VERY_CLOSE = 1e-4
 def plan_code(plan: Plan) -> str:
     """A complete program: the plan's collectives, slices and local functions, with the reason of each.
 
-    It prints the collectives of what it compiled, and whether its results are those of one device (in a train
-    step those of JAX's own gradients), unless the arrays are too large to be made. Of a program that runs
-    several times it is one run. The addends of a pending sum stand along an extra dimension in front. Raises
-    `QuestionError` where no simulated devices could run the plan.
+    It prints the collectives of what it compiled, and whether its results are those of one device, unless the
+    arrays are too large to be made. Of a program that runs several times it is one run. The addends of a
+    pending sum stand along an extra dimension in front. Raises `QuestionError` where no simulated devices
+    could run the plan.
     """
     problem = plan.problem
     if problem.mesh.size > MAX_CPU_DEVICES:

@@ -54,13 +54,13 @@ class Buffer:
 
 
 class Trace:
-    """Every state of a schedule: every change of every member's piece of every chunk.
+    """Every state of a schedule: every change of every member's piece of every chunk, each with its round and
+    its datum.
 
-    A piece changes only when something arrives, so these changes, each with its round and its datum, say
-    everything. Sums are kept as pairs, so that every partial sum can tell whose addends it contains, in the
-    order in which they were added. A slot is a member and a chunk, `member * chunks + chunk`; the leaves are
-    the first data, in the order of `Pattern.starts`. Raises `QuestionError` when there are too many pieces to
-    keep, `ScheduleError` when a member sends what it does not hold.
+    Sums are kept as pairs, so that every partial sum can tell whose addends it contains, in the order in
+    which they were added. A slot is a member and a chunk, `member * chunks + chunk`; the leaves are the first
+    data, in the order of `Pattern.starts`. Raises `QuestionError` when there are too many pieces to keep,
+    `ScheduleError` when a member sends what it does not hold.
     """
 
     def __init__(self, schedule: Schedule) -> None:

@@ -136,12 +136,9 @@ class TpuChip:
     A slice is a torus of `rank` axes and at most `pod` chips, each of `devices_per_chip` JAX devices and as
     many `cores` as Cloud TPU's types count. An axis closes to a ring at the size `ring`, or where that is
     None once all are multiples of `CUBE`. `longest` gives for each x the largest y for which the TPU compiler
-    finds routes, where it does not find all (tried with libtpu 0.0.52).
-
-    In bytes per second, one way: `link` to a neighbour, `network` its part of the data-center network,
-    `between_cores` what two devices of a chip exchange. That is six links on TPU7x (Google's page on it);
-    nobody publishes it of v2 and v3, whose compiler sends a ring between cores as between chips, so it is a
-    link's.
+    finds routes (libtpu 0.0.52). In bytes per second, one way: `link` to a neighbour, `network` its part of
+    the data-center network, `between_cores` what two devices of a chip exchange: six links on TPU7x (Google's
+    page on it), of v2 and v3, for which nobody publishes it, a link.
     """
 
     name: str
@@ -215,16 +212,15 @@ class Gpu:
     """One kind of GPU, as an SXM or OAM module, or another accelerator of which nodes are made.
 
     `node` of them share a switch, or where that is `direct` each pair has a link of the `fabric`, and `host`
-    of them a host, 0 for all of a node. In bytes per second, one way: `link` are a GPU's links to the switch,
-    or one to another GPU, and `network` its part of the network between nodes ("How to Scale Your Model", the
-    chapter on GPUs; A100: the data sheet of DGX A100). The times of its collectives are those of `nccl`, a
-    key of `NCCL`, with "" by formula, after `start`.
+    of them a host, 0 for all of a node. In bytes per second, one way: `link` to the switch or to another GPU,
+    and `network` its part of the network between nodes ("How to Scale Your Model", the chapter on GPUs; A100:
+    the data sheet of DGX A100). Its collectives take the times of `nccl`, a key of `NCCL`, with "" those by
+    formula, after `start`.
 
     `peak`: the data sheets; of f32 on NVIDIA's that of TF32, in which XLA multiplies f32 unless another
     precision is asked for. `capability`, `cores`, `fpus` and `shared`, the bytes of a core's shared memory,
-    are for XLA's compiler; of the others none is here. The way to the host is PCIe 4 or 5, or with Grace
-    NVLink-C2C. The clock is that at boost: the data sheets, the architecture whitepapers of Ampere, Hopper
-    and Blackwell, and the table of compute capabilities in the CUDA programming guide.
+    are for XLA's compiler. The clock is that at boost: the data sheets, and the whitepapers of Ampere, Hopper
+    and Blackwell.
     """
 
     name: str

@@ -44,13 +44,10 @@ class CollectiveTime:
 
     `seconds` is `start_seconds` and the longer of `latency_seconds` and `bandwidth_seconds`; all three in
     rounds, for a single message, a permute, a broadcast and for NCCL, whose start is in the latency.
-    `convention` is a clause on how they are counted ("a ring of 4 along x, both directions: 3/4 of 64 MiB
-    over 2 × 45 GB/s"). `textbook_seconds` is what "How to Scale Your Model" counts: no start, and for the
-    bytes V/W on rings and networks, without (N−1)/N; its (N−1)/N · V/w on a line and through a switch; of
-    levels the longest. `bound` is "latency" or the name of the level that takes longest, "" where nothing is
-    sent. `is_measured`: measured times stand for the formula; `is_fitted`: the formula is fitted to NCCL's.
-    `reached` is the part of the links' bandwidth that NCCL, or what was measured, reaches with so many
-    bytes.
+    `convention` is a clause on how they are counted. `textbook_seconds` is what "How to Scale Your Model"
+    counts: no start, and V/W on rings and networks, without (N−1)/N. `bound` is "latency" or the name of the
+    level that takes longest, "" where nothing is sent. `is_measured`: measured times stand for the formula;
+    `is_fitted`: it is fitted to NCCL's; `reached` is the part of the links' bandwidth that either reaches.
     """
 
     seconds: float
@@ -92,17 +89,13 @@ def collective_time(
     """The time of one collective, by HLO's name, over a group.
 
     `size` are the bytes of the larger of a device's operand and result (what a device sends of a permute),
-    `levels` the group's dimensions, the major first. A ragged all-to-all counts as an even one. What was
-    `measured` over such links stands for the formula; of a permute between neighbours.
-
-    `strategy` is what the TPU compiler wrote on its choice (``collective_algorithm_config``): a 1D strategy
-    is one ring through all members, and with ``colors:1`` it sends in one direction. `pairs` are those of a
-    permute or a send, by the members' numbers; without them a permute goes to the next neighbour and a send
-    to the farthest device.
-
-    With `in_rounds` the hops' latency and the bytes add up, as where a device passes on only what has come to
-    it: (N−1)·α + (N−1)/N·V·β of a ring (Thakur, Rabenseifner and Gropp, "Optimization of Collective
-    Communication Operations in MPICH", 2005). The book takes the longer of both.
+    `levels` the group's dimensions, the major first. What was `measured` over such links stands for the
+    formula; of a permute between neighbours. `strategy` is what the TPU compiler wrote on its choice
+    (``collective_algorithm_config``): a 1D one is one ring through all members, and with ``colors:1`` it
+    sends in one direction. `pairs` are those of a permute or a send, by the members' numbers; without them a
+    permute goes to the next neighbour and a send to the farthest device. With `in_rounds` the hops' latency
+    and the bytes add up, as where a device passes on only what has come to it; the book takes the longer of
+    both.
     """
     op = op.removesuffix("-start")
     levels = [level for level in levels if level.size > 1]

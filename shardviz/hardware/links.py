@@ -75,11 +75,10 @@ class LinkLevel:
 
     "ring" and "line": neighbours on a torus axis; "switch": NVLink or the like; "network": between slices or
     nodes, `spec` being one device's part; "chip": two devices on one chip. `name` is what people call it:
-    "x", "NVLink", "DCN". `hops` are the links between neighbours of the group, above 1 where it takes every
-    second chip; other groups use those in between, too: `load` is how many messages pass the busiest one when
-    all groups send to their neighbours, 0 where that is as many as the hops. GPUs have in `nccl` a key of
-    `gpu_times.NCCL`. Where it is `direct` there is no switch: a member uses the links to all others at
-    once.
+    "x", "DCN". `hops` are the links between neighbours of the group; other groups use those in between, too:
+    `load` is how many messages pass the busiest one, 0 where that is as many as the hops. GPUs have in `nccl`
+    a key of `gpu_times.NCCL`. Where it is `direct` there is no switch: a member uses the links to all others
+    at once.
     """
 
     kind: LevelKind

@@ -56,10 +56,10 @@ class RoundTime(NamedTuple):
 class RoundRouting:
     """The `messages` of one round on the links of a topology, merged.
 
-    `hops` are those of each message (one through a switch), `loads` the bytes on each link. `delay` is the
-    time in closed form where there is one: so many latencies and so many bytes, one after the other, and the
-    messages that wait; None where only the queues can tell. The `levels` of a hierarchy, each with the
-    figures of its links, work at the same time, and a round lasts as long as the longest.
+    `hops` are those of each message, `loads` the bytes on each link. `delay` is the time in closed form: so
+    many latencies and so many bytes, one after the other, and the messages that wait; None where only the
+    queues can tell. The `levels` of a hierarchy work at the same time, and a round lasts as long as the
+    longest.
     """
 
     def __init__(self, messages: Messages, topology: Topology, link_spec: LinkSpec) -> None:
@@ -234,9 +234,8 @@ def busiest_transfer(messages: Messages) -> tuple[int, int]:
     wait.
 
     A device sends its messages in their order. Each begins to leave the switch when it begins to come in, or
-    when its receiver's link becomes free: by the time at which it began to come in, then in the order of
-    messages. Both links are equally fast, so that the rest follows without a gap; all times are bytes. An
-    empty message occupies no link and never waits.
+    when its receiver's link becomes free, in that order. Both links are equally fast, so that the rest
+    follows without a gap; all times are bytes. An empty message occupies no link and never waits.
     """
     full = np.flatnonzero(messages.bytes)
     src, dst, size = messages.src[full], messages.dst[full], messages.bytes[full]

@@ -207,14 +207,12 @@ def timeline(
 
 @dataclass(frozen=True)
 class RoundLoad:
-    """Round `number` of a group, in the phase named `phase`.
+    """Round `number` of a group: `messages` counts pairs of devices, `bytes` what the whole group sends,
+    `device_bytes` the most that one device sends, `hops` the links that all messages cross.
 
-    `messages` counts pairs of devices, `bytes` what the whole group sends, `device_bytes` the most that one
-    device sends, `hops` the links that all messages cross (a switch is one hop). `busiest_link` leads from a
-    device to a device (or to or from the switch, whose number is that of devices) and carries
-    `busiest_bytes`; None where nothing is sent. `seconds` last until the last message is there; `waiting`
-    messages had to wait for a link. Where the queues would take too long to follow, `seconds` is a lower
-    bound and `waiting` None.
+    `busiest_link` leads from a device to a device, or the switch, whose number is that of devices; None where
+    nothing is sent. `seconds` last until the last message is there; `waiting` messages had to wait for a
+    link. Where the queues would take too long to follow, `seconds` is a lower bound and `waiting` None.
     """
 
     number: int

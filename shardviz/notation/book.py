@@ -198,14 +198,12 @@ def _cuts(text: str, axis_names: Sequence[str]) -> list[tuple[str, ...]]:
 class ProductFactors(NamedTuple):
     """The factors of a product, by their dimensions, and the ways to read it.
 
-    ``A[b,d] * B[d,f] * C[f,g]`` is the same from left to right, as matrix products, and as one einsum. In
-    ``X[b,d] * W1[d,f] * W2[f,d]`` the letter d stands for two things: from left to right the first product
+    In ``X[b,d] * W1[d,f] * W2[f,d]`` the letter d stands for two things: from left to right the first product
     sums over it, and W2 has another d; one einsum has one d, and keeps it while a factor or the result needs
-    it. Their values differ, and both are common.
-
-    `sums` are for each multiplication the dimensions that it says it sums over (``*_D``), if it does.
-    `result` are those of the result; where they are not written, those in `needed` are kept. Where
-    `is_elementwise`, a product of arrays of the same dimensions keeps these.
+    it. Their values differ, and both are common. `sums` are for each multiplication the dimensions that it
+    says it sums over (``*_D``), if it does. `result` are those of the result; where they are not written,
+    those in `needed` are kept. Where `is_elementwise`, a product of arrays of the same dimensions keeps
+    these.
     """
 
     dims: tuple[Dims, ...]

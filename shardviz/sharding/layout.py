@@ -47,11 +47,10 @@ class Uneven(NamedTuple):
 class Layout:
     """An array on a mesh. Positions are row-major places in the mesh; `Mesh.device_id` names the device.
 
-    Single positions are computed on demand with plain arithmetic; `shards` and `bounds` give all of them at
-    once as NumPy arrays and are fit for a hundred thousand devices. An array whose spec names the devices of
-    another order is laid out on the mesh in that order; of one on a single device the others hold slices
-    without elements. Raises `QuestionError` when the spec does not fit the array or the mesh, or the rank is
-    above 8.
+    Single positions are computed on demand; `shards` and `bounds` give all of them at once as NumPy arrays.
+    An array whose spec names the devices of another order is laid out on the mesh in that order; of one on a
+    single device the others hold slices without elements. Raises `QuestionError` when the spec does not fit
+    the array or the mesh, or the rank is above 8.
     """
 
     array: ShardedArray

@@ -13,17 +13,15 @@ from shardviz.sharding.mesh import Mesh
 
 @dataclass(frozen=True)
 class PartitionSpec:
-    """One tuple of mesh axes per dimension, and the axes over which the array is a pending sum.
+    """One tuple of mesh axes per dimension, the first axis of each the major one, and the axes over which the
+    array is a pending sum.
 
-    ``PartitionSpec((("X",), ("Y", "Z")))`` is JAX's ``P('X', ('Y', 'Z'))``: dimension 1 is split over Y and
-    then each part over Z, so the first axis of a tuple is the major one. `unreduced` lists, in alphabetical
-    order, axes along which devices hold partial sums (the scaling book's ``{U_X}``). The dimensions in
-    `open_dims` may be split further: that is still to be decided (JAX's ``P.UNCONSTRAINED``).
-
-    `devices` are the ids of the devices that hold the array, where these are not the mesh's in its order: one
-    that holds all of it (`jax.sharding.SingleDeviceSharding`), or all of them in the row-major order of
-    another mesh of the same axes. Raises `QuestionError` when an axis occurs more than once, and when an
-    array on one device is split.
+    ``PartitionSpec((("X",), ("Y", "Z")))`` is JAX's ``P('X', ('Y', 'Z'))``. `unreduced` lists, in
+    alphabetical order, axes along which devices hold partial sums. The dimensions in `open_dims` may be split
+    further (JAX's ``P.UNCONSTRAINED``). `devices` are the ids of the devices that hold the array, where these
+    are not the mesh's in its order: one that holds all of it (`jax.sharding.SingleDeviceSharding`), or all of
+    them in the row-major order of another mesh of the same axes. Raises `QuestionError` when an axis occurs
+    more than once, and when an array on one device is split.
     """
 
     dims: tuple[tuple[str, ...], ...]

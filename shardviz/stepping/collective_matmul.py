@@ -31,12 +31,12 @@ class Slot:
 
 @dataclass(frozen=True)
 class BlockwiseMatmul:
-    """The matmul `einsum` of a plan and the collective `step` beside it, whose rounds `run` has.
+    """The matmul `einsum` of a plan and the collective `step` beside it, whose rounds `run` has; with
+    `is_gather` it brings an operand, else it sums the result.
 
-    `is_gather`: the collective brings an operand, else it sums the result. The blocks are the chunks of the
-    run, each of which takes its part of the `matmul_seconds` on a device. `before` is the step before it that
-    is a matmul, and its seconds, under which an argument can be gathered whole ahead of time, as fully
-    sharded data parallelism prefetches the weights of the next layer.
+    The blocks are the chunks of the run, each of which takes its part of the `matmul_seconds` on a device.
+    `before` is the step before it that is a matmul, and its seconds, under which an argument can be gathered
+    whole ahead of time, as fully sharded data parallelism does.
     """
 
     run: CollectiveRun

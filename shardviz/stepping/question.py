@@ -44,11 +44,11 @@ all_reduce of too few elements for that has `whole` instead."""
 class CollectiveQuestion:
     """A collective over an array on a mesh, carried out by one schedule.
 
-    `spec` is the array's sharding as it was asked for. `shards` has the shape (devices, *shard shape), by
-    mesh position; None where only chunks are followed. `final_positions` are the mesh positions whose
-    results, laid one behind the other on dimension 0, are what `shard_map` returns for the `out_specs`
-    `final_spec`; empty where they cannot be. `counted`: the numbers are only examples, 0, 1, 2, …
-    `is_smaller`: the array stands for one that is too large to be followed with numbers.
+    `spec` is the array's sharding as it was asked for. `shards` has the shape (devices, *shard shape); None
+    where only chunks are followed. `final_positions` are the mesh positions whose results, one behind the
+    other on dimension 0, are what `shard_map` returns for the `out_specs` `final_spec`; empty where they
+    cannot be. `counted`: the numbers are only examples, 0, 1, 2, … `is_smaller`: the array stands for one
+    that is too large to be followed with numbers.
     """
 
     operation: Operation
