@@ -125,15 +125,16 @@ def _watch(lesson: Lesson, name: str, output: CommandOutput) -> int:
 
 def _open_lesson(text: str, present: bool, output: CommandOutput) -> int:
     lesson = find(text)
-    if output.as_json or (reason := no_terminal()):
-        if not output.as_json:
-            print_note(reason)
-        output.answer(
-            lambda: KINDS["lesson"].document(lesson=lesson),
-            lambda: lesson_view.lesson_page(lesson, output.width),
-        )
-        return ExitCode.FINE
-    return cli_open_app.open_app(lesson=lesson, present=present)
+    reason = "" if output.as_json else no_terminal()
+    if not output.as_json and not reason:
+        return cli_open_app.open_app(lesson=lesson, present=present)
+    if reason:
+        print_note(reason)
+    output.answer(
+        lambda: KINDS["lesson"].document(lesson=lesson),
+        lambda: lesson_view.lesson_page(lesson, output.width),
+    )
+    return ExitCode.FINE
 
 
 def _hand_in(name: str, lessons: Sequence[str], file: str | None) -> int:
