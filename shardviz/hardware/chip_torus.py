@@ -104,7 +104,13 @@ class ChipTorus(Family):
                 axis_links = axis_links[:1] * rank
         cores = count(table, "devices_per_chip", cores, MAX_DEVICES)
         slices = count(table, "slices", slices, MAX_DEVICES)
-        wrap = _wrap(table, rank) if "wrap" in table else wrap
+        if "wrap" in table:
+            value = table.values["wrap"]
+            values = [value] * rank if isinstance(value, bool) else value
+            if not isinstance(values, list) or [*map(type, values)] != [bool] * rank:
+                hint = f"write true, false, or [{', '.join(['true'] * rank)}]"
+                table.fail("wrap", f"{quote(str(value), 30)} is not one truth value for each axis", hint)
+            wrap = tuple(values)
         axis_links = _axis_links(table, rank, axis_links)
         return cls.of(chip, shape, wrap, axis_links, cores, slices, links.get("chip"), links.get("network"))
 
@@ -155,15 +161,6 @@ def _shape(table: StrictTable) -> tuple[int, ...]:
     if not 1 <= len(sizes) <= len(AXES) or not all(type(size) is int and 1 <= size < 10**9 for size in sizes):
         table.fail("shape", f"{quote(str(value), 30)} is not the shape of a torus", hint)
     return tuple(sizes)
-
-
-def _wrap(table: StrictTable, rank: int) -> tuple[bool, ...]:
-    value = table.values["wrap"]
-    values = [value] * rank if isinstance(value, bool) else value
-    if not isinstance(values, list) or len(values) != rank or not all(type(one) is bool for one in values):
-        table.fail("wrap", f"{quote(str(value), 30)} is not one truth value for each axis",
-                   f"write true, false, or [{', '.join(['true'] * rank)}]")  # fmt: skip
-    return tuple(values)
 
 
 def _axis_links(table: StrictTable, rank: int, before: Sequence[LinkSpec]) -> list[LinkSpec]:

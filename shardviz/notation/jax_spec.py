@@ -20,7 +20,6 @@ _NAMED_HINT = "write a NamedSharding as NamedSharding(mesh, P('X', None))"
 _MODULES = r"(?:\w++\.)*+"
 _NAMED = re.compile(rf"{_MODULES}NamedSharding\s*\(")
 _SINGLE = re.compile(rf"{_MODULES}SingleDeviceSharding\s*\(")
-_SINGLE_HINT = "write an array on one device as SingleDeviceSharding(jax.devices()[3])"
 _DEVICE = re.compile(r"\bid=(\d{1,9})\b|\[(\d{1,9})\]|\A\s*(\d{1,9})\s*\Z")
 _DEVICE_IDS = re.compile(r"device_ids=(?:array\()?([\[\]\d,\s]+)")
 _SPEC = re.compile(rf"{_MODULES}(?:PartitionSpec|P)\b")
@@ -47,7 +46,7 @@ def jax_spec(scanner: Scanner, rank: int | None) -> Reading:
     start, hint = scanner.pos, scanner.hint
     ids: list[int] | None = None
     if scanner.match(_SINGLE):
-        scanner.hint = _SINGLE_HINT
+        scanner.hint = "write an array on one device as SingleDeviceSharding(jax.devices()[3])"
         device = _DEVICE.search(_argument(scanner))
         if device is None:
             scanner.fail("the device id is missing", start, scanner.pos)

@@ -83,12 +83,9 @@ def with_device_order(mesh: Mesh, text: str) -> Mesh:
     return replace(mesh, device_order=tuple(ids))
 
 
-_AXES_HINT = "write mesh axes with commas between them: X,Y"
-
-
 def parse_axes(text: str, mesh: Mesh) -> tuple[str, ...]:
     """Read axes of the mesh, apart by commas or spaces. Raises `NotationError`."""
-    scanner = Scanner(text, _AXES_HINT)
+    scanner = Scanner(text, "write mesh axes with commas between them: X,Y")
     axes: list[str] = []
     for _ in scanner.apart("another axis"):
         word = scanner.name("an axis name")

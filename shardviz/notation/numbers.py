@@ -17,7 +17,6 @@ MAX_NUMBERS = 2**20
 MAX_DIGITS = 400
 """The longest finite number of 64 bits, written out, has 309 digits."""
 
-_NUMBERS_HINT = "write numbers with commas between them: 3,9,5,2"
 _REAL = r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf|nan)"
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _COMPLEX = re.compile(rf"(?:{_REAL}(?=[+-]))?{_REAL}j", re.ASCII | re.IGNORECASE)
@@ -44,7 +43,7 @@ class Numbers:
 def parse_numbers(text: str) -> Numbers:
     """Read numbers, apart by commas, spaces or both, in one pair of brackets or none. Raises `NotationError`,
     also for truth values among numbers."""
-    scanner = Scanner(text, _NUMBERS_HINT)
+    scanner = Scanner(text, "write numbers with commas between them: 3,9,5,2")
     closing = "]" if scanner.take("[") else ""
     texts: list[str] = []
     kinds: set[str] = set()
@@ -76,14 +75,13 @@ def _number(scanner: Scanner) -> tuple[Word, str]:
     return scanner.fail(f"{quote(piece.text, 30)} is not a number", piece)
 
 
-_SIZES_HINT = "write each dimension and its size: b=8,d=2048,f=8192"
 _PREFIXES = {"k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 _PREFIX = re.compile(r"(?:[KMG]i|[kKMG])(?![A-Za-wyz0-9_])")
 
 
 def parse_sizes(text: str) -> dict[str, int]:
     """Read sizes: dimension → elements, those of an ellipsis as in `Einsum`. Raises `NotationError`."""
-    scanner = Scanner(text, _SIZES_HINT)
+    scanner = Scanner(text, "write each dimension and its size: b=8,d=2048,f=8192")
     sizes: dict[str, int] = {}
     for _ in scanner.apart("another dimension"):
         start = scanner.pos
@@ -234,12 +232,9 @@ def _pair(scanner: Scanner) -> tuple[Word, Word]:
     return source, scanner.whole("a destination")
 
 
-_ROWS_HINT = "write a line for each sender with ; between them: 1,2;0,3"
-
-
 def parse_send_sizes(text: str, group_size: int) -> tuple[tuple[int, ...], ...]:
     """Read one row of `group_size` numbers for each of as many senders. Raises `NotationError`."""
-    scanner = Scanner(text, _ROWS_HINT)
+    scanner = Scanner(text, "write a line for each sender with ; between them: 1,2;0,3")
     if scanner.at_end:
         scanner.fail("there is no line of numbers", 0, len(text))
     rows: list[tuple[int, ...]] = []

@@ -10,8 +10,6 @@ from shardviz.notation.reading import Context, Reading
 from shardviz.notation.scanner import Scanner, Word
 from shardviz.sharding import canonical_dtype
 
-PLACEHOLDER_DTYPE = "f32"
-
 _HINT = "write an array type as bf16[8@X,2048@Y] or f32[I@(X,Y),J]{U:Z}"
 _DTYPE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _SIZE = re.compile(r"[0-9]+|[A-Za-z][A-Za-z0-9_]*")
@@ -70,7 +68,7 @@ def write_typeof(reading: Reading, context: Context) -> str:
         entries.append(f"{size}@{_group(axes)}" if axes else str(size))
     unreduced = context.mesh_order(reading.spec.unreduced)
     suffix = f"{{U:{_group(unreduced)}}}" if unreduced else ""
-    return f"{short_dtype(reading.dtype or PLACEHOLDER_DTYPE)}[{','.join(entries)}]{suffix}"
+    return f"{short_dtype(reading.dtype or 'f32')}[{','.join(entries)}]{suffix}"
 
 
 def short_dtype(dtype: str) -> str:

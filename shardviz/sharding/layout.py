@@ -9,14 +9,16 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shardviz.errors import QuestionError
+from shardviz.lazy_names import LazyImports
 from shardviz.sharding.array import ShardedArray
 from shardviz.sharding.digits import Nest, value
 from shardviz.sharding.mesh import Mesh
 from shardviz.sharding.partition_spec import PartitionSpec
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+with LazyImports("numpy"):
+    import numpy as np
 
 MAX_RANK = 8
 
@@ -146,8 +148,6 @@ class Layout:
 
     def shards(self) -> NDArray[np.int64]:
         """Shard numbers of all positions, shape (devices,)."""
-        import numpy as np
-
         positions: Any = np.arange(self.mesh.size)
         shards = np.zeros(self.mesh.size, dtype=np.int64)
         shards += value(chain(*self._nests), positions)
@@ -155,8 +155,6 @@ class Layout:
 
     def bounds(self) -> NDArray[np.int64]:
         """(start, stop) of all positions in all dimensions, shape (devices, rank, 2)."""
-        import numpy as np
-
         positions: Any = np.arange(self.mesh.size)
         bounds = np.empty((self.mesh.size, self.array.rank, 2), dtype=np.int64)
         for dim, (step, size) in enumerate(zip(self.shard_shape, self.array.shape, strict=True)):
