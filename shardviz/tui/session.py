@@ -27,9 +27,7 @@ KEEP_AFTER_S = 0.5
 
 class KeptSession:
     """Reads the last session before this one takes its place, and keeps this one beside the screen's thread.
-
-    `problem` says why the last one cannot be read, or this one not be kept; it is empty where all is well.
-    """
+    `problem` says why the last one cannot be read, or this one not be kept; it is empty where all is well."""
 
     def __init__(self, app: App[None], state: EditorState, may_keep: bool) -> None:
         self.problem = ""
